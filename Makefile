@@ -1,0 +1,85 @@
+# Every target sets up what it needs: the only requirement is Python 3.11 or newer.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+BIN := .venv/bin
+STAMP := .venv/.installed
+PYTHONS ?= python3 python3.14 python3.13 python3.12 python3.11 python
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+
+ARGS ?=
+SIM_HISTORIES ?= 100000
+SIM_SEED ?=
+SIM_MINUTES ?=
+SOAK_KILLS ?= 500
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help install run test check bench sim mutants fuzz soak screenshots clean
+
+help: ## Print this list.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## Set up .venv; does nothing unless pyproject.toml or constraints.txt changed.
+
+run: $(STAMP) ## Start the app on http://127.0.0.1:8484 (flags for `holdfast serve` go in ARGS).
+	@$(BIN)/holdfast serve $(ARGS)
+
+test: $(STAMP) ## Run all tests.
+	@$(BIN)/python -m pytest -n 2 -q
+
+check: $(STAMP) ## Check formatting, lint, types and the direction of imports.
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: $(STAMP) ## Measure, and print a table.
+	@$(BIN)/python -m bench
+
+sim: $(STAMP) ## Run simulated histories with faults (SIM_HISTORIES, SIM_SEED, SIM_MINUTES).
+	@$(BIN)/python -m tests.sim --histories $(SIM_HISTORIES) \
+		$(if $(SIM_SEED),--seed $(SIM_SEED)) $(if $(SIM_MINUTES),--minutes $(SIM_MINUTES))
+
+mutants: $(STAMP) ## Break each guard on purpose and show that a test notices.
+	@$(BIN)/python -m tests.mutants
+
+fuzz: $(STAMP) ## Send hostile requests to the HTTP surface.
+	@echo "make fuzz arrives with the HTTP surface." >&2; exit 1
+
+soak: $(STAMP) ## Kill real server processes with -9, restart, compare (SOAK_KILLS).
+	@$(BIN)/python -m tests.crash --kills $(SOAK_KILLS)
+
+screenshots: $(STAMP) ## Take the pictures the documentation shows.
+	@echo "make screenshots arrives with the web app." >&2; exit 1
+
+clean: ## Remove the environment, caches and build output; data directories are left alone.
+	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	@find src tests bench -type d -name __pycache__ -prune -exec rm -rf {} +
+
+$(STAMP): pyproject.toml constraints.txt
+	@if ! $(BIN)/python -c '$(NEW_ENOUGH)' 2>/dev/null; then \
+		found=; \
+		for each in $(PYTHONS); do \
+			if "$$each" -c '$(NEW_ENOUGH)' 2>/dev/null; then found=$$each; break; fi; \
+		done; \
+		if [ -z "$$found" ]; then \
+			echo "Holdfast needs Python 3.11 or newer; python3 here is: $$(python3 --version 2>&1 || true)" >&2; \
+			echo "Install a newer one, or name it: make install PYTHONS=/path/to/python3.12" >&2; \
+			exit 1; \
+		fi; \
+		echo "Creating .venv with $$("$$found" --version)"; \
+		"$$found" -m venv --clear .venv || { \
+			rm -rf .venv; \
+			echo "Could not create .venv: $$found lacks the venv module (Debian, Ubuntu: apt install python3-venv)." >&2; \
+			exit 1; \
+		}; \
+	fi
+	@echo "Installing (a minute or so the first time)"
+	@$(BIN)/python -m pip install -c constraints.txt -e '.[dev]' \
+		| sed -n 's/^Collecting \([A-Za-z0-9._-]*\).*/  \1/p'
+	@touch $@
+	@echo "Ready: .venv/bin/holdfast"

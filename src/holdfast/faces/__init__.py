@@ -1,0 +1,1 @@
+"""Faces: the ways in, each a thin translation between a wire format and the engine."""

@@ -1,0 +1,1 @@
+"""Memory: providers that recall before a run and commit at its boundaries."""

@@ -1,0 +1,1 @@
+"""Tests of Holdfast, by what they stand on: plain values, ports, simulation, real processes."""

@@ -1,0 +1,9 @@
+"""Fixtures every test can rely on."""
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """The event loop of `@pytest.mark.anyio` tests; parametrize a test over this name to choose another."""
+    return "asyncio"
