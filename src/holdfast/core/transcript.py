@@ -1,0 +1,201 @@
+"""The fold: a run's events become its message. There is no other way to build an assistant message.
+
+`fold(rest, fold(prefix))` equals `fold(prefix + rest)`, so the live view, the saved message, the cancelled partial
+and the recovered message are the same function over more or less of the journal.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, assert_never
+
+from holdfast.core import events as ev
+from holdfast.core.errors import BrokenSequence
+from holdfast.core.parts import Part, Reasoning, Remembered, Text, Tool, ToolState
+
+MessageStatus = Literal["streaming", "complete", "cancelled", "failed", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """What the journal says so far. `approval` is the question that is still open, if any."""
+
+    parts: tuple[Part, ...] = ()
+    status: MessageStatus = "streaming"
+    reason: str | None = None
+    finish_reason: str | None = None
+    error: ev.Failure | None = None
+    usage: ev.Usage | None = None
+    approval: ev.ApprovalRequested | None = None
+    last_seq: int = 0
+
+    @property
+    def ended(self) -> bool:
+        return self.status != "streaming"
+
+
+EMPTY = Transcript()
+
+
+def fold(entries: Iterable[ev.Entry], onto: Transcript = EMPTY) -> Transcript:
+    """The transcript after `entries`, which must follow `onto` without a gap."""
+    builder = _Builder(onto)
+    for item in entries:
+        if item.seq != builder.last_seq + 1:
+            raise BrokenSequence(f"Event {item.seq} follows event {builder.last_seq}: the journal has a gap.")
+        builder.add(item.event())
+        builder.last_seq = item.seq
+    return builder.transcript()
+
+
+def has_output(parts: Sequence[Part]) -> bool:
+    """Whether the model said or did anything: what is remembered for it does not count."""
+    return any(not isinstance(part, Remembered) for part in parts)
+
+
+class _Builder:
+    """The one mutable thing here: text grows by pieces, so that a long answer costs its length and not its square."""
+
+    def __init__(self, onto: Transcript) -> None:
+        self.base = onto
+        self.parts: list[Part] = list(onto.parts)
+        self.pieces: dict[tuple[int, str], list[str]] = {}  # (part, field) -> text that follows what it has
+        self.last_seq = onto.last_seq
+        self.status: MessageStatus = onto.status
+        self.ending: ev.RunEnded | None = None
+        self.usage = onto.usage
+        self.approval = onto.approval
+
+    def transcript(self) -> Transcript:
+        self._join()
+        changed = replace(
+            self.base,
+            parts=tuple(self.parts),
+            status=self.status,
+            usage=self.usage,
+            approval=self.approval,
+            last_seq=self.last_seq,
+        )
+        if self.ending is None:
+            return changed
+        end = self.ending
+        return replace(changed, reason=end.reason, finish_reason=end.finish_reason, error=end.error)
+
+    def add(self, event: ev.Event) -> None:
+        if self.status != "streaming":
+            raise BrokenSequence(f"Event {self.last_seq + 1} follows the terminal event.")
+        match event:
+            case ev.TextDelta(text):
+                self._grow(Text(""), text)
+            case ev.ReasoningDelta(text, provider):
+                self._grow(Reasoning(""), text)
+                if provider is not None:
+                    self._join()
+                    last = self.parts[-1]
+                    assert isinstance(last, Reasoning)
+                    self.parts[-1] = replace(last, provider=provider)
+            case ev.RunStarted() | ev.StepStarted() | ev.Unknown():
+                pass
+            case ev.RunResumed():
+                self._settle_tools({"running": "unknown", "pending": "not_run"})
+            case ev.MessageSeeded(_, parts):
+                self.parts.extend(parts)
+            case ev.ToolDelta(call_id, name, args_delta, output_delta):
+                self._tool_delta(call_id, name, args_delta, output_delta)
+            case ev.ToolStarted(call_id, name, args, provider):
+                self._put_tool(call_id, name, args, "running", provider)
+            case ev.ToolFinished(call_id, result, is_error, duration_ms):
+                self._join()
+                where = self._find(call_id)
+                if where is not None:
+                    self.parts[where] = replace(
+                        self._tool(where),
+                        state="done",
+                        result=result,
+                        is_error=is_error,
+                        duration_ms=duration_ms,
+                    )
+            case ev.ApprovalRequested(_, call_id, name, args):
+                self._put_tool(call_id, name, args, "waiting", None)
+                self.approval = event
+            case ev.ApprovalResolved(approval_id, decision):
+                if self.approval is not None and self.approval.approval_id == approval_id:
+                    where = self._find(self.approval.call_id)
+                    if where is not None:
+                        state: ToolState = "denied" if decision == "deny" else "pending"
+                        self.parts[where] = replace(self._tool(where), state=state)
+                    self.approval = None
+            case ev.MemoryRecalled(items):
+                self.parts.append(Remembered(items))
+            case ev.Usage():
+                self.usage = _sum(self.usage, event)
+            case ev.RunEnded(status):
+                self._settle_tools({"running": "unknown", "pending": "not_run", "waiting": "not_run"})
+                self.status, self.ending, self.approval = status, event, None
+            case _:
+                assert_never(event)
+
+    def _grow(self, empty: Text | Reasoning, text: str) -> None:
+        if not self.parts or type(self.parts[-1]) is not type(empty):
+            self.parts.append(empty)
+        self._append(len(self.parts) - 1, "text", text)
+
+    def _append(self, where: int, field: str, text: str) -> None:
+        self.pieces.setdefault((where, field), []).append(text)
+
+    def _join(self) -> None:
+        for (where, field), pieces in self.pieces.items():
+            part = self.parts[where]
+            self.parts[where] = replace(part, **{field: getattr(part, field) + "".join(pieces)})
+        self.pieces.clear()
+
+    def _tool(self, where: int) -> Tool:
+        part = self.parts[where]
+        assert isinstance(part, Tool)
+        return part
+
+    def _find(self, call_id: str) -> int | None:
+        """The newest tool part with this call id: a provider may use an id again in a later step."""
+        for where in range(len(self.parts) - 1, -1, -1):
+            part = self.parts[where]
+            if isinstance(part, Tool) and part.call_id == call_id:
+                return where
+        return None
+
+    def _open(self, call_id: str) -> int | None:
+        where = self._find(call_id)
+        return None if where is None or self._tool(where).state in ("done", "denied") else where
+
+    def _put_tool(self, call_id: str, name: str, args: object, state: ToolState, provider: object) -> None:
+        self._join()
+        where = self._open(call_id)
+        if where is None:
+            self.parts.append(Tool(call_id, name, args, state, provider=provider))
+        else:
+            old = self._tool(where)
+            kept = old.provider if provider is None else provider
+            self.parts[where] = replace(old, name=name, args=args, state=state, provider=kept)
+
+    def _tool_delta(self, call_id: str, name: str | None, args: str | None, output: str | None) -> None:
+        where = self._open(call_id)
+        if where is None:
+            where = len(self.parts)
+            self.parts.append(Tool(call_id, name or "", "", "pending"))
+        elif name is not None:
+            self.parts[where] = replace(self._tool(where), name=name)
+        if output is not None:
+            self._append(where, "output", output)
+        if args is not None and isinstance(self._tool(where).args, str):
+            self._append(where, "args", args)
+
+    def _settle_tools(self, ends: dict[ToolState, ToolState]) -> None:
+        self._join()
+        for where, part in enumerate(self.parts):
+            if isinstance(part, Tool) and part.state in ends:
+                self.parts[where] = replace(part, state=ends[part.state])
+
+
+def _sum(a: ev.Usage | None, b: ev.Usage) -> ev.Usage:
+    if a is None:
+        return b
+    cost = None if a.cost is None and b.cost is None else (a.cost or 0.0) + (b.cost or 0.0)
+    return ev.Usage(a.input_tokens + b.input_tokens, a.output_tokens + b.output_tokens, cost)
