@@ -1,0 +1,137 @@
+"""What people do to sessions. Each function is one transaction (O1); what it hides is asked to stop in the same one."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from holdfast.core import session as tree
+from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
+from holdfast.core.run import Intent
+from holdfast.core.session import Compaction, Session
+from holdfast.engine.book.turns import intend, put_session, stop_hidden, the_session
+from holdfast.ports import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    session: Session
+    stop: tuple[RunId, ...] = ()
+    """Runs whose cancel was requested in the same transaction."""
+
+
+def create(tx: Tx, session: Session) -> Session:
+    tx.put_session(session)
+    tx.add_change("session.changed", session.owner, session.id)
+    return session
+
+
+def undo(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None) -> Edited:
+    return _moved(tx, tree.undo(tx, the_session(tx, sid, owner, if_version)))
+
+
+def redo(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None) -> Edited:
+    return _moved(tx, tree.redo(the_session(tx, sid, owner, if_version)))
+
+
+def truncate(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None, last: MessageId) -> Edited:
+    return _moved(tx, tree.truncate(tx, the_session(tx, sid, owner, if_version), last))
+
+
+def switch(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None, to: MessageId) -> Edited:
+    return _moved(tx, tree.switch(tx, the_session(tx, sid, owner, if_version), to))
+
+
+def _moved(tx: Tx, session: Session) -> Edited:
+    session = put_session(tx, session)
+    return Edited(session, stop_hidden(tx, session))
+
+
+def amend(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None, fields: dict[str, Any]) -> Session:
+    """Rename, pin, archive, tag …: no activity, so `updated_at` stays (P6). A title set here is a person's."""
+    session = the_session(tx, sid, owner, if_version)
+    if "title" in fields:
+        fields = {**fields, "titled_by": "person"}
+    return put_session(tx, replace(session, **fields))
+
+
+def title(tx: Tx, sid: SessionId, owner: OwnerId, text: str) -> Session:
+    """P8: a generated title gives way to a person's, also to one that was set while it was being generated."""
+    session = the_session(tx, sid, owner)
+    if session.titled_by == "person":
+        return session
+    return put_session(tx, replace(session, title=text, titled_by="model"))
+
+
+def fork(
+    tx: Tx, sid: SessionId, owner: OwnerId, last: MessageId, new_sid: SessionId, new_ids: Sequence[MessageId]
+) -> Session:
+    """A copy of the shown path up to `last`. `new_ids` are made outside and are enough for the path."""
+    session = the_session(tx, sid, owner)
+    fresh = iter(new_ids)
+    new = replace(
+        session,
+        id=new_sid,
+        created_at=tx.now,
+        updated_at=tx.now,
+        previous_session_id=None,
+        pinned=False,
+        archived=False,
+        head=None,
+        redo=(),
+        version=1,
+    )
+    new, copies = tree.fork(tx, session, last, new, lambda: next(fresh))
+    create(tx, new)
+    for message in copies:
+        tx.put_message(message)
+    return new
+
+
+def clear(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None) -> Edited:
+    """Erase what was said. Runs that are open end without a message; queued ones, which are not in the tree, stay."""
+    session = the_session(tx, sid, owner, if_version)
+    stop = []
+    for run in tx.runs(owner, sid=sid, limit=_ALL):
+        if not run.is_open:
+            tx.add_purge([run.id])
+            tx.drop_run(run.id)
+        elif run.in_tree:
+            intend(tx, run, Intent("cancelled", reason="cleared"))
+            stop.append(run.id)
+    tx.drop_messages(sid)
+    return Edited(put_session(tx, tree.clear(session)), tuple(stop))
+
+
+def delete(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None) -> Edited:
+    """Hidden at once; erased by `purge` when its last run has ended."""
+    session = the_session(tx, sid, owner, if_version)
+    runs = tx.open_runs(sid)
+    for run in runs:
+        intend(tx, run, Intent("cancelled", reason="deleted"))
+    session = replace(session, deleted_at=tx.now, version=session.version + 1)
+    tx.put_session(session)
+    tx.add_change("session.deleted", owner, sid)
+    return Edited(session, tuple(run.id for run in runs))
+
+
+def purge(tx: Tx, sid: SessionId) -> bool:
+    """Erase a deleted session, unless a run of it is still open."""
+    session = tx.session(sid)
+    if session is None or session.deleted_at is None or tx.open_runs(sid):
+        return False
+    tx.add_purge([run.id for run in tx.runs(session.owner, sid=sid, limit=_ALL)])
+    tx.drop_session(sid)
+    return True
+
+
+def compact(tx: Tx, compaction: Compaction) -> Session:
+    """O3: a record beside the tree. The session or the message may have gone while the summary was being made."""
+    session = the_session(tx, compaction.session_id, compaction.owner)
+    tree.node(tx, session, compaction.message_id)
+    tx.put_compaction(compaction)
+    return put_session(tx, session)
+
+
+_ALL = 1_000_000_000
+
+EditStep = Callable[[Tx], Edited]

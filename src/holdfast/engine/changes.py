@@ -1,0 +1,60 @@
+"""The change feed: what happened to sessions, runs and approvals, resumable, for sidebars and other tabs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.core.errors import Invalid
+from holdfast.core.ids import OwnerId
+from holdfast.engine.feed import Feed
+from holdfast.engine.hub import Signals, wait
+from holdfast.ports import Change, Store
+
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """`reset`: the cursor was too old or of another generation: read the lists again, then go on from `cursor`."""
+
+    items: Sequence[Change]
+    cursor: str
+    reset: bool = False
+
+
+class ChangeSubscription:
+    def __init__(self, store: Store, signals: Signals, feed: Feed, owner: OwnerId, after: str | None) -> None:
+        self._store = store
+        self._signals = signals
+        self._feed = feed
+        self._owner = owner
+        self._from: tuple[str, int] | None = None if after is None else parse_cursor(after)
+
+    async def next(self) -> Changes | None:
+        """The next changes or a reset; None when the server lets go."""
+        while not self._feed.stopping:
+            signal = self._signals.armed(("changed", None))
+            oldest, newest = await self._store.read(lambda tx: tx.change_bounds())
+            if self._from is None:
+                self._from = (self._store.generation, newest)
+            generation, after = self._from
+            if generation != self._store.generation or not oldest <= after <= newest:
+                return self._move(newest, (), reset=True)
+            found = await self._store.read(lambda tx, after=after: tx.changes(after, _PAGE))  # type: ignore[misc]
+            if found:
+                moved = self._move(found[-1].n, [change for change in found if change.owner == self._owner])
+                if moved.items:
+                    return moved
+            else:
+                await wait(signal, self._feed.poll)
+        return None
+
+    def _move(self, n: int, items: Sequence[Change], *, reset: bool = False) -> Changes:
+        self._from = (self._store.generation, n)
+        return Changes(items, f"{self._store.generation}-{n}", reset)
+
+
+def parse_cursor(text: str) -> tuple[str, int]:
+    generation, _, n = text.rpartition("-")
+    if not generation or not n.isdecimal() or not n.isascii():
+        raise Invalid("cursor", "is not one that this feed has given out; leave it away to start from now")
+    return generation, int(n)

@@ -1,0 +1,75 @@
+"""The engine put together. `run` is its life: recover, then claim and execute until told to stop, then drain."""
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+
+from holdfast.core.ids import NodeId
+from holdfast.engine.book.turns import Me
+from holdfast.engine.executor import Deps
+from holdfast.engine.feed import Feed
+from holdfast.engine.hub import Hub
+from holdfast.engine.service import Service
+from holdfast.engine.settings import Settings
+from holdfast.engine.settler import Settler
+from holdfast.engine.supervisor import Supervisor
+from holdfast.engine.sweeper import Sweeper
+from holdfast.engine.writer import Writer
+from holdfast.ports import Agents, Clock, Files, Ids, Journal, Store, Wakeups
+
+
+class Engine:
+    """One node. It owns none of its ports: whoever made them closes them, after `run` has returned."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        journal: Journal,
+        wakeups: Wakeups,
+        agents: Agents,
+        clock: Clock,
+        ids: Ids,
+        settings: Settings | None = None,
+        files: Files | None = None,
+    ) -> None:
+        settings = settings or Settings()
+        alone = store.incarnation is not None
+        node = store.incarnation or NodeId(ids.new("node"))
+        me = Me(node, None if alone else settings.lease_time)
+        self.node = node
+        self._hub = Hub(node, wakeups)
+        self.feed = Feed(journal, self._hub.signals, settings)
+        self.writer = Writer(journal, self.feed, settings, node, None if alone else wakeups)
+        self.settler = Settler(store, journal, self.writer, self._hub, agents, me, settings)
+        deps = Deps(store, journal, self.writer, self.feed, self._hub, self.settler, agents, clock, ids, settings)
+        self.supervisor = Supervisor(deps, me)
+        self.sweeper = Sweeper(deps, self.supervisor, files)
+        self.service = Service(deps, self.supervisor, me)
+        self._stop = anyio.Event()
+
+    def stop(self) -> None:
+        """Ask for an orderly end: `run` drains and returns."""
+        self._stop.set()
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Reports started once every run of an earlier life is settled, queued again or shown as pending. The writer
+        and the hub outlive the runs, because the last thing a run does is to write."""
+        async with anyio.create_task_group() as base:
+            base.start_soon(self.writer.run)
+            base.start_soon(self._hub.listen)
+            await self.sweeper.start()
+            async with anyio.create_task_group() as runs, anyio.create_task_group() as loops:
+                self._start_loops(loops, runs)
+                task_status.started()
+                await self._stop.wait()
+                await self.supervisor.drain()
+                self.feed.stop()
+                loops.cancel_scope.cancel()
+            base.cancel_scope.cancel()
+
+    def _start_loops(self, loops: TaskGroup, runs: TaskGroup) -> None:
+        loops.start_soon(self.supervisor.claim, runs)
+        loops.start_soon(self.supervisor.control)
+        loops.start_soon(self.supervisor.limits)
+        loops.start_soon(self.supervisor.heartbeat)
+        loops.start_soon(self.sweeper.run)

@@ -1,0 +1,316 @@
+"""One run, executed: load the turn, let the agent answer, then end it the one way there is.
+
+Whatever stops a run becomes a `Stop`, and the first one counts. The last append and the settling are shielded and
+limited in time; what they do not get done, recovery does from the journal.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import anyio
+
+from holdfast.core import session as tree
+from holdfast.core.errors import HoldfastError, Refused, StorageError, TooLarge
+from holdfast.core.events import (
+    ApprovalRequested,
+    ApprovalResolved,
+    Decision,
+    Event,
+    Failure,
+    MessageSeeded,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    ToolFinished,
+)
+from holdfast.core.ids import ApprovalId
+from holdfast.core.parts import Part
+from holdfast.core.run import Intent, Run
+from holdfast.core.transcript import EMPTY, Transcript, has_output
+from holdfast.engine.book import turns
+from holdfast.engine.feed import Feed
+from holdfast.engine.hub import Hub, wait
+from holdfast.engine.recorder import OutputLimit, Recorder
+from holdfast.engine.settings import Settings
+from holdfast.engine.settler import Settler
+from holdfast.engine.writer import Writer
+from holdfast.ports import AgentFailed, Agents, Clock, Ids, Journal, Store, Turn, Tx, Wake
+
+log = logging.getLogger("holdfast.engine")
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why an execution ends before its agent is done. `ending` is how the run is sealed; without one it is let go."""
+
+    kind: Literal["end", "park", "lost"]
+    ending: RunEnded | None = None
+
+
+def cancelled(reason: str | None) -> Stop:
+    return Stop("end", RunEnded("cancelled", reason=reason))
+
+
+def over_limit(message: str) -> Stop:
+    return Stop("end", RunEnded("failed", reason="limit", error=Failure("limit", message)))
+
+
+SHUTDOWN = Stop("end", RunEnded("interrupted", reason="shutdown"))
+PARK = Stop("park")
+LOST = Stop("lost")
+"""The lease is gone or in doubt: somebody else may be executing the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deps:
+    store: Store
+    journal: Journal
+    writer: Writer
+    feed: Feed
+    hub: Hub
+    settler: Settler
+    agents: Agents
+    clock: Clock
+    ids: Ids
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    run: Run
+    turn: Turn
+    seed: tuple[Part, ...] | None
+
+
+class Execution:
+    """Implements `ports.Out` for its agent."""
+
+    def __init__(self, run: Run, deps: Deps, let_go: Callable[[Run, Intent | None], None]) -> None:
+        """`let_go`: remember a run that could be neither ended nor handed back; the sweeper tries again."""
+        self.run = run
+        self.waiting = False
+        self.started_at = anyio.current_time()
+        self._deps = deps
+        self._let_go = let_go
+        self._scope = anyio.CancelScope()
+        self._stop: Stop | None = None
+        self._asked: ApprovalRequested | None = None
+        self._touched = deps.clock.now()
+        self._agent = deps.agents.get(run.agent)
+        self._recorder: Recorder | None = None
+        self._begun = EMPTY
+
+    @property
+    def writes(self) -> int:
+        return 0 if self._recorder is None else self._recorder.writes
+
+    def stop(self, why: Stop) -> None:
+        if self._stop is None:
+            self._stop = why
+            self._scope.cancel()
+
+    # ---- what the supervisor starts ----
+
+    async def execute(self) -> None:
+        broken: Intent | None = None
+        ending: RunEnded | None = None
+        try:
+            with self._scope:
+                ending = await self._answer()
+        except anyio.get_cancelled_exc_class():
+            await self._finish(SHUTDOWN.ending, None)
+            raise
+        except Exception as error:  # noqa: BLE001 - the task boundary: whatever an agent raises ends its run, not the server
+            if isinstance(error, StorageError):
+                broken = _storage_failed(error)
+            elif isinstance(error, Refused) and not isinstance(error, TooLarge):
+                self.stop(LOST)
+            else:
+                ending = RunEnded("failed", error=self._failure(error))
+        if self._stop is not None and (ending is None or ending.status == "failed"):
+            ending = self._stop.ending
+        await self._finish(ending, broken)
+
+    def _failure(self, error: Exception) -> Failure:
+        if isinstance(error, AgentFailed):
+            return Failure(error.code, error.message)
+        if isinstance(error, OutputLimit):
+            limit = self._deps.settings.max_output
+            return Failure("limit", f"The answer was stopped at {limit} bytes, the most that one run may produce.")
+        if isinstance(error, HoldfastError):
+            return Failure(error.code, str(error))
+        log.exception("run %s failed", self.run.id, exc_info=error)
+        return Failure("internal", f"The agent failed unexpectedly ({type(error).__name__}: {error}). Try again.")
+
+    async def _answer(self) -> RunEnded:
+        await self._open()
+        loaded = await self._deps.store.read(self._load)
+        if loaded.run.epoch != self.run.epoch:
+            self.stop(LOST)
+        elif loaded.run.intent is not None:  # it was asked for between the claim and now
+            intent = loaded.run.intent
+            self.stop(Stop("end", RunEnded(intent.status, reason=intent.reason, error=intent.error)))
+        await anyio.lowlevel.checkpoint()
+        self.run = loaded.run
+        self._begin(loaded)
+        if self._agent is None:
+            raise AgentFailed("no-agent", f"There is no agent named {self.run.agent!r}. Choose another one.")
+        finish = await self._agent.run(loaded.turn, self)
+        assert self._recorder is not None
+        await self._recorder.flushed()
+        if not self._recorder.spoke and not has_output(loaded.turn.transcript.parts):
+            raise AgentFailed("empty-answer", "The model ended its answer without saying anything. Try again.")
+        return RunEnded("complete", finish_reason=finish)
+
+    async def _open(self) -> None:
+        """Be the journal's only writer. A first epoch has no predecessor, so there is nothing to fence or read."""
+        run = self.run
+        if run.epoch > 1:
+            await self._deps.journal.fence({run.id: run.epoch})
+            self._begun = await self._deps.settler.transcript(run.id)
+        self._recorder = self._deps.writer.recorder(run.id, run.epoch, self._begun.last_seq)
+        self._deps.feed.open(run.id, self._begun.last_seq)
+
+    def _load(self, tx: Tx) -> _Loaded:
+        run = tx.run(self.run.id)
+        session = tx.session(self.run.session_id)
+        if run is None or session is None:
+            raise AgentFailed("session-gone", "The session was deleted.")
+        history: list[tree.Message] = []
+        if tx.message(run.user_message_id) is not None:
+            history = tree.path(tx, session, run.user_message_id)
+        seed = None
+        if run.continues is not None:
+            earlier = tx.run(run.continues)
+            message = None if earlier is None else tx.message(earlier.message_id)
+            seed = () if message is None else message.parts
+        asked = None if self._begun.approval is None else tx.approval(self._begun.approval.approval_id)
+        decisions: dict[str, Decision] = {}
+        if asked is not None and asked.decision is not None:
+            decisions[asked.call_id] = asked.decision
+        model_input = tree.model_input(history, tx.compactions(session.id))
+        transcript = self._begun if seed is None or self._begun.parts else Transcript(parts=seed)
+        return _Loaded(run, Turn(run, session, model_input, transcript, decisions), seed)
+
+    def _begin(self, loaded: _Loaded) -> None:
+        run, begun = self.run, self._begun
+        if begun.last_seq == 0:
+            if run.continues is not None and loaded.seed is not None:
+                self._add(MessageSeeded(run.continues, loaded.seed))
+            self._add(RunStarted(run.id, run.session_id, run.message_id, run.user_message_id, run.model, run.agent))
+            return
+        self._add(RunResumed(run.epoch))
+        if begun.approval is not None and begun.approval.call_id in loaded.turn.decisions:
+            decision = loaded.turn.decisions[begun.approval.call_id]
+            self._add(ApprovalResolved(begun.approval.approval_id, decision))
+
+    # ---- ports.Out ----
+
+    def _add(self, event: Event) -> None:
+        assert self._recorder is not None
+        self._recorder.add(event)
+
+    async def write(self, event: Event) -> None:
+        recorder = self._recorder
+        assert recorder is not None
+        recorder.add(event)
+        if recorder.full:
+            await recorder.drained()
+
+    async def commit(self, event: Event) -> None:
+        self._add(event)
+        assert self._recorder is not None
+        await self._recorder.flushed()
+        if isinstance(event, ToolFinished):
+            await self._touch()
+
+    def new_approval_id(self) -> ApprovalId:
+        return ApprovalId(self._deps.ids.new("apr"))
+
+    async def ask(self, question: ApprovalRequested) -> Decision:
+        await self.commit(question)
+        self._asked = question
+        if self._agent is not None and self._agent.can_continue:
+            self.stop(PARK)
+            await anyio.sleep_forever()
+        self.waiting = True
+        try:
+            decision = await self._decision(question)
+        finally:
+            self.waiting = False
+        await self.commit(ApprovalResolved(question.approval_id, decision))
+        return decision
+
+    async def _decision(self, question: ApprovalRequested) -> Decision:
+        store, run = self._deps.store, self.run
+        parked = await store.transact(lambda tx: turns.park(tx, run.id, run.epoch, question, keep_lease=True))
+        if parked is None:  # asked to end meanwhile: that stop is on its way
+            await anyio.sleep_forever()
+        await self._deps.hub.announce(Wake("changed"))
+        while True:
+            signal = self._deps.hub.signals.armed(("control", run.id))
+            approval = await store.read(lambda tx: tx.approval(question.approval_id))
+            if approval is not None and approval.decision is not None:
+                return approval.decision
+            await wait(signal, self._deps.settings.poll)
+
+    async def _touch(self) -> None:
+        now = self._deps.clock.now()
+        if abs(now - self._touched) >= self._deps.settings.touch_every:
+            self._touched = now
+            await self._deps.store.transact(lambda tx: turns.touch(tx, self.run.session_id))
+
+    # ---- the end ----
+
+    async def _finish(self, ending: RunEnded | None, broken: Intent | None) -> None:
+        """Shielded: seal and settle, or park. What is left undone is let go, and recovery does it."""
+        done = self._stop is LOST
+        with anyio.move_on_after(self._deps.settings.final_save, shield=True):
+            try:
+                if self._stop is PARK and ending is None and broken is None:
+                    ending = await self._park()
+                    done = ending is None
+                if ending is not None and broken is None and not done:
+                    broken = await self._seal(ending)
+                    if broken is None:
+                        await self._deps.settler.settle(self.run.id)
+                        done = True
+            except Refused:
+                done = True  # fenced: whoever took over ends it
+            except StorageError:
+                log.warning("run %s could not be settled yet", self.run.id, exc_info=True)
+        self._deps.feed.close(self.run.id, broken=not done)
+        if not done:
+            self._let_go(self.run, broken)
+
+    async def _seal(self, ending: RunEnded) -> Intent | None:
+        """Append the terminal event. An intent: it could not be stored, and so the run is to end."""
+        try:
+            if self._recorder is None:  # it never got as far as its journal
+                head = (await self._deps.journal.heads([self.run.id]))[self.run.id]
+                self._recorder = self._deps.writer.recorder(self.run.id, self.run.epoch, head.last_seq)
+            self._recorder.forgive()
+            self._recorder.add(ending)
+            await self._recorder.flushed()
+        except StorageError as error:
+            return _storage_failed(error)
+        return None
+
+    async def _park(self) -> RunEnded | None:
+        """None: the run waits in the store and nobody holds it. Otherwise it was asked to end meanwhile."""
+        run, asked = self.run, self._asked
+        assert asked is not None
+        parked = await self._deps.store.transact(lambda tx: turns.park(tx, run.id, run.epoch, asked, keep_lease=False))
+        if parked is not None:
+            await self._deps.hub.announce(Wake("control", run.id), Wake("changed"))
+            return None
+        now = await self._deps.store.read(lambda tx: tx.run(run.id))
+        if now is None or now.epoch != run.epoch or now.intent is None:
+            return None
+        return RunEnded(now.intent.status, reason=now.intent.reason, error=now.intent.error)
+
+
+def _storage_failed(error: StorageError) -> Intent:
+    return Intent("failed", error=Failure(error.code, f"The output could not be stored: {error}"))

@@ -1,0 +1,175 @@
+"""Reading a run from a cursor, then following it. A subscriber is a cursor: it costs nothing while it does not read.
+
+Runs that are executed here have a bounded tail of their newest events in memory, and what it no longer holds is read
+from the journal. Runs of other nodes are read from the journal on a hint, or after a while without one.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import anyio
+
+from holdfast.core.errors import CursorAhead
+from holdfast.core.events import Entry
+from holdfast.core.ids import RunId
+from holdfast.engine.hub import Signals, wait
+from holdfast.engine.settings import Settings
+from holdfast.ports import Journal
+
+_PAGE = 1000
+
+
+class Tail:
+    """The newest events of a run that is executed here."""
+
+    def __init__(self, last_seq: int) -> None:
+        self.entries: list[Entry] = []
+        self.size = 0
+        self.last_seq = last_seq
+        self.sealed = False
+        self.closed = False
+        """The run is no longer executed here."""
+        self.broken = False
+        """Its output cannot be kept just now: streams end without a terminal event, and clients come back."""
+        self._changed: anyio.Event | None = None
+
+    def add(self, entries: Sequence[Entry], seals: bool, limit: int) -> None:
+        self.entries.extend(entries)
+        self.last_seq = entries[-1].seq
+        self.sealed = seals
+        for item in entries:
+            self.size += len(item.frame)
+        if self.size > 2 * limit:  # trimmed by halves, so that the cost per event does not grow
+            self._trim(limit)
+        self.wake()
+
+    def _trim(self, limit: int) -> None:
+        at = 0
+        while self.size > limit and at < len(self.entries) - 1:
+            self.size -= len(self.entries[at].frame)
+            at += 1
+        del self.entries[:at]
+
+    def after(self, cursor: int) -> list[Entry] | None:
+        """What follows the cursor; None if part of it is no longer here."""
+        if cursor >= self.last_seq:
+            return []
+        missing = self.last_seq - cursor
+        return self.entries[-missing:] if missing <= len(self.entries) else None
+
+    def wake(self) -> None:
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = None
+
+    def changed(self) -> anyio.Event:
+        if self._changed is None:
+            self._changed = anyio.Event()
+        return self._changed
+
+
+class Feed:
+    def __init__(self, journal: Journal, signals: Signals, settings: Settings) -> None:
+        self._journal = journal
+        self._signals = signals
+        self._settings = settings
+        self._tails: dict[RunId, Tail] = {}
+        self.stopping = False
+        self.poll = settings.poll
+        self.subscribers = 0
+
+    # ---- the writing side ----
+
+    def open(self, run: RunId, last_seq: int) -> None:
+        """The run is executed here from now on."""
+        self._tails[run] = Tail(last_seq)
+        self._signals.fire(("appended", run))
+
+    def publish(self, run: RunId, entries: Sequence[Entry], seals: bool) -> None:
+        """Only ever called with what the journal has committed."""
+        tail = self._tails.get(run)
+        if tail is None:
+            self._signals.fire(("appended", run))
+        else:
+            tail.add(entries, seals, self._settings.tail)
+
+    def close(self, run: RunId, *, broken: bool = False) -> None:
+        """The run is no longer executed here. Subscribers follow its journal, or are let go if it is broken."""
+        tail = self._tails.pop(run, None)
+        if tail is not None:
+            tail.closed, tail.broken = True, broken
+            tail.wake()
+
+    def stop(self) -> None:
+        """End every subscription, so that clients reconnect elsewhere or later."""
+        self.stopping = True
+        for tail in self._tails.values():
+            tail.wake()
+        self._signals.fire_all()
+
+    # ---- the reading side ----
+
+    @asynccontextmanager
+    async def watch(self, run: RunId, after: int) -> AsyncIterator["Subscription"]:
+        """Raises CursorAhead, JournalPruned or StorageError before anything is delivered."""
+        tail = self._tails.get(run)
+        if tail is not None:
+            last, sealed = tail.last_seq, tail.sealed
+        else:
+            head = (await self._journal.heads([run]))[run]
+            last, sealed = head.last_seq, head.sealed
+            if head.pruned:
+                await self._journal.read(run, after, 1)  # says that it is pruned
+        if after > last:
+            raise CursorAhead(run, after, last)
+        self.subscribers += 1
+        try:
+            yield Subscription(self, run, after, at_end=sealed and after == last)
+        finally:
+            self.subscribers -= 1
+
+
+class Subscription:
+    """A cursor into one run. Not safe for two readers at once; make two."""
+
+    def __init__(self, feed: Feed, run: RunId, cursor: int, *, at_end: bool) -> None:
+        self._feed = feed
+        self.run = run
+        self.cursor = cursor
+        self.at_end = at_end
+        """The terminal event is behind the cursor: there is nothing more to come."""
+        self._tail = feed._tails.get(run)
+
+    async def next(self) -> Sequence[Entry] | None:
+        """The next events, at least one; None when the stream ends: after the terminal event, or when the server lets
+        go."""
+        while not self.at_end:
+            tail = self._tail = self._tail or self._feed._tails.get(self.run)
+            signal = None
+            found: Sequence[Entry] | None
+            if tail is None:
+                signal = self._feed._signals.armed(("appended", self.run))
+                found = await self._from_journal()
+            else:
+                found = tail.after(self.cursor)
+                if found is None:
+                    found = await self._from_journal()
+            if found:
+                self.cursor = found[-1].seq
+                self.at_end = found[-1].ends
+                return found
+            if self._feed.stopping:
+                return None
+            if tail is None:
+                assert signal is not None
+                await wait(signal, self._feed.poll)
+            elif tail.broken:
+                return None
+            elif tail.closed:
+                self._tail = None
+            else:
+                await tail.changed().wait()
+        return None
+
+    async def _from_journal(self) -> Sequence[Entry]:
+        return await self._feed._journal.read(self.run, self.cursor, _PAGE)

@@ -1,0 +1,180 @@
+"""A run's output on its way to the journal: neighbouring deltas become one event, and nothing is shown before it is
+kept.
+
+A recorder has no task. It gathers; the writer takes what there is, commits it and tells the recorder; so one append
+of a run is in flight at a time, and the busier the disk, the longer the events.
+"""
+
+from collections.abc import Callable
+
+import anyio
+
+from holdfast.core.errors import HoldfastError, Refused
+from holdfast.core.events import (
+    ApprovalRequested,
+    Entry,
+    Event,
+    ReasoningDelta,
+    RunEnded,
+    TextDelta,
+    ToolDelta,
+    ToolStarted,
+    entry,
+    merge,
+)
+from holdfast.core.ids import RunId
+from holdfast.ports import Append
+
+_SLICE = 128 * 1024
+"""Longest text of one event, in characters."""
+_OTHER = 256
+"""What an event that is no delta counts for; its own size is the journal's to refuse."""
+
+
+class OutputLimit(HoldfastError):
+    code = "output-limit"
+
+
+class Recorder:
+    def __init__(
+        self,
+        run: RunId,
+        epoch: int,
+        last_seq: int,
+        mark: Callable[["Recorder"], None],
+        room: int,
+        max_output: int,
+    ) -> None:
+        self.run = run
+        self.epoch = epoch
+        self.committed = last_seq
+        """Seq of the last durable event."""
+        self.writes = 0
+        """Counts what came in; the idle limit looks whether it moved."""
+        self.spoke = False
+        """Something that counts as an answer came in: text, reasoning or a tool call."""
+        self.marked = False
+        """The writer has this recorder on its list."""
+        self._mark = mark
+        self._room = room
+        self._budget = max_output
+        self._events: list[Event] = []
+        self._pieces: list[str] = []  # text deltas that follow self._events
+        self._size = 0
+        self._taken = 0  # size of what the writer is committing
+        self._failure: Exception | None = None
+        self._changed: anyio.Event | None = None
+
+    # ---- the agent's side ----
+
+    def add(self, event: Event) -> None:
+        """Take an event in. Raises what stopped this run from being recorded."""
+        if self._failure is not None:
+            raise self._failure
+        self.writes += 1
+        if type(event) is TextDelta:
+            size = len(event.text)
+            if not size:
+                return
+            self._pieces.append(event.text)
+            self.spoke = True
+        else:
+            size = self._add_other(event)
+        self._size += size
+        self._budget -= size
+        if self._budget < 0 and type(event) is not RunEnded:
+            raise OutputLimit
+        if not self.marked:
+            self._mark(self)
+
+    def _add_other(self, event: Event) -> int:
+        self._close_text()
+        match event:
+            case ReasoningDelta(text):
+                size = len(text)
+            case ToolDelta(_, _, args, output):
+                size = len(args or "") + len(output or "")
+            case _:
+                self.spoke = self.spoke or isinstance(event, ToolStarted | ApprovalRequested)
+                self._events.append(event)
+                return _OTHER
+        self.spoke = True
+        merged = merge(self._events[-1], event) if self._events and size < _SLICE // 16 else None
+        if merged is None:
+            self._events.append(event)
+        else:
+            self._events[-1] = merged
+        return size
+
+    @property
+    def full(self) -> bool:
+        return self._size + self._taken > self._room
+
+    async def drained(self) -> None:
+        """Wait until there is room again: back-pressure."""
+        while self.full:
+            await self._next_change()
+
+    async def flushed(self) -> None:
+        """Wait until everything added so far is durable."""
+        while self._size or self._taken:
+            await self._next_change()
+        if self._failure is not None:
+            raise self._failure
+
+    async def _next_change(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if self._changed is None:
+            self._changed = anyio.Event()
+        await self._changed.wait()
+
+    # ---- the writer's side ----
+
+    def take(self) -> Append | None:
+        """All that was gathered, numbered and encoded; None if there is nothing (left)."""
+        self.marked = False
+        self._close_text()
+        if not self._events or self._failure is not None:
+            return None
+        events, self._events = self._events, []
+        self._taken, self._size = self._size, 0
+        entries: list[Entry] = []
+        seq = self.committed
+        for event in events:
+            seq += 1
+            entries.append(entry(seq, event))
+        return Append(self.run, self.epoch, entries, seals=type(events[-1]) is RunEnded)
+
+    def done(self, append: Append) -> None:
+        self.committed = append.entries[-1].seq
+        self._taken = 0
+        self._wake()
+
+    def refuse(self, why: Exception) -> None:
+        """The journal refused the append, or storage gave way: nothing more of this run is recorded."""
+        self._failure = why
+        self._events.clear()
+        self._pieces.clear()
+        self._size = self._taken = 0
+        self._wake()
+
+    def forgive(self) -> None:
+        """After a refusal that concerned one event only (its size): the run may still be sealed."""
+        if isinstance(self._failure, Refused):
+            self._failure = None
+
+    def _wake(self) -> None:
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = None
+
+    def _close_text(self) -> None:
+        if not self._pieces:
+            return
+        text = "".join(self._pieces)
+        self._pieces.clear()
+        if len(text) <= _SLICE:
+            self._events.append(TextDelta(text))
+        else:
+            self._events += [TextDelta(text[at : at + _SLICE]) for at in range(0, len(text), _SLICE)]

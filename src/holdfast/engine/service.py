@@ -1,0 +1,424 @@
+"""Every use case, once. Faces translate to and from this and add nothing."""
+
+import hashlib
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+import anyio
+
+from holdfast.core import session as tree
+from holdfast.core.errors import Draining, NotAllowed, NotFound, StorageError, StorageFull
+from holdfast.core.events import Decision
+from holdfast.core.ids import LOCAL, ApprovalId, MessageId, OwnerId, RunId, SessionId
+from holdfast.core.parts import Json, Part, all_to_json
+from holdfast.core.run import Lifetime, Run
+from holdfast.core.session import Compaction, Message, Session
+from holdfast.engine.book import edits, turns
+from holdfast.engine.book.turns import Accepted, OnBusy
+from holdfast.engine.changes import ChangeSubscription
+from holdfast.engine.executor import Deps, cancelled
+from holdfast.engine.feed import Subscription
+from holdfast.engine.hub import wait
+from holdfast.engine.supervisor import Supervisor
+from holdfast.ports import Hit, SessionQuery, Summariser, Titler, Tx, Wake
+
+T = TypeVar("T")
+
+_GLANCE = 0.25
+"""How often a caller who waits for a run's end looks, hint or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    session: Session
+    active_run: Run | None
+    queued: tuple[tuple[Run, Message], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageView:
+    message: Message
+    siblings: tuple[MessageId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    items: tuple[MessageView, ...]
+    next: MessageId | None
+    """Cursor to the older messages."""
+
+
+class Service:
+    def __init__(self, deps: Deps, supervisor: Supervisor, me: turns.Me) -> None:
+        self._deps = deps
+        self._store = deps.store
+        self._supervisor = supervisor
+        self._me = me
+
+    # ---- sessions ----
+
+    async def create_session(self, owner: OwnerId = LOCAL, **fields: Any) -> Session:
+        """`fields` are those of `Session`: title, agent, model, system, settings, previous_session_id …"""
+        now = self._deps.clock.now()
+        if fields.get("title"):
+            fields["titled_by"] = "person"
+        session = Session(SessionId(self._deps.ids.new("ses")), owner, now, now, **fields)
+        await self._transact(partial(edits.create, session=session))
+        return session
+
+    async def session(self, sid: SessionId, owner: OwnerId = LOCAL) -> SessionView:
+        await self._settle_session(sid)
+        return await self._store.read(lambda tx: _view(tx, turns.the_session(tx, sid, owner)))
+
+    async def sessions(self, query: SessionQuery) -> Sequence[SessionView]:
+        return await self._store.read(lambda tx: [_view(tx, session) for session in tx.sessions(query)])
+
+    async def search(
+        self, text: str, owner: OwnerId = LOCAL, limit: int = 50, before: int | None = None
+    ) -> Sequence[Hit]:
+        return await self._store.read(lambda tx: tx.search(owner, text, limit, before))
+
+    async def messages(
+        self, sid: SessionId, owner: OwnerId = LOCAL, limit: int = 50, before: MessageId | None = None
+    ) -> Page:
+        """The shown branch: its newest page, or the one before the message `before`. An open run's message is folded
+        from its journal as far as that goes, or empty if the journal cannot be read."""
+        await self._settle_session(sid)
+        page = await self._store.read(lambda tx: _page(tx, turns.the_session(tx, sid, owner), limit, before))
+        items = [replace(item, message=await self._live(item.message)) for item in page.items]
+        return replace(page, items=tuple(items))
+
+    async def message(self, mid: MessageId, owner: OwnerId = LOCAL) -> MessageView:
+        def work(tx: Tx) -> MessageView:
+            message = turns.the_message(tx, mid)
+            turns.the_session(tx, message.session_id, owner)
+            return _message_view(tx, message)
+
+        view = await self._store.read(work)
+        return replace(view, message=await self._live(view.message))
+
+    async def _live(self, message: Message) -> Message:
+        if message.status != "streaming" or message.run_id is None:
+            return message
+        try:
+            told = await self._deps.settler.transcript(message.run_id)
+        except StorageError:
+            return message
+        return replace(
+            message,
+            parts=told.parts,
+            status=told.status,
+            reason=told.reason,
+            error=told.error,
+            usage=told.usage,
+            last_seq=told.last_seq,
+        )
+
+    async def amend(
+        self, sid: SessionId, fields: dict[str, Any], owner: OwnerId = LOCAL, if_version: int | None = None
+    ) -> Session:
+        """Rename, pin, archive, tag, project, model …"""
+        return await self._transact(partial(edits.amend, sid=sid, owner=owner, if_version=if_version, fields=fields))
+
+    async def undo(self, sid: SessionId, owner: OwnerId = LOCAL, if_version: int | None = None) -> Session:
+        return await self._edit(partial(edits.undo, sid=sid, owner=owner, if_version=if_version))
+
+    async def redo(self, sid: SessionId, owner: OwnerId = LOCAL, if_version: int | None = None) -> Session:
+        return await self._edit(partial(edits.redo, sid=sid, owner=owner, if_version=if_version))
+
+    async def truncate(
+        self, sid: SessionId, last: MessageId, owner: OwnerId = LOCAL, if_version: int | None = None
+    ) -> Session:
+        return await self._edit(partial(edits.truncate, sid=sid, owner=owner, if_version=if_version, last=last))
+
+    async def switch(
+        self, sid: SessionId, to: MessageId, owner: OwnerId = LOCAL, if_version: int | None = None
+    ) -> Session:
+        return await self._edit(partial(edits.switch, sid=sid, owner=owner, if_version=if_version, to=to))
+
+    async def clear(self, sid: SessionId, owner: OwnerId = LOCAL, if_version: int | None = None) -> Session:
+        return await self._edit(partial(edits.clear, sid=sid, owner=owner, if_version=if_version))
+
+    async def delete(self, sid: SessionId, owner: OwnerId = LOCAL, if_version: int | None = None) -> Session:
+        return await self._edit(partial(edits.delete, sid=sid, owner=owner, if_version=if_version))
+
+    async def fork(self, sid: SessionId, last: MessageId, owner: OwnerId = LOCAL) -> Session:
+        def length(tx: Tx) -> int:
+            return len(tree.path(tx, turns.the_session(tx, sid, owner), last))
+
+        ids = [
+            MessageId(self._deps.ids.new("msg")) for _ in range(await self._store.read(length))
+        ]  # a message's ancestors never change, so these are enough
+        new = SessionId(self._deps.ids.new("ses"))
+        return await self._transact(partial(edits.fork, sid=sid, owner=owner, last=last, new_sid=new, new_ids=ids))
+
+    async def compact(self, sid: SessionId, summariser: Summariser, owner: OwnerId = LOCAL) -> Session:
+        """O3, O4: the summary is made outside every transaction; the record is one. A delete meanwhile wins."""
+
+        def load(tx: Tx) -> tuple[tree.ModelInput, MessageId | None]:
+            session = turns.the_session(tx, sid, owner)
+            settled = [m for m in tree.path(tx, session, session.head) if m.status != "streaming"]
+            last = settled[-1].id if settled else None
+            return tree.model_input(settled, tx.compactions(sid)), last
+
+        shown, last = await self._store.read(load)
+        if last is None or not shown.messages:
+            raise NotAllowed("compact", "there is nothing to summarise since the last time")
+        summary = await summariser.summarise(shown.messages, shown.summary)
+        record = Compaction(sid, owner, last, summary, self._deps.clock.now())
+        return await self._transact(partial(edits.compact, compaction=record))
+
+    async def generate_title(self, sid: SessionId, titler: Titler, owner: OwnerId = LOCAL) -> Session:
+        """P8: a title that a person set, also meanwhile, stays."""
+
+        def load(tx: Tx) -> tuple[Session, list[Message]]:
+            session = turns.the_session(tx, sid, owner)
+            return session, tree.path(tx, session, session.head, limit=8)
+
+        session, messages = await self._store.read(load)
+        if session.titled_by != "nobody":
+            return session
+        text = (await titler.title(messages)).strip()
+        if not text:
+            return session
+        return await self._transact(partial(edits.title, sid=sid, owner=owner, text=text[:200]))
+
+    # ---- runs ----
+
+    async def submit(
+        self,
+        sid: SessionId,
+        parts: Sequence[Part],
+        *,
+        owner: OwnerId = LOCAL,
+        key: str | None = None,
+        agent: str | None = None,
+        model: str | None = None,
+        settings: Json = None,
+        lifetime: Lifetime = "detached",
+        on_busy: OnBusy = "queue",
+    ) -> Accepted:
+        """Accepted means stored (rule 3). An attached run is its connection: the caller must `cancel` it with the
+        reason `disconnected` when that goes."""
+        body = ["submit", sid, all_to_json(parts), agent, model, settings, lifetime, on_busy]
+        request = self._request(
+            sid, body, owner, key, parts, agent=agent, model=model, settings=settings, lifetime=lifetime
+        )
+        return await self._accept(partial(turns.submit, request=replace(request, on_busy=on_busy)))
+
+    async def retry(
+        self,
+        sid: SessionId,
+        mid: MessageId,
+        *,
+        owner: OwnerId = LOCAL,
+        key: str | None = None,
+        model: str | None = None,
+        if_version: int | None = None,
+    ) -> Accepted:
+        request = self._request(sid, ["retry", sid, mid, model], owner, key, (), model=model)
+        return await self._accept(partial(turns.retry, request=request, mid=mid, if_version=if_version))
+
+    async def edit(
+        self,
+        sid: SessionId,
+        mid: MessageId,
+        parts: Sequence[Part],
+        *,
+        owner: OwnerId = LOCAL,
+        key: str | None = None,
+        model: str | None = None,
+        if_version: int | None = None,
+    ) -> Accepted:
+        body = ["edit", sid, mid, all_to_json(parts), model]
+        request = self._request(sid, body, owner, key, parts, model=model)
+        return await self._accept(partial(turns.edit, request=request, mid=mid, if_version=if_version))
+
+    async def continue_run(
+        self, rid: RunId, *, owner: OwnerId = LOCAL, key: str | None = None, model: str | None = None
+    ) -> Accepted:
+        run = await self.run(rid, owner)
+        request = self._request(run.session_id, ["continue", rid, model], owner, key, (), model=model)
+        return await self._accept(partial(turns.continue_run, request=request, rid=rid))
+
+    async def edit_queued(self, rid: RunId, parts: Sequence[Part], owner: OwnerId = LOCAL) -> Accepted:
+        return await self._transact(partial(turns.edit_queued, rid=rid, owner=owner, parts=tuple(parts)))
+
+    async def run(self, rid: RunId, owner: OwnerId = LOCAL) -> Run:
+        """The run as it is; one that nobody executes is settled first (X2)."""
+        run = await self._store.read(lambda tx: turns.the_run(tx, rid, owner))
+        if not run.is_open and not run.is_pending:
+            return run
+        await self._settle_session(run.session_id)
+        return await self._store.read(lambda tx: turns.the_run(tx, rid, owner))
+
+    async def runs(
+        self,
+        owner: OwnerId = LOCAL,
+        *,
+        status: Sequence[str] | None = None,
+        sid: SessionId | None = None,
+        limit: int = 50,
+        before: tuple[float, RunId] | None = None,
+    ) -> Sequence[Run]:
+        return await self._store.read(lambda tx: tx.runs(owner, status=status, sid=sid, limit=limit, before=before))
+
+    async def cancel(self, rid: RunId, owner: OwnerId = LOCAL, reason: str = "requested") -> Run:
+        """Stop it wherever it is executed. Answers when it is settled, or after a while with the cancel requested. If
+        the store cannot be written, a run that is executed here is stopped all the same."""
+        try:
+            run = await self._transact(
+                partial(turns.request_cancel, rid=rid, owner=owner, reason=reason), wake_queue=False
+            )
+        except StorageError:
+            self._supervisor.stop(rid, cancelled(reason))
+            raise
+        if run.is_open:
+            await self._stop_runs([rid], reason)
+            run = await self._until_ended(rid, self._deps.settings.cancel_wait) or run
+        return run
+
+    async def decide(self, rid: RunId, aid: ApprovalId, decision: Decision, owner: OwnerId = LOCAL) -> Run:
+        run = await self._transact(partial(turns.decide, rid=rid, aid=aid, owner=owner, decision=decision))
+        await self._deps.hub.announce(Wake("control", rid))
+        return run
+
+    async def recover(self, rid: RunId, owner: OwnerId = LOCAL) -> Run:
+        """J6: look again for the output of a run whose recovery is pending or was given up."""
+        run = await self._transact(partial(turns.look_again, rid=rid, owner=owner))
+        now = await self._store.read(lambda tx: tx.now)
+        await self._deps.settler.look(run, now, insist=True)
+        return await self._store.read(lambda tx: turns.the_run(tx, rid, owner))
+
+    # ---- following ----
+
+    @asynccontextmanager
+    async def watch(self, rid: RunId, after: int = 0, owner: OwnerId = LOCAL) -> AsyncIterator[Subscription]:
+        """L5: everything after the cursor, then live. Any number of watchers; each costs a cursor."""
+        await self.run(rid, owner)
+        async with self._deps.feed.watch(rid, after) as subscription:
+            yield subscription
+
+    @asynccontextmanager
+    async def attached(self, rid: RunId) -> AsyncIterator[None]:
+        """Hold the connection of an attached run. Leaving, however, is leaving: the run is cancelled (L3)."""
+        self._supervisor.connections.add(rid)
+        try:
+            yield
+        finally:
+            self._supervisor.connections.discard(rid)
+            with anyio.move_on_after(self._deps.settings.final_save, shield=True):
+                await self._disconnected(rid)
+
+    async def _disconnected(self, rid: RunId) -> None:
+        run = await self._store.read(lambda tx: tx.run(rid))
+        if run is not None and run.is_open:
+            with suppress(NotFound):  # deleted meanwhile, and so asked to end already
+                await self.cancel(rid, run.owner, "disconnected")
+
+    def watch_changes(self, after: str | None, owner: OwnerId = LOCAL) -> ChangeSubscription:
+        """The change feed over all sessions, from a cursor it gave (None: from now)."""
+        return ChangeSubscription(self._store, self._deps.hub.signals, self._deps.feed, owner, after)
+
+    # ---- inside ----
+
+    def _request(
+        self,
+        sid: SessionId,
+        body: Json,
+        owner: OwnerId,
+        key: str | None,
+        parts: Sequence[Part],
+        *,
+        agent: str | None = None,
+        model: str | None = None,
+        settings: Json = None,
+        lifetime: Lifetime = "detached",
+    ) -> turns.Request:
+        if self._supervisor.draining:
+            raise Draining
+        free = self._store.free_bytes()
+        if free is not None and free < self._deps.settings.disk_reserve:
+            raise StorageFull("The disk is almost full. Make room; runs that are under way can still be saved.")
+        new = self._deps.ids.new
+        ids = turns.NewIds(RunId(new("run")), MessageId(new("msg")), MessageId(new("msg")))
+        text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+        fingerprint = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+        connection = self._me.lease(self._deps.clock.now()) if lifetime == "attached" else None
+        return turns.Request(
+            sid, owner, ids, fingerprint, key, tuple(parts), agent, model, settings, lifetime, connection
+        )
+
+    async def _accept(self, work: Callable[[Tx], Accepted]) -> Accepted:
+        accepted = await self._transact(work)
+        await self._stop_runs(accepted.stop, "superseded")
+        return accepted
+
+    async def _edit(self, work: Callable[[Tx], edits.Edited]) -> Session:
+        edited = await self._transact(work)
+        await self._stop_runs(edited.stop, "superseded")
+        return edited.session
+
+    async def _transact(self, work: Callable[[Tx], T], *, wake_queue: bool = True) -> T:
+        result = await self._store.transact(work)
+        await self._deps.hub.announce(*([Wake("queue")] if wake_queue else []), Wake("changed"))
+        return result
+
+    async def _stop_runs(self, rids: Iterable[RunId], reason: str) -> None:
+        """Their cancel is in the store: reach whoever executes them, or end them here if nobody does."""
+        elsewhere = [rid for rid in rids if not self._supervisor.stop(rid, cancelled(reason))]
+        if not elsewhere:
+            return
+        now, found = await self._store.read(lambda tx: (tx.now, [tx.run(rid) for rid in elsewhere]))
+        await self._end_stale([run for run in found if run is not None], now)
+        await self._deps.hub.announce(*(Wake("control", rid) for rid in elsewhere))
+
+    async def _until_ended(self, rid: RunId, at_most: float) -> Run | None:
+        found: Run | None = None
+        with anyio.move_on_after(at_most):
+            while True:
+                signal = self._deps.hub.signals.armed(("control", rid))
+                found = await self._store.read(lambda tx: tx.run(rid))
+                if found is None or not found.is_open:
+                    return found
+                await wait(signal, _GLANCE)
+        return found
+
+    async def _end_stale(self, runs: Sequence[Run], now: float) -> None:
+        await self._deps.settler.end_stale(self._deps.settler.find_stale(runs, now))
+
+    async def _settle_session(self, sid: SessionId) -> None:
+        """Before a session is shown: end what nobody executes (X2) and look for output that was not there yet (J2)."""
+        settler = self._deps.settler
+        now, opened, pending = await self._store.read(lambda tx: (tx.now, tx.open_runs(sid), tx.pending_runs(100, sid)))
+        being_ended = [run.id for run in opened if run.id in settler.ending]
+        for rid in being_ended:  # another reader was first: wait for it rather than show the run as running
+            await self._until_ended(rid, self._deps.settings.fence_wait)
+        try:
+            await self._end_stale(opened, now)
+            for run in pending:
+                await settler.look(run, now)
+        except StorageError:
+            return  # what is there can still be shown; the sweeper tries again
+
+
+def _view(tx: Tx, session: Session) -> SessionView:
+    runs = tx.open_runs(session.id)
+    active = [run for run in runs if run.in_tree]
+    queued = [(run, turns.the_message(tx, run.user_message_id)) for run in runs if not run.in_tree]
+    return SessionView(session, active[-1] if active else None, tuple(queued))
+
+
+def _page(tx: Tx, session: Session, limit: int, before: MessageId | None) -> Page:
+    end = session.head if before is None else tree.node(tx, session, before).parent_id
+    found = tree.path(tx, session, end, limit)
+    older = bool(found) and found[0].parent_id is not None
+    return Page(tuple(_message_view(tx, m) for m in found), found[0].id if older else None)
+
+
+def _message_view(tx: Tx, message: Message) -> MessageView:
+    return MessageView(message, tuple(tx.children(message.session_id, message.parent_id)))

@@ -1,0 +1,215 @@
+"""Ending runs: settle what is sealed, take over what nobody executes, look again for output that could not be read.
+
+settle      fold the sealed journal into the message (one transaction, once)
+end_stale   epoch, fence, seal, settle: the same for a crash, a cancelled queue entry and a parked run
+look        section J: the journal was away when the run was ended
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+
+import anyio
+
+from holdfast.core import recovery as verdicts
+from holdfast.core.errors import JournalPruned, Refused, StorageError
+from holdfast.core.ids import RunId
+from holdfast.core.recovery import Look
+from holdfast.core.run import Recovery, Run, is_live
+from holdfast.core.transcript import EMPTY, Transcript, fold, has_output
+from holdfast.engine.book import turns
+from holdfast.engine.hub import Hub
+from holdfast.engine.settings import Settings
+from holdfast.engine.writer import Writer
+from holdfast.ports import Agents, Head, Journal, Store, Tx, Wake
+
+_PAGE = 1000
+_TOGETHER = 100
+"""Runs settled in one transaction."""
+
+
+class Settler:
+    def __init__(
+        self,
+        store: Store,
+        journal: Journal,
+        writer: Writer,
+        hub: Hub,
+        agents: Agents,
+        me: turns.Me,
+        settings: Settings,
+    ) -> None:
+        self._store = store
+        self._journal = journal
+        self._writer = writer
+        self._hub = hub
+        self._agents = agents
+        self._me = me
+        self._settings = settings
+        self.held: set[RunId] = set()
+        """Runs that a task of this process executes or is ending. A lease of ours without one is nobody's."""
+        self.ending: set[RunId] = set()
+        """Those of them that are being ended."""
+        self.claiming = 0
+        """Claims under way: a lease of ours that is not held yet may be about to be."""
+        self.recovered = 0
+
+    def can_continue(self, run: Run) -> bool:
+        agent = self._agents.get(run.agent)
+        return agent is not None and agent.can_continue
+
+    # ---- settle ----
+
+    async def transcript(self, rid: RunId) -> Transcript:
+        """The fold over all that is committed."""
+        folded = EMPTY
+        while page := await self._journal.read(rid, folded.last_seq, _PAGE):
+            folded = fold(page, folded)
+            await anyio.lowlevel.checkpoint()  # a long journal must not hold up the loop
+        return folded
+
+    async def settle(self, rid: RunId) -> None:
+        """The journal is sealed: make the store say so."""
+        await self._settle({rid: (await self.transcript(rid), None)})
+
+    async def _settle(self, ended: dict[RunId, tuple[Transcript, Recovery | None]]) -> None:
+        def work(tx: Tx) -> None:
+            for rid, (transcript, recovery) in ended.items():
+                turns.settle(tx, rid, transcript, recovery)
+
+        await self._store.transact(work)
+        await self._hub.announce(*(Wake("control", rid) for rid in ended), Wake("queue"), Wake("changed"))
+        await self._journal.settled(list(ended))
+
+    # ---- take over ----
+
+    def _is_live(self, run: Run, now: float) -> bool:
+        if not is_live(run.lease, self._me.incarnation, now):
+            return False
+        assert run.lease is not None
+        ours = run.lease.holder == self._me.node
+        return not ours or run.id in self.held or self.claiming > 0
+
+    def find_stale(self, runs: Sequence[Run], now: float) -> list[Run]:
+        """Of runs just read, those that nobody executes and that do not simply wait their turn. `now` is the
+        store's."""
+        return [
+            run
+            for run in runs
+            if not self._is_live(run, now)
+            and verdicts.verdict(
+                replace(run, lease=None),
+                incarnation=self._me.incarnation,
+                now=now,
+                can_continue=self.can_continue(run),
+                policy=self._settings.recovery,
+            )
+            != "leave"
+        ]
+
+    async def end_stale(self, seen: Iterable[Run]) -> None:
+        """End them, or put them back into the queue where automatic continue is on. Each only if it is still as it was
+        seen; who comes second finds it held and leaves it."""
+        runs = [run for run in seen if run.id not in self.held]
+        for at in range(0, len(runs), _TOGETHER):
+            with self._hold([run.id for run in runs[at : at + _TOGETHER]]):
+                await self._end(runs[at : at + _TOGETHER])
+
+    @contextmanager
+    def _hold(self, rids: Collection[RunId]) -> Iterator[None]:
+        self.held.update(rids)
+        self.ending.update(rids)
+        try:
+            yield
+        finally:
+            self.held.difference_update(rids)
+            self.ending.difference_update(rids)
+
+    async def _end(self, seen: Sequence[Run]) -> None:
+        policy = self._settings.recovery
+        ours = await self._store.transact(lambda tx: turns.take_over(tx, self._me, seen, self.can_continue, policy))
+        left = {run.id: run for run in ours}
+        try:
+            with anyio.fail_after(self._settings.fence_wait):
+                heads = await self._journal.fence({run.id: run.epoch for run in ours})
+                unsealed = [run for run in ours if not heads[run.id].sealed]
+                for run in unsealed:
+                    if await self._park_again(run):
+                        del left[run.id]
+                await self._seal([(run, heads[run.id]) for run in unsealed if run.id in left])
+        except (StorageError, TimeoutError):
+            await self._store.transact(lambda tx: turns.mark_pending(tx, left.values()))
+            await self._hub.announce(*(Wake("control", rid) for rid in left), Wake("queue"), Wake("changed"))
+            return
+        folded = {rid: await self.transcript(rid) for rid in left}
+        ended = {rid: (transcript, None) for rid, transcript in folded.items() if transcript.ended}
+        self.recovered += len(ended)
+        await self._settle(dict(ended))
+
+    async def _seal(self, runs: Iterable[tuple[Run, Head]]) -> None:
+        """All in one commit. A refusal means that somebody else sealed or took over meanwhile."""
+        recorders = []
+        for run, head in runs:
+            recorder = self._writer.recorder(run.id, run.epoch, head.last_seq)
+            recorder.add(verdicts.ending(run))
+            recorders.append(recorder)
+        for recorder in recorders:
+            with suppress(Refused):
+                await recorder.flushed()
+
+    async def _park_again(self, run: Run) -> bool:
+        """The process died between asking and waiting: the question stands, if the agent can take it up later."""
+        if run.intent is not None or run.lifetime == "attached" or not self.can_continue(run):
+            return False
+        if run.status != "running":
+            return False
+        asked = (await self.transcript(run.id)).approval
+        if asked is None:
+            return False
+        parked = await self._store.transact(lambda tx: turns.park(tx, run.id, run.epoch, asked, keep_lease=False))
+        return parked is not None
+
+    # ---- look again ----
+
+    async def look(self, run: Run, now: float, *, insist: bool = False) -> None:
+        """One attempt to recover a pending run, by one reader at a time."""
+        if run.id in self.held or self._is_live(run, now):
+            return
+        with self._hold([run.id]):
+            await self._look(run, now, insist)
+
+    async def _look(self, run: Run, now: float, insist: bool) -> None:
+        policy = self._settings.recovery
+        mine = await self._store.transact(lambda tx: turns.take_look(tx, self._me, run))
+        if mine is None or mine.recovery is None:
+            return
+        if not insist and not verdicts.due(mine.recovery, now, policy):
+            await self._end_look(mine, Recovery("none"))
+            return
+        found: Look = "unavailable"
+        transcript = EMPTY
+        try:
+            with anyio.fail_after(self._settings.fence_wait):
+                transcript = await self._fence_and_seal(mine)
+            if transcript.ended:
+                found = "output" if has_output(transcript.parts) else "empty"
+        except (StorageError, TimeoutError, JournalPruned):
+            pass
+        after = verdicts.after_look(mine.recovery, found, now, policy)
+        if found == "unavailable" or after.state == "pending":
+            await self._end_look(mine, after)
+        else:
+            self.recovered += 1
+            await self._settle({mine.id: (transcript, after)})
+
+    async def _end_look(self, run: Run, after: Recovery) -> None:
+        await self._store.transact(partial(turns.end_look, rid=run.id, epoch=run.epoch, recovery=after))
+        if after.state != "pending":
+            await self._hub.announce(Wake("control", run.id), Wake("changed"))
+
+    async def _fence_and_seal(self, run: Run) -> Transcript:
+        head = (await self._journal.fence({run.id: run.epoch}))[run.id]
+        if not head.sealed:
+            await self._seal([(run, head)])
+        return await self.transcript(run.id)

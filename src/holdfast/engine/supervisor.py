@@ -1,0 +1,184 @@
+"""Everything that lives: claims queued runs, executes them, stops them, keeps their leases, and drains on shutdown."""
+
+import logging
+from functools import partial
+
+import anyio
+from anyio.abc import TaskGroup
+
+from holdfast.core.errors import StorageError
+from holdfast.core.ids import RunId
+from holdfast.core.run import Intent, Run
+from holdfast.engine.book import turns
+from holdfast.engine.executor import LOST, SHUTDOWN, Deps, Execution, Stop, cancelled, over_limit
+from holdfast.engine.hub import wait
+from holdfast.ports import Wake
+
+log = logging.getLogger("holdfast.engine")
+
+_CLAIM_AT_ONCE = 64
+
+
+class Supervisor:
+    def __init__(self, deps: Deps, me: turns.Me) -> None:
+        self._deps = deps
+        self._me = me
+        self._executions: dict[RunId, Execution] = {}
+        self._unfinished: dict[RunId, tuple[Run, Intent | None]] = {}
+        self.connections: set[RunId] = set()
+        """Attached runs whose client is connected here."""
+        self.draining = False
+
+    @property
+    def executing(self) -> int:
+        return len(self._executions)
+
+    def stop(self, rid: RunId, why: Stop) -> bool:
+        """Whether the run is executed here; if so it stops in the middle of whatever it awaits."""
+        execution = self._executions.get(rid)
+        if execution is not None:
+            execution.stop(why)
+        return execution is not None
+
+    # ---- loops, each a task for the engine's life ----
+
+    async def claim(self, runs: TaskGroup) -> None:
+        """Take up queued runs while there is room; on a hint, else now and then."""
+        settings = self._deps.settings
+        while not self.draining:
+            signal = self._deps.hub.signals.armed(("queue", None))
+            room = min(settings.max_runs - len(self._executions), _CLAIM_AT_ONCE)
+            claimed = await self._claim(runs, room) if room > 0 else 0
+            if not claimed:
+                await wait(signal, settings.poll)
+
+    async def _claim(self, runs: TaskGroup, room: int) -> int:
+        self._deps.settler.claiming += 1
+        try:
+            claimed = await self._deps.store.transact(lambda tx: turns.claim(tx, self._me, room))
+            if self.draining:
+                await self._deps.store.transact(lambda tx: turns.unclaim(tx, claimed))
+                return 0
+            for run in claimed:
+                self._start(runs, run)
+        except StorageError:
+            log.warning("queued runs could not be claimed", exc_info=True)
+            return 0
+        finally:
+            self._deps.settler.claiming -= 1
+        if claimed:
+            await self._deps.hub.announce(Wake("changed"))
+        return len(claimed)
+
+    def _start(self, runs: TaskGroup, run: Run) -> None:
+        execution = Execution(run, self._deps, self._let_go)
+        self._executions[run.id] = execution
+        self._deps.settler.held.add(run.id)
+        runs.start_soon(self._execute, execution, name=f"run {run.id}")
+
+    async def _execute(self, execution: Execution) -> None:
+        rid = execution.run.id
+        try:
+            await execution.execute()
+        finally:
+            del self._executions[rid]
+            self._deps.settler.held.discard(rid)
+            self._deps.hub.signals.fire(("queue", None))
+
+    def _let_go(self, run: Run, intent: Intent | None) -> None:
+        self._unfinished[run.id] = (run, intent)
+
+    async def control(self) -> None:
+        """Somebody, perhaps on another node, changed the row of a run that is executed here."""
+        hub = self._deps.hub
+        while True:
+            signal = hub.signals.armed("control")
+            rids = [rid for rid in hub.controlled() if rid in self._executions]
+            if rids:
+                await self._obey(rids)
+            else:
+                await wait(signal, self._deps.settings.sweep)
+
+    async def _obey(self, rids: list[RunId]) -> None:
+        try:
+            runs = await self._deps.store.read(lambda tx: [tx.run(rid) for rid in rids])
+        except StorageError:
+            return
+        for run in runs:
+            self._follow(run)
+
+    def _follow(self, run: Run | None) -> None:
+        if run is not None and run.intent is not None and run.is_open:
+            self.stop(run.id, cancelled(run.intent.reason))
+
+    async def limits(self) -> None:
+        """Wall-clock and idle limits, looked at a few times within the shorter one: no timer per run or per token."""
+        settings = self._deps.settings
+        pause = min(max(min(settings.wall_limit, settings.idle_limit) / 8, 0.05), 5.0)
+        seen: dict[RunId, tuple[int, float]] = {}
+        while True:
+            await anyio.sleep(pause)
+            now = anyio.current_time()
+            before, seen = seen, {}
+            for rid, execution in self._executions.items():
+                writes, since = before.get(rid, (-1, now))
+                if execution.waiting:
+                    execution.started_at += pause
+                if execution.waiting or execution.writes != writes:
+                    since = now
+                seen[rid] = (execution.writes, since)
+                if now - since >= settings.idle_limit:
+                    execution.stop(over_limit(f"Nothing came from the model for {settings.idle_limit:.0f} seconds."))
+                elif now - execution.started_at >= settings.wall_limit:
+                    execution.stop(over_limit(f"The run was stopped after {settings.wall_limit:.0f} seconds."))
+
+    async def heartbeat(self) -> None:
+        """Where leases lapse: renew them. In doubt, stop: another node may have taken over."""
+        lease_time = self._me.lease_time
+        if lease_time is None:
+            return
+        renewed_at = anyio.current_time()
+        while True:
+            await anyio.sleep(lease_time / 3)
+            asked_at = anyio.current_time()
+            rids = frozenset(self._executions)
+            work = partial(turns.renew, me=self._me, rids=rids, connections=frozenset(self.connections))
+            try:
+                with anyio.fail_after(lease_time / 3):
+                    held = await self._deps.store.transact(work)
+            except (StorageError, TimeoutError):
+                if anyio.current_time() - renewed_at >= lease_time * 2 / 3:
+                    for rid in rids:
+                        self.stop(rid, LOST)
+                continue
+            renewed_at = asked_at
+            for rid in rids - {run.id for run in held}:
+                self.stop(rid, LOST)
+            for run in held:
+                self._follow(run)
+
+    async def hand_back(self) -> None:
+        """Runs that could be neither ended nor let go when they stopped, because the store was away."""
+        for rid, (run, intent) in list(self._unfinished.items()):
+            work = partial(turns.give_up, me=self._me, rid=rid, epoch=run.epoch, intent=intent)
+            await self._deps.store.transact(work)
+            self._unfinished.pop(rid, None)
+
+    # ---- the end ----
+
+    async def drain(self) -> None:
+        """Take nothing new, let runs end by themselves for a while, then seal the rest as interrupted."""
+        self.draining = True
+        self._deps.hub.signals.fire(("queue", None))
+        with anyio.move_on_after(self._deps.settings.drain):
+            await self._empty()
+        for execution in list(self._executions.values()):
+            execution.stop(SHUTDOWN)
+        with anyio.move_on_after(self._deps.settings.final_save):
+            await self._empty()
+
+    async def _empty(self) -> None:
+        while self._executions:
+            signal = self._deps.hub.signals.armed(("queue", None))
+            if self._executions:
+                await wait(signal, self._deps.settings.poll)

@@ -1,0 +1,104 @@
+"""What has to be done now and then: end runs that nobody executes, look again for lost output, keep retention."""
+
+import logging
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+from holdfast.core.errors import StorageError
+from holdfast.engine.book import edits, turns
+from holdfast.engine.executor import Deps
+from holdfast.engine.supervisor import Supervisor
+from holdfast.ports import Files, Tx, Wake
+
+log = logging.getLogger("holdfast.engine")
+
+_BATCH = 500
+
+
+class Sweeper:
+    def __init__(self, deps: Deps, supervisor: Supervisor, files: Files | None) -> None:
+        self._deps = deps
+        self._supervisor = supervisor
+        self._files = files
+
+    async def run(self) -> None:
+        while True:
+            await anyio.sleep(self._deps.settings.sweep)
+            await self.tick()
+
+    async def tick(self) -> None:
+        """Every chore once. One that fails is tried at the next tick and holds up no other."""
+        await self._do(
+            self._supervisor.hand_back,
+            self.recover,
+            self.look_again,
+            self.purge,
+            self.prune,
+            self.drop_orphans,
+            self.trim_changes,
+        )
+
+    async def start(self) -> None:
+        """What must be done before anybody is served: nothing of an earlier life is shown as running."""
+        await self._do(self.recover, self.look_again)
+
+    async def _do(self, *chores: Callable[[], Awaitable[None]]) -> None:
+        for chore in chores:
+            try:
+                await chore()
+            except StorageError:
+                log.warning("a chore failed; it is tried again", exc_info=True)
+
+    async def recover(self) -> None:
+        """X2, X3: settle every run that nobody executes."""
+        last = None
+        while True:
+            now, runs = await self._deps.store.read(
+                lambda tx, last=last: (tx.now, tx.all_open_runs(_BATCH, last))  # type: ignore[misc]
+            )
+            await self._deps.settler.end_stale(self._deps.settler.find_stale(runs, now))
+            if len(runs) < _BATCH:
+                return
+            last = runs[-1].id
+
+    async def look_again(self) -> None:
+        now, runs = await self._deps.store.read(lambda tx: (tx.now, tx.pending_runs(_BATCH)))
+        for run in runs:
+            await self._deps.settler.look(run, now)
+
+    async def purge(self) -> None:
+        """Erase what was deleted or cleared: first the rows, which leave a note, then the journals the note names."""
+        store, journal = self._deps.store, self._deps.journal
+        for sid in await store.read(lambda tx: tx.deleted_sessions(_BATCH)):
+            await store.transact(lambda tx, sid=sid: edits.purge(tx, sid))  # type: ignore[misc]
+        while rids := await store.read(lambda tx: tx.purges(_BATCH)):
+            await journal.purge(rids, keep_mark=False)
+            await store.transact(lambda tx, rids=rids: tx.drop_purges(rids))  # type: ignore[misc]
+
+    async def prune(self) -> None:
+        settings, store = self._deps.settings, self._deps.store
+        if settings.retention <= 0:
+            return
+        while rids := await store.read(lambda tx: tx.prunable_runs(tx.now - settings.retention, _BATCH)):
+            await self._deps.journal.purge(rids, keep_mark=True)
+            await store.transact(lambda tx, rids=rids: turns.mark_pruned(tx, rids))  # type: ignore[misc]
+
+    async def drop_orphans(self) -> None:
+        files, store, grace = self._files, self._deps.store, self._deps.settings.orphan_grace
+        if files is None:
+            return
+
+        def drop(tx: Tx) -> list[str]:
+            gone = tx.orphan_files(tx.now - grace, _BATCH)
+            for file in gone:
+                tx.drop_file(file.id)
+            return [file.sha256 for file in gone if not tx.digest_in_use(file.sha256)]
+
+        for digest in await store.transact(drop):
+            await anyio.to_thread.run_sync(files.delete, digest)
+
+    async def trim_changes(self) -> None:
+        keep = self._deps.settings.keep_changes
+        await self._deps.store.transact(lambda tx: tx.trim_changes(keep))
+        await self._deps.hub.announce(Wake("changed"))

@@ -1,0 +1,119 @@
+"""The one writer of a process: whatever all runs have gathered becomes one commit; the next begins when it is done.
+
+No timer: under light load a token waits for one commit, under heavy load commits grow and their number falls. A
+failed commit publishes nothing and is retried; whether it happened is asked, never assumed.
+"""
+
+from collections.abc import Sequence
+
+import anyio
+
+from holdfast.core.errors import Fenced, Refused, StorageError
+from holdfast.core.ids import NodeId, RunId
+from holdfast.engine.feed import Feed
+from holdfast.engine.recorder import Recorder
+from holdfast.engine.settings import Settings
+from holdfast.ports import Append, Journal, Wake, Wakeups
+
+Item = tuple[Recorder, Append]
+
+
+class Writer:
+    def __init__(
+        self,
+        journal: Journal,
+        feed: Feed,
+        settings: Settings,
+        node: NodeId,
+        announce: Wakeups | None,
+    ) -> None:
+        """`announce`: where other nodes listen for grown journals; None where there are none."""
+        self._journal = journal
+        self._feed = feed
+        self._settings = settings
+        self._node = node
+        self._announce = announce
+        self._marked: list[Recorder] = []
+        self._wake = anyio.Event()
+        self.commits = 0
+        self.events = 0
+        self.retries = 0
+
+    def recorder(self, run: RunId, epoch: int, last_seq: int) -> Recorder:
+        settings = self._settings
+        return Recorder(run, epoch, last_seq, self._mark, settings.room, settings.max_output)
+
+    def _mark(self, recorder: Recorder) -> None:
+        recorder.marked = True
+        self._marked.append(recorder)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Runs for the engine's life, a little longer than everything that records."""
+        while True:
+            await self._wake.wait()
+            self._wake = anyio.Event()
+            while self._marked:
+                marked, self._marked = self._marked, []
+                items = [(r, append) for r in marked if (append := r.take()) is not None]
+                if items:
+                    await self._commit(items)
+
+    async def _commit(self, items: Sequence[Item]) -> None:
+        try:
+            refusals = await self._journal.append([append for _, append in items])
+        except StorageError as error:
+            await self._rescue(items, error)
+            return
+        for item, refusal in zip(items, refusals, strict=True):
+            self._tell(item, refusal)
+        self.commits += 1
+        if self._announce is not None:
+            await self._announce.notify(self._node, [Wake("appended", append.run) for _, append in items])
+
+    def _tell(self, item: Item, refusal: Refused | None) -> None:
+        recorder, append = item
+        if refusal is None:
+            recorder.done(append)
+            self.events += len(append.entries)
+            self._feed.publish(append.run, append.entries, append.seals)
+        else:
+            recorder.refuse(refusal)
+
+    async def _rescue(self, items: Sequence[Item], error: StorageError) -> None:
+        """Reopen, ask what is there (the commit may have happened), repeat the rest; after a while give those runs
+        up."""
+        pause = 0.05
+        give_up_at = anyio.current_time() + self._settings.storage_patience
+        while items:
+            if anyio.current_time() >= give_up_at:
+                for recorder, _ in items:
+                    recorder.refuse(error)
+                return
+            self.retries += 1
+            await anyio.sleep(pause)
+            pause = min(pause * 2, 2.0)
+            try:
+                await self._journal.reopen()
+                items = await self._sort_out(items)
+                if items:
+                    refusals = await self._journal.append([append for _, append in items])
+                    for item, refusal in zip(items, refusals, strict=True):
+                        self._tell(item, refusal)
+                return
+            except StorageError as again:
+                error = again
+
+    async def _sort_out(self, items: Sequence[Item]) -> list[Item]:
+        """Publish what did get in; the rest is returned."""
+        heads = await self._journal.heads([append.run for _, append in items])
+        rest: list[Item] = []
+        for recorder, append in items:
+            head = heads[append.run]
+            if head.epoch > append.epoch:
+                self._tell((recorder, append), Fenced(append.run, append.epoch, head.epoch))
+            elif head.last_seq >= append.entries[-1].seq:
+                self._tell((recorder, append), None)
+            else:
+                rest.append((recorder, append))
+        return rest
