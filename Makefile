@@ -25,8 +25,8 @@ help: ## Print this list.
 
 install: $(STAMP) ## Set up .venv; does nothing unless pyproject.toml or constraints.txt changed.
 
-run: $(STAMP) ## Start the app on http://127.0.0.1:8484 (flags for `holdfast serve` go in ARGS).
-	@$(BIN)/holdfast serve $(ARGS)
+run: $(STAMP) ## Talk to the engine in the terminal (flags for `holdfast` go in ARGS).
+	@$(BIN)/holdfast $(ARGS)
 
 test: $(STAMP) ## Run all tests.
 	@$(BIN)/python -m pytest -n 2 -q

@@ -11,7 +11,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from holdfast.core.errors import Refused
 from holdfast.core.events import ApprovalRequested, Decision, Entry, Event
@@ -237,8 +237,7 @@ class Store(Protocol):
 # ------------------------------------------------------------------------------------------------ Journal
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(NamedTuple):
     """Events of one run to be added, the first of which must follow the last one there. An epoch newer than the run's
     raises the fence; an older one is refused."""
 

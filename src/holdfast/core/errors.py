@@ -189,6 +189,15 @@ class TooLarge(Refused):
         return f"An event of {self.size} bytes is over the limit of {self.limit}."
 
 
+@dataclass(eq=False)
+class NotJson(Refused):
+    code: ClassVar[str] = "not-json"
+    detail: str
+
+    def __str__(self) -> str:
+        return f"An event holds what JSON cannot express: {self.detail}."
+
+
 # ---- storage ----
 
 

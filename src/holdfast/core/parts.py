@@ -37,6 +37,9 @@ class Tool:
     """What the tool printed while it ran. Kept beside the result: somebody was shown it."""
     duration_ms: int | None = None
     provider: Json = None
+    may_have_run: bool = False
+    """Asked about or allowed once more after a start whose outcome is unknown. A message that is settled says so by
+    the state alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,8 @@ def to_json(part: Part) -> dict[str, Json]:
                 data["duration_ms"] = part.duration_ms
             if part.provider is not None:
                 data["provider"] = part.provider
+            if part.may_have_run:
+                data["may_have_run"] = True
             return data
         case File(file_id, name, media_type, size):
             return {"type": "file", "file_id": file_id, "name": name, "media_type": media_type, "size": size}
@@ -105,6 +110,7 @@ def from_json(data: Mapping[str, Json]) -> Part | None:
                 data.get("output", ""),
                 data.get("duration_ms"),
                 data.get("provider"),
+                data.get("may_have_run", False),
             )
         case "file":
             return File(FileId(data["file_id"]), data["name"], data["media_type"], data["size"])

@@ -23,7 +23,13 @@ Verb = Literal[
 ]
 
 TRANSITIONS: Final[Mapping[RunStatus, Mapping[Verb, RunStatus]]] = {
-    "queued": {"claim": "running", "cancel": "cancelled", "fail": "failed", "interrupt": "interrupted"},
+    "queued": {
+        "claim": "running",
+        "complete": "complete",  # put back after a crash that came between its seal and its settling
+        "cancel": "cancelled",
+        "fail": "failed",
+        "interrupt": "interrupted",
+    },
     "running": {
         "park": "waiting",
         "requeue": "queued",

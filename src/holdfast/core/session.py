@@ -103,6 +103,15 @@ def path(tree: Tree, session: Session, end: MessageId | None, limit: int | None 
     return found
 
 
+def settled(messages: Sequence[Message]) -> Sequence[Message]:
+    """The path up to its last settled answer: a question that is still to be answered must stay what it is."""
+    for end in range(len(messages), 0, -1):
+        last = messages[end - 1]
+        if last.role == "assistant" and last.status != "streaming" and last.recovery != "pending":
+            return messages[:end]
+    return ()
+
+
 def on_path(tree: Tree, session: Session, mid: MessageId) -> bool:
     """Whether the shown branch goes through `mid`."""
     at = session.head

@@ -34,6 +34,7 @@ class Transcript:
 
 
 EMPTY = Transcript()
+_NO_TEXT = Text("")
 
 
 def fold(entries: Iterable[ev.Entry], onto: Transcript = EMPTY) -> Transcript:
@@ -42,7 +43,11 @@ def fold(entries: Iterable[ev.Entry], onto: Transcript = EMPTY) -> Transcript:
     for item in entries:
         if item.seq != builder.last_seq + 1:
             raise BrokenSequence(f"Event {item.seq} follows event {builder.last_seq}: the journal has a gap.")
-        builder.add(item.event())
+        text = item.text()
+        if text is None:
+            builder.add(item.event())
+        else:
+            builder.add_text(text)
         builder.last_seq = item.seq
     return builder.transcript()
 
@@ -80,19 +85,22 @@ class _Builder:
         end = self.ending
         return replace(changed, reason=end.reason, finish_reason=end.finish_reason, error=end.error)
 
-    def add(self, event: ev.Event) -> None:
+    def add_text(self, text: str) -> None:
+        self._check_open()
+        if text:
+            self._grow(_NO_TEXT, text)
+
+    def _check_open(self) -> None:
         if self.status != "streaming":
             raise BrokenSequence(f"Event {self.last_seq + 1} follows the terminal event.")
+
+    def add(self, event: ev.Event) -> None:
+        self._check_open()
         match event:
             case ev.TextDelta(text):
-                self._grow(Text(""), text)
+                self.add_text(text)
             case ev.ReasoningDelta(text, provider):
-                self._grow(Reasoning(""), text)
-                if provider is not None:
-                    self._join()
-                    last = self.parts[-1]
-                    assert isinstance(last, Reasoning)
-                    self.parts[-1] = replace(last, provider=provider)
+                self._reason(text, provider)
             case ev.RunStarted() | ev.StepStarted() | ev.Unknown():
                 pass
             case ev.RunResumed():
@@ -139,6 +147,19 @@ class _Builder:
             self.parts.append(empty)
         self._append(len(self.parts) - 1, "text", text)
 
+    def _reason(self, text: str, provider: object) -> None:
+        """Opaque data closes a block of reasoning: what follows is another block, with data of its own."""
+        last = self.parts[-1] if self.parts else None
+        if isinstance(last, Reasoning) and last.provider is not None and (text or provider is not None):
+            self.parts.append(Reasoning(""))
+        if text or provider is not None:
+            self._grow(Reasoning(""), text)
+        if provider is not None:
+            self._join()
+            last = self.parts[-1]
+            assert isinstance(last, Reasoning)
+            self.parts[-1] = replace(last, provider=provider)
+
     def _append(self, where: int, field: str, text: str) -> None:
         self.pieces.setdefault((where, field), []).append(text)
 
@@ -166,17 +187,23 @@ class _Builder:
         return None if where is None or self._tool(where).state in ("done", "denied") else where
 
     def _put_tool(self, call_id: str, name: str, args: object, state: ToolState, provider: object) -> None:
+        """A call is started, or a person is asked about it. One that may have run before is taken up again only by the
+        same tool with the same arguments; anything else under its id is another call."""
         self._join()
         where = self._open(call_id)
-        if where is None:
+        old = None if where is None else self._tool(where)
+        if where is None or old is None or (old.state == "unknown" and (old.name, old.args) != (name, args)):
             self.parts.append(Tool(call_id, name, args, state, provider=provider))
-        else:
-            old = self._tool(where)
-            kept = old.provider if provider is None else provider
-            self.parts[where] = replace(old, name=name, args=args, state=state, provider=kept)
+            return
+        again = state != "running" and (old.state == "unknown" or old.may_have_run)
+        kept = old.provider if provider is None else provider
+        self.parts[where] = replace(old, name=name, args=args, state=state, provider=kept, may_have_run=again)
 
     def _tool_delta(self, call_id: str, name: str | None, args: str | None, output: str | None) -> None:
         where = self._open(call_id)
+        writes = name is not None or args is not None
+        if where is not None and writes and self._tool(where).state in ("unknown", "not_run"):
+            where = self._write_again(where)
         if where is None:
             where = len(self.parts)
             self.parts.append(Tool(call_id, name or "", "", "pending"))
@@ -187,11 +214,21 @@ class _Builder:
         if args is not None and isinstance(self._tool(where).args, str):
             self._append(where, "args", args)
 
+    def _write_again(self, where: int) -> int | None:
+        """The model writes a call anew that an earlier life left behind. One that may have run stays as it is."""
+        old = self._tool(where)
+        if old.state == "unknown":
+            return None
+        self._join()
+        self.parts[where] = Tool(old.call_id, old.name, "", "pending")
+        return where
+
     def _settle_tools(self, ends: dict[ToolState, ToolState]) -> None:
         self._join()
         for where, part in enumerate(self.parts):
             if isinstance(part, Tool) and part.state in ends:
-                self.parts[where] = replace(part, state=ends[part.state])
+                state = "unknown" if part.may_have_run else ends[part.state]
+                self.parts[where] = replace(part, state=state, may_have_run=False)
 
 
 def _sum(a: ev.Usage | None, b: ev.Usage) -> ev.Usage:

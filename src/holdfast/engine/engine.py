@@ -57,6 +57,7 @@ class Engine:
         async with anyio.create_task_group() as base:
             base.start_soon(self.writer.run)
             base.start_soon(self._hub.listen)
+            base.start_soon(self.settler.archive)
             await self.sweeper.start()
             async with anyio.create_task_group() as runs, anyio.create_task_group() as loops:
                 self._start_loops(loops, runs)

@@ -7,12 +7,13 @@ limited in time; what they do not get done, recovery does from the journal.
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NoReturn
 
 import anyio
 
+from holdfast.core import recovery
 from holdfast.core import session as tree
-from holdfast.core.errors import HoldfastError, Refused, StorageError, TooLarge
+from holdfast.core.errors import HoldfastError, NotJson, Refused, StorageError, TooLarge
 from holdfast.core.events import (
     ApprovalRequested,
     ApprovalResolved,
@@ -24,11 +25,12 @@ from holdfast.core.events import (
     RunResumed,
     RunStarted,
     ToolFinished,
+    entry,
 )
-from holdfast.core.ids import ApprovalId
+from holdfast.core.ids import ApprovalId, RunId
 from holdfast.core.parts import Part
 from holdfast.core.run import Intent, Run
-from holdfast.core.transcript import EMPTY, Transcript, has_output
+from holdfast.core.transcript import EMPTY, fold, has_output
 from holdfast.engine.book import turns
 from holdfast.engine.feed import Feed
 from holdfast.engine.hub import Hub, wait
@@ -81,7 +83,8 @@ class Deps:
 class _Loaded:
     run: Run
     turn: Turn
-    seed: tuple[Part, ...] | None
+    opening: tuple[Event, ...]
+    """What this execution writes first; the turn's transcript is the fold with it."""
 
 
 class Execution:
@@ -96,7 +99,7 @@ class Execution:
         self._let_go = let_go
         self._scope = anyio.CancelScope()
         self._stop: Stop | None = None
-        self._asked: ApprovalRequested | None = None
+        self._asked: ApprovalId | None = None
         self._touched = deps.clock.now()
         self._agent = deps.agents.get(run.agent)
         self._recorder: Recorder | None = None
@@ -125,7 +128,7 @@ class Execution:
         except Exception as error:  # noqa: BLE001 - the task boundary: whatever an agent raises ends its run, not the server
             if isinstance(error, StorageError):
                 broken = _storage_failed(error)
-            elif isinstance(error, Refused) and not isinstance(error, TooLarge):
+            elif isinstance(error, Refused) and not isinstance(error, TooLarge | NotJson):
                 self.stop(LOST)
             else:
                 ending = RunEnded("failed", error=self._failure(error))
@@ -145,16 +148,14 @@ class Execution:
         return Failure("internal", f"The agent failed unexpectedly ({type(error).__name__}: {error}). Try again.")
 
     async def _answer(self) -> RunEnded:
-        await self._open()
+        if (ended := await self._open()) is not None:
+            return ended
         loaded = await self._deps.store.read(self._load)
-        if loaded.run.epoch != self.run.epoch:
-            self.stop(LOST)
-        elif loaded.run.intent is not None:  # it was asked for between the claim and now
-            intent = loaded.run.intent
-            self.stop(Stop("end", RunEnded(intent.status, reason=intent.reason, error=intent.error)))
+        self.heed(loaded.run)  # it may have been asked to end between the claim and now
         await anyio.lowlevel.checkpoint()
         self.run = loaded.run
-        self._begin(loaded)
+        for event in loaded.opening:
+            self._add(event)
         if self._agent is None:
             raise AgentFailed("no-agent", f"There is no agent named {self.run.agent!r}. Choose another one.")
         finish = await self._agent.run(loaded.turn, self)
@@ -164,14 +165,35 @@ class Execution:
             raise AgentFailed("empty-answer", "The model ended its answer without saying anything. Try again.")
         return RunEnded("complete", finish_reason=finish)
 
-    async def _open(self) -> None:
-        """Be the journal's only writer. A first epoch has no predecessor, so there is nothing to fence or read."""
+    def heed(self, row: Run | None) -> None:
+        """Stop if the store says so."""
+        if row is None or row.epoch != self.run.epoch:
+            self.stop(LOST)
+        elif row.intent is not None:
+            self.stop(Stop("end", recovery.ending(row)))
+
+    async def _give_way(self) -> NoReturn:
+        """The store refused to let the run go on: find out why, and stop."""
+        self.heed(await self._deps.store.read(lambda tx: tx.run(self.run.id)))
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async def _open(self) -> RunEnded | None:
+        """Be the journal's only writer. A first epoch has no predecessor, so there is nothing to fence or read. If an
+        earlier life did seal it, there is nothing to do but to settle."""
         run = self.run
         if run.epoch > 1:
             await self._deps.journal.fence({run.id: run.epoch})
             self._begun = await self._deps.settler.transcript(run.id)
         self._recorder = self._deps.writer.recorder(run.id, run.epoch, self._begun.last_seq)
-        self._deps.feed.open(run.id, self._begun.last_seq)
+        self._deps.feed.open(run.id, self._begun.last_seq, sealed=self._begun.ended)
+        return self._sealed_ending()
+
+    def _sealed_ending(self) -> RunEnded | None:
+        begun = self._begun
+        if begun.status == "streaming":
+            return None
+        return RunEnded(begun.status, begun.reason, begun.finish_reason, begun.error)
 
     def _load(self, tx: Tx) -> _Loaded:
         run = tx.run(self.run.id)
@@ -181,30 +203,23 @@ class Execution:
         history: list[tree.Message] = []
         if tx.message(run.user_message_id) is not None:
             history = tree.path(tx, session, run.user_message_id)
-        seed = None
-        if run.continues is not None:
-            earlier = tx.run(run.continues)
-            message = None if earlier is None else tx.message(earlier.message_id)
-            seed = () if message is None else message.parts
         asked = None if self._begun.approval is None else tx.approval(self._begun.approval.approval_id)
+        opening: list[Event] = []
         decisions: dict[str, Decision] = {}
-        if asked is not None and asked.decision is not None:
-            decisions[asked.call_id] = asked.decision
+        if self._begun.last_seq:
+            opening.append(RunResumed(run.epoch))
+            if asked is not None and asked.decision is not None:
+                decisions[asked.call_id] = asked.decision
+                opening.append(ApprovalResolved(asked.id, asked.decision))
+        else:
+            if run.continues is not None:
+                opening.append(MessageSeeded(run.continues, _seed(tx, run.continues)))
+            answers = (run.session_id, run.message_id, run.user_message_id)
+            opening.append(RunStarted(run.id, *answers, run.model, run.agent))
         model_input = tree.model_input(history, tx.compactions(session.id))
-        transcript = self._begun if seed is None or self._begun.parts else Transcript(parts=seed)
-        return _Loaded(run, Turn(run, session, model_input, transcript, decisions), seed)
-
-    def _begin(self, loaded: _Loaded) -> None:
-        run, begun = self.run, self._begun
-        if begun.last_seq == 0:
-            if run.continues is not None and loaded.seed is not None:
-                self._add(MessageSeeded(run.continues, loaded.seed))
-            self._add(RunStarted(run.id, run.session_id, run.message_id, run.user_message_id, run.model, run.agent))
-            return
-        self._add(RunResumed(run.epoch))
-        if begun.approval is not None and begun.approval.call_id in loaded.turn.decisions:
-            decision = loaded.turn.decisions[begun.approval.call_id]
-            self._add(ApprovalResolved(begun.approval.approval_id, decision))
+        first = self._begun.last_seq + 1
+        transcript = fold([entry(first + n, event) for n, event in enumerate(opening)], self._begun)
+        return _Loaded(run, Turn(run, session, model_input, transcript, decisions), tuple(opening))
 
     # ---- ports.Out ----
 
@@ -230,8 +245,12 @@ class Execution:
         return ApprovalId(self._deps.ids.new("apr"))
 
     async def ask(self, question: ApprovalRequested) -> Decision:
+        run = self.run
+        if not await self._deps.store.transact(lambda tx: turns.ask(tx, run.id, run.epoch, question)):
+            await self._give_way()
+        await self._deps.hub.announce(Wake("changed"))
         await self.commit(question)
-        self._asked = question
+        self._asked = question.approval_id
         if self._agent is not None and self._agent.can_continue:
             self.stop(PARK)
             await anyio.sleep_forever()
@@ -245,9 +264,11 @@ class Execution:
 
     async def _decision(self, question: ApprovalRequested) -> Decision:
         store, run = self._deps.store, self.run
-        parked = await store.transact(lambda tx: turns.park(tx, run.id, run.epoch, question, keep_lease=True))
-        if parked is None:  # asked to end meanwhile: that stop is on its way
-            await anyio.sleep_forever()
+        parked = await store.transact(
+            lambda tx: turns.park(tx, run.id, run.epoch, question.approval_id, keep_lease=True)
+        )
+        if parked is None:
+            await self._give_way()
         await self._deps.hub.announce(Wake("changed"))
         while True:
             signal = self._deps.hub.signals.armed(("control", run.id))
@@ -287,6 +308,8 @@ class Execution:
 
     async def _seal(self, ending: RunEnded) -> Intent | None:
         """Append the terminal event. An intent: it could not be stored, and so the run is to end."""
+        if self._begun.ended:
+            return None
         try:
             if self._recorder is None:  # it never got as far as its journal
                 head = (await self._deps.journal.heads([self.run.id]))[self.run.id]
@@ -304,12 +327,19 @@ class Execution:
         assert asked is not None
         parked = await self._deps.store.transact(lambda tx: turns.park(tx, run.id, run.epoch, asked, keep_lease=False))
         if parked is not None:
-            await self._deps.hub.announce(Wake("control", run.id), Wake("changed"))
+            await self._deps.hub.announce(Wake("control", run.id), Wake("queue"), Wake("changed"))
             return None
         now = await self._deps.store.read(lambda tx: tx.run(run.id))
         if now is None or now.epoch != run.epoch or now.intent is None:
             return None
-        return RunEnded(now.intent.status, reason=now.intent.reason, error=now.intent.error)
+        return recovery.ending(now)
+
+
+def _seed(tx: Tx, rid: RunId) -> tuple[Part, ...]:
+    """What the run that is being continued left behind."""
+    earlier = tx.run(rid)
+    message = None if earlier is None else tx.message(earlier.message_id)
+    return () if message is None else message.parts
 
 
 def _storage_failed(error: StorageError) -> Intent:

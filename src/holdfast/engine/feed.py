@@ -7,11 +7,10 @@ from the journal. Runs of other nodes are read from the journal on a hint, or af
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-import anyio
-
 from holdfast.core.errors import CursorAhead
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
+from holdfast.engine.bell import Bell
 from holdfast.engine.hub import Signals, wait
 from holdfast.engine.settings import Settings
 from holdfast.ports import Journal
@@ -22,16 +21,16 @@ _PAGE = 1000
 class Tail:
     """The newest events of a run that is executed here."""
 
-    def __init__(self, last_seq: int) -> None:
+    def __init__(self, last_seq: int, sealed: bool) -> None:
         self.entries: list[Entry] = []
         self.size = 0
         self.last_seq = last_seq
-        self.sealed = False
+        self.sealed = sealed
         self.closed = False
         """The run is no longer executed here."""
         self.broken = False
         """Its output cannot be kept just now: streams end without a terminal event, and clients come back."""
-        self._changed: anyio.Event | None = None
+        self.bell = Bell()
 
     def add(self, entries: Sequence[Entry], seals: bool, limit: int) -> None:
         self.entries.extend(entries)
@@ -41,7 +40,7 @@ class Tail:
             self.size += len(item.frame)
         if self.size > 2 * limit:  # trimmed by halves, so that the cost per event does not grow
             self._trim(limit)
-        self.wake()
+        self.bell.ring()
 
     def _trim(self, limit: int) -> None:
         at = 0
@@ -57,16 +56,6 @@ class Tail:
         missing = self.last_seq - cursor
         return self.entries[-missing:] if missing <= len(self.entries) else None
 
-    def wake(self) -> None:
-        if self._changed is not None:
-            self._changed.set()
-            self._changed = None
-
-    def changed(self) -> anyio.Event:
-        if self._changed is None:
-            self._changed = anyio.Event()
-        return self._changed
-
 
 class Feed:
     def __init__(self, journal: Journal, signals: Signals, settings: Settings) -> None:
@@ -80,9 +69,9 @@ class Feed:
 
     # ---- the writing side ----
 
-    def open(self, run: RunId, last_seq: int) -> None:
+    def open(self, run: RunId, last_seq: int, *, sealed: bool = False) -> None:
         """The run is executed here from now on."""
-        self._tails[run] = Tail(last_seq)
+        self._tails[run] = Tail(last_seq, sealed)
         self._signals.fire(("appended", run))
 
     def publish(self, run: RunId, entries: Sequence[Entry], seals: bool) -> None:
@@ -98,13 +87,13 @@ class Feed:
         tail = self._tails.pop(run, None)
         if tail is not None:
             tail.closed, tail.broken = True, broken
-            tail.wake()
+            tail.bell.ring()
 
     def stop(self) -> None:
         """End every subscription, so that clients reconnect elsewhere or later."""
         self.stopping = True
         for tail in self._tails.values():
-            tail.wake()
+            tail.bell.ring()
         self._signals.fire_all()
 
     # ---- the reading side ----
@@ -156,7 +145,7 @@ class Subscription:
                     found = await self._from_journal()
             if found:
                 self.cursor = found[-1].seq
-                self.at_end = found[-1].ends
+                self.at_end = tail.sealed and self.cursor == tail.last_seq if tail is not None else found[-1].ends
                 return found
             if self._feed.stopping:
                 return None
@@ -168,7 +157,7 @@ class Subscription:
             elif tail.closed:
                 self._tail = None
             else:
-                await tail.changed().wait()
+                await tail.bell.wait()
         return None
 
     async def _from_journal(self) -> Sequence[Entry]:

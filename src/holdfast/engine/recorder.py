@@ -7,9 +7,7 @@ of a run is in flight at a time, and the busier the disk, the longer the events.
 
 from collections.abc import Callable
 
-import anyio
-
-from holdfast.core.errors import HoldfastError, Refused
+from holdfast.core.errors import HoldfastError, NotJson, Refused
 from holdfast.core.events import (
     ApprovalRequested,
     Entry,
@@ -21,8 +19,10 @@ from holdfast.core.events import (
     ToolStarted,
     entry,
     merge,
+    text_entry,
 )
 from holdfast.core.ids import RunId
+from holdfast.engine.bell import Bell
 from holdfast.ports import Append
 
 _SLICE = 128 * 1024
@@ -63,7 +63,7 @@ class Recorder:
         self._size = 0
         self._taken = 0  # size of what the writer is committing
         self._failure: Exception | None = None
-        self._changed: anyio.Event | None = None
+        self._bell = Bell()
 
     # ---- the agent's side ----
 
@@ -125,31 +125,38 @@ class Recorder:
     async def _next_change(self) -> None:
         if self._failure is not None:
             raise self._failure
-        if self._changed is None:
-            self._changed = anyio.Event()
-        await self._changed.wait()
+        await self._bell.wait()
 
     # ---- the writer's side ----
 
     def take(self) -> Append | None:
         """All that was gathered, numbered and encoded; None if there is nothing (left)."""
         self.marked = False
+        if self._failure is not None:
+            return None
+        if not self._events and len(self._pieces) == 1 and self._size <= _SLICE:  # a token that came alone
+            self._taken, self._size = self._size, 0
+            return Append(self.run, self.epoch, (text_entry(self.committed + 1, self._pieces.pop()),))
         self._close_text()
-        if not self._events or self._failure is not None:
+        if not self._events:
             return None
         events, self._events = self._events, []
         self._taken, self._size = self._size, 0
         entries: list[Entry] = []
         seq = self.committed
-        for event in events:
-            seq += 1
-            entries.append(entry(seq, event))
+        try:
+            for event in events:
+                seq += 1
+                entries.append(entry(seq, event))
+        except (TypeError, ValueError, RecursionError) as error:
+            self.refuse(NotJson(self.run, str(error)))
+            return None
         return Append(self.run, self.epoch, entries, seals=type(events[-1]) is RunEnded)
 
     def done(self, append: Append) -> None:
         self.committed = append.entries[-1].seq
         self._taken = 0
-        self._wake()
+        self._bell.ring()
 
     def refuse(self, why: Exception) -> None:
         """The journal refused the append, or storage gave way: nothing more of this run is recorded."""
@@ -157,17 +164,12 @@ class Recorder:
         self._events.clear()
         self._pieces.clear()
         self._size = self._taken = 0
-        self._wake()
+        self._bell.ring()
 
     def forgive(self) -> None:
         """After a refusal that concerned one event only (its size): the run may still be sealed."""
         if isinstance(self._failure, Refused):
             self._failure = None
-
-    def _wake(self) -> None:
-        if self._changed is not None:
-            self._changed.set()
-            self._changed = None
 
     def _close_text(self) -> None:
         if not self._pieces:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import anyio
 
 from holdfast.core import session as tree
-from holdfast.core.errors import Draining, NotAllowed, NotFound, StorageError, StorageFull
+from holdfast.core.errors import Draining, HoldfastError, NotAllowed, NotFound, StorageError, StorageFull
 from holdfast.core.events import Decision
 from holdfast.core.ids import LOCAL, ApprovalId, MessageId, OwnerId, RunId, SessionId
 from holdfast.core.parts import Json, Part, all_to_json
@@ -161,7 +161,7 @@ class Service:
 
         def load(tx: Tx) -> tuple[tree.ModelInput, MessageId | None]:
             session = turns.the_session(tx, sid, owner)
-            settled = [m for m in tree.path(tx, session, session.head) if m.status != "streaming"]
+            settled = tree.settled(tree.path(tx, session, session.head))
             last = settled[-1].id if settled else None
             return tree.model_input(settled, tx.compactions(sid)), last
 
@@ -208,7 +208,8 @@ class Service:
         request = self._request(
             sid, body, owner, key, parts, agent=agent, model=model, settings=settings, lifetime=lifetime
         )
-        return await self._accept(partial(turns.submit, request=replace(request, on_busy=on_busy)))
+        request = replace(request, on_busy=on_busy)
+        return await self._accept(request, partial(turns.submit, request=request))
 
     async def retry(
         self,
@@ -221,7 +222,7 @@ class Service:
         if_version: int | None = None,
     ) -> Accepted:
         request = self._request(sid, ["retry", sid, mid, model], owner, key, (), model=model)
-        return await self._accept(partial(turns.retry, request=request, mid=mid, if_version=if_version))
+        return await self._accept(request, partial(turns.retry, request=request, mid=mid, if_version=if_version))
 
     async def edit(
         self,
@@ -236,14 +237,14 @@ class Service:
     ) -> Accepted:
         body = ["edit", sid, mid, all_to_json(parts), model]
         request = self._request(sid, body, owner, key, parts, model=model)
-        return await self._accept(partial(turns.edit, request=request, mid=mid, if_version=if_version))
+        return await self._accept(request, partial(turns.edit, request=request, mid=mid, if_version=if_version))
 
     async def continue_run(
         self, rid: RunId, *, owner: OwnerId = LOCAL, key: str | None = None, model: str | None = None
     ) -> Accepted:
         run = await self.run(rid, owner)
         request = self._request(run.session_id, ["continue", rid, model], owner, key, (), model=model)
-        return await self._accept(partial(turns.continue_run, request=request, rid=rid))
+        return await self._accept(request, partial(turns.continue_run, request=request, rid=rid))
 
     async def edit_queued(self, rid: RunId, parts: Sequence[Part], owner: OwnerId = LOCAL) -> Accepted:
         return await self._transact(partial(turns.edit_queued, rid=rid, owner=owner, parts=tuple(parts)))
@@ -278,7 +279,7 @@ class Service:
             self._supervisor.stop(rid, cancelled(reason))
             raise
         if run.is_open:
-            await self._stop_runs([rid], reason)
+            await self._stop_runs([rid])
             run = await self._until_ended(rid, self._deps.settings.cancel_wait) or run
         return run
 
@@ -339,11 +340,6 @@ class Service:
         settings: Json = None,
         lifetime: Lifetime = "detached",
     ) -> turns.Request:
-        if self._supervisor.draining:
-            raise Draining
-        free = self._store.free_bytes()
-        if free is not None and free < self._deps.settings.disk_reserve:
-            raise StorageFull("The disk is almost full. Make room; runs that are under way can still be saved.")
         new = self._deps.ids.new
         ids = turns.NewIds(RunId(new("run")), MessageId(new("msg")), MessageId(new("msg")))
         text = json.dumps(body, sort_keys=True, separators=(",", ":"))
@@ -353,14 +349,30 @@ class Service:
             sid, owner, ids, fingerprint, key, tuple(parts), agent, model, settings, lifetime, connection
         )
 
-    async def _accept(self, work: Callable[[Tx], Accepted]) -> Accepted:
+    def _closed(self) -> HoldfastError | None:
+        """Why nothing new is taken just now, if so."""
+        if self._supervisor.draining:
+            return Draining()
+        free = self._store.free_bytes()
+        if free is not None and free < self._deps.settings.disk_reserve:
+            return StorageFull("The disk is almost full. Make room; runs that are under way can still be saved.")
+        return None
+
+    async def _accept(self, request: turns.Request, work: Callable[[Tx], Accepted]) -> Accepted:
+        """A repeat is answered even while nothing new is taken: its turn was."""
+        closed = self._closed()
+        if closed is not None:
+            before = await self._store.read(lambda tx: turns.known(tx, request))
+            if before is None:
+                raise closed
+            return before
         accepted = await self._transact(work)
-        await self._stop_runs(accepted.stop, "superseded")
+        await self._stop_runs(accepted.stop)
         return accepted
 
     async def _edit(self, work: Callable[[Tx], edits.Edited]) -> Session:
         edited = await self._transact(work)
-        await self._stop_runs(edited.stop, "superseded")
+        await self._stop_runs(edited.stop)
         return edited.session
 
     async def _transact(self, work: Callable[[Tx], T], *, wake_queue: bool = True) -> T:
@@ -368,14 +380,15 @@ class Service:
         await self._deps.hub.announce(*([Wake("queue")] if wake_queue else []), Wake("changed"))
         return result
 
-    async def _stop_runs(self, rids: Iterable[RunId], reason: str) -> None:
-        """Their cancel is in the store: reach whoever executes them, or end them here if nobody does."""
-        elsewhere = [rid for rid in rids if not self._supervisor.stop(rid, cancelled(reason))]
-        if not elsewhere:
+    async def _stop_runs(self, rids: Sequence[RunId]) -> None:
+        """That they are to end is in the store: reach whoever executes them, or end them here if nobody does."""
+        if not rids:
             return
-        now, found = await self._store.read(lambda tx: (tx.now, [tx.run(rid) for rid in elsewhere]))
-        await self._end_stale([run for run in found if run is not None], now)
-        await self._deps.hub.announce(*(Wake("control", rid) for rid in elsewhere))
+        now, rows = await self._store.read(lambda tx: (tx.now, [tx.run(rid) for rid in rids]))
+        found = [run for run in rows if run is not None and run.is_open]
+        elsewhere = [run for run in found if not self._supervisor.heed(run)]
+        await self._end_stale(elsewhere, now)
+        await self._deps.hub.announce(*(Wake("control", run.id) for run in elsewhere))
 
     async def _until_ended(self, rid: RunId, at_most: float) -> Run | None:
         found: Run | None = None

@@ -5,8 +5,9 @@ end_stale   epoch, fence, seal, settle: the same for a crash, a cancelled queue 
 look        section J: the journal was away when the run was ended
 """
 
+import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -14,15 +15,19 @@ import anyio
 
 from holdfast.core import recovery as verdicts
 from holdfast.core.errors import JournalPruned, Refused, StorageError
+from holdfast.core.events import entry
 from holdfast.core.ids import RunId
 from holdfast.core.recovery import Look
 from holdfast.core.run import Recovery, Run, is_live
 from holdfast.core.transcript import EMPTY, Transcript, fold, has_output
+from holdfast.engine.bell import Bell
 from holdfast.engine.book import turns
 from holdfast.engine.hub import Hub
 from holdfast.engine.settings import Settings
 from holdfast.engine.writer import Writer
-from holdfast.ports import Agents, Head, Journal, Store, Tx, Wake
+from holdfast.ports import Agents, Journal, Store, Tx, Wake
+
+log = logging.getLogger("holdfast.engine")
 
 _PAGE = 1000
 _TOGETHER = 100
@@ -54,6 +59,8 @@ class Settler:
         self.claiming = 0
         """Claims under way: a lease of ours that is not held yet may be about to be."""
         self.recovered = 0
+        self._settled: list[RunId] = []
+        self._bell = Bell()
 
     def can_continue(self, run: Run) -> bool:
         agent = self._agents.get(run.agent)
@@ -80,7 +87,19 @@ class Settler:
 
         await self._store.transact(work)
         await self._hub.announce(*(Wake("control", rid) for rid in ended), Wake("queue"), Wake("changed"))
-        await self._journal.settled(list(ended))
+        self._settled.extend(ended)
+        self._bell.ring()
+
+    async def archive(self) -> None:
+        """Runs for the engine's life: tells the journal what is settled, many at a time, while nobody waits for it."""
+        while True:
+            while not self._settled:
+                await self._bell.wait()
+            settled, self._settled = self._settled, []
+            try:
+                await self._journal.settled(settled)
+            except StorageError:
+                log.warning("settled journals could not be archived; they stay readable", exc_info=True)
 
     # ---- take over ----
 
@@ -130,44 +149,51 @@ class Settler:
         policy = self._settings.recovery
         ours = await self._store.transact(lambda tx: turns.take_over(tx, self._me, seen, self.can_continue, policy))
         left = {run.id: run for run in ours}
+        told: dict[RunId, Transcript] = {}
         try:
             with anyio.fail_after(self._settings.fence_wait):
-                heads = await self._journal.fence({run.id: run.epoch for run in ours})
-                unsealed = [run for run in ours if not heads[run.id].sealed]
-                for run in unsealed:
-                    if await self._park_again(run):
+                await self._journal.fence({run.id: run.epoch for run in ours})
+                for run in ours:
+                    told[run.id] = await self.transcript(run.id)
+                    if await self._park_again(run, told[run.id]):
                         del left[run.id]
-                await self._seal([(run, heads[run.id]) for run in unsealed if run.id in left])
+                told = await self._seal([(run, told[run.id]) for run in left.values()])
         except (StorageError, TimeoutError):
             await self._store.transact(lambda tx: turns.mark_pending(tx, left.values()))
             await self._hub.announce(*(Wake("control", rid) for rid in left), Wake("queue"), Wake("changed"))
             return
-        folded = {rid: await self.transcript(rid) for rid in left}
-        ended = {rid: (transcript, None) for rid, transcript in folded.items() if transcript.ended}
+        ended = {rid: (transcript, None) for rid, transcript in told.items() if transcript.ended}
         self.recovered += len(ended)
         await self._settle(dict(ended))
 
-    async def _seal(self, runs: Iterable[tuple[Run, Head]]) -> None:
-        """All in one commit. A refusal means that somebody else sealed or took over meanwhile."""
+    async def _seal(self, runs: Iterable[tuple[Run, Transcript]]) -> dict[RunId, Transcript]:
+        """Those that are not sealed yet, in one commit; the transcripts with their endings."""
+        told: dict[RunId, Transcript] = {}
         recorders = []
-        for run, head in runs:
-            recorder = self._writer.recorder(run.id, run.epoch, head.last_seq)
-            recorder.add(verdicts.ending(run))
-            recorders.append(recorder)
-        for recorder in recorders:
-            with suppress(Refused):
+        for run, transcript in runs:
+            told[run.id] = transcript
+            if not transcript.ended:
+                recorder = self._writer.recorder(run.id, run.epoch, transcript.last_seq)
+                recorder.add(verdicts.ending(run))
+                recorders.append((run, recorder))
+        for run, recorder in recorders:
+            try:
                 await recorder.flushed()
+                told[run.id] = fold([entry(recorder.committed, verdicts.ending(run))], told[run.id])
+            except Refused:  # somebody else sealed it or took it over meanwhile
+                told[run.id] = await self.transcript(run.id)
+        return told
 
-    async def _park_again(self, run: Run) -> bool:
+    async def _park_again(self, run: Run, told: Transcript) -> bool:
         """The process died between asking and waiting: the question stands, if the agent can take it up later."""
-        if run.intent is not None or run.lifetime == "attached" or not self.can_continue(run):
+        asked = told.approval
+        if asked is None or run.intent is not None or run.status != "running":
             return False
-        if run.status != "running":
+        if run.lifetime == "attached" or not self.can_continue(run):
             return False
-        asked = (await self.transcript(run.id)).approval
-        if asked is None:
-            return False
-        parked = await self._store.transact(lambda tx: turns.park(tx, run.id, run.epoch, asked, keep_lease=False))
+        parked = await self._store.transact(
+            lambda tx: turns.park(tx, run.id, run.epoch, asked.approval_id, keep_lease=False)
+        )
         return parked is not None
 
     # ---- look again ----
@@ -209,7 +235,5 @@ class Settler:
             await self._hub.announce(Wake("control", run.id), Wake("changed"))
 
     async def _fence_and_seal(self, run: Run) -> Transcript:
-        head = (await self._journal.fence({run.id: run.epoch}))[run.id]
-        if not head.sealed:
-            await self._seal([(run, head)])
-        return await self.transcript(run.id)
+        await self._journal.fence({run.id: run.epoch})
+        return (await self._seal([(run, await self.transcript(run.id))]))[run.id]

@@ -10,7 +10,7 @@ from holdfast.core.errors import StorageError
 from holdfast.core.ids import RunId
 from holdfast.core.run import Intent, Run
 from holdfast.engine.book import turns
-from holdfast.engine.executor import LOST, SHUTDOWN, Deps, Execution, Stop, cancelled, over_limit
+from holdfast.engine.executor import LOST, SHUTDOWN, Deps, Execution, Stop, over_limit
 from holdfast.engine.hub import wait
 from holdfast.ports import Wake
 
@@ -105,11 +105,14 @@ class Supervisor:
         except StorageError:
             return
         for run in runs:
-            self._follow(run)
+            self.heed(run)
 
-    def _follow(self, run: Run | None) -> None:
-        if run is not None and run.intent is not None and run.is_open:
-            self.stop(run.id, cancelled(run.intent.reason))
+    def heed(self, row: Run | None) -> bool:
+        """Stop a run whose row says that it is to end; whether it is executed here."""
+        execution = None if row is None else self._executions.get(row.id)
+        if execution is not None:
+            execution.heed(row)
+        return execution is not None
 
     async def limits(self) -> None:
         """Wall-clock and idle limits, looked at a few times within the shorter one: no timer per run or per token."""
@@ -155,7 +158,7 @@ class Supervisor:
             for rid in rids - {run.id for run in held}:
                 self.stop(rid, LOST)
             for run in held:
-                self._follow(run)
+                self.heed(run)
 
     async def hand_back(self) -> None:
         """Runs that could be neither ended nor let go when they stopped, because the store was away."""

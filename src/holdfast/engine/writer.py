@@ -10,6 +10,7 @@ import anyio
 
 from holdfast.core.errors import Fenced, Refused, StorageError
 from holdfast.core.ids import NodeId, RunId
+from holdfast.engine.bell import Bell
 from holdfast.engine.feed import Feed
 from holdfast.engine.recorder import Recorder
 from holdfast.engine.settings import Settings
@@ -34,7 +35,7 @@ class Writer:
         self._node = node
         self._announce = announce
         self._marked: list[Recorder] = []
-        self._wake = anyio.Event()
+        self._bell = Bell()
         self.commits = 0
         self.events = 0
         self.retries = 0
@@ -46,13 +47,13 @@ class Writer:
     def _mark(self, recorder: Recorder) -> None:
         recorder.marked = True
         self._marked.append(recorder)
-        self._wake.set()
+        self._bell.ring()
 
     async def run(self) -> None:
         """Runs for the engine's life, a little longer than everything that records."""
         while True:
-            await self._wake.wait()
-            self._wake = anyio.Event()
+            if not self._marked:
+                await self._bell.wait()
             while self._marked:
                 marked, self._marked = self._marked, []
                 items = [(r, append) for r in marked if (append := r.take()) is not None]

@@ -387,27 +387,28 @@ def renew(tx: Tx, me: Me, rids: Collection[RunId], connections: Collection[RunId
     return held
 
 
-def park(tx: Tx, rid: RunId, epoch: int, asked: ApprovalRequested, *, keep_lease: bool) -> Run | None:
-    """The run waits for a person. None: it was asked to end meanwhile, or is no longer ours."""
+def ask(tx: Tx, rid: RunId, epoch: int, asked: ApprovalRequested) -> bool:
+    """Put the question where it can be answered, before anybody is shown it. False: the run was asked to end meanwhile,
+    or is no longer ours."""
     run = tx.run(rid)
     if run is None or run.epoch != epoch or run.intent is not None or run.status != "running":
+        return False
+    question = (asked.call_id, asked.name, asked.args, asked.reason)
+    put_approval(tx, Approval(asked.approval_id, run.owner, run.id, run.session_id, *question, tx.now))
+    return True
+
+
+def park(tx: Tx, rid: RunId, epoch: int, aid: ApprovalId, *, keep_lease: bool) -> Run | None:
+    """The run waits for a person; if the answer was quicker, it goes on. None: it was asked to end meanwhile, or is no
+    longer ours."""
+    run, approval = tx.run(rid), tx.approval(aid)
+    if run is None or approval is None:
         return None
-    run = put_run(tx, replace(step(run, "park"), lease=run.lease if keep_lease else None))
-    put_approval(
-        tx,
-        Approval(
-            asked.approval_id,
-            run.owner,
-            run.id,
-            run.session_id,
-            asked.call_id,
-            asked.name,
-            asked.args,
-            asked.reason,
-            tx.now,
-        ),
-    )
-    return run
+    if run.epoch != epoch or run.intent is not None or run.status != "running":
+        return None
+    if approval.decision is None:
+        return put_run(tx, replace(step(run, "park"), lease=run.lease if keep_lease else None))
+    return run if keep_lease else put_run(tx, replace(step(run, "requeue"), lease=None))
 
 
 def decide(tx: Tx, rid: RunId, aid: ApprovalId, owner: OwnerId, decision: Decision) -> Run:

@@ -1,0 +1,111 @@
+"""`make bench`: one run, one machine, one table. CPU is user and system time of the whole process, threads included."""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from bench import storage, streams
+
+TARGETS = {
+    "100 runs, full speed": 8.0,
+    "100 runs x 20/s, begun together": 30.0,
+    "100 runs x 20/s, spread": 30.0,
+    "1,000 runs x 20/s, begun together": 30.0,
+    "1,000 runs x 20/s, spread": 30.0,
+}
+
+
+def medians(results: Sequence[streams.Result]) -> streams.Result:
+    middle = statistics.median_low([r.cpu_us_per_token for r in results])
+    return next(r for r in results if r.cpu_us_per_token == middle)
+
+
+def stream_table(results: Sequence[streams.Result]) -> Table:
+    table = Table(title="From agent to subscriber, each event durable (synchronous=FULL) before it is seen")
+    for column in ("scenario", "CPU µs/token", "target", "tokens/s", "tokens/event", "events/commit"):
+        table.add_column(column, justify="left" if column == "scenario" else "right")
+    for column in ("late p50 ms", "late p99 ms", "ending, CPU ms/run", "peak MB"):
+        table.add_column(column, justify="right")
+    for r in results:
+        target = TARGETS.get(r.scenario)
+        late = ["-", "-"] if r.late_p50_ms != r.late_p50_ms else [f"{r.late_p50_ms:.1f}", f"{r.late_p99_ms:.1f}"]
+        table.add_row(
+            r.scenario,
+            f"{r.cpu_us_per_token:.1f}",
+            "" if target is None else f"≤ {target:.0f}",
+            f"{r.tokens_per_second:,.0f}",
+            f"{r.tokens_per_event:.1f}",
+            f"{r.events_per_commit:.1f}",
+            *late,
+            f"{r.ending_ms_per_run:.2f}",
+            f"{r.peak_mb:.0f}",
+        )
+    return table
+
+
+def storage_table(r: storage.Result, raw: tuple[float, float]) -> Table:
+    table = Table(title=f"{r.sessions:,} sessions ({r.megabytes:.0f} MB), {r.unsettled:,} runs left unfinished")
+    for column in ("what", "measured", "target"):
+        table.add_column(column, justify="left" if column == "what" else "right")
+    table.add_row("open, all unfinished runs settled", f"{r.open_ms:.0f} ms", "< 1000 ms")
+    table.add_row("first page of the list", f"{r.first_page_ms:.1f} ms", "< 20 ms")
+    table.add_row("search, rarest word", f"{r.search_rare_ms:.1f} ms", "< 50 ms")
+    table.add_row("search, commonest word", f"{r.search_common_ms:.1f} ms", "< 50 ms")
+    table.add_row("raw SQLite commit, one row", f"{raw[0]:.0f} µs", "")
+    table.add_row("raw append with fdatasync", f"{raw[1]:.0f} µs", "")
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3, help="interleaved repetitions; medians are shown")
+    parser.add_argument("--quick", action="store_true", help="one short round, to see that it works")
+    parser.add_argument("--sessions", type=int, default=100_000)
+    parser.add_argument("--unsettled", type=int, default=1000)
+    parser.add_argument("--json", type=Path, help="also write the figures here")
+    arguments = parser.parse_args()
+    console = Console()
+    rounds = 1 if arguments.quick else arguments.rounds
+    chosen = [replace(s, tokens=max(20, s.tokens // 5)) if arguments.quick else s for s in streams.SCENARIOS]
+    taken: dict[str, list[streams.Result]] = {s.name: [] for s in chosen}
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("measuring", total=rounds * len(chosen) + 1)
+        for _ in range(rounds):
+            for scenario in chosen:
+                progress.update(task, description=scenario.name)
+                taken[scenario.name].append(streams.in_process(scenario))
+                progress.advance(task)
+        progress.update(task, description="a large data directory")
+        sessions = arguments.sessions // 20 if arguments.quick else arguments.sessions
+        large = storage.in_process(sessions, min(arguments.unsettled, sessions))
+        with tempfile.TemporaryDirectory(dir=os.environ.get("HOLDFAST_BENCH_DIR")) as directory:
+            raw = storage.raw_commits(Path(directory))
+        progress.advance(task)
+    results = [medians(taken[s.name]) for s in chosen]
+    console.print(f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    console.print(stream_table(results))
+    by_name = {r.scenario: r for r in results}
+    for kind in ("begun together", "spread"):
+        ratio = (
+            by_name[f"1,000 runs x 20/s, {kind}"].cpu_us_per_token
+            / by_name[f"100 runs x 20/s, {kind}"].cpu_us_per_token
+        )
+        console.print(f"cost per token at 1,000 runs over that at 100, {kind}: {ratio:.2f} (target ≤ 1.15)")
+    console.print(storage_table(large, raw))
+    if arguments.json:
+        figures = {"streams": [asdict(r) for r in results], "storage": asdict(large), "raw_us": raw}
+        arguments.json.write_text(json.dumps(figures, indent=1))
+
+
+if __name__ == "__main__":
+    main()

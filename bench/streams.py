@@ -1,0 +1,209 @@
+"""CPU per token from the agent to the subscriber: the scripted agent, one subscriber a run, `synchronous=FULL`.
+
+Each scenario runs in a process of its own, so that its CPU time (user and system, all threads) is its own.
+"""
+
+import argparse
+import asyncio
+import json
+import math
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+
+import anyio
+import uvloop
+
+from holdfast.agents.scripted import AgentTable
+from holdfast.core.events import TextDelta
+from holdfast.core.ids import RunId
+from holdfast.core.parts import Text
+from holdfast.engine.service import Service
+from holdfast.engine.settings import Settings
+from holdfast.ports import Out, Turn
+from holdfast.wiring import open_node
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    name: str
+    runs: int
+    tokens: int
+    rate: float | None
+    spread: bool = False
+    """Runs begin at different moments within a token's time, as strangers would; otherwise together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    scenario: str
+    runs: int
+    tokens: int
+    cpu_us_per_token: float
+    tokens_per_second: float
+    tokens_per_event: float
+    events_per_commit: float
+    ending_ms_per_run: float
+    peak_mb: float
+    late_p50_ms: float
+    late_p99_ms: float
+
+
+SCENARIOS = (
+    Scenario("1 run, full speed", 1, 100_000, None),
+    Scenario("100 runs, full speed", 100, 5_000, None),
+    Scenario("1,000 runs, full speed", 1000, 500, None),
+    Scenario("100 runs x 20/s, begun together", 100, 160, 20.0),
+    Scenario("100 runs x 20/s, spread", 100, 160, 20.0, spread=True),
+    Scenario("1,000 runs x 20/s, begun together", 1000, 160, 20.0),
+    Scenario("1,000 runs x 20/s, spread", 1000, 160, 20.0, spread=True),
+)
+
+
+def cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+class Gate:
+    """All runs begin to stream together, and end together: streaming and settling are measured apart."""
+
+    def __init__(self, runs: int) -> None:
+        self.go = anyio.Event()
+        self.streamed = anyio.Event()
+        self.finish = anyio.Event()
+        self.left = runs
+
+    def one_streamed(self) -> None:
+        self.left -= 1
+        if not self.left:
+            self.streamed.set()
+
+
+class PacedAgent:
+    can_continue = True
+
+    def __init__(self, scenario: Scenario, gate: Gate) -> None:
+        self.scenario = scenario
+        self.gate = gate
+
+    async def run(self, turn: Turn, out: Out) -> str | None:
+        """Tokens at their times, by asyncio's own timer: little of what is measured is to be the apparatus."""
+        scenario = self.scenario
+        await self.gate.go.wait()
+        start = perf_counter() + offset(scenario, turn.run.settings)
+        for n in range(scenario.tokens):
+            if scenario.rate:
+                await asyncio.sleep(start + n / scenario.rate - perf_counter())
+            await out.write(TextDelta(f"t{n} "))
+        await self.gate.finish.wait()
+        return "stop"
+
+
+def offset(scenario: Scenario, number: int) -> float:
+    return number / scenario.runs / scenario.rate if scenario.spread and scenario.rate else 0.0
+
+
+class Subscriber:
+    """Reads one run; notes how late each batch of tokens came, where there is a pace to be late against."""
+
+    def __init__(self, service: Service, scenario: Scenario, number: int, rid: RunId, gate: Gate) -> None:
+        self.service = service
+        self.scenario = scenario
+        self.number = number
+        self.rid = rid
+        self.gate = gate
+        self.tokens = 0
+        self.late: list[float] = []
+
+    async def follow(self, started: Callable[[], float]) -> None:
+        scenario = self.scenario
+        async with self.service.watch(self.rid) as subscription:
+            while (entries := await subscription.next()) is not None:
+                before = self.tokens
+                for entry in entries:
+                    if b"text.delta" in entry.frame:
+                        self.tokens += entry.frame.partition(b'{"text":"')[2].count(b"t")
+                if scenario.rate and self.tokens > before:
+                    due = started() + offset(scenario, self.number) + (self.tokens - 1) / scenario.rate
+                    self.late.append(perf_counter() - due)
+                if before < scenario.tokens <= self.tokens:
+                    self.gate.one_streamed()
+
+
+async def measure(scenario: Scenario, directory: Path) -> Result:
+    """Accept all runs first, then stream, then end them, each on its own account."""
+    gate = Gate(scenario.runs)
+    settings = Settings(max_runs=2000, max_output=1 << 30)
+    start = 0.0
+    node = await open_node(directory, AgentTable({"chat": PacedAgent(scenario, gate)}), settings)
+    async with anyio.create_task_group() as tg:
+        await tg.start(node.engine.run)
+        service, writer = node.engine.service, node.engine.writer
+        watching: list[Subscriber] = []
+        for number in range(scenario.runs):
+            session = await service.create_session()
+            rid = (await service.submit(session.id, [Text("go")], settings=number)).run.id
+            watching.append(Subscriber(service, scenario, number, rid, gate))
+        async with anyio.create_task_group() as subscribers:
+            for subscriber in watching:
+                subscribers.start_soon(subscriber.follow, lambda: start)
+            while node.engine.supervisor.executing < scenario.runs or writer.events < scenario.runs:  # noqa: ASYNC110
+                await anyio.sleep(0.05)
+            commits, events, cpu, start = writer.commits, writer.events, cpu_seconds(), perf_counter()
+            gate.go.set()
+            await gate.streamed.wait()
+            wall, cpu = perf_counter() - start, cpu_seconds() - cpu
+            commits, events = writer.commits - commits, writer.events - events
+            ending = cpu_seconds()
+            gate.finish.set()
+        while node.engine.supervisor.executing:  # noqa: ASYNC110 - nothing rings for this
+            await anyio.sleep(0.01)
+        ending = cpu_seconds() - ending
+        node.engine.stop()
+    await node.close()
+    total = scenario.runs * scenario.tokens
+    late = sorted(x for subscriber in watching for x in subscriber.late)
+    return Result(
+        scenario.name,
+        scenario.runs,
+        total,
+        cpu * 1e6 / total,
+        total / wall,
+        total / max(events, 1),
+        events / max(commits, 1),
+        ending * 1e3 / scenario.runs,
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        _percentile(late, 0.50) * 1000,
+        _percentile(late, 0.99) * 1000,
+    )
+
+
+def _percentile(ordered: Sequence[float], share: float) -> float:
+    return ordered[min(len(ordered) - 1, math.floor(len(ordered) * share))] if ordered else float("nan")
+
+
+def in_process(scenario: Scenario) -> Result:
+    """Measure in a child, so that memory and CPU are the scenario's own."""
+    command = [sys.executable, "-m", "bench.streams", json.dumps(asdict(scenario))]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=dict(os.environ))
+    return Result(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure one scenario; prints JSON.")
+    parser.add_argument("scenario")
+    scenario = Scenario(**json.loads(parser.parse_args().scenario))
+    with tempfile.TemporaryDirectory(dir=os.environ.get("HOLDFAST_BENCH_DIR")) as directory:
+        result = uvloop.run(measure(scenario, Path(directory)))
+    sys.stdout.write(json.dumps(asdict(result)) + "\n")
+
+
+if __name__ == "__main__":
+    main()

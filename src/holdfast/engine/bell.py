@@ -1,0 +1,50 @@
+"""Waiting for the next time something happens, as cheaply as the event loop allows.
+
+A bell has no state: whoever waits must have looked before, without an `await` in between. It is rung once per commit
+for every run that streams, and making a fresh `anyio.Event` each time was a tenth of the cost of a token: so on
+asyncio a waiter is a bare future (docs/decisions.md).
+"""
+
+import asyncio
+
+import anyio
+
+
+class Bell:
+    """Any number of waiters. Made outside a loop and used in one."""
+
+    __slots__ = ("_event", "_futures")
+
+    def __init__(self) -> None:
+        self._futures: list[asyncio.Future[None]] = []
+        self._event: anyio.Event | None = None
+
+    def ring(self) -> None:
+        if self._futures:
+            futures, self._futures = self._futures, []
+            for future in futures:
+                if not future.done():
+                    future.set_result(None)
+        if self._event is not None:
+            self._event.set()
+            self._event = None
+
+    async def wait(self) -> None:
+        """Until the next ring."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            loop = None
+        if loop is None:
+            if self._event is None:
+                self._event = anyio.Event()
+            await self._event.wait()
+            return
+        future = loop.create_future()
+        self._futures.append(future)
+        try:
+            await future
+        except BaseException:
+            if future in self._futures:
+                self._futures.remove(future)
+            raise

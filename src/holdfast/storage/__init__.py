@@ -1,0 +1,1 @@
+"""Adapters of the storage ports. They share contract suites (`holdfast.testing.contracts`), not an ancestor."""

@@ -1,0 +1,55 @@
+"""`Wakeups` within a process."""
+
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from holdfast.core.ids import NodeId
+from holdfast.ports import Wake
+
+
+class _Pending:
+    """What one listener has not taken yet, each hint once. Over the limit the oldest is lost, as any hint may be."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._wakes: dict[Wake, None] = {}
+        self._some = anyio.Event()
+
+    def add(self, wakes: Collection[Wake]) -> None:
+        for wake in wakes:
+            self._wakes[wake] = None
+            if len(self._wakes) > self._limit:
+                del self._wakes[next(iter(self._wakes))]
+        if self._wakes:
+            self._some.set()
+
+    async def next(self) -> Collection[Wake]:
+        await self._some.wait()
+        taken, self._wakes, self._some = self._wakes, {}, anyio.Event()
+        return taken.keys()
+
+
+class MemoryWakeups:
+    """`limit`: how many different hints are held for one listener."""
+
+    def __init__(self, *, limit: int = 10_000) -> None:
+        self._limit = limit
+        self._listeners: dict[_Pending, NodeId] = {}
+
+    @asynccontextmanager
+    async def listen(self, node: NodeId) -> AsyncIterator[_Pending]:
+        pending = _Pending(self._limit)
+        self._listeners[pending] = node
+        try:
+            yield pending
+        finally:
+            del self._listeners[pending]
+
+    async def notify(self, node: NodeId, wakes: Collection[Wake]) -> None:
+        await checkpoint()
+        for pending in self._listeners:
+            pending.add(wakes)
+        await checkpoint()

@@ -1,0 +1,28 @@
+"""The embedded default: one data directory, two SQLite files in it, no server. Read store.py or journal.py first.
+
+datadir            the directory and its lock
+database, schema   opening, creating and upgrading a file; what is in it
+threads            the threads that block, so that the event loop does not
+store, lane, tx, rows, search
+journal, journal_writer, journal_reader, logged, segments
+"""
+
+from pathlib import Path
+
+from holdfast.ports import Clock
+from holdfast.storage.sqlite.datadir import DataDir
+from holdfast.storage.sqlite.journal import SqliteJournal
+from holdfast.storage.sqlite.store import SqliteStore
+
+__all__ = ["DataDir", "SqliteJournal", "SqliteStore", "open_embedded"]
+
+
+def open_embedded(path: Path, clock: Clock) -> tuple[DataDir, SqliteStore, SqliteJournal]:
+    """Lock the directory and open what is in it. Close them in the opposite order: the lock must outlast the files."""
+    data = DataDir.open(path)
+    try:
+        # The store holds no connection and no thread before its first transaction: the journal may still refuse.
+        return data, SqliteStore(data, clock), SqliteJournal(data.journal_file)
+    except BaseException:
+        data.close()
+        raise

@@ -1,0 +1,67 @@
+"""`Journal` on one SQLite file. One thread writes (`journal_writer.py`), a few read (`journal_reader.py`).
+
+Events of all runs go to the end of one log without an index, which is kept in memory (`logged.py`); when a run is
+settled, its events become a few rows of their own (`segments.py`) and leave the log. A run that is never settled
+stays in the log and costs memory and opening time, nothing else.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from holdfast.core.errors import Refused
+from holdfast.core.events import Entry
+from holdfast.core.ids import RunId
+from holdfast.ports import Append, Head
+from holdfast.storage.sqlite.journal_reader import JournalReader
+from holdfast.storage.sqlite.journal_writer import JournalWriter
+from holdfast.storage.sqlite.threads import Worker
+
+
+class SqliteJournal:
+    """Opens even if its file is damaged: then every call raises StorageUnavailable, `reopen` looks again, and the
+    file is left as it is. What the store has does not depend on it."""
+
+    def __init__(self, path: Path, *, max_event_bytes: int = 1 << 20, readers: int = 2) -> None:
+        """Blocks while it reads the log. SchemaTooNew: a newer Holdfast wrote the file."""
+        self._writer = JournalWriter(path, max_event_bytes)
+        self._writer.try_to_open()
+        self._worker = Worker("journal-writer")
+        self._readers = [(Worker(f"journal-reader-{n}"), JournalReader(path, self._writer)) for n in range(readers)]
+
+    @property
+    def torn_records(self) -> int:
+        """Damaged records that were dropped when the file was last opened."""
+        return self._writer.index.torn
+
+    async def append(self, batch: Sequence[Append]) -> Sequence[Refused | None]:
+        return await self._worker.call(lambda: self._writer.append(batch))
+
+    async def fence(self, epochs: Mapping[RunId, int]) -> Mapping[RunId, Head]:
+        return await self._worker.call(lambda: self._writer.fence(epochs))
+
+    async def heads(self, runs: Collection[RunId]) -> Mapping[RunId, Head]:
+        return await self._worker.call(lambda: self._writer.heads(runs))
+
+    async def read(self, run: RunId, after: int = 0, limit: int = 1000) -> Sequence[Entry]:
+        worker, reader = min(self._readers, key=lambda pair: pair[0].waiting)
+        return await worker.call(lambda: reader.read(run, after, limit))
+
+    async def settled(self, runs: Collection[RunId]) -> None:
+        rest: Sequence[RunId] = list(dict.fromkeys(runs))
+        while rest:  # in several commits: appends come in between
+            rest = await self._worker.call(partial(self._writer.archive, rest))
+        while await self._worker.call(self._writer.sweep):
+            pass
+
+    async def purge(self, runs: Collection[RunId], *, keep_mark: bool) -> None:
+        await self._worker.call(lambda: self._writer.purge(runs, keep_mark))
+
+    async def reopen(self) -> None:
+        await self._worker.call(self._writer.open)
+
+    async def close(self) -> None:
+        """The writer goes last: it puts the WAL into the file."""
+        for worker, reader in self._readers:
+            await worker.close(reader.disconnect)
+        await self._worker.close(self._writer.disconnect)

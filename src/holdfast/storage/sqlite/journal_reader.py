@@ -1,0 +1,89 @@
+"""The reading half of the journal, on a thread and a connection of its own: it waits for no commit and delays none."""
+
+import contextlib
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from holdfast.core.errors import JournalPruned, StorageError, StorageUnavailable
+from holdfast.core.events import Entry
+from holdfast.core.ids import RunId
+from holdfast.storage.sqlite import database, errors, segments
+from holdfast.storage.sqlite.journal_writer import JournalWriter
+from holdfast.storage.sqlite.logged import entries_at
+
+_TRIES: Final = 5
+_SEGMENTS: Final = (
+    "SELECT first_seq, last_seq, crc, frames FROM segments WHERE run = ? AND last_seq > ? ORDER BY first_seq"
+)
+
+
+class JournalReader:
+    def __init__(self, path: Path, writer: JournalWriter) -> None:
+        self._path = path
+        self._writer = writer
+        self._db: sqlite3.Connection | None = None
+        self._opening = 0
+
+    def read(self, run: RunId, after: int, limit: int) -> Sequence[Entry]:
+        try:
+            db = self._connected()
+            for _ in range(_TRIES):
+                log = self._writer.index.runs.get(run)
+                if log is not None:
+                    found = entries_at(db, log, log.rows[after : after + limit])
+                    if found is not None:
+                        return found
+                    # The rows have left the log since we looked: the run was settled, or erased.
+                settled = self._settled(db, run, after, limit)
+                if settled is not None:
+                    return settled
+                if run not in self._writer.index.runs:
+                    return []
+        except sqlite3.Error as error:
+            self.disconnect()
+            raise errors.from_sqlite(error, self._path) from error
+        raise StorageError(f"The journal of run {run} does not hold still. Read it again.")
+
+    def disconnect(self) -> None:
+        db, self._db = self._db, None
+        if db is not None:
+            with contextlib.suppress(sqlite3.Error):
+                db.close()
+
+    def _settled(self, db: sqlite3.Connection, run: RunId, after: int, limit: int) -> list[Entry] | None:
+        """Entries of a settled run, on one snapshot; None if it is not settled."""
+        db.execute("BEGIN")
+        try:
+            row = db.execute("SELECT alias, archived, pruned FROM runs WHERE run = ?", (run,)).fetchone()
+            if row is None:
+                return None
+            alias, archived, pruned = row
+            if pruned:
+                raise JournalPruned(run)
+            return _unpacked(db.execute(_SEGMENTS, (alias, after)), after, limit) if archived else None
+        finally:
+            db.execute("COMMIT")
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._writer.trouble:
+            raise StorageUnavailable(self._writer.trouble)
+        if self._db is None or self._opening != self._writer.openings:
+            self.disconnect()
+            self._opening = self._writer.openings
+            self._db = database.connect(self._path, reads_only=True)
+        return self._db
+
+
+def _unpacked(rows: sqlite3.Cursor, after: int, limit: int) -> list[Entry]:
+    found: list[Entry] = []
+    for row in rows:
+        entries = segments.unpack(segments.Segment(*row))
+        if not entries:
+            break  # damaged: what is behind it would leave a gap
+        found += [entry for entry in entries if entry.seq > after]
+        if len(found) >= limit:
+            break
+    rows.close()
+    return found[:limit]

@@ -1,0 +1,250 @@
+"""The writing half of the journal. Everything here runs on one thread, so that a check and the insert after it are
+one step."""
+
+import contextlib
+import sqlite3
+from array import array
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+from zlib import crc32
+
+from holdfast.core.errors import Refused, SchemaTooNew, StorageError, StorageUnavailable
+from holdfast.core.ids import RunId
+from holdfast.ports import Append, Head
+from holdfast.storage.sqlite import database, errors, schema, segments
+from holdfast.storage.sqlite.logged import Index, Logged, entries_at, refusal, remove, scan
+
+_PRAGMAS: Final = (
+    "wal_autocheckpoint = 4000",
+    "journal_size_limit = 67108864",
+    "cache_size = -8000",
+    "secure_delete = FAST",
+)
+_INSERT: Final = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?)"
+_NEW: Final = "INSERT INTO runs (alias, run, epoch) VALUES (?, ?, ?)"
+_RAISE: Final = "UPDATE runs SET epoch = ? WHERE alias = ?"
+_ROWS: Final = 2000
+"""Log rows, or KiB, that one commit of `archive` or `sweep` moves: appends wait for it, so it is kept to some
+milliseconds."""
+_DEAD: Final = 5000
+"""Log rows of settled runs that are not worth the trouble of removing them."""
+
+_LogRow = tuple[int, int, int, int, bool, bytes]
+
+
+class JournalWriter:
+    def __init__(self, path: Path, max_event_bytes: int) -> None:
+        self.index = Index()
+        """Equal to what is committed. Replaced as a whole by `open`; readers look into it."""
+        self.trouble = "The journal was not opened."
+        """Why nothing can be read or written; empty if it can."""
+        self.openings = 0
+        self._path = path
+        self._limit = max_event_bytes
+        self._db: sqlite3.Connection | None = None
+        self._sweeping = False
+
+    # ---- opening ----
+
+    def try_to_open(self) -> None:
+        """Open, or remember why not. Only what a newer version wrote is refused."""
+        try:
+            self.open()
+        except SchemaTooNew:
+            raise
+        except StorageError as error:
+            self.trouble = str(error)
+
+    def open(self) -> None:
+        """Connect and read the log. Again after a failed commit: it may have happened. The old connection is let go
+        when there is a new one, for on a full disk there may be none, and what is stored can still be read."""
+        try:
+            if not self.openings:
+                # Never later: it opens the file beside SQLite, and closing that again would drop this process's locks
+                # on it.
+                database.prepare(self._path, schema.JOURNAL, keep_copy=False)
+            db = database.connect(self._path, _PRAGMAS)
+            try:
+                index = scan(db)
+            except BaseException:
+                db.close()
+                raise
+        except sqlite3.Error as error:
+            raise errors.from_sqlite(error, self._path) from error
+        self.disconnect()
+        self._db, self.index, self.trouble = db, index, ""
+        self.openings += 1
+
+    def disconnect(self) -> None:
+        db, self._db = self._db, None
+        if db is not None:
+            with contextlib.suppress(sqlite3.Error):
+                db.close()
+
+    # ---- appending ----
+
+    def append(self, batch: Sequence[Append]) -> Sequence[Refused | None]:
+        if len({item.run for item in batch}) < len(batch):
+            raise ValueError("a batch has at most one append of a run")
+        with self._using() as db:
+            refusals: list[Refused | None] = []
+            taken: list[tuple[Append, Logged, int]] = []  # with the first row's n
+            rows: list[_LogRow] = []
+            new: list[tuple[int, RunId, int]] = []
+            raised: list[tuple[int, int]] = []
+            row, alias = self.index.next_row, self.index.next_alias
+            for item in batch:
+                log = self.index.runs.get(item.run) or self._kept(db, item.run)
+                refused = refusal(log, item, self._limit)
+                refusals.append(refused)
+                if refused is not None:
+                    continue
+                taken.append((item, log, row))
+                if not log.alias:
+                    log.alias = alias  # not known to anybody else before the commit
+                    alias += 1
+                    new.append((log.alias, item.run, item.epoch))
+                elif item.epoch > log.epoch:
+                    raised.append((item.epoch, log.alias))
+                for entry in item.entries:
+                    rows.append((row, log.alias, entry.seq, crc32(entry.frame), False, entry.frame))
+                    row += 1
+                if item.seals and item.entries:
+                    rows[-1] = (*rows[-1][:4], True, rows[-1][5])
+            if len(rows) == 1 and not new and not raised:
+                db.execute(_INSERT, rows[0])
+            elif rows or new or raised:
+                with _transaction(db):
+                    db.executemany(_NEW, new)
+                    db.executemany(_RAISE, raised)
+                    db.executemany(_INSERT, rows)
+        self.index.next_row, self.index.next_alias = row, alias
+        for item, log, first in taken:
+            self.index.grow(item, log, first)
+        return refusals
+
+    # ---- the fence, and where journals end ----
+
+    def fence(self, epochs: Mapping[RunId, int]) -> Mapping[RunId, Head]:
+        with self._using() as db:
+            logs = {run: self.index.runs.get(run) or self._kept(db, run) for run in epochs}
+            lower = [run for run, log in logs.items() if log.epoch < epochs[run]]
+            unknown = [run for run in lower if not logs[run].alias]
+            first = self.index.next_alias
+            if lower:
+                with _transaction(db):
+                    db.executemany(_NEW, [(first + n, run, epochs[run]) for n, run in enumerate(unknown)])
+                    db.executemany(_RAISE, [(epochs[run], logs[run].alias) for run in lower])
+        self.index.next_alias = first + len(unknown)
+        for run in lower:
+            logs[run].epoch = epochs[run]
+        return {run: log.head() for run, log in logs.items()}
+
+    def heads(self, runs: Collection[RunId]) -> Mapping[RunId, Head]:
+        with self._using() as db:
+            return {run: (self.index.runs.get(run) or self._kept(db, run)).head() for run in runs}
+
+    def _kept(self, db: sqlite3.Connection, run: RunId) -> Logged:
+        """A run that is not in the log: settled, pruned, only fenced, or never heard of."""
+        row = db.execute("SELECT alias, epoch, last_seq, sealed, pruned FROM runs WHERE run = ?", (run,)).fetchone()
+        if row is None:
+            return Logged()
+        alias, epoch, last_seq, sealed, pruned = row
+        return Logged(alias, epoch, last_seq, bool(sealed), bool(pruned))
+
+    # ---- what becomes of settled runs ----
+
+    def archive(self, runs: Sequence[RunId]) -> Sequence[RunId]:
+        """Put the events of the first of `runs` into segments; the rest is returned. One that is not sealed stays as it
+        is. The log's rows are left for `sweep`: those of runs at the same time are mixed, and removing one run's rows
+        writes as many pages as removing all of them."""
+        moved: list[RunId] = []
+        size = at = 0
+        with self._using() as db, _transaction(db):
+            while at < len(runs) and size < _ROWS:
+                run = runs[at]
+                at += 1
+                log = self.index.runs.get(run)
+                entries = entries_at(db, log, log.rows) if log is not None and log.sealed else None
+                if log is None or entries is None:
+                    continue
+                for segment in segments.pack(entries):
+                    db.execute(
+                        "INSERT INTO segments VALUES (?, ?, ?, ?, ?)",
+                        (log.alias, segment.first_seq, segment.last_seq, segment.crc, segment.frames),
+                    )
+                    size += len(segment.frames) // 1024
+                db.execute(
+                    "UPDATE runs SET archived = 1, sealed = 1, last_seq = ? WHERE alias = ?",
+                    (log.last_seq, log.alias),
+                )
+                moved.append(run)
+                size += len(log.rows)
+        for run in moved:
+            self.index.settle(run)
+        return runs[at:]
+
+    def sweep(self) -> bool:
+        """If half of the log is dead, remove some of that; whether to call again."""
+        index = self.index
+        if not self._sweeping:
+            if len(index.dead) < max(_DEAD, index.live):
+                return False
+            index.dead = array("q", sorted(index.dead))
+        with self._using() as db, _transaction(db):
+            remove(db, index.dead[:_ROWS])
+        del index.dead[:_ROWS]
+        self._sweeping = bool(index.dead)
+        return self._sweeping
+
+    def purge(self, runs: Collection[RunId], keep_mark: bool) -> None:
+        """Also of the log's dead rows, which may be theirs."""
+        with self._using() as db, _transaction(db):
+            rows = array("q", self.index.dead)
+            for run in runs:
+                log = self.index.runs.get(run) or self._kept(db, run)
+                rows.extend(log.rows)
+                db.execute("DELETE FROM segments WHERE run = ?", (log.alias,))
+                if not keep_mark:
+                    db.execute("DELETE FROM runs WHERE run = ?", (run,))
+                    continue
+                db.execute(
+                    "INSERT INTO runs (run, epoch, last_seq, sealed, pruned) VALUES (?, ?, ?, ?, 1) ON CONFLICT (run) "
+                    "DO UPDATE SET last_seq = excluded.last_seq, sealed = excluded.sealed, archived = 0, pruned = 1",
+                    (run, log.epoch, log.last_seq, log.sealed),
+                )
+            remove(db, sorted(rows))
+            (top,) = db.execute("SELECT ifnull(max(alias), 0) FROM runs").fetchone()
+        self.index.next_alias = max(self.index.next_alias, top + 1)
+        self.index.dead = array("q")
+        for run in runs:
+            self.index.forget(run)
+
+    # ---- the connection ----
+
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[sqlite3.Connection]:
+        if self._db is None:
+            raise StorageUnavailable(self.trouble)
+        try:
+            yield self._db
+        except sqlite3.Error as error:
+            ours = errors.from_sqlite(error, self._path)
+            if self._db.in_transaction:  # the rollback failed as well
+                self.trouble = str(ours)
+                self.disconnect()
+            raise ours from error
+
+
+@contextlib.contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:  # after some errors SQLite has rolled back by itself
+            with contextlib.suppress(sqlite3.Error):
+                db.execute("ROLLBACK")
+        raise

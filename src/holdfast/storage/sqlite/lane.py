@@ -1,0 +1,72 @@
+"""A thread with a connection of its own, on which transactions follow one another."""
+
+import contextlib
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+from holdfast.ports import Clock, Tx
+from holdfast.storage.sqlite import database, errors
+from holdfast.storage.sqlite.threads import Worker
+from holdfast.storage.sqlite.tx import SqliteTx
+
+T = TypeVar("T")
+
+PRAGMAS: Final = (
+    "cache_size = -16000",  # KiB, for each connection
+    "temp_store = MEMORY",
+    "journal_size_limit = 67108864",
+    "secure_delete = ON",  # clear and delete erase
+)
+
+
+class Lane:
+    """Connects when it is first used, and again after a connection that could not be brought back to a clean state."""
+
+    def __init__(self, name: str, path: Path, clock: Clock, *, writes: bool) -> None:
+        self._path = path
+        self._clock = clock
+        self._writes = writes
+        self._begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
+        self._db: sqlite3.Connection | None = None
+        self._worker = Worker(name)
+
+    @property
+    def waiting(self) -> int:
+        return self._worker.waiting
+
+    async def run(self, work: Callable[[Tx], T]) -> T:
+        return await self._worker.call(lambda: self._transaction(work))
+
+    async def close(self) -> None:
+        await self._worker.close(self._disconnect)
+
+    def _transaction(self, work: Callable[[Tx], T]) -> T:
+        try:
+            db = self._db
+            if db is None:
+                db = self._db = database.connect(self._path, PRAGMAS, reads_only=not self._writes)
+            try:
+                db.execute(self._begin)
+                value = work(SqliteTx(db, self._clock.now()))
+                db.execute("COMMIT")
+            except BaseException:
+                self._roll_back(db)
+                raise
+            return value
+        except sqlite3.Error as error:
+            raise errors.from_sqlite(error, self._path) from error
+
+    def _roll_back(self, db: sqlite3.Connection) -> None:
+        try:
+            if db.in_transaction:  # after some errors SQLite has rolled back by itself
+                db.execute("ROLLBACK")
+        except sqlite3.Error:
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        db, self._db = self._db, None
+        if db is not None:
+            with contextlib.suppress(sqlite3.Error):
+                db.close()

@@ -1,0 +1,214 @@
+"""Values as rows and back. Columns for what is queried, JSON for what is only carried; a row is the whole value."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from holdfast.core.events import Failure, Usage, failure_from_json
+from holdfast.core.parts import Json, all_from_json, all_to_json
+from holdfast.core.run import Intent, Lease, Recovery, Run
+from holdfast.core.session import Compaction, Message, Session
+from holdfast.ports import Approval, Change, StoredFile
+
+Row = Sequence[Any]
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_decode = json.loads
+
+
+def names(columns: str) -> tuple[str, ...]:
+    return tuple(columns.replace(",", " ").split())
+
+
+def upsert(table: str, columns: str, key: str = "id") -> str:
+    """Insert, or replace every column of the row with the same key. Not REPLACE, which deletes the row and what hangs
+    on it."""
+    listed = names(columns)
+    values = ", ".join("?" * len(listed))
+    changes = ", ".join(f"{name} = excluded.{name}" for name in listed if name not in names(key))
+    return f"INSERT INTO {table} ({columns}) VALUES ({values}) ON CONFLICT ({key}) DO UPDATE SET {changes}"
+
+
+# ---- sessions ----
+
+SESSION: Final = (
+    "id, owner, created_at, updated_at, title, titled_by, agent, model, system, settings, previous_session_id, "
+    "pinned, archived, tags, project, head, redo, version, deleted_at"
+)
+
+
+def from_session(s: Session) -> Row:
+    return (
+        s.id, s.owner, s.created_at, s.updated_at, s.title, s.titled_by, s.agent, s.model, s.system,
+        _encode(s.settings), s.previous_session_id, s.pinned, s.archived, _encode(s.tags), s.project, s.head,
+        _encode(s.redo), s.version, s.deleted_at,
+    )  # fmt: skip
+
+
+def to_session(row: Row) -> Session:
+    (
+        id, owner, created_at, updated_at, title, titled_by, agent, model, system, settings, previous_session_id,
+        pinned, archived, tags, project, head, redo, version, deleted_at,
+    ) = row  # fmt: skip
+    return Session(
+        id, owner, created_at, updated_at, title, titled_by, agent, model, system, _decode(settings),
+        previous_session_id, bool(pinned), bool(archived), tuple(_decode(tags)), project, head,
+        tuple(_decode(redo)), version, deleted_at,
+    )  # fmt: skip
+
+
+# ---- messages ----
+
+MESSAGE: Final = (
+    "id, owner, session_id, role, parent_id, created_at, run_id, status, reason, error, recovery, model, usage, key, "
+    "in_tree, last_seq, parts"
+)
+
+
+def from_message(m: Message) -> Row:
+    return (
+        m.id, m.owner, m.session_id, m.role, m.parent_id, m.created_at, m.run_id, m.status, m.reason,
+        _from_failure(m.error), m.recovery, m.model, _from_usage(m.usage), m.key, m.in_tree, m.last_seq,
+        _encode(all_to_json(m.parts)),
+    )  # fmt: skip
+
+
+def to_message(row: Row) -> Message:
+    (
+        id, owner, session_id, role, parent_id, created_at, run_id, status, reason, error, recovery, model, usage,
+        key, in_tree, last_seq, parts,
+    ) = row  # fmt: skip
+    return Message(
+        id, owner, session_id, role, parent_id, created_at, run_id, status, all_from_json(_decode(parts)), reason,
+        _to_failure(error), recovery, model, _to_usage(usage), key, bool(in_tree), last_seq,
+    )  # fmt: skip
+
+
+# ---- runs ----
+
+RUN: Final = (
+    "id, owner, session_id, message_id, user_message_id, agent, model, settings, lifetime, created_at, rank, in_tree, "
+    "status, epoch, lease_holder, lease_until, connection_holder, connection_until, key, fingerprint, continues, "
+    "resumes, intent, recovery_state, recovery_since, recovery_attempts, reason, finish_reason, error, usage, "
+    "started_at, ended_at, last_seq, pruned"
+)
+
+
+def from_run(r: Run) -> Row:
+    return (
+        r.id, r.owner, r.session_id, r.message_id, r.user_message_id, r.agent, r.model, _encode(r.settings),
+        r.lifetime, r.created_at, r.rank, r.in_tree, r.status, r.epoch, *_from_lease(r.lease),
+        *_from_lease(r.connection), r.key, r.fingerprint, r.continues, r.resumes, _from_intent(r.intent),
+        *_from_recovery(r.recovery), r.reason, r.finish_reason, _from_failure(r.error), _from_usage(r.usage),
+        r.started_at, r.ended_at, r.last_seq, r.pruned,
+    )  # fmt: skip
+
+
+def to_run(row: Row) -> Run:
+    (
+        id, owner, session_id, message_id, user_message_id, agent, model, settings, lifetime, created_at, rank,
+        in_tree, status, epoch, lease_holder, lease_until, connection_holder, connection_until, key, fingerprint,
+        continues, resumes, intent, recovery_state, recovery_since, recovery_attempts, reason, finish_reason, error,
+        usage, started_at, ended_at, last_seq, pruned,
+    ) = row  # fmt: skip
+    return Run(
+        id, owner, session_id, message_id, user_message_id, agent, model, _decode(settings), lifetime, created_at,
+        rank, bool(in_tree), status, epoch, _to_lease(lease_holder, lease_until),
+        _to_lease(connection_holder, connection_until), key, fingerprint, continues, resumes, _to_intent(intent),
+        None if recovery_state is None else Recovery(recovery_state, recovery_since, recovery_attempts), reason,
+        finish_reason, _to_failure(error), _to_usage(usage), started_at, ended_at, last_seq, bool(pruned),
+    )  # fmt: skip
+
+
+# ---- the rest ----
+
+APPROVAL: Final = "id, owner, run_id, session_id, call_id, name, args, reason, created_at, decision, decided_at"
+
+
+def from_approval(a: Approval) -> Row:
+    return (
+        a.id, a.owner, a.run_id, a.session_id, a.call_id, a.name, _encode(a.args), a.reason, a.created_at,
+        a.decision, a.decided_at,
+    )  # fmt: skip
+
+
+def to_approval(row: Row) -> Approval:
+    id, owner, run_id, session_id, call_id, name, args, *rest = row
+    return Approval(id, owner, run_id, session_id, call_id, name, _decode(args), *rest)
+
+
+COMPACTION: Final = "session_id, owner, message_id, summary, created_at"
+
+
+def from_compaction(c: Compaction) -> Row:
+    return c.session_id, c.owner, c.message_id, c.summary, c.created_at
+
+
+def to_compaction(row: Row) -> Compaction:
+    return Compaction(*row)
+
+
+FILE: Final = "id, owner, sha256, name, media_type, size, created_at"
+
+
+def from_file(f: StoredFile) -> Row:
+    return f.id, f.owner, f.sha256, f.name, f.media_type, f.size, f.created_at
+
+
+def to_file(row: Row) -> StoredFile:
+    return StoredFile(*row)
+
+
+CHANGE: Final = "n, kind, owner, session_id, run_id, approval_id, status"
+
+
+def to_change(row: Row) -> Change:
+    return Change(*row)
+
+
+# ---- what rows are made of ----
+
+
+def _from_lease(lease: Lease | None) -> tuple[str | None, float | None]:
+    return (None, None) if lease is None else (lease.holder, lease.until)
+
+
+def _to_lease(holder: Any, until: float | None) -> Lease | None:
+    return None if holder is None else Lease(holder, until)
+
+
+def _from_recovery(recovery: Recovery | None) -> tuple[str | None, float | None, int | None]:
+    return (None, None, None) if recovery is None else (recovery.state, recovery.since, recovery.attempts)
+
+
+def _failure(failure: Failure | None) -> Json:
+    return None if failure is None else {"code": failure.code, "message": failure.message}
+
+
+def _from_failure(failure: Failure | None) -> str | None:
+    return None if failure is None else _encode(_failure(failure))
+
+
+def _to_failure(text: str | None) -> Failure | None:
+    return None if text is None else failure_from_json(_decode(text))
+
+
+def _from_intent(intent: Intent | None) -> str | None:
+    if intent is None:
+        return None
+    return _encode({"status": intent.status, "reason": intent.reason, "error": _failure(intent.error)})
+
+
+def _to_intent(text: str | None) -> Intent | None:
+    if text is None:
+        return None
+    data = _decode(text)
+    return Intent(data["status"], data["reason"], failure_from_json(data["error"]))
+
+
+def _from_usage(usage: Usage | None) -> str | None:
+    return None if usage is None else _encode([usage.input_tokens, usage.output_tokens, usage.cost])
+
+
+def _to_usage(text: str | None) -> Usage | None:
+    return None if text is None else Usage(*_decode(text))

@@ -1,0 +1,288 @@
+"""Lists of runs, keys, and which run may be claimed."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from holdfast.core.errors import StorageError
+from holdfast.core.ids import LOCAL, ApprovalId, RunId, SessionId
+from holdfast.core.run import OPEN, Intent, Recovery, Run, RunStatus
+from holdfast.ports import Store, Tx
+from holdfast.testing.contracts import samples as s
+
+ENDED: tuple[RunStatus, ...] = ("complete", "cancelled", "failed", "interrupted")
+
+
+def ids(runs: Sequence[Run]) -> list[str]:
+    return [found.id for found in runs]
+
+
+class RunLists:
+    async def test_a_key_finds_its_run_in_its_own_session_alone(self, store: Store) -> None:
+        """A2: the same key of another session or owner is another key."""
+        mine = s.run("run_1", key="k")
+        elsewhere = s.run("run_2", "ses_2", key="k")
+        theirs = s.run("run_3", owner=s.OTHER, key="k")
+        await s.put(store, s.session(), s.session("ses_2"), mine, elsewhere, theirs, s.run("run_4"))
+        assert await store.read(lambda tx: tx.run_with_key(LOCAL, s.SID, "k")) == mine
+        assert await store.read(lambda tx: tx.run_with_key(LOCAL, SessionId("ses_2"), "k")) == elsewhere
+        assert await store.read(lambda tx: tx.run_with_key(s.OTHER, s.SID, "k")) == theirs
+        others = ("K", "", "k ", "%")
+        assert set(await store.read(lambda tx: [tx.run_with_key(LOCAL, s.SID, key) for key in others])) == {None}
+
+    async def test_a_key_finds_the_run_as_it_is_now(self, store: Store) -> None:
+        """A2: a repeated send is answered with the run's present state, also after it has ended."""
+        await s.put(store, s.session(), s.run(key=s.ODD))
+        ended = s.run(key=s.ODD, status="complete", ended_at=5.0)
+        await s.put(store, ended)
+        assert await store.read(lambda tx: tx.run_with_key(LOCAL, s.SID, s.ODD)) == ended
+
+    async def test_a_dropped_run_leaves_no_trace(self, store: Store) -> None:
+        """After `drop_run` neither id nor key nor list knows the run, and its key may be used anew."""
+        await s.put(store, s.session(), s.run(key="k", recovery=Recovery("pending")), s.run("run_2", rank=2))
+        await store.transact(lambda tx: tx.drop_run(s.RID))
+        assert await store.read(lambda tx: tx.run(s.RID)) is None
+        assert await store.read(lambda tx: tx.run_with_key(LOCAL, s.SID, "k")) is None
+        assert ids(await store.read(lambda tx: tx.open_runs(s.SID))) == ["run_2"]
+        assert ids(await store.read(lambda tx: tx.all_open_runs(9))) == ["run_2"]
+        assert ids(await store.read(lambda tx: tx.pending_runs(9))) == []
+        assert ids(await store.read(lambda tx: tx.runs(LOCAL))) == ["run_2"]
+        await s.put(store, s.run("run_3", key="k"))
+        found = await store.read(lambda tx: tx.run_with_key(LOCAL, s.SID, "k"))
+        assert found is not None
+        assert found.id == "run_3"
+
+    async def test_the_approvals_of_a_run_go_with_it(self, store: Store) -> None:
+        """Clearing a session leaves no question, and so no tool's arguments, of the runs that it erases."""
+        await s.put(store, s.session(), s.run(), s.run("run_2"), s.approval("apr_2", "run_2"))
+        await s.put(store, s.approval("apr_1"), s.approval("apr_3", decision="deny", decided_at=2.0))
+        await store.transact(lambda tx: tx.drop_run(s.RID))
+        names = [ApprovalId(f"apr_{n}") for n in (1, 2, 3)]
+        left = await store.read(lambda tx: [name for name in names if tx.approval(name)])
+        assert left == ["apr_2"]
+        assert list(await store.read(lambda tx: tx.open_approvals(s.RID))) == []
+
+    async def test_one_key_cannot_belong_to_two_runs(self, store: Store) -> None:
+        """A2: a second run under a key that is taken is refused with all of its transaction."""
+        first = s.run("run_1", key="k")
+        await s.put(store, s.session(), first)
+        with pytest.raises(StorageError):
+            await s.put(store, s.session(title="second"), s.run("run_2", key="k"))
+        assert await store.read(lambda tx: tx.run(RunId("run_2"))) is None
+        assert await store.read(lambda tx: tx.session(s.SID)) == s.session()
+        assert await store.read(lambda tx: tx.run_with_key(LOCAL, s.SID, "k")) == first
+
+    async def test_open_runs_of_a_session_come_by_rank(self, store: Store) -> None:
+        """A3: queued, running and waiting runs are open, in the order of their ranks; ended ones are not."""
+        await s.put(store, s.session(), s.session("ses_2"))
+        await s.put(
+            store,
+            s.run("run_a", rank=30),
+            s.run("run_b", rank=-1, status="running"),
+            s.run("run_c", rank=7, status="waiting", in_tree=False),
+            s.run("run_d", "ses_2", rank=2),
+            *(s.run(f"run_{status}", rank=3, status=status) for status in ENDED),
+        )
+        assert ids(await store.read(lambda tx: tx.open_runs(s.SID))) == ["run_b", "run_c", "run_a"]
+        await s.put(store, s.run("run_b", status="complete"), s.run("run_a", rank=5))
+        assert ids(await store.read(lambda tx: tx.open_runs(s.SID))) == ["run_a", "run_c"]
+
+    async def test_all_open_runs_are_paged_by_id(self, store: Store) -> None:
+        """X2: a sweep over all sessions meets every open run once, whatever its rank or owner."""
+        await s.put(store, *(s.session(f"ses_{n}") for n in range(3)))
+        statuses = [*OPEN, *ENDED]
+        await s.put(
+            store,
+            *(
+                s.run(f"run_{n:02}", f"ses_{n % 3}", rank=-n, status=statuses[n % 7], owner=(LOCAL, s.OTHER)[n % 2])
+                for n in range(28)
+            ),
+        )
+        expected = [f"run_{n:02}" for n in range(28) if statuses[n % 7] in OPEN]
+
+        async def page(last: Run | None) -> Sequence[Run]:
+            return await store.read(lambda tx: tx.all_open_runs(5, last.id if last else None))
+
+        assert ids(await s.pages(page, 5)) == expected
+
+    async def test_pending_runs_come_oldest_first(self, store: Store) -> None:
+        """J2: runs whose output is still sought are listed by `since`, of one session or of all."""
+        await s.put(store, s.session(), s.session("ses_2"))
+        ended: dict[str, Any] = {"status": "interrupted", "ended_at": 1.0}
+        await s.put(
+            store,
+            s.run("run_a", recovery=Recovery("pending", 30.0, 1), **ended),
+            s.run("run_b", "ses_2", recovery=Recovery("pending", 10.0), **ended),
+            s.run("run_c", recovery=Recovery("pending", 20.0), **ended),
+            s.run("run_d", recovery=Recovery("recovered", 1.0), **ended),
+            s.run("run_e", recovery=Recovery("none", 1.0), **ended),
+            s.run("run_f", **ended),
+        )
+        assert ids(await store.read(lambda tx: tx.pending_runs(9))) == ["run_b", "run_c", "run_a"]
+        assert ids(await store.read(lambda tx: tx.pending_runs(2))) == ["run_b", "run_c"]
+        assert ids(await store.read(lambda tx: tx.pending_runs(9, s.SID))) == ["run_c", "run_a"]
+        await s.put(store, s.run("run_c", recovery=Recovery("recovered"), **ended))
+        assert ids(await store.read(lambda tx: tx.pending_runs(9))) == ["run_b", "run_a"]
+
+    async def test_runs_are_listed_newest_first_with_filters(self, store: Store) -> None:
+        """The list of an owner's runs goes by creation, then id, and is narrowed by status and session."""
+        await s.put(store, s.session(), s.session("ses_2"))
+        await s.put(
+            store,
+            s.run("run_a", created_at=2.0, status="complete"),
+            s.run("run_b", created_at=9.0, status="failed"),
+            s.run("run_c", "ses_2", created_at=2.0, status="running"),
+            s.run("run_d", created_at=1.0),
+            s.run("run_e", created_at=5.0, owner=s.OTHER),
+        )
+
+        async def listed(status: Collection[str] | None = None, sid: SessionId | None = None) -> list[str]:
+            return ids(await store.read(lambda tx: tx.runs(LOCAL, status=status, sid=sid)))
+
+        assert await listed() == ["run_b", "run_c", "run_a", "run_d"]
+        assert await listed({"queued", "running"}) == ["run_c", "run_d"]
+        assert await listed(["complete"], s.SID) == ["run_a"]
+        assert await listed(sid=SessionId("ses_2")) == ["run_c"]
+        assert await listed([]) == []
+        assert await listed(["no such status"]) == []
+
+    async def test_pages_of_runs_have_each_run_once(self, store: Store) -> None:
+        """Following `before` gives the whole list in order, also where many have the same time."""
+        await s.put(store, s.session())
+        await s.put(store, *(s.run(f"run_{n:02}", created_at=float(n // 4), status="complete") for n in range(19)))
+        await s.put(store, s.run("run_99", created_at=2.5))
+
+        async def page(last: Run | None) -> Sequence[Run]:
+            before = (last.created_at, last.id) if last else None
+            return await store.read(lambda tx: tx.runs(LOCAL, status=["complete"], sid=s.SID, limit=3, before=before))
+
+        assert ids(await s.pages(page, 3)) == [f"run_{n:02}" for n in reversed(range(19))]
+
+    async def test_only_settled_journals_past_their_retention_are_prunable(self, store: Store) -> None:
+        """Open, pending, pruned and young runs keep their journals."""
+        await s.put(store, s.session())
+        old: dict[str, Any] = {"status": "complete", "ended_at": 10.0}
+        await s.put(
+            store,
+            s.run("run_old", **old),
+            s.run("run_recovered", **(old | {"status": "interrupted"}), recovery=Recovery("recovered")),
+            s.run("run_none", **(old | {"status": "interrupted"}), recovery=Recovery("none")),
+            s.run("run_pruned", **old, pruned=True),
+            s.run("run_pending", **(old | {"status": "interrupted"}), recovery=Recovery("pending")),
+            s.run("run_young", **(old | {"ended_at": 30.0})),
+            s.run("run_open", status="running"),
+            s.run("run_queued"),
+        )
+        found = await store.read(lambda tx: tx.prunable_runs(20.0, 9))
+        assert set(found) == {"run_old", "run_recovered", "run_none"}
+        assert len(await store.read(lambda tx: tx.prunable_runs(20.0, 2))) == 2
+        await s.put(store, s.run("run_old", **old, pruned=True))
+        assert set(await store.read(lambda tx: tx.prunable_runs(20.0, 9))) == {"run_recovered", "run_none"}
+
+
+async def claimable(store: Store, limit: int = 9) -> list[str]:
+    return ids(await store.read(lambda tx: tx.claimable_runs(limit)))
+
+
+class ClaimableRuns:
+    async def test_a_queued_run_of_an_idle_session_is_claimable(self, store: Store) -> None:
+        """Queued runs alone can be claimed, inside the tree or outside, with earlier runs ended."""
+        await s.put(store, s.session(), s.session("ses_2"), s.run("run_a"), s.run("run_b", "ses_2", in_tree=False))
+        await s.put(store, *(s.run(f"run_{status}", rank=-9, status=status) for status in ENDED))
+        assert set(await claimable(store)) == {"run_a", "run_b"}
+
+    @pytest.mark.parametrize("status", ["running", "waiting"])
+    async def test_a_busy_session_has_nothing_to_claim(self, store: Store, status: RunStatus) -> None:
+        """A3: a turn that is queued behind a running or waiting run stays queued, whatever the ranks."""
+        busy = s.run("run_busy", rank=5, status=status)
+        await s.put(store, s.session(), busy, s.run("run_q", rank=1), s.run("run_p", rank=9, in_tree=False))
+        assert await claimable(store) == []
+        await s.put(store, replace(busy, status="failed"))
+        assert await claimable(store) == ["run_q"]
+
+    async def test_one_run_of_a_session_at_a_time_by_rank(self, store: Store) -> None:
+        """A3: of several queued turns the one of smallest rank is claimable, then the next."""
+        await s.put(
+            store,
+            s.session(),
+            s.run("run_a", rank=3, in_tree=False, created_at=1.0),
+            s.run("run_b", rank=1, in_tree=False, created_at=3.0),
+            s.run("run_c", rank=2, in_tree=False, created_at=2.0),
+        )
+        for expected in ("run_b", "run_c", "run_a"):
+            assert await claimable(store) == [expected]
+            await s.put(store, s.run(expected, status="complete"))
+        assert await claimable(store) == []
+
+    async def test_a_run_in_the_tree_goes_before_those_that_are_not(self, store: Store) -> None:
+        """A run whose messages are already shown is claimed first, also with a greater rank."""
+        await s.put(
+            store,
+            s.session(),
+            s.run("run_out", rank=1, in_tree=False),
+            s.run("run_in", rank=8),
+            s.run("run_in_2", rank=9),
+        )
+        assert await claimable(store) == ["run_in"]
+        await s.put(store, s.run("run_in", status="complete"))
+        assert await claimable(store) == ["run_in_2"]
+        await s.put(store, s.run("run_in_2", status="complete"))
+        assert await claimable(store) == ["run_out"]
+
+    async def test_sessions_are_served_by_rank(self, store: Store) -> None:
+        """Over all sessions the claimable runs come by rank, in the tree or not, up to the limit."""
+        await s.put(store, *(s.session(f"ses_{n}", owner=(LOCAL, s.OTHER)[n % 2]) for n in range(5)))
+        await s.put(
+            store,
+            *(s.run(f"run_{n}", f"ses_{n}", rank=(7 * n) % 5, in_tree=n % 2 == 0) for n in range(5)),
+        )
+        by_rank = sorted((f"run_{n}" for n in range(5)), key=lambda name: 7 * int(name[-1]) % 5)
+        assert await claimable(store) == by_rank
+        assert await claimable(store, 2) == by_rank[:2]
+
+    async def test_busy_sessions_do_not_use_up_the_limit(self, store: Store) -> None:
+        """The limit counts runs that can be claimed: many blocked ones of smaller rank hide none."""
+        await s.put(store, *(s.session(f"ses_{n}") for n in range(11)))
+        for n in range(10):
+            await s.put(store, s.run(f"busy_{n}", f"ses_{n}", status="running"), s.run(f"run_{n}", f"ses_{n}", rank=n))
+        await s.put(store, s.run("run_free", "ses_10", rank=99))
+        assert await claimable(store, 1) == ["run_free"]
+
+    @pytest.mark.parametrize("status", ["cancelled", "failed"])
+    async def test_a_run_that_is_to_end_is_not_claimed(self, store: Store, status: str) -> None:
+        """A queued run with an intent is left out, and holds back those behind it until it has ended."""
+        doomed = s.run("run_a", rank=1, intent=Intent("cancelled" if status == "cancelled" else "failed"))
+        await s.put(store, s.session(), doomed, s.run("run_b", rank=2, in_tree=False))
+        assert await claimable(store) == []
+        await s.put(store, replace(doomed, status="cancelled"))
+        assert await claimable(store) == ["run_b"]
+
+    async def test_a_doomed_run_behind_others_holds_back_none(self, store: Store) -> None:
+        """An intent on a run further back in the queue does not stop the first."""
+        await s.put(store, s.session(), s.run("run_a", rank=1, in_tree=False))
+        await s.put(store, s.run("run_b", rank=2, in_tree=False, intent=Intent("cancelled")))
+        assert await claimable(store) == ["run_a"]
+
+    async def test_a_pending_recovery_does_not_keep_the_session_busy(self, store: Store) -> None:
+        """J1: the session is usable while the output of a dead run is still sought."""
+        pending = s.run("run_a", status="interrupted", recovery=Recovery("pending", 1.0))
+        await s.put(store, s.session(), pending, s.run("run_b", rank=2))
+        assert await claimable(store) == ["run_b"]
+
+    async def test_what_was_claimed_is_gone_from_the_next_look(self, store: Store) -> None:
+        """Two claims of the same list cannot both find the run: the first one's transaction hides it."""
+        await s.put(store, s.session(), s.run("run_a"), s.run("run_b", rank=2, in_tree=False))
+
+        async def claim() -> list[str]:
+            def work(tx: Tx) -> list[str]:
+                found = tx.claimable_runs(9)
+                for run in found:
+                    tx.put_run(replace(run, status="running", epoch=run.epoch + 1))
+                return ids(found)
+
+            return await store.transact(work)
+
+        assert await claim() == ["run_a"]
+        assert await claim() == []

@@ -1,0 +1,204 @@
+"""Lists of sessions, the tree of messages, and what erasing takes with it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from holdfast.core.ids import LOCAL, ApprovalId, MessageId, RunId, SessionId
+from holdfast.core.run import Recovery
+from holdfast.core.session import Session
+from holdfast.ports import SessionQuery, Store, Tx
+from holdfast.testing.contracts import samples as s
+
+
+async def listed(store: Store, query: SessionQuery) -> list[str]:
+    return [found.id for found in await store.read(lambda tx: tx.sessions(query))]
+
+
+async def children(store: Store, parent: str | None, sid: str = s.SID) -> list[str]:
+    above = None if parent is None else MessageId(parent)
+    return list(await store.read(lambda tx: tx.children(SessionId(sid), above)))
+
+
+class SessionsAndMessages:
+    async def test_sessions_are_listed_by_newest_activity(self, store: Store) -> None:
+        """P7: the list runs from the newest `updated_at` to the oldest, and by id where that is the same."""
+        times = {"ses_a": 5.0, "ses_b": 9.0, "ses_c": 5.0, "ses_d": 1.0}
+        await s.put(store, *(s.session(sid, updated_at=at, created_at=-at) for sid, at in times.items()))
+        assert await listed(store, SessionQuery(LOCAL)) == ["ses_b", "ses_c", "ses_a", "ses_d"]
+
+    async def test_the_list_follows_a_changed_session_at_once(self, store: Store) -> None:
+        """P7: title, place and filters of the list are those of the session as it is now."""
+        await s.put(store, s.session("ses_a"), s.session("ses_b", updated_at=2.0))
+        changed = s.session("ses_a", updated_at=3.0, title="new", version=2)
+        await s.put(store, changed)
+        assert (await store.read(lambda tx: tx.sessions(SessionQuery(LOCAL))))[0] == changed
+        await s.put(store, replace(changed, archived=True))
+        assert await listed(store, SessionQuery(LOCAL)) == ["ses_b"]
+
+    async def test_the_list_is_filtered_by_owner_archive_and_project(self, store: Store) -> None:
+        """A list has the owner's sessions alone, archived or not as asked, of one project or of all."""
+        await s.put(
+            store,
+            s.session("ses_plain"),
+            s.session("ses_other", owner=s.OTHER),
+            s.session("ses_archived", archived=True),
+            s.session("ses_p", project="p"),
+            s.session("ses_p_archived", project="p", archived=True),
+            s.session("ses_empty", project=""),
+        )
+        assert set(await listed(store, SessionQuery(LOCAL))) == {"ses_plain", "ses_p", "ses_empty"}
+        assert await listed(store, SessionQuery(s.OTHER)) == ["ses_other"]
+        assert set(await listed(store, SessionQuery(LOCAL, True))) == {"ses_archived", "ses_p_archived"}
+        assert await listed(store, SessionQuery(LOCAL, project="p")) == ["ses_p"]
+        assert await listed(store, SessionQuery(LOCAL, True, "p")) == ["ses_p_archived"]
+        assert await listed(store, SessionQuery(LOCAL, project="P")) == []
+
+    async def test_pages_of_the_list_have_each_session_once(self, store: Store) -> None:
+        """Following `before` gives the whole list in order, also where many have the same time."""
+        await s.put(store, *(s.session(f"ses_{n:02}", updated_at=float(n // 4)) for n in range(19)))
+        whole = await listed(store, SessionQuery(LOCAL, limit=99))
+
+        async def page(last: Session | None) -> Sequence[Session]:
+            before = (last.updated_at, last.id) if last else None
+            return await store.read(lambda tx: tx.sessions(SessionQuery(LOCAL, limit=3, before=before)))
+
+        paged = await s.pages(page, 3)
+        assert [found.id for found in paged] == whole == [f"ses_{n:02}" for n in reversed(range(19))]
+
+    async def test_a_page_goes_on_where_its_cursor_was_deleted(self, store: Store) -> None:
+        """A cursor is a place in the order, not a row: it stays good when its session is gone."""
+        await s.put(store, *(s.session(f"ses_{n}", updated_at=float(n)) for n in range(4)))
+        await store.transact(lambda tx: tx.drop_session(SessionId("ses_2")))
+        query = SessionQuery(LOCAL, before=(2.0, SessionId("ses_2")))
+        assert await listed(store, query) == ["ses_1", "ses_0"]
+
+    async def test_deleted_sessions_are_hidden_until_they_are_purged(self, store: Store) -> None:
+        """A deleted session is in no list, can still be read by id, and is named for purging until it is dropped."""
+        gone = s.session("ses_gone", deleted_at=2.0)
+        await s.put(store, s.session(), gone, s.session("ses_gone_2", deleted_at=1.0, archived=True))
+        assert await listed(store, SessionQuery(LOCAL)) == [s.SID]
+        assert await listed(store, SessionQuery(LOCAL, archived=True)) == []
+        assert await store.read(lambda tx: tx.session(gone.id)) == gone
+        assert set(await store.read(lambda tx: tx.deleted_sessions(9))) == {"ses_gone", "ses_gone_2"}
+        assert len(await store.read(lambda tx: tx.deleted_sessions(1))) == 1
+        await store.transact(lambda tx: tx.drop_session(gone.id))
+        assert await store.read(lambda tx: tx.deleted_sessions(9)) == ["ses_gone_2"]
+
+    async def test_children_come_oldest_first(self, store: Store) -> None:
+        """Siblings are in the order of their creation, then of their ids, whatever the order of writing."""
+        await s.put(
+            store,
+            s.session(),
+            s.message("msg_root"),
+            s.message("msg_z", parent_id="msg_root", created_at=2.0),
+            s.message("msg_b", parent_id="msg_root", created_at=3.0),
+            s.message("msg_a", parent_id="msg_root", created_at=3.0),
+            s.message("msg_c", parent_id="msg_root", created_at=10.0),
+        )
+        assert await children(store, "msg_root") == ["msg_z", "msg_a", "msg_b", "msg_c"]
+
+    async def test_roots_belong_to_their_session(self, store: Store) -> None:
+        """The children of None are the roots of that session alone."""
+        await s.put(store, s.session(), s.session("ses_2"))
+        await s.put(store, s.message("msg_1"), s.message("msg_2", "ses_2"), s.message("msg_3", created_at=2.0))
+        assert await children(store, None) == ["msg_1", "msg_3"]
+        assert await children(store, None, "ses_2") == ["msg_2"]
+
+    async def test_children_outside_the_tree_are_not_seen_until_they_join(self, store: Store) -> None:
+        """A3: a queued turn hangs nowhere; it is a child from the transaction on that puts it into the tree."""
+        waiting = s.message("msg_2", created_at=2.0, in_tree=False)
+        await s.put(store, s.session(), s.message("msg_1"), waiting)
+        assert await children(store, None) == ["msg_1"]
+        assert await children(store, "msg_1") == []
+        assert await store.read(lambda tx: tx.message(waiting.id)) == waiting
+        await s.put(store, replace(waiting, parent_id=MessageId("msg_1"), in_tree=True))
+        assert await children(store, None) == ["msg_1"]
+        assert await children(store, "msg_1") == ["msg_2"]
+
+    async def test_clearing_erases_the_messages_of_one_session(self, store: Store) -> None:
+        """`drop_messages` leaves no message, child or compaction of that session, and all of the others."""
+        await s.put(store, s.session(), s.session("ses_2"), s.run(status="running"))
+        await s.put(store, s.message("msg_1"), s.message("msg_2", parent_id="msg_1"), s.compaction("msg_1"))
+        await s.put(store, s.message("msg_3", "ses_2"), s.compaction("msg_3", "ses_2"))
+        await store.transact(lambda tx: tx.drop_messages(s.SID))
+        assert await children(store, None) == []
+        assert await children(store, "msg_1") == []
+        assert await store.read(lambda tx: tx.message(MessageId("msg_2"))) is None
+        assert await store.read(lambda tx: dict(tx.compactions(s.SID))) == {}
+        assert await store.read(lambda tx: tx.session(s.SID)) == s.session()
+        assert await store.read(lambda tx: tx.run(s.RID)) == s.run(status="running")
+        assert await children(store, None, "ses_2") == ["msg_3"]
+        assert await store.read(lambda tx: len(tx.compactions(SessionId("ses_2")))) == 1
+
+    async def test_clearing_spares_what_is_queued_and_nothing_else(self, store: Store) -> None:
+        """Messages of a run that is queued outside the tree stay; those of other open and of cancelled ones do not."""
+        await s.put(
+            store,
+            s.session(),
+            s.run("run_r", status="running"),
+            s.message("run_r-question"),
+            s.message("run_r-answer", role="assistant", run_id="run_r", status="streaming"),
+            s.run("run_t"),
+            s.message("run_t-question"),
+            s.run("run_q", in_tree=False, rank=2),
+            s.message("run_q-question", in_tree=False),
+            s.message("run_q-answer", in_tree=False, role="assistant", run_id="run_q", status="streaming"),
+            s.run("run_c", in_tree=False, rank=3, status="cancelled"),
+            s.message("run_c-question", in_tree=False),
+            s.message("run_c-answer", in_tree=False, role="assistant", run_id="run_c", status="cancelled"),
+        )
+        await store.transact(lambda tx: tx.drop_messages(s.SID))
+        names = [f"run_{run}-{role}" for run in "rtqc" for role in ("question", "answer")]
+        left = await store.read(lambda tx: [name for name in names if tx.message(MessageId(name))])
+        assert left == ["run_q-question", "run_q-answer"]
+
+    async def test_dropping_a_session_erases_all_that_hangs_on_it(self, store: Store) -> None:
+        """After `drop_session` no message, run, approval, compaction or key of it is found by any way."""
+
+        def rows(n: str) -> tuple[s.Row, ...]:
+            sid = f"ses_{n}"
+            return (
+                s.session(sid),
+                s.message(f"msg_{n}", sid),
+                s.message(f"out_{n}", sid, in_tree=False),
+                s.run(f"run_{n}", sid, key="key"),
+                s.run(f"old_{n}", sid, status="interrupted", ended_at=1.0, recovery=Recovery("pending")),
+                s.approval(f"apr_{n}", f"run_{n}", sid),
+                s.approval(f"dec_{n}", f"run_{n}", sid, decision="once", decided_at=2.0),
+                s.compaction(f"msg_{n}", sid),
+            )
+
+        def look(tx: Tx, n: str) -> list[object]:
+            sid, rid = SessionId(f"ses_{n}"), RunId(f"run_{n}")
+            return [
+                tx.session(sid) is not None,
+                tx.message(MessageId(f"msg_{n}")) is not None,
+                tx.message(MessageId(f"out_{n}")) is not None,
+                tx.children(sid, None) == [f"msg_{n}"],
+                tx.run(rid) is not None,
+                tx.run_with_key(LOCAL, sid, "key") is not None,
+                len(tx.open_runs(sid)) == 1,
+                rid in [run.id for run in tx.all_open_runs(9)],
+                rid in [run.id for run in tx.claimable_runs(9)],
+                RunId(f"old_{n}") in [run.id for run in tx.pending_runs(9)],
+                len(tx.runs(LOCAL, sid=sid)) == 2,
+                tx.approval(ApprovalId(f"apr_{n}")) is not None,
+                len(tx.open_approvals(rid)) == 1,
+                len(tx.decided_approvals(rid)) == 1,
+                len(tx.compactions(sid)) == 1,
+            ]
+
+        await s.put(store, *rows("a"), *rows("b"))
+        await store.transact(lambda tx: tx.drop_session(SessionId("ses_a")))
+        assert not any(await store.read(lambda tx: look(tx, "a")))
+        assert all(await store.read(lambda tx: look(tx, "b")))
+        await s.put(store, *rows("a"))
+        assert all(await store.read(lambda tx: look(tx, "a")))
+
+    async def test_a_dropped_session_stays_in_the_change_feed(self, store: Store) -> None:
+        """Clients learn of a deletion after the row is gone."""
+        await s.put(store, s.session())
+        await store.transact(lambda tx: tx.add_change("session.deleted", LOCAL, s.SID))
+        await store.transact(lambda tx: tx.drop_session(s.SID))
+        changes = await store.read(lambda tx: tx.changes(0, 9))
+        assert [change.kind for change in changes] == ["session.deleted"]

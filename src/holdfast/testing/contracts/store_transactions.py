@@ -1,0 +1,283 @@
+"""All or nothing, one after another, on one snapshot, and still there afterwards."""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+
+import anyio
+import pytest
+
+from holdfast.core.ids import LOCAL, ApprovalId, FileId, MessageId, RunId, SessionId
+from holdfast.core.session import Session
+from holdfast.ports import SessionQuery, Store, Tx
+from holdfast.testing.contracts import samples as s
+
+
+class Oops(Exception):
+    pass
+
+
+def everything(tx: Tx) -> object:
+    """All that a transaction can change of the rows that `full_house` makes, as one comparable value."""
+    return (
+        tx.session(s.SID),
+        tx.sessions(SessionQuery(LOCAL)),
+        tx.deleted_sessions(9),
+        tx.message(MessageId("msg_1")),
+        tx.message(MessageId("msg_2")),
+        tx.children(s.SID, None),
+        tx.run(s.RID),
+        tx.run_with_key(LOCAL, s.SID, "key"),
+        tx.open_runs(s.SID),
+        tx.all_open_runs(9),
+        tx.claimable_runs(9),
+        tx.approval(ApprovalId("apr_1")),
+        tx.open_approvals(s.RID),
+        dict(tx.compactions(s.SID)),
+        tx.file(FileId("file_1")),
+        tx.digest_in_use("digest of file_1"),
+        {file.id for file in tx.orphan_files(99.0, 9)},
+        set(tx.purges(9)),
+        tx.changes(0, 9),
+        tx.change_bounds(),
+        [hit.session.id for hit in tx.search(LOCAL, "heron", 9, None)],
+        [hit.message_id for hit in tx.search(LOCAL, "kingfisher", 9, None)],
+    )
+
+
+def full_house(tx: Tx) -> None:
+    s.write(
+        tx,
+        [
+            s.session(title="The heron"),
+            s.message("msg_1", text="a kingfisher"),
+            s.run(key="key"),
+            s.approval("apr_1"),
+            s.compaction("msg_1"),
+            s.stored_file("file_1"),
+        ],
+    )
+    tx.add_purge([RunId("run_0")])
+    tx.add_change("session.changed", LOCAL, s.SID)
+
+
+def change_everything(tx: Tx) -> None:
+    s.write(
+        tx,
+        [
+            s.session(title="The owl", version=2, archived=True),
+            s.session("ses_2", title="heron"),
+            s.message("msg_1", text="a wren"),
+            s.message("msg_2", text="another kingfisher"),
+            s.run(status="running"),
+            s.run("run_2"),
+            s.approval("apr_1", decision="deny", decided_at=2.0),
+            s.compaction("msg_1", summary="other"),
+            s.stored_file("file_1", sha256="other"),
+            s.stored_file("file_2"),
+        ],
+    )
+    tx.drop_purges([RunId("run_0")])
+    tx.add_purge([RunId("run_9")])
+    tx.add_change("run.changed", LOCAL, s.SID, s.RID)
+
+
+def drop_everything(tx: Tx) -> None:
+    tx.drop_messages(s.SID)
+    tx.drop_run(s.RID)
+    tx.drop_session(s.SID)
+    tx.drop_file(FileId("file_1"))
+    tx.drop_purges([RunId("run_0")])
+    tx.trim_changes(0)
+
+
+class Transactions:
+    async def test_transact_returns_what_the_work_returns(self, store: Store) -> None:
+        """The work's value is the caller's."""
+        assert await store.transact(lambda tx: ("value", 1)) == ("value", 1)
+        assert await store.read(lambda tx: ["value"]) == ["value"]
+
+    async def test_reads_see_the_transactions_own_writes(self, store: Store) -> None:
+        """Inside a transaction every read, by id, list or search, sees what was written before it."""
+
+        def work(tx: Tx) -> tuple[object, object, object]:
+            before = everything(tx)
+            full_house(tx)
+            inside = everything(tx)
+            return before, inside, everything(tx)
+
+        before, inside, again = await store.transact(work)
+        assert before != inside == again
+        assert await store.read(everything) == inside
+
+    @pytest.mark.parametrize("spoil", [change_everything, drop_everything])
+    async def test_an_exception_leaves_nothing_of_the_transaction(
+        self, store: Store, spoil: Callable[[Tx], None]
+    ) -> None:
+        """Writes of every kind, erasures among them, are gone when the work raises, and its exception is passed on."""
+        await store.transact(full_house)
+        before = await store.read(everything)
+        error = Oops()
+
+        def work(tx: Tx) -> None:
+            spoil(tx)
+            assert everything(tx) != before
+            raise error
+
+        with pytest.raises(Oops) as caught:
+            await store.transact(work)
+        assert caught.value is error
+        assert await store.read(everything) == before
+
+    async def test_the_store_goes_on_after_an_exception(self, store: Store) -> None:
+        """A transaction that raised does not stand in the way of the next."""
+
+        def fail(tx: Tx) -> None:
+            tx.put_session(s.session())
+            raise Oops
+
+        for _ in range(3):
+            with pytest.raises(Oops):
+                await store.transact(fail)
+        await s.put(store, s.session(title="second"))
+        found = await store.read(lambda tx: tx.session(s.SID))
+        assert found is not None
+        assert found.title == "second"
+
+    async def test_read_passes_on_what_the_work_raises(self, store: Store) -> None:
+        """An exception inside a read is the caller's, and the store goes on."""
+
+        def fail(tx: Tx) -> None:
+            tx.session(s.SID)
+            raise Oops
+
+        with pytest.raises(Oops):
+            await store.read(fail)
+        assert await store.read(lambda tx: tx.session(s.SID)) is None
+
+    async def test_a_write_inside_read_leaves_no_trace(self, store: Store) -> None:
+        """`read` never writes, whether the adapter refuses the attempt or forgets it."""
+        with contextlib.suppress(Exception):
+            await store.read(lambda tx: tx.put_session(s.session()))
+        assert await store.read(lambda tx: tx.session(s.SID)) is None
+        await s.put(store, s.session())
+        assert await store.read(lambda tx: tx.session(s.SID)) == s.session()
+
+    async def test_concurrent_changes_of_one_session_are_all_kept(self, store: Store) -> None:
+        """P4: read-and-write transactions at the same time serialise; none fails and none is lost."""
+        await s.put(store, s.session(version=0))
+
+        def increment(tx: Tx) -> None:
+            found = tx.session(s.SID)
+            assert found is not None
+            tx.put_session(replace(found, version=found.version + 1))
+
+        with anyio.fail_after(s.GUARD):
+            async with anyio.create_task_group() as group:
+                for _ in range(40):
+                    group.start_soon(store.transact, increment)
+        found = await store.read(lambda tx: tx.session(s.SID))
+        assert found is not None
+        assert found.version == 40
+
+    async def test_a_reader_never_sees_a_mix_of_two_writes(self, store: Store) -> None:
+        """P1: what one transaction writes in several rows and indexes, a read sees wholly or not at all."""
+        other = SessionId("ses_2")
+
+        def move(version: int) -> Callable[[Tx], None]:
+            rows = (
+                s.session(version=version),
+                s.message("msg_1", text=str(version)),
+                s.session(other, version=version),
+            )
+            return lambda tx: s.write(tx, rows)
+
+        def look(tx: Tx) -> tuple[Session | None, str, Session | None]:
+            first, found = tx.session(s.SID), tx.message(MessageId("msg_1"))
+            assert found is not None
+            return first, str(found.parts), tx.session(other)
+
+        await store.transact(move(0))
+        seen: set[int] = set()
+        done = anyio.Event()
+
+        async def watch() -> None:
+            while not done.is_set():
+                first, text, second = await store.read(look)
+                assert first is not None
+                assert second is not None
+                assert first.version == second.version
+                assert f"'{first.version}'" in text
+                seen.add(first.version)
+
+        with anyio.fail_after(s.GUARD):
+            async with anyio.create_task_group() as group:
+                group.start_soon(watch)
+                group.start_soon(watch)
+                for version in range(1, 101):
+                    await store.transact(move(version))
+                done.set()
+        assert seen
+
+    async def test_a_read_that_follows_a_write_sees_it(self, store: Store) -> None:
+        """Once `transact` has returned, every later read sees its writes."""
+        for version in range(1, 21):
+            await s.put(store, s.session(version=version))
+            found = await store.read(lambda tx: tx.session(s.SID))
+            assert found is not None
+            assert found.version == version
+
+    async def test_a_cancelled_transaction_is_whole_or_absent(self, store: Store) -> None:
+        """A caller that is cancelled leaves all of the transaction or nothing of it, and a store that goes on."""
+        for n in range(5):
+            with anyio.CancelScope() as scope:
+                scope.cancel()
+                await s.put(store, s.session(f"ses_{n}"), s.message(f"msg_{n}", f"ses_{n}"))
+
+        def halves(tx: Tx) -> list[bool]:
+            both = [(tx.session(SessionId(f"ses_{n}")), tx.message(MessageId(f"msg_{n}"))) for n in range(5)]
+            return [(session is None) != (message is None) for session, message in both]
+
+        with anyio.fail_after(s.GUARD):
+            assert not any(await store.transact(halves))
+
+    async def test_the_store_has_a_clock(self, store: Store) -> None:
+        """`now` is a plain number in transactions and in reads."""
+        assert isinstance(await store.transact(lambda tx: tx.now), float)
+        assert isinstance(await store.read(lambda tx: tx.now), float)
+
+    async def test_room_left_is_a_number_or_unknown(self, store: Store) -> None:
+        """`free_bytes` answers without raising."""
+        room = store.free_bytes()
+        assert room is None or room > 0
+
+    async def test_what_was_accepted_is_there_after_reopening(self, make_store: s.MakeStore) -> None:
+        """A1: all that a finished transaction wrote is found by the next incarnation, its indexes included."""
+        async with make_store() as store:
+            await store.transact(full_house)
+            before = await store.read(everything)
+        async with make_store() as store:
+            assert await store.read(everything) == before
+
+    async def test_what_was_rolled_back_is_absent_after_reopening(self, make_store: s.MakeStore) -> None:
+        """A1: nothing of a transaction that raised comes back with the next incarnation."""
+        async with make_store() as store:
+            await store.transact(full_house)
+            before = await store.read(everything)
+
+            def work(tx: Tx) -> None:
+                change_everything(tx)
+                raise Oops
+
+            with pytest.raises(Oops):
+                await store.transact(work)
+        async with make_store() as store:
+            assert await store.read(everything) == before
+
+    async def test_the_generation_outlives_the_process(self, make_store: s.MakeStore) -> None:
+        """The same files have the same generation, so that cursors of the change feed stay good over a restart."""
+        async with make_store() as store:
+            generation = store.generation
+            assert generation
+        async with make_store() as store:
+            assert store.generation == generation

@@ -1,0 +1,137 @@
+"""The in-process reference passes every suite on both event loops."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from holdfast.core.errors import TooLarge
+from holdfast.core.events import TextDelta, entry
+from holdfast.core.ids import LOCAL, NodeId, RunId
+from holdfast.core.session import Session
+from holdfast.ports import Append, Journal, Store, Tx, Wake, Wakeups
+from holdfast.storage.memory import MemoryJournal, MemoryStore, MemoryWakeups
+from holdfast.testing import FakeClock
+from holdfast.testing.contracts import (
+    JournalContract,
+    MakeJournal,
+    MakeStore,
+    MakeWakeups,
+    StoreContract,
+    WakeupsContract,
+)
+from holdfast.testing.contracts.samples import GUARD, SID, session
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+class TestMemoryStore(StoreContract):
+    @pytest.fixture
+    def make_store(self) -> MakeStore:
+        store = MemoryStore(FakeClock())
+
+        @asynccontextmanager
+        async def make() -> AsyncIterator[Store]:
+            yield store
+
+        return make
+
+
+class TestMemoryJournal(JournalContract):
+    @pytest.fixture
+    def make_journal(self) -> MakeJournal:
+        journal = MemoryJournal()
+
+        @asynccontextmanager
+        async def make() -> AsyncIterator[Journal]:
+            yield journal
+
+        return make
+
+
+class TestMemoryWakeups(WakeupsContract):
+    @pytest.fixture
+    def make_wakeups(self) -> MakeWakeups:
+        @asynccontextmanager
+        async def make() -> AsyncIterator[Wakeups]:
+            yield MemoryWakeups()
+
+        return make
+
+
+@pytest.mark.anyio
+async def test_the_clock_is_the_one_that_was_given() -> None:
+    """`Tx.now` follows the clock between transactions and stands still inside one."""
+    clock = FakeClock(100.0)
+    store = MemoryStore(clock)
+    assert await store.read(lambda tx: tx.now) == 100.0
+    clock.advance(2.5)
+
+    def work(tx: Tx) -> float:
+        clock.set(7.0)
+        return tx.now
+
+    assert await store.transact(work) == 102.5
+    assert await store.read(lambda tx: tx.now) == 7.0
+
+
+@pytest.mark.anyio
+async def test_another_incarnation_sees_the_same_data() -> None:
+    """A restart in embedded mode is a view with another node over the same rows and generation."""
+    first = MemoryStore(FakeClock(), incarnation=NodeId("node_1"), generation="g")
+    second = first.as_incarnation(NodeId("node_2"))
+    await first.transact(lambda tx: tx.put_session(session()))
+    await second.transact(lambda tx: tx.add_change("session.changed", LOCAL, SID))
+    found: Session | None = await second.read(lambda tx: tx.session(SID))
+    assert found == session()
+    assert len(await first.read(lambda tx: tx.changes(0, 9))) == 1
+    assert (first.incarnation, second.incarnation) == ("node_1", "node_2")
+    assert first.generation == second.generation == "g"
+
+
+@pytest.mark.anyio
+async def test_an_event_over_the_limit_is_refused_alone() -> None:
+    """A frame that is too large is refused with both sizes; others of the commit are taken."""
+    journal = MemoryJournal(max_entry=100)
+    large = Append(RunId("run_1"), 1, [entry(1, TextDelta("x" * 200))])
+    small = Append(RunId("run_2"), 1, [entry(1, TextDelta("x"))])
+    refusal, accepted = await journal.append([large, small])
+    assert isinstance(refusal, TooLarge)
+    assert (refusal.size, refusal.limit) == (len(large.entries[0].frame), 100)
+    assert accepted is None
+    assert await journal.read(RunId("run_1")) == []
+
+
+@pytest.mark.anyio
+async def test_pending_hints_are_bounded() -> None:
+    """L6: a listener that never listens holds the newest hints up to the limit."""
+    wakeups = MemoryWakeups(limit=3)
+    wakes = [Wake("appended", RunId(f"run_{n}")) for n in range(10)]
+    async with wakeups.listen(NodeId("node_1")) as listener:
+        for wake in wakes:
+            await wakeups.notify(NodeId("node_1"), [wake])
+        with anyio.fail_after(GUARD):
+            assert set(await listener.next()) == set(wakes[7:])
+
+
+@pytest.mark.anyio
+async def test_a_listener_that_has_left_is_forgotten() -> None:
+    """L6: nothing is gathered for a listener whose context has ended."""
+    wakeups = MemoryWakeups()
+    async with wakeups.listen(NodeId("node_1")) as listener:
+        pass
+    await wakeups.notify(NodeId("node_1"), [Wake("queue")])
+    heard: list[Wake] = []
+
+    async def wait() -> None:
+        heard.extend(await listener.next())
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(wait)
+        await anyio.wait_all_tasks_blocked()
+        group.cancel_scope.cancel()
+    assert heard == []

@@ -1,0 +1,76 @@
+"""The one tree of errors."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.core import errors
+from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
+
+SAMPLES = [
+    errors.NotFound("run", "run_9"),
+    errors.Busy(SessionId("ses_1"), RunId("run_9")),
+    errors.KeyReused("key-7", RunId("run_9")),
+    errors.VersionMismatch(3, 4),
+    errors.NotAllowed("undo", "there is nothing to take back"),
+    errors.AlreadyDecided(ApprovalId("apr_1"), "deny"),
+    errors.Invalid("limit", "must be positive"),
+    errors.CursorAhead(RunId("run_9"), 9, 4),
+    errors.JournalPruned(RunId("run_9")),
+    errors.IllegalTransition("complete", "cancel"),
+    errors.BrokenSequence("Event 3 follows event 1."),
+    errors.Draining(),
+    errors.Fenced(RunId("run_9"), 1, 2),
+    errors.Sealed(RunId("run_9")),
+    errors.SeqConflict(RunId("run_9"), 3, 5),
+    errors.TooLarge(RunId("run_9"), 9, 8),
+    errors.NotJson(RunId("run_9"), "a set"),
+    errors.StorageError("The disk said no."),
+    errors.StorageFull("The disk is full."),
+    errors.StorageUnavailable("The disk is away."),
+    errors.DataDirInUse("Another server holds it."),
+    errors.SchemaTooNew("It was written by a later version."),
+]
+
+
+def below(kind: type[errors.HoldfastError]) -> Iterator[type[errors.HoldfastError]]:
+    for inner in kind.__subclasses__():
+        yield inner
+        yield from below(inner)
+
+
+def test_every_error_has_its_own_code() -> None:
+    """Programs look at the code: no two errors of core share one."""
+    codes = [kind.code for kind in below(errors.HoldfastError) if kind.__module__ == errors.__name__]
+    assert len(set(codes)) == len(codes)
+    assert errors.HoldfastError.code not in codes
+
+
+@pytest.mark.parametrize("error", SAMPLES, ids=lambda error: error.code)
+def test_every_error_says_something_to_a_person(error: errors.HoldfastError) -> None:
+    """The message is words, not the code, and the error can be raised and caught as the root of the tree."""
+    assert " " in str(error)
+    assert str(error) != error.code
+    with pytest.raises(errors.HoldfastError) as raised:
+        raise error
+    assert raised.value is error
+
+
+def test_messages_name_what_they_are_about() -> None:
+    """The ids and numbers that the error carries are in its message."""
+    assert "run_9" in str(errors.Busy(SessionId("ses_1"), RunId("run_9")))
+    assert all(number in str(errors.CursorAhead(RunId("run_9"), 17, 4)) for number in ("run_9", "17", "4"))
+    assert all(number in str(errors.Fenced(RunId("run_9"), 11, 12)) for number in ("run_9", "11", "12"))
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "name"),
+    [
+        (errors.session_not_found(SessionId("x")), "session", "x"),
+        (errors.message_not_found(MessageId("x")), "message", "x"),
+        (errors.run_not_found(RunId("x")), "run", "x"),
+    ],
+)
+def test_what_is_not_there_is_named(error: errors.NotFound, kind: str, name: str) -> None:
+    """Each kind of missing thing says which and what it is."""
+    assert (error.kind, error.id) == (kind, name)

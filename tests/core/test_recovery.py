@@ -1,0 +1,215 @@
+"""What becomes of a run that nobody executes, and of a recovery that is pending."""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Final, Literal, get_args
+
+import pytest
+
+from holdfast.core.events import Failure, RunEnded
+from holdfast.core.ids import NodeId
+from holdfast.core.recovery import Look, Policy, Verdict, after_look, due, ending, verdict
+from holdfast.core.run import Intent, Lease, Recovery, Run, RunStatus
+from tests.core.values import a_run
+
+# ---- the verdict ----
+
+AXES: Final = {
+    "status": get_args(RunStatus),
+    "lease": ("live", "dead", "none"),
+    "intent": ("no", "cancelled", "failed"),
+    "client": ("detached", "here", "gone", "nobody"),  # the others are attached, by their connection's lease
+    "can_continue": ("can", "cannot"),
+    "auto": ("on", "off"),
+    "budget": ("left", "spent"),
+}
+Case = tuple[str, ...]
+
+# One row a rule: `a|b` is either, `*` is all. The rows cover every case exactly once (a test below says so).
+TABLE: Final[tuple[tuple[str, Verdict], ...]] = (
+    # status                                 lease      intent            client         agent   auto budget
+    ("complete|cancelled|failed|interrupted  *          *                 *              *       *    *", "leave"),
+    ("queued|running|waiting                 live       *                 *              *       *    *", "leave"),
+    ("queued|running|waiting                 dead|none  cancelled|failed  *              *       *    *", "end"),
+    ("queued                                 dead|none  no                detached|here  *       *    *", "leave"),
+    ("queued                                 dead|none  no                gone|nobody    *       *    *", "end"),
+    ("waiting                                dead|none  no                detached|here  can     *    *", "leave"),
+    ("waiting                                dead|none  no                detached|here  cannot  *    *", "end"),
+    ("waiting                                dead|none  no                gone|nobody    *       *    *", "end"),
+    ("running                                dead|none  no                here           *       *    *", "end"),
+    ("running                                dead|none  no                gone|nobody    *       *    *", "end"),
+    ("running                                dead|none  no                detached       cannot  *    *", "end"),
+    ("running                                dead|none  no                detached       can     off  *", "end"),
+    ("running                                dead|none  no                detached       can     on   spent", "end"),
+    (
+        "running                                dead|none  no                detached       can     on   left",
+        "continue",
+    ),
+)
+
+ME, EARLIER, ELSEWHERE = NodeId("node_2"), NodeId("node_1"), NodeId("node_3")
+NOW = 1000.0
+Mode = Literal["lock", "clock"]
+
+
+def cases(row: str) -> Iterator[Case]:
+    columns = row.split()
+    assert len(columns) == len(AXES)
+    values = [
+        everything if column == "*" else column.split("|")
+        for column, everything in zip(columns, AXES.values(), strict=True)
+    ]
+    assert all(set(chosen) <= set(axis) for chosen, axis in zip(values, AXES.values(), strict=True))
+    return product(*values)
+
+
+def lease(mode: Mode, state: str) -> Lease | None:
+    match mode, state:
+        case "lock", "live" | "here":
+            return Lease(ME)
+        case "lock", "dead" | "gone":
+            return Lease(EARLIER)
+        case "clock", "live" | "here":
+            return Lease(ELSEWHERE, NOW + 0.001)
+        case "clock", "dead" | "gone":
+            return Lease(ELSEWHERE, NOW)
+        case _:
+            return None
+
+
+def judged(case: Case, mode: Mode) -> Verdict:
+    status, held, intent, client, can_continue, auto, budget = case
+    policy = Policy(auto_continue=auto == "on", max_resumes=2)
+    run = a_run(
+        status=status,
+        lease=lease(mode, held),
+        intent=None if intent == "no" else Intent("cancelled" if intent == "cancelled" else "failed"),
+        lifetime="detached" if client == "detached" else "attached",
+        connection=lease(mode, client),
+        resumes=1 if budget == "left" else 2,
+    )
+    incarnation = ME if mode == "lock" else None
+    return verdict(run, incarnation=incarnation, now=NOW, can_continue=can_continue == "can", policy=policy)
+
+
+@pytest.mark.parametrize("mode", ["lock", "clock"])
+@pytest.mark.parametrize(("row", "expected"), TABLE)
+def test_the_verdict_is_the_table(row: str, expected: Verdict, mode: Mode) -> None:
+    """X2: every combination of status, lease, intent, lifetime, agent and setting has the verdict of its row."""
+    assert {case: judged(case, mode) for case in cases(row)} == dict.fromkeys(cases(row), expected)
+
+
+def test_the_table_of_verdicts_has_each_case_once() -> None:
+    """The rows above leave no combination out and none is in two of them."""
+    listed = [case for row, _ in TABLE for case in cases(row)]
+    assert sorted(listed) == sorted(product(*AXES.values()))
+
+
+def test_automatic_continue_is_off_by_default() -> None:
+    """X2: without the setting a dead run is ended, not continued."""
+    run = a_run(status="running")
+    assert verdict(run, incarnation=ME, now=NOW, can_continue=True, policy=Policy()) == "end"
+
+
+def test_a_budget_of_no_resumes_never_continues() -> None:
+    """Automatic continue with an empty budget ends the run at once."""
+    policy = Policy(auto_continue=True, max_resumes=0)
+    assert verdict(a_run(status="running"), incarnation=ME, now=NOW, can_continue=True, policy=policy) == "end"
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        (a_run(), RunEnded("interrupted", reason="process-gone")),
+        (a_run(intent=Intent("cancelled", "user")), RunEnded("cancelled", reason="user")),
+        (a_run(intent=Intent("cancelled", "disconnected")), RunEnded("cancelled", reason="disconnected")),
+        (
+            a_run(intent=Intent("failed", error=Failure("storage-full", "Free some space."))),
+            RunEnded("failed", error=Failure("storage-full", "Free some space.")),
+        ),
+        (
+            a_run(intent=Intent("failed", "limit", Failure("limit", "Too long."))),
+            RunEnded("failed", reason="limit", error=Failure("limit", "Too long.")),
+        ),
+    ],
+)
+def test_a_run_is_sealed_as_somebody_wanted_it_or_as_interrupted(run: Run, expected: RunEnded) -> None:
+    """X3: a run whose process is gone ends as interrupted, unless a cancel or a failure was already decided."""
+    assert ending(run) == expected
+
+
+# ---- looking again ----
+
+POLICY = Policy(max_attempts=3, give_up_after=100.0)
+
+
+@pytest.mark.parametrize(
+    ("recovery", "now", "expected"),
+    [
+        (Recovery("pending", since=1000.0), 1000.0, True),
+        (Recovery("pending", since=1000.0), 1099.9, True),
+        (Recovery("pending", since=1000.0), 1100.0, False),
+        (Recovery("pending", since=1000.0), 9999.0, False),
+        (Recovery("pending", since=1000.0), 900.0, True),  # the clock was set back
+        (Recovery("pending", since=1000.0, attempts=2), 1050.0, True),
+        (Recovery("recovered"), 10.0, False),
+        (Recovery("none"), 10.0, False),
+    ],
+)
+def test_a_pending_recovery_is_due_until_the_give_up_age(recovery: Recovery, now: float, expected: bool) -> None:
+    """J6: past the give-up age there is no further look, and none at what is recovered or given up."""
+    assert due(recovery, now, POLICY) is expected
+
+
+@pytest.mark.parametrize("attempts", [0, 1, 2])
+@pytest.mark.parametrize("now", [1000.0, 1099.0, 1100.0, 9999.0])
+def test_found_output_ends_the_recovery_without_a_trace(attempts: int, now: float) -> None:
+    """J2: output makes it recovered, at whatever age and attempt, and no bookkeeping is left."""
+    pending = Recovery("pending", since=1000.0, attempts=attempts)
+    assert after_look(pending, "output", now, POLICY) == Recovery("recovered", since=0.0, attempts=0)
+
+
+def test_an_arriving_journal_uses_up_no_attempts() -> None:
+    """J4: however often a journal that is still arriving is looked at, the recovery stays as it was."""
+    pending = recovery = Recovery("pending", since=1000.0, attempts=2)
+    for _ in range(50):
+        recovery = after_look(recovery, "unavailable", 1050.0, POLICY)
+    assert recovery == pending
+
+
+def test_a_sealed_journal_without_output_uses_up_the_attempts() -> None:
+    """J5: each empty look counts one, and at the maximum the recovery is given up for good."""
+    seen = [Recovery("pending", since=1000.0)]
+    for _ in range(3):
+        seen.append(after_look(seen[-1], "empty", 1050.0, POLICY))
+    assert seen[1:] == [
+        Recovery("pending", since=1000.0, attempts=1),
+        Recovery("pending", since=1000.0, attempts=2),
+        Recovery("none", since=0.0, attempts=0),
+    ]
+
+
+def test_late_storage_between_empty_looks_neither_counts_nor_forgives() -> None:
+    """J5: attempts used up stay used up while the journal is away again in between."""
+    recovery = Recovery("pending", since=1000.0)
+    looks: tuple[Look, ...] = ("empty", "unavailable", "empty", "unavailable", "unavailable")
+    for look in looks:
+        recovery = after_look(recovery, look, 1050.0, POLICY)
+    assert recovery == Recovery("pending", since=1000.0, attempts=2)
+    assert after_look(recovery, "empty", 1050.0, POLICY) == Recovery("none")
+
+
+@pytest.mark.parametrize("look", ["unavailable", "empty"])
+@pytest.mark.parametrize(("now", "expected"), [(1099.9, "pending"), (1100.0, "none"), (9999.0, "none")])
+def test_a_fruitless_look_at_the_give_up_age_is_the_last(look: Look, now: float, expected: str) -> None:
+    """J6: time runs out for an arriving journal as for an empty one, and nothing of the bookkeeping stays."""
+    after = after_look(Recovery("pending", since=1000.0), look, now, POLICY)
+    assert after.state == expected
+    assert after.state == "pending" or after == Recovery("none")
+
+
+def test_an_explicit_recover_can_still_find_the_output() -> None:
+    """J6: a recovery that was begun anew after it was given up is due again and finds what there is."""
+    again = Recovery("pending", since=5000.0)
+    assert due(again, 5000.0, POLICY)
+    assert after_look(again, "output", 5000.0, POLICY) == Recovery("recovered")
