@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Literal, Protocol, cast
 
 import anyio
 from anyio.abc import TaskStatus
@@ -114,8 +114,11 @@ class SqliteWorld:
 # ---------------------------------------------------------------------------------------------- taps
 
 
+@dataclass
 class Tap:
     """Sees every call of an engine to its storage, named like `store.transact` or `journal.append`."""
+
+    seen: list[str] = field(default_factory=list, kw_only=True)
 
     async def before(self, call: str, args: Sequence[Any]) -> None: ...
     async def after(self, call: str, args: Sequence[Any]) -> None: ...
@@ -123,10 +126,13 @@ class Tap:
 
 @dataclass
 class Hold(Tap):
-    """Stops the first call that `match` picks, before or after it is done, until the test lets go."""
+    """Stops the first call (`every`: all) that `match` picks while it is armed, before or after it is done, until the
+    test lets go."""
 
     match: Callable[[str, Sequence[Any]], bool]
-    when: str = "before"
+    when: Literal["before", "after"] = "before"
+    every: bool = False
+    armed: bool = True
     reached: anyio.Event = field(default_factory=anyio.Event)
     go: anyio.Event = field(default_factory=anyio.Event)
 
@@ -137,7 +143,9 @@ class Hold(Tap):
         await self._hold("after", call, args)
 
     async def _hold(self, when: str, call: str, args: Sequence[Any]) -> None:
-        if when == self.when and not self.reached.is_set() and self.match(call, args):
+        if when != self.when or not self.armed or (self.reached.is_set() and not self.every):
+            return
+        if self.match(call, args):
             self.reached.set()
             await self.go.wait()
 
@@ -195,6 +203,7 @@ class _Tapped:
     def _tapped(self, attribute: str, do: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
         async def call(*args: Any, **options: Any) -> object:
             name = f"{self._name}.{attribute}"
+            self._tap.seen.append(name)
             await self._tap.before(name, args)
             result = await do(*args, **options)
             await self._tap.after(name, args)
@@ -411,6 +420,15 @@ async def running(
                 yield Running(engine, world, agent, tg.cancel_scope, faulty_store, faulty_journal, finished)
             finally:
                 engine.stop()
+
+
+async def crash_at(world: AnyWorld, script: Sequence[Action] | ScriptedAgent, seen: int, **options: object) -> Run:
+    """A run whose process is gone; a client had been shown its events up to number `seen`."""
+    async with running(script, world) as it:
+        run = await it.send(await it.new_session(), **options)
+        await collect(it.service, run.id, until=seen)
+        await it.crash()
+    return run
 
 
 def texts(parts: Sequence[Part]) -> str:

@@ -85,6 +85,7 @@ def parts(
             strings,
             st.none() | st.integers(0, 10**6),
             st.none() | json,
+            st.booleans(),
         ),
         st.builds(File, st.builds(FileId, strings), strings, strings, st.integers(0, 2**40)),
         st.builds(Remembered, memories(text)),
@@ -190,10 +191,12 @@ def events(text: SearchStrategy[str] | None = None, *, terminal: bool = True) ->
 
 def _as_left(part: Part) -> Part:
     """A settled tool has a result only if it is done, and printed something only if it ran."""
-    if not isinstance(part, Tool) or part.state == "done":
+    if not isinstance(part, Tool):
         return part
+    if part.state == "done":
+        return replace(part, may_have_run=False)
     printed = part.output if part.state == "unknown" else ""
-    return replace(part, result=None, is_error=False, duration_ms=None, output=printed)
+    return Tool(part.call_id, part.name, part.args, part.state, output=printed, provider=part.provider)
 
 
 _PIECES: Final = texts(min_size=1, max_size=5)

@@ -160,7 +160,7 @@ class Tx(Protocol):
         """Newest first by (created_at, id)."""
 
     def prunable_runs(self, ended_before: float, limit: int) -> Sequence[RunId]:
-        """Ended, not pending, not pruned."""
+        """Ended, not pruned, and not one whose output was never found: J6 keeps that journal."""
 
     # the rest
     def approval(self, aid: ApprovalId) -> Approval | None: ...

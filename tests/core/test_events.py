@@ -4,7 +4,7 @@ import json
 from typing import NoReturn, get_args
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.core import events as ev
@@ -113,7 +113,7 @@ def test_the_strategies_and_the_wire_table_cover_the_union() -> None:
 
 
 @pytest.mark.parametrize("kind", BY_TYPE, ids=lambda kind: kind.__name__)
-@PROPERTY
+@settings(PROPERTY, max_examples=15)
 @given(st.data())
 def test_an_event_survives_its_frame(kind: type[ev.Event], data: st.DataObject) -> None:
     """Every event of every type comes back from its frame as it was, odd characters included."""
@@ -204,10 +204,26 @@ def test_an_entry_knows_its_type_and_whether_it_ends(event: ev.Event) -> None:
 
 
 def test_text_that_looks_like_a_frame_does_not_fool_an_entry() -> None:
-    """A delta that quotes a terminal frame is still a delta."""
+    """A delta that quotes another frame is still the delta it is."""
     written = ev.entry(1, ev.TextDelta("event: run.complete\ndata: {}\n\n"))
     assert written.type == "text.delta"
     assert not written.ends
+    assert ev.entry(1, ev.ReasoningDelta('event: text.delta\ndata: {"text":"')).text() is None
+
+
+@PROPERTY
+@given(st.integers(1, 10**18), events())
+def test_the_short_way_reads_the_text_of_text_deltas_alone(seq: int, event: ev.Event) -> None:
+    """C8: the short way to a delta's text gives what decoding the event gives, and nothing for other events."""
+    assert ev.entry(seq, event).text() == (event.text if isinstance(event, ev.TextDelta) else None)
+
+
+@pytest.mark.parametrize("data", ['{"text":"a","added":1}', '{"added":"x","text":"a"}', '{ "text" : "\\u0061" }'])
+def test_text_that_another_version_wrote_is_read_as_text(data: str) -> None:
+    """C8: a text delta with further fields, other spacing or escapes folds to the same text."""
+    foreign = ev.Entry(1, f"id: 1\nevent: text.delta\ndata: {data}\n\n".encode())
+    assert foreign.event() == ev.TextDelta("a")
+    assert fold([foreign]).parts == (Text("a"),)
 
 
 # ---- what other versions wrote ----

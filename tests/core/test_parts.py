@@ -73,6 +73,19 @@ def test_parts_survive_their_json_in_order(listed: list[Part]) -> None:
             },
         ),
         (
+            Tool("c", "rm", {}, "waiting", may_have_run=True),
+            {
+                "type": "tool",
+                "call_id": "c",
+                "name": "rm",
+                "args": {},
+                "result": None,
+                "is_error": False,
+                "state": "waiting",
+                "may_have_run": True,
+            },
+        ),
+        (
             File(FileId("f"), "a.png", "image/png", 7),
             {"type": "file", "file_id": "f", "name": "a.png", "media_type": "image/png", "size": 7},
         ),

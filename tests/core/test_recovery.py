@@ -93,7 +93,7 @@ def judged(case: Case, mode: Mode) -> Verdict:
 
 
 @pytest.mark.parametrize("mode", ["lock", "clock"])
-@pytest.mark.parametrize(("row", "expected"), TABLE)
+@pytest.mark.parametrize(("row", "expected"), TABLE, ids=lambda value: " ".join(value.split()))
 def test_the_verdict_is_the_table(row: str, expected: Verdict, mode: Mode) -> None:
     """X2: every combination of status, lease, intent, lifetime, agent and setting has the verdict of its row."""
     assert {case: judged(case, mode) for case in cases(row)} == dict.fromkeys(cases(row), expected)

@@ -25,10 +25,12 @@ from holdfast.core.session import (
     path,
     question,
     redo,
+    settled,
     switch,
     truncate,
     undo,
 )
+from holdfast.core.transcript import MessageStatus
 from tests.core.values import PROPERTY, SID, Forest, a_session, mid
 
 
@@ -314,6 +316,28 @@ def test_a_fork_of_an_open_first_answer_keeps_the_question() -> None:
     forest.hang("a1", "assistant", "q1", status="streaming")
     forked, copies = fork(forest, at("a1"), mid("a1"), a_session(id=SessionId("ses_2")), new_ids())
     assert (forked.head, names(copies)) == ("n1", ["n1"])
+
+
+# ---- what is settled ----
+
+
+def test_the_settled_path_ends_at_the_last_answer_that_is_final(tree: Forest) -> None:
+    """O3: a question that is still to be answered, and an answer still open or being recovered, are not yet settled."""
+    everything = path(tree, at("a3"), mid("a3"))
+    assert names(settled(everything)) == ["q1", "a1", "q2", "a2", "q3", "a3"]
+    assert names(settled(everything[:5])) == ["q1", "a1", "q2", "a2"]
+    assert names(settled(everything[:1])) == names(settled([])) == []
+    still_open = replace(everything[5], status="streaming")
+    pending = replace(everything[5], status="interrupted", recovery="pending")
+    assert names(settled([*everything[:5], still_open])) == ["q1", "a1", "q2", "a2"]
+    assert names(settled([*everything[:5], pending])) == ["q1", "a1", "q2", "a2"]
+
+
+@pytest.mark.parametrize("status", ["complete", "cancelled", "failed", "interrupted"])
+def test_every_ending_settles_an_answer(tree: Forest, status: MessageStatus) -> None:
+    """O3: an answer is settled however it ended, with or without output."""
+    messages = [tree.messages[mid("q1")], replace(tree.messages[mid("a1")], status=status, parts=())]
+    assert settled(messages) == messages
 
 
 # ---- what the model sees ----

@@ -1,5 +1,7 @@
 """The fold: what a reader sees is what the journal says, over more or less of it."""
 
+import json
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -9,7 +11,17 @@ from hypothesis import strategies as st
 from holdfast.core import events as ev
 from holdfast.core.errors import BrokenSequence
 from holdfast.core.ids import ApprovalId, FileId, MessageId, RunId, SessionId
-from holdfast.core.parts import File, Part, Reasoning, Remembered, Text, Tool, ToolState
+from holdfast.core.parts import (
+    File,
+    Part,
+    Reasoning,
+    Remembered,
+    Text,
+    Tool,
+    ToolState,
+    all_from_json,
+    all_to_json,
+)
 from holdfast.core.transcript import EMPTY, Transcript, fold, has_output
 from tests.core.values import PROPERTY
 from tests.strategies import endings, events, journals, numbered
@@ -346,6 +358,16 @@ def test_arguments_grow_until_they_are_complete() -> None:
     )
 
 
+def test_opaque_data_of_a_call_outlives_a_question_and_a_second_start() -> None:
+    """X5: what the provider wants back with a call is kept when the call is asked about and started again."""
+    first = ev.ToolStarted("c", "rm", {"path": "x"}, {"sig": 1})
+    again = (ASKED, ev.RunResumed(3), ev.ApprovalResolved(ApprovalId("apr_1"), "once"))
+    second = ev.ToolStarted("c", "rm", {"path": "x"})
+    assert parts(first, ev.RunResumed(2), *again, second) == (
+        Tool("c", "rm", {"path": "x"}, "running", provider={"sig": 1}),
+    )
+
+
 def test_a_name_may_come_late_or_be_corrected() -> None:
     """C3: the newest name that a delta or the start gives is the call's name."""
     assert parts(ev.ToolDelta("c", args_delta="{"), ev.ToolDelta("c", "ls", "}")) == (Tool("c", "ls", "{}", "pending"),)
@@ -555,6 +577,17 @@ def test_journals_fold_the_same_in_two_halves_and_one_by_one(journal: list[ev.En
     for item in journal:
         grown = fold([item], grown)
     assert grown == fold(journal)
+
+
+@PROPERTY
+@given(journals())
+def test_an_open_message_loaded_as_json_goes_on_from_its_last_seq(journal: list[ev.Entry]) -> None:
+    """U1: a client that loads the message and subscribes after its last seq ends up with what the journal says."""
+    whole = fold(journal).parts
+    for at in range(len(journal) + 1):
+        shown = fold(journal[:at])
+        loaded = replace(shown, parts=all_from_json(json.loads(json.dumps(all_to_json(shown.parts)))))
+        assert fold(journal[at:], loaded).parts == whole
 
 
 def said(part: Part) -> str:

@@ -10,7 +10,7 @@ from holdfast.core.parts import Text
 from holdfast.core.run import Run
 from holdfast.core.session import Message, Role, Session
 
-PROPERTY: Final = settings(deadline=None, max_examples=40)
+PROPERTY: Final = settings(deadline=None, max_examples=30)
 """No deadline: nothing here is timed."""
 
 SID: Final = SessionId("ses_1")

@@ -1,9 +1,11 @@
 """The engine put together. `run` is its life: recover, then claim and execute until told to stop, then drain."""
 
+from functools import partial
+
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from holdfast.core.ids import NodeId
+from holdfast.core.ids import NodeId, RunId
 from holdfast.engine.book.turns import Me
 from holdfast.engine.executor import Deps
 from holdfast.engine.feed import Feed
@@ -38,7 +40,7 @@ class Engine:
         me = Me(node, None if alone else settings.lease_time)
         self.node = node
         self._hub = Hub(node, wakeups)
-        self.feed = Feed(journal, self._hub.signals, settings)
+        self.feed = Feed(journal, self._hub.signals, settings, partial(_over, store))
         self.writer = Writer(journal, self.feed, settings, node, None if alone else wakeups)
         self.settler = Settler(store, journal, self.writer, self._hub, agents, me, settings)
         deps = Deps(store, journal, self.writer, self.feed, self._hub, self.settler, agents, clock, ids, settings)
@@ -46,6 +48,7 @@ class Engine:
         self.sweeper = Sweeper(deps, self.supervisor, files)
         self.service = Service(deps, self.supervisor, me)
         self._stop = anyio.Event()
+        self._writing = anyio.CancelScope(shield=True)
 
     def stop(self) -> None:
         """Ask for an orderly end: `run` drains and returns."""
@@ -55,18 +58,26 @@ class Engine:
         """Reports started once every run of an earlier life is settled, queued again or shown as pending. The writer
         and the hub outlive the runs, because the last thing a run does is to write."""
         async with anyio.create_task_group() as base:
-            base.start_soon(self.writer.run)
+            base.start_soon(self._write)
             base.start_soon(self._hub.listen)
             base.start_soon(self.settler.archive)
-            await self.sweeper.start()
-            async with anyio.create_task_group() as runs, anyio.create_task_group() as loops:
-                self._start_loops(loops, runs)
-                task_status.started()
-                await self._stop.wait()
-                await self.supervisor.drain()
-                self.feed.stop()
-                loops.cancel_scope.cancel()
+            try:
+                await self.sweeper.start()
+                async with anyio.create_task_group() as runs, anyio.create_task_group() as loops:
+                    self._start_loops(loops, runs)
+                    task_status.started()
+                    await self._stop.wait()
+                    await self.supervisor.drain()
+                    self.feed.stop()
+                    loops.cancel_scope.cancel()
+            finally:
+                self._writing.cancel()
             base.cancel_scope.cancel()
+
+    async def _write(self) -> None:
+        """Shielded: whoever cancels the engine cancels its runs, and these have their endings to write."""
+        with self._writing:
+            await self.writer.run()
 
     def _start_loops(self, loops: TaskGroup, runs: TaskGroup) -> None:
         loops.start_soon(self.supervisor.claim, runs)
@@ -74,3 +85,8 @@ class Engine:
         loops.start_soon(self.supervisor.limits)
         loops.start_soon(self.supervisor.heartbeat)
         loops.start_soon(self.sweeper.run)
+
+
+async def _over(store: Store, rid: RunId) -> bool:
+    run = await store.read(lambda tx: tx.run(rid))
+    return run is None or not (run.is_open or run.is_pending)

@@ -38,7 +38,7 @@ from holdfast.engine.recorder import OutputLimit, Recorder
 from holdfast.engine.settings import Settings
 from holdfast.engine.settler import Settler
 from holdfast.engine.writer import Writer
-from holdfast.ports import AgentFailed, Agents, Clock, Ids, Journal, Store, Turn, Tx, Wake
+from holdfast.ports import Agent, AgentFailed, Agents, Clock, Ids, Journal, Store, Turn, Tx, Wake
 
 log = logging.getLogger("holdfast.engine")
 
@@ -94,6 +94,7 @@ class Execution:
         """`let_go`: remember a run that could be neither ended nor handed back; the sweeper tries again."""
         self.run = run
         self.waiting = False
+        self.gone = anyio.Event()
         self.started_at = anyio.current_time()
         self._deps = deps
         self._let_go = let_go
@@ -101,7 +102,7 @@ class Execution:
         self._stop: Stop | None = None
         self._asked: ApprovalId | None = None
         self._touched = deps.clock.now()
-        self._agent = deps.agents.get(run.agent)
+        self._agent: Agent | None = None
         self._recorder: Recorder | None = None
         self._begun = EMPTY
 
@@ -148,12 +149,16 @@ class Execution:
         return Failure("internal", f"The agent failed unexpectedly ({type(error).__name__}: {error}). Try again.")
 
     async def _answer(self) -> RunEnded:
+        self._agent = self._deps.agents.get(self.run.agent)
         if (ended := await self._open()) is not None:
             return ended
         loaded = await self._deps.store.read(self._load)
         self.heed(loaded.run)  # it may have been asked to end between the claim and now
         await anyio.lowlevel.checkpoint()
         self.run = loaded.run
+        if self._asks_still(loaded):
+            self.stop(PARK)
+            await anyio.sleep_forever()
         for event in loaded.opening:
             self._add(event)
         if self._agent is None:
@@ -164,6 +169,14 @@ class Execution:
         if not self._recorder.spoke and not has_output(loaded.turn.transcript.parts):
             raise AgentFailed("empty-answer", "The model ended its answer without saying anything. Try again.")
         return RunEnded("complete", finish_reason=finish)
+
+    def _asks_still(self, loaded: _Loaded) -> bool:
+        """An earlier life asked and could not park: the question stands, and the agent is not to ask it again."""
+        asked = self._begun.approval
+        if asked is None or asked.call_id in loaded.turn.decisions or self._agent is None:
+            return False
+        self._asked = asked.approval_id
+        return self._agent.can_continue
 
     def heed(self, row: Run | None) -> None:
         """Stop if the store says so."""
@@ -300,7 +313,7 @@ class Execution:
                         done = True
             except Refused:
                 done = True  # fenced: whoever took over ends it
-            except StorageError:
+            except Exception:
                 log.warning("run %s could not be settled yet", self.run.id, exc_info=True)
         self._deps.feed.close(self.run.id, broken=not done)
         if not done:

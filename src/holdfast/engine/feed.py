@@ -4,10 +4,10 @@ Runs that are executed here have a bounded tail of their newest events in memory
 from the journal. Runs of other nodes are read from the journal on a hint, or after a while without one.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from holdfast.core.errors import CursorAhead
+from holdfast.core.errors import CursorAhead, JournalPruned
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.engine.bell import Bell
@@ -58,8 +58,12 @@ class Tail:
 
 
 class Feed:
-    def __init__(self, journal: Journal, signals: Signals, settings: Settings) -> None:
+    def __init__(
+        self, journal: Journal, signals: Signals, settings: Settings, over: Callable[[RunId], Awaitable[bool]]
+    ) -> None:
+        """`over`: whether the store says that nothing more will come of a run."""
         self._journal = journal
+        self._over = over
         self._signals = signals
         self._settings = settings
         self._tails: dict[RunId, Tail] = {}
@@ -109,6 +113,8 @@ class Feed:
             last, sealed = head.last_seq, head.sealed
             if head.pruned:
                 await self._journal.read(run, after, 1)  # says that it is pruned
+        if after > last and tail is not None:  # committed, and not published yet
+            last = (await self._journal.heads([run]))[run].last_seq
         if after > last:
             raise CursorAhead(run, after, last)
         self.subscribers += 1
@@ -151,6 +157,8 @@ class Subscription:
                 return None
             if tail is None:
                 assert signal is not None
+                if await self._feed._over(self.run):
+                    return await self._last()
                 await wait(signal, self._feed.poll)
             elif tail.broken:
                 return None
@@ -160,5 +168,15 @@ class Subscription:
                 await tail.bell.wait()
         return None
 
+    async def _last(self) -> Sequence[Entry] | None:
+        """The run has ended, with or without a terminal event in its journal: what is there, then nothing."""
+        found = await self._from_journal()
+        self.at_end = not found or found[-1].ends
+        self.cursor = found[-1].seq if found else self.cursor
+        return found or None
+
     async def _from_journal(self) -> Sequence[Entry]:
-        return await self._feed._journal.read(self.run, self.cursor, _PAGE)
+        try:
+            return await self._feed._journal.read(self.run, self.cursor, _PAGE)
+        except JournalPruned:  # erased under a reader who had come in time
+            return ()

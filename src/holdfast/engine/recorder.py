@@ -80,6 +80,8 @@ class Recorder:
             self.spoke = True
         else:
             size = self._add_other(event)
+            if not size:
+                return
         self._size += size
         self._budget -= size
         if self._budget < 0 and type(event) is not RunEnded:
@@ -90,14 +92,16 @@ class Recorder:
     def _add_other(self, event: Event) -> int:
         self._close_text()
         match event:
-            case ReasoningDelta(text):
-                size = len(text)
-            case ToolDelta(_, _, args, output):
-                size = len(args or "") + len(output or "")
+            case ReasoningDelta(text, provider):
+                size = len(text) + (0 if provider is None else _OTHER)
+            case ToolDelta(_, name, args, output):
+                size = len(name or "") + len(args or "") + len(output or "")
             case _:
                 self.spoke = self.spoke or isinstance(event, ToolStarted | ApprovalRequested)
                 self._events.append(event)
                 return _OTHER
+        if not size:
+            return 0
         self.spoke = True
         merged = merge(self._events[-1], event) if self._events and size < _SLICE // 16 else None
         if merged is None:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import anyio
 
 from holdfast.core import session as tree
-from holdfast.core.errors import Draining, HoldfastError, NotAllowed, NotFound, StorageError, StorageFull
+from holdfast.core.errors import Draining, HoldfastError, JournalPruned, NotAllowed, NotFound, StorageError, StorageFull
 from holdfast.core.events import Decision
 from holdfast.core.ids import LOCAL, ApprovalId, MessageId, OwnerId, RunId, SessionId
 from holdfast.core.parts import Json, Part, all_to_json
@@ -75,7 +75,10 @@ class Service:
         return await self._store.read(lambda tx: _view(tx, turns.the_session(tx, sid, owner)))
 
     async def sessions(self, query: SessionQuery) -> Sequence[SessionView]:
-        return await self._store.read(lambda tx: [_view(tx, session) for session in tx.sessions(query)])
+        return await self._fresh(
+            lambda tx: [_view(tx, session) for session in tx.sessions(query)],
+            lambda views: [view.active_run for view in views if view.active_run is not None],
+        )
 
     async def search(
         self, text: str, owner: OwnerId = LOCAL, limit: int = 50, before: int | None = None
@@ -98,6 +101,7 @@ class Service:
             turns.the_session(tx, message.session_id, owner)
             return _message_view(tx, message)
 
+        await self._settle_session((await self._store.read(work)).message.session_id)
         view = await self._store.read(work)
         return replace(view, message=await self._live(view.message))
 
@@ -266,7 +270,9 @@ class Service:
         limit: int = 50,
         before: tuple[float, RunId] | None = None,
     ) -> Sequence[Run]:
-        return await self._store.read(lambda tx: tx.runs(owner, status=status, sid=sid, limit=limit, before=before))
+        return await self._fresh(
+            lambda tx: tx.runs(owner, status=status, sid=sid, limit=limit, before=before), lambda runs: runs
+        )
 
     async def cancel(self, rid: RunId, owner: OwnerId = LOCAL, reason: str = "requested") -> Run:
         """Stop it wherever it is executed. Answers when it is settled, or after a while with the cancel requested. If
@@ -300,7 +306,8 @@ class Service:
     @asynccontextmanager
     async def watch(self, rid: RunId, after: int = 0, owner: OwnerId = LOCAL) -> AsyncIterator[Subscription]:
         """L5: everything after the cursor, then live. Any number of watchers; each costs a cursor."""
-        await self.run(rid, owner)
+        if (await self.run(rid, owner)).pruned:
+            raise JournalPruned(rid)
         async with self._deps.feed.watch(rid, after) as subscription:
             yield subscription
 
@@ -344,9 +351,9 @@ class Service:
         ids = turns.NewIds(RunId(new("run")), MessageId(new("msg")), MessageId(new("msg")))
         text = json.dumps(body, sort_keys=True, separators=(",", ":"))
         fingerprint = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
-        connection = self._me.lease(self._deps.clock.now()) if lifetime == "attached" else None
+        attached_by = self._me if lifetime == "attached" else None
         return turns.Request(
-            sid, owner, ids, fingerprint, key, tuple(parts), agent, model, settings, lifetime, connection
+            sid, owner, ids, fingerprint, key, tuple(parts), agent, model, settings, lifetime, attached_by
         )
 
     def _closed(self) -> HoldfastError | None:
@@ -403,6 +410,16 @@ class Service:
 
     async def _end_stale(self, runs: Sequence[Run], now: float) -> None:
         await self._deps.settler.end_stale(self._deps.settler.find_stale(runs, now))
+
+    async def _fresh(self, read: Callable[[Tx], T], runs_in: Callable[[T], Sequence[Run]]) -> T:
+        """Read a list; if it shows runs that nobody executes (X2), end them and read it again."""
+        now, found = await self._store.read(lambda tx: (tx.now, read(tx)))
+        stale = self._deps.settler.find_stale(runs_in(found), now)
+        if not stale:
+            return found
+        with suppress(StorageError):  # what is there can still be shown; the sweeper tries again
+            await self._deps.settler.end_stale(stale)
+        return await self._store.read(read)
 
     async def _settle_session(self, sid: SessionId) -> None:
         """Before a session is shown: end what nobody executes (X2) and look for output that was not there yet (J2)."""

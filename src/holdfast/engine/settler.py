@@ -7,14 +7,14 @@ look        section J: the journal was away when the run was ended
 
 import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
 import anyio
 
 from holdfast.core import recovery as verdicts
-from holdfast.core.errors import JournalPruned, Refused, StorageError
+from holdfast.core.errors import BrokenSequence, JournalPruned, Refused, StorageError
 from holdfast.core.events import entry
 from holdfast.core.ids import RunId
 from holdfast.core.recovery import Look
@@ -63,7 +63,11 @@ class Settler:
         self._bell = Bell()
 
     def can_continue(self, run: Run) -> bool:
-        agent = self._agents.get(run.agent)
+        try:
+            agent = self._agents.get(run.agent)
+        except Exception:
+            log.warning("agent %s cannot be had", run.agent, exc_info=True)
+            return False
         return agent is not None and agent.can_continue
 
     # ---- settle ----
@@ -154,17 +158,23 @@ class Settler:
             with anyio.fail_after(self._settings.fence_wait):
                 await self._journal.fence({run.id: run.epoch for run in ours})
                 for run in ours:
-                    told[run.id] = await self.transcript(run.id)
-                    if await self._park_again(run, told[run.id]):
-                        del left[run.id]
-                told = await self._seal([(run, told[run.id]) for run in left.values()])
+                    with suppress(BrokenSequence):  # unreadable as it is: this one alone is left pending
+                        told[run.id] = await self.transcript(run.id)
+                        if await self._park_again(run, told[run.id]):
+                            del left[run.id], told[run.id]
+                told = await self._seal([(left[rid], transcript) for rid, transcript in told.items()])
         except (StorageError, TimeoutError):
-            await self._store.transact(lambda tx: turns.mark_pending(tx, left.values()))
-            await self._hub.announce(*(Wake("control", rid) for rid in left), Wake("queue"), Wake("changed"))
-            return
+            told = {}
+        await self._leave_pending([run for rid, run in left.items() if rid not in told])
         ended = {rid: (transcript, None) for rid, transcript in told.items() if transcript.ended}
         self.recovered += len(ended)
-        await self._settle(dict(ended))
+        if ended:
+            await self._settle(dict(ended))
+
+    async def _leave_pending(self, runs: Sequence[Run]) -> None:
+        if runs:
+            await self._store.transact(lambda tx: turns.mark_pending(tx, runs))
+            await self._hub.announce(*(Wake("control", run.id) for run in runs), Wake("queue"), Wake("changed"))
 
     async def _seal(self, runs: Iterable[tuple[Run, Transcript]]) -> dict[RunId, Transcript]:
         """Those that are not sealed yet, in one commit; the transcripts with their endings."""
@@ -220,7 +230,7 @@ class Settler:
                 transcript = await self._fence_and_seal(mine)
             if transcript.ended:
                 found = "output" if has_output(transcript.parts) else "empty"
-        except (StorageError, TimeoutError, JournalPruned):
+        except (StorageError, TimeoutError, JournalPruned, BrokenSequence):
             pass
         after = verdicts.after_look(mine.recovery, found, now, policy)
         if found == "unavailable" or after.state == "pending":

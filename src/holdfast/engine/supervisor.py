@@ -71,18 +71,24 @@ class Supervisor:
         return len(claimed)
 
     def _start(self, runs: TaskGroup, run: Run) -> None:
+        """A run that was parked and decided at once may still be leaving: the new execution waits for the old one."""
+        leaving = self._executions.get(run.id)
         execution = Execution(run, self._deps, self._let_go)
         self._executions[run.id] = execution
         self._deps.settler.held.add(run.id)
-        runs.start_soon(self._execute, execution, name=f"run {run.id}")
+        runs.start_soon(self._execute, execution, leaving, name=f"run {run.id}")
 
-    async def _execute(self, execution: Execution) -> None:
+    async def _execute(self, execution: Execution, leaving: Execution | None) -> None:
         rid = execution.run.id
         try:
+            if leaving is not None:
+                await leaving.gone.wait()
             await execution.execute()
         finally:
-            del self._executions[rid]
-            self._deps.settler.held.discard(rid)
+            execution.gone.set()
+            if self._executions[rid] is execution:
+                del self._executions[rid]
+                self._deps.settler.held.discard(rid)
             self._deps.hub.signals.fire(("queue", None))
 
     def _let_go(self, run: Run, intent: Intent | None) -> None:

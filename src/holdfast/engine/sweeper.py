@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-from holdfast.core.errors import StorageError
 from holdfast.engine.book import edits, turns
 from holdfast.engine.executor import Deps
 from holdfast.engine.supervisor import Supervisor
@@ -47,7 +46,7 @@ class Sweeper:
         for chore in chores:
             try:
                 await chore()
-            except StorageError:
+            except Exception:
                 log.warning("a chore failed; it is tried again", exc_info=True)
 
     async def recover(self) -> None:
@@ -73,7 +72,7 @@ class Sweeper:
         for sid in await store.read(lambda tx: tx.deleted_sessions(_BATCH)):
             await store.transact(lambda tx, sid=sid: edits.purge(tx, sid))  # type: ignore[misc]
         while rids := await store.read(lambda tx: tx.purges(_BATCH)):
-            await journal.purge(rids, keep_mark=False)
+            await journal.purge(rids, keep_mark=True)  # a late append must not bring it back
             await store.transact(lambda tx, rids=rids: tx.drop_purges(rids))  # type: ignore[misc]
 
     async def prune(self) -> None:

@@ -53,7 +53,7 @@ class Request:
     model: str | None = None
     settings: Json = None
     lifetime: Lifetime = "detached"
-    connection: Lease | None = None
+    attached_by: "Me | None" = None
     on_busy: OnBusy = "queue"
 
 
@@ -161,7 +161,7 @@ def submit(tx: Tx, request: Request) -> Accepted:
     if (before := known(tx, request)) is not None:
         return before
     session = the_session(tx, request.session_id, request.owner)
-    _check_files(tx, request)
+    _check_files(tx, request.input, request.owner)
     others = tx.open_runs(session.id)
     if not others:
         return _accept(tx, request, session, parent=session.head, rank=_rank(tx))
@@ -193,7 +193,7 @@ def edit(tx: Tx, request: Request, mid: MessageId, if_version: int | None = None
     old = tree.node(tx, session, mid)
     if old.role != "user":
         raise NotAllowed("edit", "only what a person wrote can be edited")
-    _check_files(tx, request)
+    _check_files(tx, request.input, request.owner)
     return _accept(tx, request, session, parent=old.parent_id, rank=_rank(tx))
 
 
@@ -219,6 +219,7 @@ def edit_queued(tx: Tx, rid: RunId, owner: OwnerId, parts: tuple[Part, ...]) -> 
     run = the_run(tx, rid, owner)
     if run.status != "queued" or run.in_tree:
         raise NotAllowed("edit the queued message", "it is no longer waiting in the queue")
+    _check_files(tx, parts, owner)
     message = replace(the_message(tx, run.user_message_id), parts=parts)
     tx.put_message(message)
     tx.add_change("session.changed", owner, run.session_id)
@@ -229,11 +230,11 @@ def _rank(tx: Tx) -> int:
     return int(tx.now * 1_000_000)
 
 
-def _check_files(tx: Tx, request: Request) -> None:
-    for part in request.input:
+def _check_files(tx: Tx, parts: Iterable[Part], owner: OwnerId) -> None:
+    for part in parts:
         if isinstance(part, File):
             file = tx.file(part.file_id)
-            if file is None or file.owner != request.owner:
+            if file is None or file.owner != owner:
                 raise NotFound("file", part.file_id)
 
 
@@ -251,7 +252,7 @@ def _new_run(request: Request, session: Session, now: float, rank: int, in_tree:
         created_at=now,
         rank=rank,
         in_tree=in_tree,
-        connection=request.connection,
+        connection=None if request.attached_by is None else request.attached_by.lease(now),
         key=request.key,
         fingerprint=request.fingerprint,
     )

@@ -204,7 +204,8 @@ class MemoryTx:
         found = (
             (run.ended_at, run.id)
             for run in self._data.runs.values()
-            if not (run.is_open or run.is_pending or run.pruned)
+            if not (run.is_open or run.pruned)
+            and (run.recovery is None or run.recovery.state == "recovered")
             and run.ended_at is not None
             and run.ended_at < ended_before
         )

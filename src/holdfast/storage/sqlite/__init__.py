@@ -7,9 +7,12 @@ store, lane, tx, rows, search
 journal, journal_writer, journal_reader, logged, segments
 """
 
+from contextlib import suppress
 from pathlib import Path
 
+from holdfast.core.errors import StorageUnavailable
 from holdfast.ports import Clock
+from holdfast.storage.sqlite import database, schema
 from holdfast.storage.sqlite.datadir import DataDir
 from holdfast.storage.sqlite.journal import SqliteJournal
 from holdfast.storage.sqlite.store import SqliteStore
@@ -21,6 +24,10 @@ def open_embedded(path: Path, clock: Clock) -> tuple[DataDir, SqliteStore, Sqlit
     """Lock the directory and open what is in it. Close them in the opposite order: the lock must outlast the files."""
     data = DataDir.open(path)
     try:
+        # What a newer version wrote is refused before anything is changed in the other file.
+        database.check(data.store_file, schema.STORE)
+        with suppress(StorageUnavailable):
+            database.check(data.journal_file, schema.JOURNAL)
         # The store holds no connection and no thread before its first transaction: the journal may still refuse.
         return data, SqliteStore(data, clock), SqliteJournal(data.journal_file)
     except BaseException:

@@ -21,9 +21,19 @@ _CARE: Final = "It was left as it is. Restore it from a backup, or move it away 
 def prepare(path: Path, migrations: Sequence[str], *, keep_copy: bool) -> None:
     """See to it that `path` is a database of the newest version. With `keep_copy`, an older one is copied beside itself
     before it is changed. SchemaTooNew: a newer Holdfast wrote it, and nothing was touched."""
-    if not path.exists():
+    version = check(path, migrations)
+    if version is None:
         _create(path, migrations)
-        return
+    elif version < len(migrations):
+        if keep_copy:
+            _copy(path, path.with_name(f"{path.name}.v{version}.bak"))
+        _migrate(path, version, migrations)
+
+
+def check(path: Path, migrations: Sequence[str]) -> int | None:
+    """The version of the database at `path`, None if there is none. Raises like `prepare` and changes nothing."""
+    if not path.exists():
+        return None
     version = _look(path)
     if version > len(migrations):
         raise SchemaTooNew(
@@ -32,10 +42,7 @@ def prepare(path: Path, migrations: Sequence[str], *, keep_copy: bool) -> None:
         )
     if version == 0:
         raise StorageUnavailable(f"{path} is not a Holdfast database. {_CARE}")
-    if version < len(migrations):
-        if keep_copy:
-            _copy(path, path.with_name(f"{path.name}.v{version}.bak"))
-        _migrate(path, version, migrations)
+    return version
 
 
 def connect(path: Path, pragmas: Iterable[str] = (), *, reads_only: bool = False) -> sqlite3.Connection:
@@ -142,7 +149,8 @@ def _migrate(path: Path, version: int, migrations: Sequence[str]) -> None:
             db.close()  # the last connection: what is in the WAL goes into the file
     except sqlite3.Error as error:
         ours = errors.from_sqlite(error, path)
-        raise type(ours)(f"The upgrade to version {number} did not happen. {ours}") from error
+        what = f"was not upgraded to version {number}" if version else "was not made"
+        raise type(ours)(f"{path} {what}. {ours}") from error
 
 
 def _beside(path: Path, suffix: str) -> Path:

@@ -78,9 +78,7 @@ def _lock(path: Path) -> int:
         raise _unusable(path, error) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        with contextlib.suppress(
-            OSError
-        ):  # only there to be told to whoever comes second; a full disk does not stop us
+        with contextlib.suppress(OSError):  # whoever comes second is told who we are, if there is room to say so
             os.ftruncate(lock, 0)
             os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
     except BlockingIOError:

@@ -178,7 +178,8 @@ class SqliteTx:
 
     def prunable_runs(self, ended_before: float, limit: int) -> Sequence[RunId]:
         sql = f"""
-            SELECT id FROM runs WHERE pruned = 0 AND ended_at < ? AND NOT {_OPEN} AND recovery_state IS NOT 'pending'
+            SELECT id FROM runs WHERE pruned = 0 AND ended_at < ? AND NOT {_OPEN}
+            AND ifnull(recovery_state, '') NOT IN ('pending', 'none')
             ORDER BY ended_at, id LIMIT ?
         """
         return [rid for (rid,) in self._all(sql, ended_before, limit)]

@@ -176,10 +176,10 @@ class RunLists:
             s.run("run_queued"),
         )
         found = await store.read(lambda tx: tx.prunable_runs(20.0, 9))
-        assert set(found) == {"run_old", "run_recovered", "run_none"}
+        assert set(found) == {"run_old", "run_recovered"}
         assert len(await store.read(lambda tx: tx.prunable_runs(20.0, 2))) == 2
         await s.put(store, s.run("run_old", **old, pruned=True))
-        assert set(await store.read(lambda tx: tx.prunable_runs(20.0, 9))) == {"run_recovered", "run_none"}
+        assert set(await store.read(lambda tx: tx.prunable_runs(20.0, 9))) == {"run_recovered"}
 
 
 async def claimable(store: Store, limit: int = 9) -> list[str]:

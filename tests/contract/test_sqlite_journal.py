@@ -1,0 +1,159 @@
+"""What only the SQLite journal has: a log that is emptied behind the settled runs, and an index in memory."""
+
+import sqlite3
+from pathlib import Path
+
+import anyio
+import pytest
+
+from holdfast.core.errors import JournalPruned, TooLarge
+from holdfast.core.events import Entry, RunEnded, entry
+from holdfast.core.ids import RunId
+from holdfast.ports import Append, Head
+from holdfast.storage.sqlite import SqliteJournal
+from holdfast.storage.sqlite.segments import pack, unpack
+from holdfast.testing.contracts.samples import GUARD, RID, adding, texts
+
+pytestmark = pytest.mark.anyio
+
+
+def whole(run: RunId, length: int) -> list[Entry]:
+    """A sealed run's events, `length` of them."""
+    return [*texts(1, *(f"{run} {n}" for n in range(1, length))), entry(length, RunEnded("complete"))]
+
+
+async def write(journal: SqliteJournal, runs: list[RunId], length: int) -> None:
+    """All runs side by side, an event of each in every commit."""
+    events = {run: whole(run, length) for run in runs}
+    for n in range(length):
+        last = n == length - 1
+        await journal.append([Append(run, 1, [events[run][n]], seals=last) for run in runs])
+
+
+def rows(file: Path, table: str) -> int:
+    db = sqlite3.connect(file)
+    (count,) = db.execute(f"SELECT count(*) FROM {table}").fetchone()
+    db.close()
+    return int(count)
+
+
+async def test_settled_runs_leave_the_log(tmp_path: Path) -> None:
+    """When much of the log belongs to settled runs it is removed; they and the others are read as before, now and after
+    a restart."""
+    file = tmp_path / "journal.db"
+    journal = SqliteJournal(file)
+    runs = [RunId(f"run_{n}") for n in range(60)]
+    await write(journal, runs, 101)
+    await journal.settled(runs[:10])
+    assert rows(file, "log") == 6060  # too few to be worth it
+    await journal.settled(runs[:50])
+    assert rows(file, "log") < 2000
+    for _ in range(2):
+        for run in runs:
+            assert list(await journal.read(run)) == whole(run, 101)
+            assert list(await journal.read(run, after=40, limit=3)) == whole(run, 101)[40:43]
+        assert set((await journal.heads(runs)).values()) == {Head(1, 101, sealed=True)}
+        await journal.close()
+        journal = SqliteJournal(file)
+        assert journal.torn_records == 0
+    await journal.settled(runs)
+    assert await journal.append([adding(runs[0], 102, "late")]) != [None]
+    await journal.close()
+
+
+async def test_reading_while_runs_are_settled_finds_every_event(tmp_path: Path) -> None:
+    """A reader that comes between the log and the segments sees the same events, whichever it finds them in."""
+    journal = SqliteJournal(tmp_path / "journal.db")
+    runs = [RunId(f"run_{n}") for n in range(120)]
+    await write(journal, runs, 60)
+    done = anyio.Event()
+    reads = 0
+
+    async def watch() -> None:
+        nonlocal reads
+        while not done.is_set():
+            for run in runs[reads % 7 :: 7]:
+                assert list(await journal.read(run, after=5, limit=50)) == whole(run, 60)[5:55]
+            reads += 1
+
+    with anyio.fail_after(GUARD):
+        async with anyio.create_task_group() as group:
+            for _ in range(3):
+                group.start_soon(watch)
+            for run in runs:
+                await journal.settled([run])
+            done.set()
+    assert reads
+    await journal.close()
+
+
+@pytest.mark.parametrize("settled", [False, True])
+@pytest.mark.parametrize("keep_mark", [False, True])
+async def test_what_was_purged_is_nowhere_in_the_file(tmp_path: Path, settled: bool, keep_mark: bool) -> None:
+    """Erasing a run takes its rows out of the log too, where they may have stayed behind after it was settled."""
+    file = tmp_path / "journal.db"
+    journal = SqliteJournal(file)
+    other = RunId("run_2")
+    await write(journal, [RID, other], 20)
+    if settled:
+        await journal.settled([RID])
+    await journal.purge([RID], keep_mark=keep_mark)
+    await journal.close()
+    assert f"{RID} 7".encode() not in file.read_bytes()
+    journal = SqliteJournal(file)
+    assert list(await journal.read(other)) == whole(other, 20)
+    if keep_mark:
+        assert await journal.heads([RID]) == {RID: Head(1, 20, sealed=True, pruned=True)}
+        with pytest.raises(JournalPruned):
+            await journal.read(RID)
+    else:
+        assert await journal.heads([RID]) == {RID: Head()}
+        assert await journal.append([adding(RID, 1, "anew")]) == [None]
+    await journal.close()
+
+
+async def test_reopening_finds_what_is_on_disk(tmp_path: Path) -> None:
+    """After `reopen` the index is that of the file: live, settled, fenced and erased runs are what they were."""
+    journal = SqliteJournal(tmp_path / "journal.db")
+    live, old, fenced, gone = (RunId(name) for name in ("live", "old", "fenced", "gone"))
+    await write(journal, [old, gone], 5)
+    await journal.append([adding(live, 1, "a", "b", epoch=3)])
+    await journal.settled([old])
+    await journal.purge([gone], keep_mark=True)
+    await journal.fence({fenced: 7, live: 4})
+    before = await journal.heads([live, old, fenced, gone])
+    await journal.reopen()
+    assert await journal.heads([live, old, fenced, gone]) == before
+    assert before[live] == Head(4, 2)
+    assert list(await journal.read(live)) == texts(1, "a", "b")
+    assert await journal.append([adding(live, 3, "c", epoch=4), adding(fenced, 1, "x", epoch=7)]) == [None, None]
+    await journal.close()
+
+
+async def test_the_size_limit_is_the_callers(tmp_path: Path) -> None:
+    """An event over the limit is refused alone, with both numbers; one at the limit is taken."""
+    frame = texts(1, "x" * 50)[0].frame
+    journal = SqliteJournal(tmp_path / "journal.db", max_event_bytes=len(frame))
+    refused, taken = await journal.append([adding("big", 1, "x" * 51), adding("fits", 1, "x" * 50)])
+    assert isinstance(refused, TooLarge)
+    assert (refused.size, refused.limit, taken) == (len(frame) + 1, len(frame), None)
+    await journal.close()
+
+
+async def test_a_batch_names_each_run_once(tmp_path: Path) -> None:
+    """Two appends of one run in a batch cannot both follow what is there; the mistake is the caller's and nothing is
+    written."""
+    journal = SqliteJournal(tmp_path / "journal.db")
+    with pytest.raises(ValueError, match="at most one"):
+        await journal.append([adding(RID, 1, "a"), adding(RID, 1, "b")])
+    assert await journal.heads([RID]) == {RID: Head()}
+    await journal.close()
+
+
+def test_segments_hold_frames_of_any_size() -> None:
+    """Frames come back as they were, also empty ones and ones longer than a row; no row is much longer than 1 MiB."""
+    frames = [b"", b"\x00", b"\n\n" * 9, bytes(3 << 20), b"x" * 700_000, b"y" * 700_000, b"z"]
+    entries = [Entry(seq, frame) for seq, frame in enumerate(frames, 5)]
+    rows = list(pack(entries))
+    assert [found for row in rows for found in unpack(row)] == entries
+    assert [(row.first_seq, row.last_seq) for row in rows] == [(5, 8), (9, 10), (11, 11)]

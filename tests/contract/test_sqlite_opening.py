@@ -1,0 +1,155 @@
+"""Opening the data directory: whose it is, which version wrote it, where it may not be opened."""
+
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from holdfast.core.errors import DataDirInUse, SchemaTooNew, StorageError, StorageUnavailable
+from holdfast.core.ids import SessionId
+from holdfast.storage.sqlite import DataDir, SqliteStore, open_embedded, schema
+from holdfast.storage.sqlite.database import prepare
+from holdfast.testing import FakeClock
+from tests.contract.machine import filled, next_line, snapshot, start, tmpfs
+
+pytestmark = pytest.mark.anyio
+
+
+# ---- the directory ----
+
+
+async def test_a_directory_is_private_and_each_opening_is_a_new_node(tmp_path: Path) -> None:
+    """The directory and the files in it are for their owner alone; a restart is another incarnation."""
+    path = tmp_path / "deep" / "data"
+    first, store, journal = open_embedded(path, FakeClock())
+    await store.close()
+    await journal.close()
+    first.close()
+    second = DataDir.open(path)
+    second.close()
+    assert first.node != second.node
+    assert path.stat().st_mode & 0o777 == 0o700
+    assert {(path / name).stat().st_mode & 0o077 for name in ("lock", "holdfast.db", "journal.db")} == {0}
+
+
+def test_a_directory_in_use_by_another_process_is_refused(tmp_path: Path) -> None:
+    """A second opener is told which directory it is and who has it; when that process dies, the directory is free."""
+    script = """
+        import sys
+        from pathlib import Path
+        from holdfast.storage.sqlite import DataDir
+        data = DataDir.open(Path(sys.argv[1]))
+        print("open")
+        sys.stdin.read()
+    """
+    with start(script, tmp_path) as holder:
+        assert next_line(holder) == "open"
+        with pytest.raises(DataDirInUse) as refused:
+            open_embedded(tmp_path, FakeClock())
+        assert str(tmp_path) in str(refused.value)
+        assert f"process {holder.pid}" in str(refused.value)
+        holder.kill()
+    DataDir.open(tmp_path).close()
+
+
+def test_a_directory_in_use_by_this_process_is_refused(tmp_path: Path) -> None:
+    """Two servers in one process exclude each other as well."""
+    first = DataDir.open(tmp_path)
+    with pytest.raises(DataDirInUse):
+        DataDir.open(tmp_path)
+    first.close()
+    DataDir.open(tmp_path).close()
+
+
+@pytest.mark.parametrize("name", ["file", "file/below"])
+def test_a_path_that_is_no_directory_is_refused(tmp_path: Path, name: str) -> None:
+    """A file in the way is named and left alone."""
+    (tmp_path / "file").write_text("precious")
+    with pytest.raises(StorageUnavailable, match="not a directory"):
+        DataDir.open(tmp_path / name)
+    assert (tmp_path / "file").read_text() == "precious"
+
+
+@pytest.mark.parametrize("name", ["", "below"])
+def test_a_read_only_directory_is_refused(tmp_path: Path, name: str) -> None:
+    """On a read-only file system the sentence says so."""
+    with tmpfs(tmp_path / "disk", "ro,size=1m") as disk:
+        path = disk / name
+        with pytest.raises(StorageUnavailable, match="read-only file system") as refused:
+            open_embedded(path, FakeClock())
+        assert str(path) in str(refused.value)
+
+
+# ---- versions ----
+
+
+@pytest.mark.parametrize("name", ["holdfast.db", "journal.db"])
+@pytest.mark.parametrize("where", ["file", "wal"])
+async def test_a_newer_schema_is_refused_untouched(tmp_path: Path, name: str, where: str) -> None:
+    """What a newer version wrote is not opened, be its version in the file or still in the WAL; no byte changes."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    await filled(source)
+    db = sqlite3.connect(source / name, isolation_level=None)
+    db.execute("PRAGMA user_version = 99")
+    if where == "wal":
+        shutil.copytree(source, target)
+        assert (target / f"{name}-wal").stat().st_size > 0
+        (target / f"{name}-shm").unlink()
+        db.close()
+    else:
+        db.close()
+        shutil.copytree(source, target)
+    before = snapshot(target)
+    with pytest.raises(SchemaTooNew, match="newer Holdfast"):
+        open_embedded(target, FakeClock())
+    after = snapshot(target)
+    after.pop(f"{name}-shm", None)  # an index of the WAL, made anew by whoever reads it
+    assert {file: after[file] for file in before} == before
+    assert len(after) == len(before)
+    DataDir.open(target).close()
+
+
+async def test_an_older_store_is_copied_before_its_upgrade(tmp_path: Path) -> None:
+    """The copy beside it is the whole old database; the new one has the old rows and the new version."""
+    await filled(tmp_path)
+    file, copy = tmp_path / "holdfast.db", tmp_path / "holdfast.db.v1.bak"
+    newer = (*schema.STORE, "CREATE TABLE extra (x); INSERT INTO extra VALUES ('it''s; fine')", "DROP TABLE purges")
+    prepare(file, newer, keep_copy=True)
+    for path, version, tables in ((file, 3, {"extra"}), (copy, 1, {"purges"})):
+        db = sqlite3.connect(path)
+        assert db.execute("PRAGMA user_version").fetchone() == (version,)
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert db.execute("SELECT title FROM sessions").fetchall() == [("kept",)]
+        found = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE name IN ('extra', 'purges')")}
+        assert found == tables
+        db.close()
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert not [name for name in snapshot(tmp_path) if ".new" in name]
+
+
+async def test_a_failed_upgrade_changes_nothing(tmp_path: Path) -> None:
+    """A script that fails in its middle leaves the rows and the version as they were, and the file usable."""
+    await filled(tmp_path)
+    broken = (*schema.STORE, "DELETE FROM sessions; CREATE TABLE extra (x); SELECT * FROM nowhere")
+    with pytest.raises(StorageError, match="not upgraded to version 2"):
+        prepare(tmp_path / "holdfast.db", broken, keep_copy=True)
+    data, store, journal = open_embedded(tmp_path, FakeClock())
+    assert await store.read(lambda tx: tx.session(SessionId("ses_1"))) is not None
+    await store.close()
+    await journal.close()
+    data.close()
+
+
+async def test_a_restored_copy_begins_a_new_generation(tmp_path: Path) -> None:
+    """Cursors of the change feed are good for the file they came from, not for a copy that goes its own way."""
+    generations = []
+    await filled(tmp_path / "a")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    for name in ("a", "a", "b", "b"):
+        data = DataDir.open(tmp_path / name)
+        store = SqliteStore(data, FakeClock())
+        generations.append(store.generation)
+        await store.close()
+        data.close()
+    assert generations[0] == generations[1] != generations[2] == generations[3]

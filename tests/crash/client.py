@@ -1,0 +1,374 @@
+"""The other end of the pipe: starts, speaks to, kills and buries server processes, and keeps the ledger of all that it
+was told. Waiting is on the pipe, with a guard; nothing here sleeps."""
+
+import json
+import os
+import re
+import select
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal
+
+from tests.crash.nursery import Fresh, Nursery
+
+GUARD: Final = 30.0
+"""Seconds after which a client that waits for something has failed."""
+
+_TERMINAL: Final = re.compile(rb"^id: \d+\nevent: run\.(complete|cancelled|failed|interrupted)\n")
+
+
+OPEN: Final = ("queued", "running", "waiting")
+
+
+class Died(Exception):
+    """The server is gone, and the pipe has been read to its end."""
+
+
+class Enough(Exception):
+    """The client has seen as much as it was to see before the kill."""
+
+
+class Refused(Exception):
+    """The server answered a command with an error."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    kind: Literal["lost", "doubled", "wrong"]
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.what}"
+
+
+@dataclass(slots=True)
+class Turn:
+    """One turn as its client knows it. Without a run it was sent and never answered."""
+
+    key: str
+    session: str
+    text: str
+    continues: str | None = None
+    on_busy: str = "queue"
+    agent: str = "chat"
+    run: str | None = None
+    message: str | None = None
+    user_message: str | None = None
+    created_at: float | None = None
+    frames: list[bytes] = field(default_factory=list)
+    """Received events; event n is at n - 1."""
+    seen_in: int = 0
+    """The life in which the last of them came."""
+    ended: bool = False
+    """The terminal event was received."""
+    cancels: int = 0
+    decides: int = 0
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What all clients of one directory know, over all lives of its server."""
+
+    turns: dict[str, Turn] = field(default_factory=dict)
+    """By idempotency key."""
+    by_run: dict[str, Turn] = field(default_factory=dict)
+    sessions: list[str] = field(default_factory=list)
+    gone: set[str] = field(default_factory=set)
+    """Sessions that were cleared or deleted, or may have been."""
+    settled: dict[str, Any] = field(default_factory=dict)
+    """Messages of ended runs as they were read: they never change again (X4)."""
+    violations: list[Violation] = field(default_factory=list)
+    lives: int = 0
+    events: int = 0
+    _numbers: int = 0
+
+    def number(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+    def accept(self, turn: Turn, answer: dict[str, Any]) -> None:
+        """A2: a second answer to the same key names the same run."""
+        run, message = answer["run"], answer["message"]
+        known = (run["id"], run["message"], message["id"], message["created_at"])
+        if turn.run is None:
+            turn.run, turn.message, turn.user_message, turn.created_at = known
+            self.by_run[run["id"]] = turn
+        elif known != (turn.run, turn.message, turn.user_message, turn.created_at):
+            self.complain("doubled", f"key {turn.key} was answered with run {turn.run} and then with {run['id']}")
+
+    def receive(self, run: str, seq: int, frame: bytes) -> None:
+        turn = self.by_run[run]
+        self.events += 1
+        turn.seen_in = self.lives
+        turn.ended = turn.ended or bool(_TERMINAL.search(frame))
+        if seq == len(turn.frames) + 1:
+            turn.frames.append(frame)
+        elif seq > len(turn.frames):
+            self.complain("lost", f"{run}: event {seq} was delivered after event {len(turn.frames)}")
+        elif frame != turn.frames[seq - 1]:
+            self.complain("wrong", f"{run}: event {seq} was {turn.frames[seq - 1]!r} and is now {frame!r}")
+
+    def complain(self, kind: Literal["lost", "doubled", "wrong"], what: str) -> None:
+        self.violations.append(Violation(kind, what))
+
+
+class Budget:
+    """How much a client sees before it kills: a number of lines, or some seconds. None: no end."""
+
+    def __init__(self, lines: int | None = None, seconds: float | None = None) -> None:
+        self.lines = lines
+        self.until = None if seconds is None else time.monotonic() + seconds
+
+    def spend(self) -> None:
+        if self.lines is not None:
+            self.lines -= 1
+
+    def left(self) -> float:
+        """Seconds; raises Enough when there is nothing left."""
+        if self.lines is not None and self.lines <= 0:
+            raise Enough
+        if self.until is None:
+            return GUARD
+        left = self.until - time.monotonic()
+        if left <= 0:
+            raise Enough
+        return left
+
+
+class Server:
+    """A server process and the connection to it. Leaving the context kills it if it is still there."""
+
+    def __init__(
+        self,
+        directory: Path,
+        ledger: Ledger,
+        nursery: Nursery | Fresh,
+        *,
+        die: str | None = None,
+        settings: dict[str, Any] | None = None,
+        budget: Budget | None = None,
+    ) -> None:
+        self.ledger = ledger
+        self.log = directory.with_name(directory.name + ".log")
+        self.refused: dict[str, Any] | None = None
+        self.node: str | None = None
+        self.said_bye = False
+        self.budget = budget or Budget()
+        arguments = [str(directory)]
+        arguments += ["--die", die] if die else []
+        arguments += ["--settings", json.dumps(settings)] if settings else []
+        stdin, self._in = os.pipe()
+        self._out, stdout = os.pipe()
+        with self.log.open("ab") as log:
+            self._process = nursery.spawn(arguments, stdin, stdout, log.fileno())
+        os.close(stdin)
+        os.close(stdout)
+        self._code: int | None = None
+        self._poll = select.poll()
+        self._poll.register(self._out, select.POLLIN)
+        self._rest = b""
+        self._open = True
+        self._sent = self._lines = 0
+        self._answers: dict[int, dict[str, Any]] = {}
+        self._cursors: dict[int, int] = {}
+        self.watching: dict[int, str] = {}
+        """Open streams: number to run."""
+        ledger.lives += 1
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.kill()
+        os.close(self._in)
+        os.close(self._out)
+
+    # ---- life and death ----
+
+    def ready(self) -> "Server":
+        self.pump(lambda: self.node is not None)
+        return self
+
+    def kill(self) -> int:
+        """`kill -9`, and what was still in the pipe counts: a network would have delivered it too."""
+        if self._code is None:
+            os.kill(self.pid, signal.SIGKILL)
+        return self.buried()
+
+    def terminate(self) -> None:
+        os.kill(self.pid, signal.SIGTERM)
+
+    def buried(self) -> int:
+        """Read until the process is gone; its exit code."""
+        self.budget = Budget()
+        with suppress(Died):
+            self.pump(lambda: False)
+        if self._code is None:
+            self._code = self._process.wait()
+        return self._code
+
+    def stop(self) -> None:
+        """The orderly way."""
+        self.send("stop")
+        code = self.buried()
+        if code != 0 or not self.said_bye:
+            self.ledger.complain("wrong", f"an orderly stop ended with exit code {code}: {self.complaints()}")
+
+    def complaints(self) -> str:
+        """The end of what the server wrote to stderr, in all lives."""
+        return self.log.read_text(errors="replace")[-4000:]
+
+    # ---- reading ----
+
+    def pump(self, until: Callable[[], bool], seconds: float = GUARD) -> None:
+        """Read until `until` holds. Died: it ended before. Enough: the budget did."""
+        give_up_at = time.monotonic() + seconds
+        while not until():
+            if not self._open:
+                raise Died
+            left = min(self.budget.left(), give_up_at - time.monotonic())
+            if left <= 0:
+                raise TimeoutError(f"it did not come in {seconds} s; the server wrote: {self.complaints()}")
+            self._read(left)
+
+    def step(self) -> None:
+        """Read what comes next."""
+        before = self._lines
+        self.pump(lambda: self._lines > before)
+
+    def _read(self, seconds: float) -> None:
+        if not self._poll.poll(seconds * 1000):
+            return
+        got = os.read(self._out, 1 << 16)
+        if not got:
+            self._open = False  # what is in self._rest is torn: it was not received
+            return
+        *lines, self._rest = (self._rest + got).split(b"\n")
+        for line in lines:
+            self._lines += 1
+            self.budget.spend()
+            self._take(json.loads(line))
+
+    def _take(self, line: dict[str, Any]) -> None:
+        if "frame" in line:
+            self._take_event(line)
+        elif "re" in line:
+            self._answers[line["re"]] = line
+        elif "closed" in line:
+            del self.watching[line["watch"]]
+        elif "ready" in line:
+            self.node = line["ready"]
+        elif "bye" in line:
+            self.said_bye = True
+        elif "refused" in line:
+            self.refused = line["refused"]
+
+    def _take_event(self, line: dict[str, Any]) -> None:
+        """L5: a stream has neither gap nor duplicate, whatever others of the same run have."""
+        number, run, seq = line["watch"], line["run"], line["seq"]
+        due = self._cursors[number] + 1
+        if seq != due:
+            kind: Literal["lost", "doubled"] = "lost" if seq > due else "doubled"
+            self.ledger.complain(kind, f"{run}: a stream delivered event {seq} when event {due} was next")
+        self._cursors[number] = seq
+        self.ledger.receive(run, seq, line["frame"].encode())
+
+    # ---- speaking ----
+
+    def send(self, do: str, **arguments: Any) -> int:
+        self._sent += 1
+        line = json.dumps({"id": self._sent, "do": do, **arguments}).encode() + b"\n"
+        try:
+            os.write(self._in, line)
+        except BrokenPipeError:
+            self.buried()
+            raise Died from None
+        return self._sent
+
+    def answer(self, number: int, seconds: float = GUARD) -> Any:
+        self.pump(lambda: number in self._answers, seconds)
+        found = self._answers.pop(number)
+        if "error" in found:
+            raise Refused(**found["error"])
+        return found["ok"]
+
+    def ask(self, do: str, seconds: float = GUARD, **arguments: Any) -> Any:
+        return self.answer(self.send(do, **arguments), seconds)
+
+    # ---- what clients do ----
+
+    def create(self) -> str:
+        sid = self.ask("create")
+        self.ledger.sessions.append(sid)
+        return str(sid)
+
+    def submit(
+        self, session: str, text: str, *, on_busy: str = "queue", agent: str = "chat", watch: bool = True
+    ) -> Turn:
+        key = f"key-{self.ledger.number()}"
+        turn = self.ledger.turns[key] = Turn(key, session, text, on_busy=on_busy, agent=agent)
+        self.resend(turn, watch=watch)
+        return turn
+
+    def continue_run(self, earlier: Turn) -> Turn:
+        key = f"key-{self.ledger.number()}"
+        turn = self.ledger.turns[key] = Turn(key, earlier.session, earlier.text, continues=earlier.run)
+        self.resend(turn)
+        return turn
+
+    def resend(self, turn: Turn, *, watch: bool = True) -> None:
+        """Send, or send again with the same key."""
+        if turn.continues is not None:
+            answer = self.ask("continue", run=turn.continues, key=turn.key)
+        else:
+            what: dict[str, Any] = {"text": turn.text, "on_busy": turn.on_busy, "agent": turn.agent}
+            answer = self.ask("submit", session=turn.session, key=turn.key, **what)
+        self.ledger.accept(turn, answer)
+        if watch and turn.run not in self.watching.values():
+            self.watch(turn)
+
+    def watch(self, turn: Turn) -> None:
+        """From where the client is: a reconnect."""
+        number, after = len(self._cursors) + 1, len(turn.frames)
+        assert turn.run is not None
+        self._cursors[number], self.watching[number] = after, turn.run
+        self.ask("watch", number=number, run=turn.run, after=after)
+
+    def cancel(self, turn: Turn) -> Any:
+        turn.cancels += 1
+        return self.ask("cancel", run=turn.run)
+
+    def decide(self, turn: Turn, decision: str) -> None:
+        for question in self.ask("questions", run=turn.run):
+            turn.decides += 1
+            self.ask("decide", run=turn.run, approval=question["approval"], decision=decision)
+
+    def until(self, turn: Turn, kind: str) -> None:
+        """Until an event of this type has been received."""
+        mark = f"\nevent: {kind}\n".encode()
+        self.pump(lambda: any(mark in frame for frame in turn.frames))
+
+    def until_ended(self, turn: Turn) -> None:
+        """Until its end was received, and the store says so too."""
+        self.pump(lambda: turn.ended)
+        self.until_status(turn, "complete", "cancelled", "failed", "interrupted")
+
+    def until_status(self, turn: Turn, *statuses: str) -> None:
+        while self.ask("run", run=turn.run)["status"] not in statuses:
+            pass

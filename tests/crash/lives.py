@@ -1,0 +1,195 @@
+"""One data directory through many lives: work at random, death at random, and the same checks after each."""
+
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.crash import check
+from tests.crash.client import Budget, Enough, Ledger, Refused, Server, Turn, Violation
+from tests.crash.nursery import Fresh, Nursery
+from tests.crash.server import EFFECTS
+
+
+class World:
+    """A data directory, its servers one after another, and what their clients know."""
+
+    def __init__(self, directory: Path, nursery: Nursery | Fresh) -> None:
+        self.directory = directory
+        self._nursery = nursery
+        self.ledger = Ledger()
+
+    def start(self, die: str | None = None, budget: Budget | None = None, **settings: Any) -> Server:
+        return Server(self.directory, self.ledger, self._nursery, die=die, settings=settings, budget=budget)
+
+    @property
+    def effects(self) -> list[str]:
+        file = self.directory / EFFECTS
+        return file.read_text().splitlines() if file.exists() else []
+
+    @property
+    def turns(self) -> list[Turn]:
+        """Of sessions that are there."""
+        return [turn for turn in self.ledger.turns.values() if turn.session not in self.ledger.gone]
+
+    def dump(self, server: Server) -> Any:
+        accepted = [turn for turn in self.turns if turn.run is not None]
+        messages = [mid for turn in accepted for mid in (turn.user_message, turn.message)]
+        return server.ask("dump", runs=[turn.run for turn in accepted], messages=messages)
+
+    def check(self, server: Server) -> Any:
+        """Compare with what was shown before; what was found is kept in the ledger."""
+        before = self.effects
+        dump = self.dump(server)
+        self.ledger.violations += check.verify(self.ledger, dump, before, self.effects)
+        return dump
+
+    # ---- life goes on ----
+
+    def repeat_all(self, server: Server) -> None:
+        """A2: every client that did not hear of the end sends again with its key, and reconnects."""
+        for turn in self.turns:
+            try:
+                server.resend(turn, watch=not turn.ended)
+            except Refused as refused:
+                never_accepted = turn.run is None and turn.continues is not None
+                if not never_accepted:  # a continue may come too late, a send may not
+                    self.ledger.complain("lost", f"key {turn.key} ({turn.run}) was sent again and refused: {refused}")
+
+    def finish_all(self, server: Server, decision: str = "once") -> None:
+        """Every accepted turn ends (A3); questions are answered on the way."""
+        for turn in self.turns:
+            while turn.run is not None and not turn.ended:
+                if asks(turn):
+                    server.decide(turn, decision)
+                server.step()
+            if turn.run is not None:
+                server.until_ended(turn)
+
+    def continue_all(self, server: Server, decision: str = "once") -> list[Turn]:
+        """X5: whatever was interrupted can be taken up, and then says exactly what it would have said."""
+        taken_up = []
+        for turn in self.turns:
+            ends = turn.text.split()[0] not in ("hang", "hold", "empty")
+            if turn.run is not None and ended_as(turn, "interrupted") and ends and not self.was_continued(turn):
+                taken_up.append(server.continue_run(turn))
+                self.finish_all(server, decision)
+                if not ended_as(taken_up[-1], "complete"):
+                    self.ledger.complain("wrong", f"{taken_up[-1].run}: continued, and ended with {last(taken_up[-1])}")
+        return taken_up
+
+    def was_continued(self, turn: Turn) -> bool:
+        return any(other.continues == turn.run and other.run is not None for other in self.turns)
+
+    def go_on(self, server: Server, decision: str = "once") -> None:
+        """The whole aftermath: repeat, end, continue, and every session takes a new turn."""
+        self.repeat_all(server)
+        self.finish_all(server, decision)
+        self.continue_all(server, decision)
+        fresh = [
+            server.submit(sid, f"tokens {self.label()} 3")
+            for sid in self.ledger.sessions
+            if sid not in self.ledger.gone
+        ]
+        self.finish_all(server, decision)
+        for turn in fresh:
+            if not ended_as(turn, "complete"):
+                self.ledger.complain("wrong", f"{turn.session}: a new turn ended with {last(turn)}")
+        self.check(server)
+
+    def label(self) -> str:
+        return f"L{self.ledger.number()}"
+
+    @property
+    def violations(self) -> list[Violation]:
+        return self.ledger.violations
+
+
+def last(turn: Turn) -> str:
+    """Type of the last event received."""
+    return check.parse(turn.frames[-1])[0] if turn.frames else "nothing"
+
+
+def asks(turn: Turn) -> bool:
+    return last(turn) == "approval.requested"
+
+
+def ended_as(turn: Turn, status: str) -> bool:
+    return last(turn) == f"run.{status}"
+
+
+class RandomLives:
+    """Twenty runs at a time, whatever happens. All chance comes from the seed; what the machine does with time does
+    not, so that a seed gives the same work and a similar death."""
+
+    def __init__(self, directory: Path, nursery: Nursery, seed: int, runs: int = 20) -> None:
+        self.world = World(directory, nursery)
+        self._chance = Random(seed)
+        self._runs = runs
+        self._answered: set[str] = set()
+
+    def live_and_die(self) -> None:
+        """Start, compare with the life before, work, `kill -9`."""
+        chance, world = self._chance, self.world
+        lines, seconds = chance.randint(0, 600), chance.random() ** 2
+        early, by_lines = chance.random() < 0.3, chance.random() < 0.5
+        with world.start(budget=Budget(seconds=seconds) if early else None) as server:
+            try:
+                server.ready()
+                world.check(server)
+                if not early:
+                    server.budget = Budget(lines=lines) if by_lines else Budget(seconds=seconds)
+                self._work(server)
+            except Enough:
+                pass
+            server.kill()
+
+    def finish(self) -> None:
+        """Two more lives, both orderly: all that was begun ends, and the last one finds it as the other left it."""
+        with self.world.start() as server:
+            server.ready()
+            self.world.check(server)
+            self.world.go_on(server)
+            server.stop()
+        with self.world.start() as server:
+            server.ready()
+            self.world.check(server)
+            server.stop()
+
+    def _work(self, server: Server) -> None:
+        """For ever: the budget ends it."""
+        world, ledger = self.world, self.world.ledger
+        world.repeat_all(server)
+        while True:
+            going = [turn for turn in ledger.turns.values() if turn.run is not None and not turn.ended]
+            for turn in going:
+                if asks(turn) and turn.key not in self._answered:
+                    self._answer(server, turn)
+            if len(ledger.sessions) < self._runs:
+                self._send(server, server.create())
+            elif len(going) < self._runs:
+                self._something(server)
+            elif self._chance.random() < 0.02:
+                self._politely(server.cancel, self._chance.choice(going))
+            else:
+                server.step()
+
+    def _something(self, server: Server) -> None:
+        cut = [t for t in self.world.turns if ended_as(t, "interrupted") and not self.world.was_continued(t)]
+        if cut and self._chance.random() < 0.3:
+            self._politely(server.continue_run, self._chance.choice(cut))
+        else:
+            self._send(server, self._chance.choice(self.world.ledger.sessions))
+
+    def _send(self, server: Server, session: str) -> None:
+        chance, label = self._chance, self.world.label()
+        text = chance.choice((f"mixed {label} {chance.randrange(10**6)}", f"tokens {label} 200 400"))
+        server.submit(session, text, on_busy=chance.choice(("queue", "queue", "interrupt")))
+
+    def _answer(self, server: Server, turn: Turn) -> None:
+        self._answered.add(turn.key)
+        self._politely(server.decide, turn, self._chance.choice(("once", "deny")))
+
+    def _politely(self, do: Any, *arguments: Any) -> None:
+        with suppress(Refused):  # it came too late: the run has ended, or the session is busy
+            do(*arguments)

@@ -1,0 +1,136 @@
+"""What the agent answers, as a function of the question: the server plays it, the client knows how it must read.
+
+A question is `<script> <label> <numbers …>`. Labels are unique in a directory, and so are the call ids made of them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import Final
+
+from holdfast.agents.scripted import Action, Call, Hang, Meet, Say, Step, Think, Tokens
+from holdfast.core.parts import Text
+from holdfast.ports import Turn
+
+AWKWARD = 'größer, 🦀, \u2028, „Zitat“ "x\\y"\r\n\t\x00|'
+"""Text that a careless encoding would change."""
+
+
+def of_turn(turn: Turn) -> Sequence[Action]:
+    """The script for the question that the turn answers."""
+    asked = turn.input.messages[-1].parts[0]
+    assert isinstance(asked, Text)
+    return of_question(asked.text)
+
+
+def of_question(question: str) -> Sequence[Action]:
+    name, label, *numbers = question.split()
+    return _SCRIPTS[name](label, *map(int, numbers))
+
+
+def words(question: str) -> str:
+    """All text of the complete answer."""
+    return "".join(_text(action) for action in of_question(question))
+
+
+def thoughts(question: str) -> str:
+    return "".join(action.text for action in of_question(question) if isinstance(action, Think))
+
+
+def calls(question: str) -> dict[str, Call]:
+    return {action.call_id: action for action in of_question(question) if isinstance(action, Call)}
+
+
+def _text(action: Action) -> str:
+    match action:
+        case Say(text):
+            return text
+        case Tokens(count):
+            return "".join(f"t{n} " for n in range(count))
+        case _:
+            return ""
+
+
+def _tokens(label: str, count: int = 40, rate: int = 0) -> Sequence[Action]:
+    return [Say(f"{label} {AWKWARD}"), Tokens(count, rate or None)]
+
+
+def _tool(label: str) -> Sequence[Action]:
+    """Everything that a part can be, with one finished tool and one that prints."""
+    return [
+        Step(0),
+        Think(f"{label} thinks {AWKWARD}"),
+        Say(f"{label} before. "),
+        Call(
+            f"{label}-a", "read", {"path": "/ä", "n": [1, 2.5, None]}, {"lines": 3}, writes_args=('{"path"', ': "/ä"}')
+        ),
+        Step(1),
+        Say(f"{label} between {AWKWARD}. "),
+        Call(f"{label}-b", "write", {"path": "/b"}, "written", output=("one\n", "two\n")),
+        Say(f"{label} after."),
+    ]
+
+
+def _asks(label: str) -> Sequence[Action]:
+    return [
+        Say(f"{label} before. "),
+        Call(f"{label}-ask", "shell", {"run": "make"}, 0, asks=True),
+        Say(f"{label} after."),
+    ]
+
+
+def _hold(label: str) -> Sequence[Action]:
+    """Stops in the middle until the test opens the gate that is called like the label."""
+    return [Say(f"{label} {AWKWARD}"), Meet(label), Say(f"{label} after.")]
+
+
+def _hang(label: str) -> Sequence[Action]:
+    return [Say(f"{label} begins. "), Tokens(20), Hang()]
+
+
+def _empty(label: str) -> Sequence[Action]:
+    return [Hang()]
+
+
+def _flood(label: str, kilobytes: int, rate: int) -> Sequence[Action]:
+    """Fills a disk: one kilobyte at a time."""
+    return [Say(f"{n:08d}{'x' * 1016}", after=1.0 / rate) for n in range(kilobytes)]
+
+
+def _mixed(label: str, seed: int) -> Sequence[Action]:
+    """A turn of a second or so with a bit of everything."""
+    chance = Random(seed)
+    actions: list[Action] = [Say(f"{label} ")]
+    for n in range(chance.randint(2, 6)):
+        kind = chance.choice(("say", "think", "tokens", "tokens", "tokens", "call", "call"))
+        if kind == "say":
+            actions.append(Say(AWKWARD * chance.randint(1, 20), after=chance.random() / 50))
+        elif kind == "think":
+            actions.append(Think(f"{n} {AWKWARD}", after=chance.random() / 50))
+        elif kind == "tokens":
+            actions.append(Tokens(chance.randint(5, 150), chance.choice((None, 100.0, 400.0, 2000.0))))
+        else:
+            actions.append(
+                Call(
+                    f"{label}-{n}",
+                    chance.choice(("read", "write")),
+                    {"n": n},
+                    {"seed": seed},
+                    takes=chance.random() / 20,
+                    output=tuple(f"{i}\n" for i in range(chance.randint(0, 3))),
+                    repeatable=chance.random() < 0.3,
+                    asks=chance.random() < 0.1,
+                )
+            )
+    return [*actions, Say(" end.")]
+
+
+_SCRIPTS: Final[Mapping[str, Callable[..., Sequence[Action]]]] = {
+    "tokens": _tokens,
+    "tool": _tool,
+    "asks": _asks,
+    "hold": _hold,
+    "hang": _hang,
+    "empty": _empty,
+    "flood": _flood,
+    "mixed": _mixed,
+}

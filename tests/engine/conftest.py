@@ -1,0 +1,53 @@
+"""Where the engine's tests run: `world` is every storage and event loop in turn, `memory` the in-process one on both
+loops."""
+
+import shutil
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.harness import AnyWorld, SqliteWorld, World
+
+pytest.register_assert_rewrite("tests.engine.checks")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "world" in metafunc.fixturenames:
+        places = [("asyncio", "memory"), ("trio", "memory"), ("asyncio", "sqlite")]
+        ids = ["memory", "memory-trio", "sqlite"]
+        metafunc.parametrize(("anyio_backend", "world"), places, ids=ids, indirect=["world"])
+    elif "memory" in metafunc.fixturenames:
+        metafunc.parametrize("anyio_backend", ["asyncio", "trio"])
+
+
+@pytest.fixture(scope="session")
+def empty_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory with empty databases. Making one costs a dozen flushes, a copy none."""
+    path = tmp_path_factory.mktemp("empty") / "data"
+
+    async def make() -> None:
+        async with SqliteWorld(path).open():
+            pass
+
+    anyio.run(make)
+    return path
+
+
+@pytest.fixture
+def sqlite(empty_directory: Path, tmp_path: Path) -> SqliteWorld:
+    shutil.copytree(empty_directory, tmp_path / "data")
+    return SqliteWorld(tmp_path / "data")
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest) -> AnyWorld:
+    if request.param == "memory":
+        return World()
+    sqlite: SqliteWorld = request.getfixturevalue("sqlite")
+    return sqlite
+
+
+@pytest.fixture
+def memory() -> World:
+    return World()

@@ -1,0 +1,138 @@
+"""Agents that follow the plan's scripts, and what they are held to; a summariser and a titler."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import anyio
+
+from holdfast.agents.scripted import Action, Call, Say, ScriptedAgent, Think, Tokens
+from holdfast.core import events as ev
+from holdfast.core.events import ApprovalRequested, Decision, Event
+from holdfast.core.ids import ApprovalId, RunId
+from holdfast.core.session import Message
+from holdfast.ports import Out, Turn
+from tests.sim.ledger import Ledger
+from tests.sim.plan import Once, Script
+
+
+def script_of(text: str, scripts: Sequence[Script]) -> Script:
+    """A user message says at its end which script answers it."""
+    return scripts[int(text.rpartition("/")[2])]
+
+
+def asking(serial: int, script: int) -> str:
+    return f"question {serial} /{script}"
+
+
+def text_of(script: Script) -> str:
+    said = []
+    for action in script:
+        if isinstance(action, Say):
+            said.append(action.text)
+        elif isinstance(action, Tokens):
+            said += [f"t{n} " for n in range(action.count)]
+    return "".join(said)
+
+
+def thought_of(script: Script) -> str:
+    return "".join(action.text for action in script if isinstance(action, Think))
+
+
+def calls_of(script: Script) -> dict[str, Call]:
+    return {action.call_id: action for action in script if isinstance(action, Call)}
+
+
+class Effects(list[str]):
+    """Where the scripted agent writes that a tool really ran."""
+
+    def __init__(self, ledger: Ledger, run: RunId, calls: dict[str, Call]) -> None:
+        super().__init__()
+        self._ledger = ledger
+        self._run = run
+        self._calls = calls
+
+    def append(self, call_id: str) -> None:
+        self._ledger.effect(self._run, call_id, self._calls[call_id].repeatable)
+
+
+class CheckedOut:
+    """Between an agent and the engine: what `commit` has returned from is in the journal."""
+
+    def __init__(self, inner: Out, ledger: Ledger, run: RunId) -> None:
+        self._inner = inner
+        self._ledger = ledger
+        self._run = run
+
+    async def write(self, event: Event) -> None:
+        await self._inner.write(event)
+
+    async def commit(self, event: Event) -> None:
+        await self._inner.commit(event)
+        story = self._ledger.stories.get(self._run)
+        if story is None or event not in story.events:
+            self._ledger.blame(f"{self._run}: commit returned and {event} is not in the journal")
+
+    async def ask(self, question: ApprovalRequested) -> Decision:
+        decision = await self._inner.ask(question)
+        story = self._ledger.stories[self._run]
+        if ev.ApprovalResolved(question.approval_id, decision) not in story.events:
+            self._ledger.blame(f"{self._run}: went on after a decision that is not in the journal")
+        return decision
+
+    def new_approval_id(self) -> ApprovalId:
+        return self._inner.new_approval_id()
+
+
+@dataclass(frozen=True, slots=True)
+class SimAgent:
+    can_continue: bool
+    scripts: Sequence[Script]
+    ledger: Ledger
+
+    async def run(self, turn: Turn, out: Out) -> str | None:
+        ledger, run = self.ledger, turn.run
+        question = ledger.asked[run.user_message_id]
+        script = script_of(question, self.scripts)
+        self._check_input(turn)
+        again = bool(turn.transcript.parts) or run.epoch > 1
+        actions: list[Action] = []
+        for action in script:
+            if not isinstance(action, Once):
+                actions.append(action)
+            elif not again:
+                actions.append(action.action)
+        effects = Effects(ledger, run.id, calls_of(script))
+        inner = ScriptedAgent(actions, can_continue=self.can_continue, effects=effects)
+        try:
+            return await inner.run(turn, CheckedOut(out, ledger, run.id))
+        except anyio.get_cancelled_exc_class():
+            now = ledger.runs[run.id]
+            if now.epoch != run.epoch:
+                ledger.situations["lease lost"] += 1
+            raise
+
+    def _check_input(self, turn: Turn) -> None:
+        shown = turn.input.messages
+        asked = turn.run.user_message_id
+        if shown and shown[-1].id == asked:
+            return
+        if turn.session.head is None and not shown:
+            return  # cleared under its feet
+        self.ledger.blame(f"{turn.run.id}: the agent is not shown the question {asked}, but {[m.id for m in shown]}")
+
+
+@dataclass(frozen=True, slots=True)
+class SlowWriter:
+    """Makes summaries and titles, in its own time."""
+
+    takes: float
+    words: str
+
+    async def summarise(self, messages: Sequence[Message], earlier: str | None) -> str:
+        await anyio.sleep(self.takes)
+        return f"{self.words} of {len(messages)}"
+
+    async def title(self, messages: Sequence[Message]) -> str:
+        await anyio.sleep(self.takes)
+        return self.words
+

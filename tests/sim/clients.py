@@ -1,0 +1,330 @@
+"""What the people of a history do: one function per act of the plan, through any live node."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar, assert_never
+
+import anyio
+from anyio.abc import TaskGroup
+
+from holdfast.core.errors import AlreadyDecided, Draining, HoldfastError, StorageError
+from holdfast.core.events import Decision
+from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
+from holdfast.core.parts import Text
+from holdfast.core.run import Run
+from holdfast.engine.book.turns import Accepted
+from holdfast.engine.service import Service
+from tests.sim import plan as p
+from tests.sim.actors import SlowWriter, asking
+from tests.sim.readers import Readers
+from tests.sim.watchers import Watchers
+from tests.sim.world import Gone, Node, World
+
+T = TypeVar("T")
+Make = Callable[[Service], Awaitable[Accepted]]
+
+_HANGS = 600.0
+"""Seconds after which a call that was answered by nobody is a finding."""
+_OTHER: dict[Decision, Decision] = {"once": "deny", "session": "deny", "always": "deny", "deny": "once"}
+
+
+class Clients:
+    def __init__(self, world: World, tg: TaskGroup) -> None:
+        self._world = world
+        self._ledger = world.ledger
+        self._tg = tg
+        self.watchers = Watchers(world, tg)
+        self.readers = Readers(world)
+        self.sessions: list[SessionId] = []
+        self.restarting = 0
+        """Nodes that are down and will be started again."""
+
+    # ---- talking to nodes ----
+
+    async def ask(self, pick: int, use: Callable[[Service], Awaitable[T]]) -> T:
+        """One request to one node."""
+        node = self._world.live(pick)
+        if node is None:
+            raise Gone
+        with anyio.move_on_after(_HANGS):
+            return await self._world.call(node, use)
+        self._ledger.blame(f"a call to {node.name} was not answered within {_HANGS} s: {use}")
+        raise Gone
+
+    async def _insist(self, pick: int, use: Callable[[Service], Awaitable[T]], times: int) -> T:
+        """Repeat the request for as long as it is not known whether it was carried out."""
+        while True:
+            try:
+                return await self.ask(pick, use)
+            except (StorageError, Draining, Gone):
+                if not times:
+                    raise
+                times, pick = times - 1, pick + 1
+                self._ledger.situations["answer lost and asked again"] += 1
+                await anyio.sleep(1.0)
+
+    def _session(self, pick: int) -> SessionId:
+        if not self.sessions:
+            raise Gone
+        return self.sessions[pick % len(self.sessions)]
+
+    def _run(self, pick: int, wanted: Callable[[Run], bool] = lambda _: True) -> Run:
+        """One of the newest runs that fit, else any."""
+        runs = list(self._ledger.runs.values())
+        fitting = [run for run in runs if wanted(run)] or runs
+        if not fitting:
+            raise Gone
+        return fitting[-1 - pick % min(len(fitting), 4)]
+
+    def _message(self, sid: SessionId, pick: int) -> MessageId:
+        known = self._ledger.messages.get(sid)
+        if not known:
+            raise Gone
+        return known[-1 - pick % min(len(known), 8)]
+
+    # ---- acts ----
+
+    async def do(self, step: p.Step) -> None:
+        act, pick = step.act, step.node
+        match act:
+            case p.Create(titled, agent):
+                title = "mine" if titled else ""
+                made = await self.ask(pick, lambda s: s.create_session(agent=agent, title=title))
+                self.sessions.append(made.id)
+            case p.Submit():
+                await self._submit(act, pick)
+            case p.Again():
+                await self._again(act, pick)
+            case p.Cancel(which, twice):
+                run = self._run(which, lambda run: run.is_open)
+                await self._both(twice, pick, lambda s: self._cancel(s, run.id))
+            case p.Decide():
+                await self._decide(act, pick)
+            case p.OnRun():
+                await self._on_run(act, pick)
+            case p.OnSession():
+                await self._on_session(act, pick)
+            case p.FollowChanges(leaves):
+                await self.readers.follow_changes(self.watchers, leaves, pick)
+            case p.Tick():
+                node = self._world.live(pick)
+                if node is not None:
+                    await self._world.call(node, lambda _: node.engine.sweeper.tick())
+            case p.Kill() | p.Stop() | p.Start() | p.Break() | p.Jump():
+                await self._to_nodes(act, pick)
+            case _:
+                assert_never(act)
+
+    async def _both(self, twice: bool, pick: int, use: Callable[[Service], Awaitable[T]]) -> list[T]:
+        """Once, or twice at once through two nodes if there are two. An error counts only if nobody answered."""
+        if not twice:
+            return [await self.ask(pick, use)]
+        answers: list[T] = []
+        errors: list[HoldfastError | Gone] = []
+
+        async def one(at: int) -> None:
+            try:
+                answers.append(await self.ask(at, use))
+            except (HoldfastError, Gone) as error:
+                errors.append(error)
+
+        async with anyio.create_task_group() as tg:
+            tg.start_soon(one, pick)
+            tg.start_soon(one, pick + 1)
+        for error in errors:
+            if not answers:
+                raise error
+        return answers
+
+    async def _submit(self, act: p.Submit, pick: int) -> None:
+        sid = self._session(act.session)
+        text = asking(act.serial, act.script)
+        make = partial(
+            Service.submit,
+            sid=sid,
+            parts=[Text(text)],
+            key=act.key,
+            agent=act.agent,
+            lifetime=act.lifetime,
+            on_busy=act.on_busy,
+        )
+        if act.lifetime == "attached":
+            await self.watchers.attach(pick, make, act.leaves)
+            return
+        accepted = await self._turn(pick, make, act.key, act.twice, act.insists, act.watch)
+        if act.on_busy == "interrupt" and not accepted.run.in_tree:
+            self._ledger.situations["turn ahead of the queue"] += 1
+
+    async def _again(self, act: p.Again, pick: int) -> None:
+        sid = self._session(act.session)
+        make: Make
+        if act.kind == "continue":
+            run = self._run(act.pick, lambda run: not run.is_open and run.status != "complete")
+            make = partial(Service.continue_run, rid=run.id, key=act.key)
+        else:
+            mid = self._message(sid, act.pick)
+            if act.kind == "retry":
+                make = partial(Service.retry, sid=sid, mid=mid, key=act.key)
+            else:
+                parts = [Text(asking(act.serial, act.script))]
+                make = partial(Service.edit, sid=sid, mid=mid, parts=parts, key=act.key)
+        await self._turn(pick, make, act.key, act.twice, act.insists, act.watch)
+        self._ledger.situations[{"retry": "retried", "edit": "edited", "continue": "continued"}[act.kind]] += 1
+
+    async def _turn(
+        self, pick: int, make: Make, key: str | None, twice: bool, insists: bool, watch: p.Watch | None
+    ) -> Accepted:
+        """A turn that is accepted is stored; sent twice with one key it is one turn."""
+        tries = 4 if insists else 0
+        got = await self._both(twice, pick, make) if not tries else [await self._insist(pick, make, tries)]
+        for accepted in got:
+            if accepted.run.id not in self._ledger.runs or accepted.message.id not in self._ledger.asked:
+                self._ledger.blame(f"{accepted.run.id} was accepted and is not stored")
+            if not accepted.fresh:
+                self._ledger.situations["key repeated"] += 1
+        if len(got) > 1:
+            self._ledger.situations["key doubled at once"] += 1
+            if got[0].run.id != got[1].run.id:
+                self._ledger.blame(f"key {key} was answered with {got[0].run.id} and {got[1].run.id}")
+        if watch is not None:
+            self.watchers.follow(got[0].run.id, watch, pick)
+        return got[0]
+
+    async def _cancel(self, service: Service, rid: RunId) -> None:
+        run = await service.cancel(rid)
+        if run.is_open and not run.cancel_requested and run.intent is None:
+            self._ledger.blame(f"cancel of {rid} was answered and it is {run.status}, not asked to end")
+
+    async def _decide(self, act: p.Decide, pick: int) -> None:
+        open_ones = [a for a in self._ledger.approvals.values() if a.decision is None]
+        known = open_ones or list(self._ledger.approvals.values())
+        if not known:
+            raise Gone
+        approval = known[act.pick % len(known)]
+        first = partial(self._answer, approval.run_id, approval.id, act.decision)
+        if not act.twice:
+            await first(pick)
+            return
+        async with anyio.create_task_group() as tg:
+            tg.start_soon(first, pick)
+            tg.start_soon(self._answer, approval.run_id, approval.id, _OTHER[act.decision], pick + 1)
+
+    async def _answer(self, rid: RunId, aid: ApprovalId, decision: Decision, pick: int) -> None:
+        try:
+            await self.ask(pick, lambda s: s.decide(rid, aid, decision))
+        except AlreadyDecided as error:
+            self._ledger.situations["decision came second"] += 1
+            if error.decision != self._ledger.approvals[aid].decision:
+                self._ledger.blame(f"{aid} was said to be decided as {error.decision}")
+        except (HoldfastError, Gone) as error:
+            self.judge(error)
+
+    async def _on_run(self, act: p.OnRun, pick: int) -> None:
+        match act.verb:
+            case "recover":
+                run = self._run(act.pick, lambda run: run.recovery is not None)
+                await self.ask(pick, lambda s: s.recover(run.id))
+            case "read":
+                await self.readers.run(self._run(act.pick), pick, self.ask)
+            case "watch":
+                self.watchers.follow(self._run(act.pick).id, act.watch, pick)
+            case "edit_queued":
+                queued = self._run(act.pick, lambda run: run.status == "queued" and not run.in_tree)
+                script = self._ledger.asked[queued.user_message_id].rpartition("/")[2]
+                parts = [Text(asking(act.serial, int(script)))]
+                await self.ask(pick, lambda s: s.edit_queued(queued.id, parts))
+            case _:
+                assert_never(act.verb)
+
+    async def _on_session(self, act: p.OnSession, pick: int) -> None:
+        sid = self._session(act.session)
+        known = self._ledger.sessions[sid]
+        version = known.version if act.if_version else None
+        writer = SlowWriter(act.slow, f"words {act.pick}")
+        match act.verb:
+            case "undo":
+                await self.ask(pick, lambda s: s.undo(sid, if_version=version))
+            case "redo":
+                await self.ask(pick, lambda s: s.redo(sid, if_version=version))
+            case "truncate":
+                mid = self._message(sid, act.pick)
+                await self.ask(pick, lambda s: s.truncate(sid, mid, if_version=version))
+            case "switch":
+                mid = self._message(sid, act.pick)
+                await self.ask(pick, lambda s: s.switch(sid, mid, if_version=version))
+            case "clear":
+                await self.ask(pick, lambda s: s.clear(sid, if_version=version))
+            case "delete":
+                await self.ask(pick, lambda s: s.delete(sid, if_version=version))
+            case "fork":
+                mid = self._message(sid, act.pick)
+                made = await self.ask(pick, lambda s: s.fork(sid, mid))
+                self.sessions.append(made.id)
+            case "compact":
+                await self.ask(pick, lambda s: s.compact(sid, writer))
+            case "amend":
+                fields = {"title": f"renamed {act.pick}"} if act.pick % 2 else {"pinned": not known.pinned}
+                await self.ask(pick, lambda s: s.amend(sid, fields, if_version=version))
+            case "title":
+                await self.ask(pick, lambda s: s.generate_title(sid, writer))
+            case "read":
+                await self.readers.session(sid, pick, self.ask)
+            case "messages":
+                await self.readers.messages(sid, pick, self.ask)
+            case "list":
+                await self.readers.sessions(pick, self.ask)
+            case _:
+                assert_never(act.verb)
+
+    # ---- nodes ----
+
+    async def _to_nodes(self, act: p.Kill | p.Stop | p.Start | p.Break | p.Jump, pick: int) -> None:
+        world = self._world
+        alone = world.plan.mode == "embedded"
+        match act:
+            case p.Start():
+                if not alone and len(world.nodes) < 3:
+                    world.start(self._tg)
+            case p.Jump(seconds):
+                if alone:
+                    world.clock.skew += seconds
+            case p.Break(port, everywhere, how, seconds):
+                only = None if everywhere else world.live(pick)
+                if everywhere or only is not None:
+                    world.block(port, how, 1, only)
+                    await anyio.sleep(seconds)
+                    world.block(port, how, -1, only)
+            case p.Kill(down) | p.Stop(down):
+                node = world.live(pick)
+                if node is not None and node.stopping and isinstance(act, p.Kill):
+                    world.kill(node)  # in the middle of its orderly end; whoever stopped it starts the next one
+                elif node is not None and not node.stopping:
+                    self.restarting += 1
+                    await self._end(node, act)
+                    if alone or down is not None:
+                        await world.pause(down or p.After(seconds=1.0))
+                        world.start(self._tg)
+                    self.restarting -= 1
+            case _:
+                assert_never(act)
+
+    async def _end(self, node: Node, act: p.Kill | p.Stop) -> None:
+        if isinstance(act, p.Stop):
+            await self._world.stop(node)
+        else:
+            self._world.kill(node)
+            await self._world.pause(p.After(ticks=3))  # what was on its way has arrived or not
+
+    def judge(self, error: HoldfastError | Gone) -> None:
+        """Whether an answer is one that a client may get."""
+        name = type(error).__name__
+        if self._world.note is not None:
+            self._world.note(f"    answer: {name}: {error}")
+        if isinstance(error, Gone | Draining):
+            return
+        if isinstance(error, StorageError):
+            if not self._world.plan.troubled:
+                self._ledger.blame(f"storage failed though nothing failed: {error}")
+        elif name not in ("NotFound", "Busy", "KeyReused", "VersionMismatch", "NotAllowed", "AlreadyDecided"):
+            self._ledger.blame(f"a client was answered with {name}: {error}")
+

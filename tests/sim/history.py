@@ -1,0 +1,205 @@
+"""One history from beginning to end: play the plan, stop the faults, let time pass, and look at what is left."""
+
+import logging
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+import anyio
+import trio._core._run
+from anyio.abc import TaskGroup
+from trio.testing import MockClock
+
+from holdfast.core.errors import HoldfastError
+from holdfast.core.ids import RunId
+from holdfast.core.run import Run
+from holdfast.core.session import Message
+from tests.sim import invariants
+from tests.sim.actors import calls_of, script_of, text_of, thought_of
+from tests.sim.clients import Clients
+from tests.sim.generate import generate
+from tests.sim.plan import Plan, Step, Watch
+from tests.sim.world import Gone, World
+
+_LONG = 3000.0
+"""Seconds within which everything has ended once faults have stopped: limits, leases and give-up ages are shorter."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    seed: int
+    findings: list[str]
+    situations: "Counter[str]"
+    seconds: float
+    """Of virtual time."""
+    trace: list[str] = field(default_factory=list)
+
+
+def run_history(seed: int, *, trace: bool = False) -> Outcome:
+    return run_plan(generate(seed), trace=trace)
+
+
+def run_plan(plan: Plan, *, trace: bool = False) -> Outcome:
+    """The same plan gives the same history: the scheduler's chance is seeded, and time is virtual."""
+    scheduler = trio._core._run
+    scheduler._ALLOW_DETERMINISTIC_SCHEDULING = True  # type: ignore[misc]  # as trio's Hypothesis plugin does
+    before = scheduler._r.getstate()
+    scheduler._r.seed(plan.seed)
+    logging.getLogger("holdfast.engine").disabled = True
+    loop = MockClock(autojump_threshold=0.0)
+    lines: list[str] = []
+    note = (lambda text: lines.append(f"{loop.current_time():9.3f} {text}")) if trace else None
+    try:
+        return anyio.run(_History(plan, loop, note).run, lines, backend="trio", backend_options={"clock": loop})
+    finally:
+        scheduler._r.setstate(before)
+
+
+class _History:
+    def __init__(self, plan: Plan, loop: MockClock, note: Callable[[str], None] | None) -> None:
+        self._plan = plan
+        self._loop = loop
+        self._note = note
+
+    async def run(self, lines: list[str]) -> Outcome:
+        world = World(self._plan, self._loop, self._note)
+        ledger = world.ledger
+        try:
+            async with anyio.create_task_group() as tg:
+                await self._play(world, tg)
+                tg.cancel_scope.cancel()
+        except Exception:  # noqa: BLE001 - a bug of the simulation, or an engine's that nobody caught
+            ledger.blame(f"an exception:\n{traceback.format_exc()}")
+        return Outcome(self._plan.seed, ledger.findings, ledger.situations, self._loop.current_time(), lines)
+
+    async def _play(self, world: World, tg: TaskGroup) -> None:
+        clients = Clients(world, tg)
+        for _ in range(self._plan.nodes):
+            world.start(tg)
+        while not all(node.ready for node in world.nodes):
+            await anyio.sleep(0.25)
+        async with anyio.create_task_group() as acts:
+            for step in self._plan.steps:
+                await world.pause(step.after)
+                acts.start_soon(self._perform, clients, step)
+            await anyio.sleep(1.0)
+            world.heal()  # before the acts end: one that waits for an answer gets it
+            await self._until_quiet(world, clients, tg)
+            clients.watchers.close()
+        await self._look_back(world, clients)
+        for node in list(world.nodes):
+            await world.stop(node)
+            if any(left := node.leftovers().values()):
+                world.ledger.blame(f"{node.name} has stopped and has {left}")
+
+    async def _perform(self, clients: Clients, step: Step) -> None:
+        if self._note is not None:
+            self._note(f"> {step.act} at {step.node}")
+        try:
+            await clients.do(step)
+        except (HoldfastError, Gone) as error:
+            clients.judge(error)
+        except Exception:  # noqa: BLE001 - what is looked for
+            clients._ledger.blame(f"{step.act} raised\n{traceback.format_exc()}")
+
+    # ---- the end ----
+
+    async def _until_quiet(self, world: World, clients: Clients, tg: TaskGroup) -> None:
+        """Once faults have stopped, every accepted turn ends or waits for a person."""
+        pause, ends_at = 1.0, self._loop.current_time() + _LONG
+        while True:
+            if not world.nodes and not clients.restarting:
+                world.start(tg)
+            left = await self._left(world, clients)
+            if not left:
+                return
+            if self._loop.current_time() >= ends_at:
+                world.ledger.blame(f"{_LONG} s after the last fault: {left}")
+                return
+            await anyio.sleep(pause)
+            pause = min(pause * 1.5, 60.0)
+            await self._answer_questions(world, clients)
+
+    async def _left(self, world: World, clients: Clients) -> list[str]:
+        """What is still going on."""
+        open_runs, pending, purges = await world.peek(
+            lambda tx: (tx.all_open_runs(1000), tx.pending_runs(1000), [*tx.purges(1000), *tx.deleted_sessions(1000)])
+        )
+        waiting = {run.id for run in open_runs if self._waits(world, run)}
+        left = [f"{run.id} is {run.status}: {run}" for run in open_runs if run.id not in waiting]
+        left += [f"{run.id} is pending: {run}" for run in pending]
+        left += [f"{which} is to be purged" for which in purges]
+        left += [f"{c.run} is watched at {c.at}" for c in clients.watchers.following if c.run not in waiting]
+        if not any(node.ready for node in world.nodes):
+            left.append("no node is up")
+        for node in world.nodes:
+            mine = node.leftovers()
+            mine["subscribers"] = mine["claiming"] = 0
+            for what, some in mine.items():
+                rest = some - waiting if isinstance(some, set) else some
+                left += [f"{node.name}: {what} {rest}"] if rest else []
+        return left
+
+    def _waits(self, world: World, run: Run) -> bool:
+        """For a person, or behind a run that does."""
+        ledger = world.ledger
+        if run.status == "queued":
+            others = [r for r in ledger.runs.values() if r.session_id == run.session_id and r.status == "waiting"]
+            return run.intent is None and any(self._waits(world, other) for other in others)
+        asked = any(a.run_id == run.id and a.decision is None for a in ledger.approvals.values())
+        return self._plan.leave_waiting and run.status == "waiting" and run.intent is None and asked
+
+    async def _answer_questions(self, world: World, clients: Clients) -> None:
+        if self._plan.leave_waiting:
+            return
+        for approval in list(world.ledger.approvals.values()):
+            if approval.decision is None:
+                answer = "once" if int(approval.id[-1]) % 2 else "deny"
+                await clients._answer(approval.run_id, approval.id, answer, 0)  # type: ignore[arg-type]
+
+    async def _look_back(self, world: World, clients: Clients) -> None:
+        """With everything at rest: the whole store, what a late client is told, and what must be empty."""
+        ledger, chance = world.ledger, Random(self._plan.seed)
+        for rid, story in ledger.stories.items():
+            for problem in invariants.fold_problems(story, chance):
+                ledger.blame(f"{rid}: {problem}")
+        await self._read_everything(world, clients, chance)
+        await anyio.sleep(0.01)
+        for node in world.nodes:
+            waiting = {run.id for run in ledger.runs.values() if run.status == "waiting"}
+            for what, some in node.leftovers().items():
+                if what == "claiming":
+                    continue  # it looks for work now and then
+                rest = some - waiting if isinstance(some, set) else some
+                if rest:
+                    ledger.blame(f"{node.name} is at rest and has {what}: {rest}")
+
+    async def _read_everything(self, world: World, clients: Clients, chance: Random) -> None:
+        ledger = world.ledger
+        pick = chance.randrange(3)
+        for sid in clients.sessions:
+            session = ledger.sessions[sid]
+            if session.deleted_at is None and await world.peek(lambda tx, sid=sid: tx.session(sid)) is not None:  # type: ignore[misc]
+                await clients.readers.session(sid, pick, clients.ask)
+                await clients.readers.messages(sid, pick, clients.ask)
+        runs = await world.peek(lambda tx: [(tx.run(rid), self._message(tx, rid, ledger.runs)) for rid in ledger.runs])
+        for run, message in runs:
+            if run is not None and message is not None:
+                self._check_said(world, run, message)
+        clients.watchers.closing = False
+        late = [run for run, _ in runs if run is not None and not run.is_open and run.recovery is None]
+        for run in chance.sample(late, min(2, len(late))):
+            story = ledger.stories[run.id]
+            clients.watchers.follow(run.id, Watch((), after=chance.randint(0, len(story.entries))), pick)
+
+    @staticmethod
+    def _message(tx: object, rid: RunId, runs: dict[RunId, Run]) -> Message | None:
+        return tx.message(runs[rid].message_id)  # type: ignore[attr-defined, no-any-return]
+
+    def _check_said(self, world: World, run: Run, message: Message) -> None:
+        script = script_of(world.ledger.asked[run.user_message_id], self._plan.scripts)
+        text, thought, calls = text_of(script), thought_of(script), list(calls_of(script))
+        for problem in invariants.said_problems(run, message.parts, text, thought, calls):
+            world.ledger.blame(problem)

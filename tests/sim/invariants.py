@@ -1,0 +1,281 @@
+"""What must be true of every commit, of every append and of the whole store. Each function yields what is not."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from random import Random
+
+from holdfast.core import events as ev
+from holdfast.core.errors import HoldfastError
+from holdfast.core.ids import MessageId, RunId
+from holdfast.core.parts import Reasoning, Text, Tool
+from holdfast.core.run import TRANSITIONS, Run
+from holdfast.core.session import Message, Session
+from holdfast.core.transcript import Transcript, fold
+from holdfast.ports import Approval, Tx
+from tests.sim.truth import Commit, Story
+
+Stories = Mapping[RunId, Story]
+
+SAID_BY_ENGINE = {"provider", "limit", "empty-answer", "session-gone", "event-too-large", "storage", "storage-unavailable"}
+"""Codes of failures that a run may end with. `internal` only for the bug that a script plants."""
+
+
+# ---- appends ----
+
+
+def append_problems(story: Story, entries: Sequence[ev.Entry], events: Sequence[ev.Event], epoch: int) -> Iterator[str]:
+    """`story` is as it was before. Seq, epoch and seal are the journal's to refuse; here it is held to that."""
+    if epoch < story.epoch:
+        yield f"epoch fell from {story.epoch} to {epoch}"
+    if story.sealed:
+        yield "an event after the terminal one"
+    asked: ev.ApprovalRequested | None = None
+    for earlier in story.events:
+        asked = _asked(asked, earlier)
+    for number, (entry, event) in enumerate(zip(entries, events, strict=True), len(story.entries) + 1):
+        if entry.seq != number:
+            yield f"event {entry.seq} in place {number}"
+        if isinstance(event, ev.RunEnded) and entry is not entries[-1]:
+            yield "a terminal event that is not the last"
+        if isinstance(event, ev.ApprovalRequested) and asked is not None and asked.call_id == event.call_id:
+            yield f"tool {event.call_id} asked about twice without a decision"
+        if isinstance(event, ev.RunEnded) and event.error is not None and not _expected(event.error):
+            yield f"the run failed with {event.error}"
+        asked = _asked(asked, event)
+
+
+def _asked(asked: ev.ApprovalRequested | None, event: ev.Event) -> ev.ApprovalRequested | None:
+    match event:
+        case ev.ApprovalRequested():
+            return event
+        case ev.ApprovalResolved() | ev.RunEnded():
+            return None
+        case _:
+            return asked
+
+
+def _expected(error: ev.Failure) -> bool:
+    return error.code in SAID_BY_ENGINE or (error.code == "internal" and "a bug in the agent" in error.message)
+
+
+def fold_problems(story: Story, chance: Random) -> Iterator[str]:
+    """fold(rest, fold(prefix)) == fold(whole), at a random split."""
+    at = chance.randint(0, len(story.entries))
+    try:
+        whole = fold(story.entries)
+        if fold(story.entries[at:], fold(story.entries[:at])) != whole:
+            yield f"folding in two at {at} differs from folding the whole"
+    except HoldfastError as error:
+        yield f"the journal cannot be folded: {error}"
+
+
+def effect_problems(chain: Sequence[Story], call_id: str, repeatable: bool) -> Iterator[str]:
+    """A tool has just had its effect, in the last run of a chain of continued ones."""
+    story = chain[-1]
+    at = _last(story.events, lambda e: isinstance(e, ev.ToolStarted) and e.call_id == call_id)
+    if at is None:
+        yield f"tool {call_id} ran without a committed tool.started"
+        return
+    here = [effect for effect in story.effects if effect.call_id == call_id]
+    if here and here[-1].at_seq > at:
+        yield f"tool {call_id} ran twice for one tool.started"
+    earlier = [e for other in chain for e in other.effects if e.call_id == call_id]
+    if not earlier or repeatable:
+        return
+    since = here[-1].at_seq if here else 0
+    asked: set[str] = set()
+    allowed = False
+    for number, event in enumerate(story.events, 1):
+        if isinstance(event, ev.ApprovalRequested) and event.call_id == call_id:
+            asked.add(event.approval_id)
+        if isinstance(event, ev.ApprovalResolved) and event.approval_id in asked and number > since:
+            allowed = event.decision != "deny"
+    if not allowed:
+        yield f"tool {call_id} ran again without a decision"
+
+
+def _last(events: Sequence[ev.Event], wanted: object) -> int | None:
+    assert callable(wanted)
+    return next((n for n in range(len(events) - 1, -1, -1) if wanted(events[n])), None)
+
+
+# ---- commits ----
+
+
+def commit_problems(commit: Commit, tx: Tx, stories: Stories) -> Iterator[str]:
+    for old_run, run in commit.runs:
+        if run is not None:
+            yield from _run_problems(old_run, run, commit, stories)
+            yield from _ended_in_one_step(run, tx)
+    for old_message, message in commit.messages:
+        if message is not None:
+            yield from _message_problems(old_message, message, stories)
+    for old_session, session in commit.sessions:
+        if session is not None:
+            yield from _session_problems(old_session, session)
+    for old_approval, approval in commit.approvals:
+        if approval is not None:
+            yield from _approval_problems(old_approval, approval)
+    touched = {session.id: session for _, session in commit.sessions if session is not None}
+    for _, run in commit.runs:
+        if run is not None and run.session_id not in touched:
+            session = tx.session(run.session_id)
+            if session is None:
+                yield f"run {run.id} has no session"
+            else:
+                touched[session.id] = session
+    for session in touched.values():
+        yield from session_tree_problems(session, tx)
+
+
+def _run_problems(old: Run | None, new: Run, commit: Commit, stories: Stories) -> Iterator[str]:
+    name = new.id
+    if old is None:
+        if new.status != "queued" or new.epoch != 0 or new.lease is not None:
+            yield f"{name} was made as {new.status} in epoch {new.epoch}"
+    else:
+        if new.epoch < old.epoch:
+            yield f"{name}: epoch fell from {old.epoch} to {new.epoch}"
+        if old.status != new.status:
+            if new.status not in TRANSITIONS[old.status].values() or (old.status == "interrupted" and not old.is_pending):
+                yield f"{name} went from {old.status} to {new.status}"
+        elif _is_final(old) and replace(new, pruned=old.pruned) != old:
+            yield f"{name} had ended and was changed: {old} -> {new}"
+        if new.in_tree and not old.in_tree and (new.status != "running" or new.intent is not None):
+            yield f"{name} joined the tree as {new.status}, intent {new.intent}"
+        if old.in_tree and not new.in_tree:
+            yield f"{name} left the tree"
+        if old.intent is not None and new.intent != old.intent:
+            yield f"{name}: the first intent was overwritten"
+    if (old is None or old.status != new.status) and (
+        ("run.changed", new.session_id, new.id, new.status) not in commit.changes
+    ):
+        yield f"{name} became {new.status} and the change feed does not say so"
+    if not new.is_open and (old is None or old.is_open or old.is_pending) and not new.is_pending:
+        given_up = new.recovery is not None and new.recovery.state == "none"
+        story = stories.get(name, _NO_STORY)
+        if story.ending is None:
+            if not given_up:
+                yield f"{name} ended as {new.status} and its journal is not sealed"
+        elif (story.ending.status, len(story.entries)) != (new.status, new.last_seq) and not given_up:
+            yield f"{name} ended as {new.status} at {new.last_seq}, its journal as {story.ending.status}"
+
+
+def _is_final(run: Run) -> bool:
+    return not run.is_open and (run.recovery is None or run.recovery.state == "recovered")
+
+
+def _ended_in_one_step(run: Run, tx: Tx) -> Iterator[str]:
+    """P5."""
+    if run.is_open:
+        return
+    if run.lease is not None and not run.is_pending:
+        yield f"{run.id} is {run.status} and has a lease"
+    session = tx.session(run.session_id)
+    message = tx.message(run.message_id)
+    if message is not None and message.status == "streaming" and session is not None and session.deleted_at is None:
+        yield f"{run.id} is {run.status} and its message streams"
+    if tx.open_approvals(run.id):
+        yield f"{run.id} is {run.status} and has an open question"
+
+
+def _message_problems(old: Message | None, new: Message, stories: Stories) -> Iterator[str]:
+    if old is None:
+        if new.role == "assistant" and new.run_id is not None and (new.status != "streaming" or new.parts):
+            yield f"{new.id} was made as {new.status}"
+        return
+    same = ("owner", "session_id", "role", "created_at", "run_id", "key", "model")
+    for field in (*same, "parent_id", "in_tree") if old.in_tree else same:
+        if getattr(old, field) != getattr(new, field):
+            yield f"{new.id}: {field} changed from {getattr(old, field)} to {getattr(new, field)}"
+    if new.role == "user":
+        if old.in_tree and (old.parts, old.status) != (new.parts, new.status):
+            yield f"{new.id}: what the user said was changed"
+        return
+    if new.status == "streaming":
+        if old.status != "streaming":
+            yield f"{new.id} was {old.status} and streams again"
+        return
+    if old.status != "streaming" and old.recovery in (None, "recovered"):
+        if new != old:
+            yield f"{new.id} was settled and changed: {old} -> {new}"
+        return
+    if new.recovery in ("pending", "none"):
+        if new.parts != old.parts and not _says_what_the_journal_says(new, stories):
+            yield f"{new.id}: parts changed while recovery is {new.recovery}"
+        return
+    if not _says_what_the_journal_says(new, stories):
+        yield f"{new.id} was settled unlike its journal: {new}"
+
+
+_NO_STORY = Story()
+
+
+def _says_what_the_journal_says(message: Message, stories: Stories) -> bool:
+    assert message.run_id is not None
+    told = fold(stories.get(message.run_id, _NO_STORY).entries)
+    return shows(message, told) and told.ended
+
+
+def shows(message: Message, told: Transcript) -> bool:
+    shown = (message.parts, message.status, message.reason, message.error, message.usage, message.last_seq)
+    return shown == (told.parts, told.status, told.reason, told.error, told.usage, told.last_seq)
+
+
+def _session_problems(old: Session | None, new: Session) -> Iterator[str]:
+    if old is None:
+        return
+    if new.version < old.version:
+        yield f"{new.id}: version fell from {old.version} to {new.version}"
+    if old.deleted_at is not None and new.deleted_at != old.deleted_at:
+        yield f"{new.id} was deleted and came back"
+    no_activity = ("title", "pinned", "archived", "tags", "project")
+    if any(getattr(old, f) != getattr(new, f) for f in no_activity) and new.updated_at != old.updated_at:
+        yield f"{new.id}: a rename or pin moved updated_at"
+    if old.titled_by == "person" and (new.titled_by != "person"):
+        yield f"{new.id}: a person's title was overwritten"
+
+
+def _approval_problems(old: Approval | None, new: Approval) -> Iterator[str]:
+    if old is None and new.decision is not None:
+        yield f"{new.id} was made already decided"
+    if old is not None and old.decision is not None and new != old:
+        yield f"{new.id}: the first decision was overwritten"
+
+
+def session_tree_problems(session: Session, tx: Tx) -> Iterator[str]:
+    """The head and everything above it exist, in this session, in the tree; one run at most is being answered."""
+    seen: set[MessageId] = set()
+    for end in (session.head, *session.redo):
+        at = end
+        while at is not None and at not in seen:
+            seen.add(at)
+            message = tx.message(at)
+            if message is None or message.session_id != session.id or not message.in_tree:
+                yield f"{session.id}: {at} is on a branch and is not in the tree"
+                break
+            at = message.parent_id
+    active = [run.id for run in tx.open_runs(session.id) if run.status != "queued"]
+    if len(active) > 1:
+        yield f"{session.id}: {active} are all being answered"
+    for run in tx.open_runs(session.id):
+        message = tx.message(run.message_id)
+        if message is not None and (message.status != "streaming" or message.in_tree != run.in_tree):
+            yield f"{run.id} is {run.status} and its message {message.status}, in_tree {message.in_tree}"
+
+
+# ---- what was said ----
+
+
+def said_problems(run: Run, parts: Sequence[object], text: str, thought: str, tools: Sequence[str]) -> Iterator[str]:
+    """An answer says what its script says: a prefix while it is not complete, all of it once it is, nothing twice."""
+    has_text = "".join(part.text for part in parts if isinstance(part, Text))
+    has_thought = "".join(part.text for part in parts if isinstance(part, Reasoning))
+    if not text.startswith(has_text) or not thought.startswith(has_thought):
+        yield f"{run.id} says {has_text!r} and thinks {has_thought!r}; its script: {text!r}, {thought!r}"
+    if run.status == "complete":
+        if (has_text, has_thought) != (text, thought):
+            yield f"{run.id} is complete and says {has_text!r}, {has_thought!r}; its script: {text!r}, {thought!r}"
+        states = {part.call_id: part.state for part in parts if isinstance(part, Tool)}
+        if [call for call in tools if states.get(call) not in ("done", "denied")]:
+            yield f"{run.id} is complete and its tools are {states}, of {list(tools)}"

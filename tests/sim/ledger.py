@@ -1,0 +1,210 @@
+"""Everything that was committed in a history, judged as it comes: the observer of its storage."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from holdfast.core import events as ev
+from holdfast.core.errors import Refused
+from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
+from holdfast.core.parts import Text
+from holdfast.core.run import Run
+from holdfast.core.session import Message, Session
+from holdfast.ports import Append, Approval, ChangeKind, Tx
+from tests.sim import invariants
+from tests.sim.situations import of_append, of_commit, of_refusal
+from tests.sim.truth import Commit, Effect, Story
+
+
+class Ledger:
+    """`calm`: nothing fails in this history. `note` is told what happened (None: nobody reads it)."""
+
+    def __init__(self, now: Callable[[], float], calm: bool, note: Callable[[str], None] | None) -> None:
+        self.calm = calm
+        self.now = now
+        self.note = note
+        self.findings: list[str] = []
+        self.situations: Counter[str] = Counter()
+        self.stories: dict[RunId, Story] = {}
+        self.runs: dict[RunId, Run] = {}
+        """Every run there ever was, as it was last."""
+        self.erased: set[RunId] = set()
+        self.sessions: dict[SessionId, Session] = {}
+        self.approvals: dict[ApprovalId, Approval] = {}
+        self.asked: dict[MessageId, str] = {}
+        """What each user message says; also of those that were erased."""
+        self.messages: dict[SessionId, list[MessageId]] = {}
+        """Every message there ever was, by session."""
+        self.intended: dict[RunId, float] = {}
+        """When a run was first asked to end."""
+        self.keys: dict[tuple[SessionId, str], RunId] = {}
+        self.feed: list[tuple[ChangeKind, SessionId, RunId | None, str | None]] = []
+        """The change feed: number n is at place n - 1."""
+        self._texts: dict[tuple[SessionId, str], MessageId] = {}
+        self.trouble_at = 0.0
+        """When storage last failed, or may have."""
+        self.patience = 0.0
+        """How long after a request and the last trouble a run may take to end."""
+
+    def blame(self, problem: str) -> None:
+        self.findings.append(f"[{self.now():.2f}] {problem}")
+        if self.note is not None:
+            self.note(f"!!! {problem}")
+
+    def trouble(self) -> None:
+        self.trouble_at = self.now()
+
+    # ---- the journal ----
+
+    def appended(self, item: Append) -> None:
+        story = self.stories.get(item.run)
+        if story is None:
+            story = self.stories[item.run] = Story()
+        if story.purged:
+            self.blame(f"{item.run}: an append after its journal was erased")
+        events = [entry.event() for entry in item.entries]
+        for problem in invariants.append_problems(story, item.entries, events, item.epoch):
+            self.blame(f"{item.run}: {problem}")
+        known = self.runs.get(item.run)
+        if known is None or known.epoch < item.epoch:
+            self.blame(f"{item.run}: the journal is in epoch {item.epoch}, the store is not")
+        of_append(self.situations, story, events, item)
+        story.entries.extend(item.entries)
+        story.events.extend(events)
+        story.epoch = item.epoch
+        if isinstance(events[-1], ev.RunEnded):
+            story.sealed_at = self.now()
+            if self.calm and events[-1].reason == "process-gone":
+                self.blame(f"{item.run} was ended as {events[-1]} though nothing failed")
+            self._ended_in_time(item.run)
+        if self.note is not None:
+            self.note(f"    journal {item.run} epoch {item.epoch}: " + ", ".join(_brief(e) for e in events))
+
+    def _ended_in_time(self, rid: RunId) -> None:
+        asked_at = self.intended.get(rid)
+        if asked_at is not None and self.now() - max(asked_at, self.trouble_at) > self.patience:
+            self.blame(f"{rid} was asked to end at {asked_at:.2f} and took until now")
+
+    def refused(self, item: Append, why: Refused) -> None:
+        of_refusal(self.situations, why)
+        if self.note is not None:
+            self.note(f"    journal {item.run} epoch {item.epoch} refused: {why.code}")
+
+    def purged(self, runs: Iterable[RunId]) -> None:
+        for rid in runs:
+            self.situations["journal purged"] += 1
+            run = self.runs.get(rid)
+            if run is not None and rid not in self.erased and (run.is_open or run.is_pending):
+                self.blame(f"{rid} is {run.status} and its journal is being erased")
+            self.stories.setdefault(rid, Story()).purged = True
+
+    # ---- the store ----
+
+    def committed(self, node: str, commit: Commit, tx: Tx) -> None:
+        for _, message in commit.messages:
+            if message is not None:
+                self._know(message, tx)
+        self.feed += commit.changes
+        if tx.change_bounds()[1] != len(self.feed):
+            self.blame(f"the change feed ends at {tx.change_bounds()[1]} and should at {len(self.feed)}")
+        for problem in invariants.commit_problems(commit, tx, self.stories):
+            self.blame(problem)
+        of_commit(self.situations, commit)
+        for _, session in commit.sessions:
+            if session is not None:
+                self.sessions[session.id] = session
+        for _, approval in commit.approvals:
+            if approval is not None:
+                self.approvals[approval.id] = approval
+        for old, run in commit.runs:
+            if run is None:
+                self.erased |= {old.id} if old is not None else set()
+            else:
+                self.runs[run.id] = run
+                self._count_parked(old, run)
+                self._time_intent(old, run)
+                self._check_key(run, tx)
+        if self.note is not None:
+            for line in _brief_commit(commit):
+                self.note(f"    {node}: {line}")
+
+    def _know(self, message: Message, tx: Tx) -> None:
+        of_session = self.messages.setdefault(message.session_id, [])
+        if message.id not in of_session:
+            of_session.append(message.id)
+        if message.role == "user":
+            text = self.asked[message.id] = "".join(part.text for part in message.parts if isinstance(part, Text))
+            first = self._texts.setdefault((message.session_id, text), message.id)
+            if first != message.id:  # every request of a plan has its own words
+                if tx.message(first) is not None:
+                    self.blame(f"{message.id} says again what {first} says: {text!r}")
+                self._texts[message.session_id, text] = message.id
+
+    def _time_intent(self, old: Run | None, run: Run) -> None:
+        if run.intent is not None and (old is None or old.intent is None):
+            self.intended[run.id] = self.now()
+
+    def _count_parked(self, old: Run | None, run: Run) -> None:
+        if run.status == "waiting" and old is not None and old.status == "running":
+            story = self.stories.get(run.id)
+            if story is not None and story.epoch < run.epoch:
+                self.situations["parked again after a crash"] += 1
+
+    def _check_key(self, run: Run, tx: Tx) -> None:
+        if run.key is None:
+            return
+        first = self.keys.setdefault((run.session_id, run.key), run.id)
+        if first != run.id:
+            if tx.run(first) is not None:
+                self.blame(f"key {run.key} made {first} and {run.id}")
+            self.keys[run.session_id, run.key] = run.id
+
+    # ---- effects ----
+
+    def chain(self, rid: RunId) -> list[RunId]:
+        """The run and those it continues, the first one first."""
+        rids = [rid]
+        while (run := self.runs.get(rids[0])) is not None and run.continues is not None:
+            rids.insert(0, run.continues)
+        return rids
+
+    def effect(self, rid: RunId, call_id: str, repeatable: bool) -> None:
+        stories = [self.stories.setdefault(each, Story()) for each in self.chain(rid)]
+        for problem in invariants.effect_problems(stories, call_id, repeatable):
+            self.blame(f"{rid}: {problem}")
+        self.situations["tool ran"] += 1
+        if any(effect.call_id == call_id for story in stories for effect in story.effects):
+            self.situations["tool ran again, repeatable" if repeatable else "tool ran again, allowed"] += 1
+        stories[-1].effects.append(Effect(call_id, len(stories[-1].events)))
+        if self.note is not None:
+            self.note(f"    effect of {call_id} in {rid}")
+
+
+def _brief(event: ev.Event) -> str:
+    match event:
+        case ev.TextDelta(text) | ev.ReasoningDelta(text):
+            return f"{type(event).__name__}({text!r})"
+        case _:
+            return str(event)
+
+
+def _brief_commit(commit: Commit) -> Iterable[str]:
+    for old, run in commit.runs:
+        if run is None:
+            yield f"run {old.id if old else '?'} erased"
+        else:
+            parts = [f"run {run.id} {old.status if old else 'new'} -> {run.status}", f"epoch {run.epoch}"]
+            parts += [f"lease {run.lease}"] if run.lease else []
+            parts += [f"intent {run.intent.status}/{run.intent.reason}"] if run.intent else []
+            parts += [f"recovery {run.recovery}"] if run.recovery else []
+            yield ", ".join(parts)
+    for old_message, message in commit.messages:
+        if message is not None and (old_message is None or old_message.status != message.status):
+            yield f"message {message.id} ({message.role}) {message.status}, recovery {message.recovery}"
+    for _, session in commit.sessions:
+        if session is not None:
+            yield f"session {session.id} head {session.head} version {session.version}"
+    for _, approval in commit.approvals:
+        if approval is not None:
+            yield f"approval {approval.id} of {approval.run_id}: {approval.decision}"
+    for sid in commit.erased:
+        yield f"session {sid} erased"

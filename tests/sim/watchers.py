@@ -1,0 +1,173 @@
+"""Clients that follow runs, leave, and come back with their cursor. What they are given is checked on the spot: it is
+in the journal already, and nothing is missing or doubled."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+import anyio
+from anyio.abc import TaskGroup
+
+from holdfast.core.errors import CursorAhead, JournalPruned, NotFound, StorageError
+from holdfast.core.events import Entry
+from holdfast.core.ids import RunId
+from holdfast.engine.book.turns import Accepted
+from holdfast.engine.service import Service
+from tests.sim.plan import After, Watch
+from tests.sim.truth import Story
+from tests.sim.world import Gone, Node, World
+
+_NOTHING = Story()
+
+
+class Cursor:
+    """What one client has seen of one run, over all its connections."""
+
+    def __init__(self, run: RunId, at: int) -> None:
+        self.run = run
+        self.at = at
+        self.ended = False
+        """It was given the terminal event, or was told that there is nothing more to come."""
+
+
+class Watchers:
+    def __init__(self, world: World, tg: TaskGroup) -> None:
+        self._world = world
+        self._ledger = world.ledger
+        self._tg = tg
+        self._scopes: set[anyio.CancelScope] = set()
+        self.following: list[Cursor] = []
+        """Clients that are not through yet."""
+        self.closing = False
+
+    def close(self) -> None:
+        """Everybody goes home."""
+        self.closing = True
+        for scope in self._scopes:
+            scope.cancel()
+
+    async def connect(self, node: Node, use: Callable[[Service], Awaitable[bool]]) -> bool:
+        """A connection that also ends when everybody goes home."""
+        scope = anyio.CancelScope()
+        self._scopes.add(scope)
+        try:
+            return await self._world.call(node, use, scope)
+        finally:
+            self._scopes.discard(scope)
+
+    # ---- one connection ----
+
+    def _take(self, cursor: Cursor, entries: Sequence[Entry]) -> None:
+        story = self._ledger.stories.get(cursor.run, _NOTHING)
+        if not entries:
+            self._ledger.blame(f"a watcher of {cursor.run} was woken for nothing")
+        for entry in entries:
+            if entry.seq != cursor.at + 1:
+                self._ledger.blame(f"a watcher of {cursor.run} was at {cursor.at} and was given {entry.seq}")
+            elif entry.seq > len(story.entries) or story.entries[entry.seq - 1].frame != entry.frame:
+                self._ledger.blame(f"a watcher of {cursor.run} was shown {entry} which is not in the journal")
+            cursor.at = entry.seq
+            cursor.ended = entry.ends
+
+    async def deliver(self, service: Service, cursor: Cursor, limit: int | None) -> bool:
+        """One connection, up to `limit` deliveries. Whether the server let go of it before the end."""
+        async with service.watch(cursor.run, cursor.at) as subscription:
+            if subscription.at_end:
+                cursor.ended = True
+                story = self._ledger.stories.get(cursor.run, _NOTHING)
+                if not story.sealed or len(story.entries) != cursor.at:
+                    self._ledger.blame(f"a watcher of {cursor.run} was told at {cursor.at} that this is the end")
+            while limit is None or limit > 0:
+                entries = await subscription.next()
+                if entries is None:
+                    return not cursor.ended
+                self._take(cursor, entries)
+                limit = None if limit is None else limit - 1
+        return False
+
+    # ---- a run, over many connections ----
+
+    def follow(self, rid: RunId, watch: Watch, pick: int) -> None:
+        story = self._ledger.stories.get(rid, _NOTHING)
+        cursor = Cursor(rid, min(watch.after, len(story.entries)))
+        self.following.append(cursor)
+        self._tg.start_soon(self._follow, cursor, watch, pick)
+
+    async def _follow(self, cursor: Cursor, watch: Watch, pick: int) -> None:
+        limits: list[int | None] = list(reversed(watch.leaves))
+        before: Node | None = None
+        while not cursor.ended and not self.closing:
+            node = self._world.live(pick)
+            if node is not None:
+                if before is not None:
+                    self._ledger.situations["watcher came back"] += 1
+                    self._ledger.situations["watcher at another node"] += node is not before
+                before = node
+                if not await self._come(node, cursor, limits.pop() if limits else None):
+                    break
+                pick += 1
+            if not cursor.ended:
+                await self._world.pause(watch.pause)
+                await anyio.sleep(0.5)
+        if cursor.ended:
+            self._ledger.situations["watched to the end"] += 1
+        self.following.remove(cursor)
+
+    async def _come(self, node: Node, cursor: Cursor, limit: int | None) -> bool:
+        """One connection. Whether it makes sense to come back."""
+        try:
+            if await self.connect(node, partial(self.deliver, cursor=cursor, limit=limit)):
+                self._ledger.situations["watcher let go"] += 1
+        except Gone:
+            pass
+        except StorageError as error:
+            if not self._world.plan.troubled:
+                self._ledger.blame(f"a watcher of {cursor.run}: storage failed though nothing failed: {error}")
+        except (NotFound, JournalPruned):
+            return False
+        except CursorAhead as error:
+            story = self._ledger.stories.get(cursor.run, _NOTHING)
+            if not story.purged:
+                self._ledger.blame(f"a watcher of {cursor.run} at {cursor.at} of {len(story.entries)}: {error}")
+            return False
+        return True
+
+    # ---- an attached run ----
+
+    async def attach(self, pick: int, make: Callable[[Service], Awaitable[Accepted]], leaves: After | None) -> None:
+        """Send, then be its connection until the end, or until the client leaves."""
+        node = self._world.live(pick)
+        if node is None:
+            raise Gone
+        accepted = await self._world.call(node, make)
+        cursor = Cursor(accepted.run.id, 0)
+        leaving = anyio.CancelScope()
+        if leaves is not None:
+            self._tg.start_soon(self._leave, leaving, leaves, cursor)
+        self._scopes.add(leaving)
+
+        async def use(service: Service) -> None:
+            async with service.attached(accepted.run.id):
+                while await self.deliver(service, cursor, None):
+                    await anyio.sleep(0.1)
+
+        try:
+            await self._world.call(node, use, leaving)
+        except JournalPruned:
+            pass
+        finally:
+            cursor.ended = True  # from here on there is nothing to leave
+            self._scopes.discard(leaving)
+            self._ledger.intended.setdefault(cursor.run, self._ledger.now())
+
+    async def _leave(self, scope: anyio.CancelScope, after: After, cursor: Cursor) -> None:
+        await self._world.pause(after)
+        run = self._ledger.runs.get(cursor.run)
+        if cursor.ended or run is None or not run.is_open:
+            return
+        self._ledger.situations["attached client left"] += 1
+        if run.status == "queued":
+            self._ledger.situations["attached client left the queue"] += 1
+        if self._world.note is not None:
+            self._world.note(f"the client of {cursor.run} leaves")
+        self._ledger.intended.setdefault(cursor.run, self._ledger.now())
+        scope.cancel()

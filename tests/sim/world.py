@@ -1,0 +1,274 @@
+"""Storage, nodes and time of one history. Nodes start, stop, are killed and are cut off; storage outlives them."""
+
+import traceback
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+import anyio
+import trio.lowlevel
+from anyio.abc import TaskGroup
+from trio.testing import MockClock
+
+from holdfast.agents.scripted import AgentTable
+from holdfast.core.ids import NodeId
+from holdfast.engine.engine import Engine
+from holdfast.engine.service import Service
+from holdfast.ports import Journal, Store, Tx
+from holdfast.storage.memory import MemoryStore, MemoryWakeups
+from holdfast.testing import CountingIds, Fault, FaultyJournal, FaultyStore, FaultyWakeups
+from holdfast.testing.faults import Operation
+from tests.sim.actors import SimAgent
+from tests.sim.ledger import Ledger
+from tests.sim.mortal import Line, MortalJournal, MortalStore, MortalWakeups
+from tests.sim.plan import After, NodePlan, Plan, Port
+from tests.sim.truth import TrueJournal
+
+T = TypeVar("T")
+EPOCH = 1_700_000_000.0
+PORTS: tuple[Port, ...] = ("store", "journal", "wakeups")
+
+
+class Gone(Exception):
+    """The connection broke: whether the request was carried out is not known."""
+
+
+class Clock:
+    """Wall-clock time, which passes with the loop's; `skew` may differ by node, `jumped` is the world's."""
+
+    def __init__(self, loop: MockClock, skew: float = 0.0) -> None:
+        self._loop = loop
+        self.skew = skew
+
+    def now(self) -> float:
+        return EPOCH + self._loop.current_time() + self.skew
+
+
+class Fired(dict[Any, Any]):
+    """A fault plan that tells when one of its faults happens."""
+
+    def __init__(self, plan: Mapping[Any, Any], tell: Callable[[Any, Any], None]) -> None:
+        super().__init__(plan)
+        self._tell = tell
+        self._told: set[Any] = set()
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        found = super().get(key, default)
+        if found is not None and key not in self._told:
+            self._told.add(key)
+            self._tell(key, found)
+        return found
+
+
+class Node:
+    """One incarnation of a process. It is `ready` from the end of its recovery to its death or its last breath."""
+
+    def __init__(
+        self, name: str, engine: Engine, faulty: Sequence[FaultyStore | FaultyJournal], lines: dict[Port, Line]
+    ) -> None:
+        self.name = name
+        self.engine = engine
+        self.faulty = faulty
+        self.lines = lines
+        self.scope = anyio.CancelScope()
+        self.calls: set[anyio.CancelScope] = set()
+        self.ready = False
+        self.stopping = False
+        self.gone = anyio.Event()
+
+    def started(self, value: None = None) -> None:
+        """`anyio.abc.TaskStatus`."""
+        self.ready = not self.lines["store"].dead
+
+    def hang_up(self) -> None:
+        self.ready = False
+        for line in self.lines.values():
+            line.kill()
+        for call in self.calls:
+            call.cancel()
+
+    def kill(self) -> None:
+        self.hang_up()
+        self.scope.cancel()
+
+    def leftovers(self) -> dict[str, object]:
+        """What must be empty when nothing is going on."""
+        engine = self.engine
+        return {
+            "executing": set(engine.supervisor._executions),
+            "connections": set(engine.supervisor.connections),
+            "held": set(engine.settler.held),
+            "ending": set(engine.settler.ending),
+            "claiming": engine.settler.claiming,
+            "subscribers": engine.feed.subscribers,
+            "tails": set(engine.feed._tails),
+            "unfinished": set(engine.supervisor._unfinished),
+        }
+
+
+class World:
+    def __init__(self, plan: Plan, loop: MockClock, note: Callable[[str], None] | None) -> None:
+        self.plan = plan
+        self.loop = loop
+        self.clock = Clock(loop)
+        self.ledger = Ledger(loop.current_time, not plan.troubled, note)
+        self.note = note
+        self.base = MemoryStore(self.clock, incarnation=None, generation="g1")
+        self.journal = TrueJournal(self.ledger)
+        self.wakeups = FaultyWakeups(MemoryWakeups(), Fired(plan.wakes, self._wake_failed))
+        self.ids = CountingIds()
+        agents = {name: SimAgent(name == "able", plan.scripts, self.ledger) for name in ("able", "unable")}
+        self.agents = AgentTable(agents)
+        self.nodes: list[Node] = []
+        """All that have not been killed or stopped, also while they are starting or stopping."""
+        self.started = 0
+        self.blocked: Counter[tuple[Port, Literal["cut", "stalled"]]] = Counter()
+        self.healed = False
+        settings = plan.settings
+        self.ledger.patience = (
+            settings.lease_time * 4 / 3
+            + settings.final_save
+            + settings.fence_wait
+            + settings.poll
+            + settings.sweep
+            + 2.0
+        )
+
+    # ---- time ----
+
+    async def pause(self, after: After) -> None:
+        if after.seconds:
+            await anyio.sleep(after.seconds)
+        idle = 0
+        for _ in range(after.ticks):
+            await anyio.lowlevel.checkpoint()
+            idle = 0 if trio.lowlevel.current_statistics().tasks_runnable else idle + 1
+            if idle > 3:
+                return  # nobody else has anything to do: more turns would show nothing
+
+    # ---- nodes ----
+
+    def start(self, tg: TaskGroup) -> Node:
+        plans = self.plan.incarnations
+        plan = plans[self.started] if self.started < len(plans) and not self.healed else NodePlan()
+        self.started += 1
+        name = f"node_{self.started}"
+        alone = self.plan.mode == "embedded"
+        lines = {port: Line(port) for port in PORTS}
+        for (port, how), count in self.blocked.items():
+            lines[port].block(how, count)
+        inner = self.base.as_incarnation(NodeId(name) if alone else None)
+        store: Store = MortalStore(inner, lines["store"], name, self.ledger)
+        journal: Journal = MortalJournal(self.journal, lines["journal"])
+        if plan.store:
+            store = FaultyStore(store, Fired(plan.store, self._failed))
+        if plan.journal:
+            journal = FaultyJournal(journal, Fired(plan.journal, self._failed))
+        engine = Engine(
+            store=store,
+            journal=journal,
+            wakeups=MortalWakeups(self.wakeups, lines["wakeups"]),
+            agents=self.agents,
+            clock=self.clock if alone else Clock(self.loop, plan.skew),
+            ids=self.ids,
+            settings=self.plan.settings,
+        )
+        faulty = [port for port in (store, journal) if isinstance(port, FaultyStore | FaultyJournal)]
+        node = Node(name, engine, faulty, lines)
+        self.nodes.append(node)
+        self.ledger.situations["node started"] += 1
+        self.ledger.trouble()  # before it, perhaps, there was none
+        if self.note is not None:
+            self.note(f"{name} starts")
+        tg.start_soon(self._live, node)
+        return node
+
+    async def _live(self, node: Node) -> None:
+        try:
+            with node.scope:
+                await node.engine.run(task_status=node)
+        except Exception:  # noqa: BLE001 - whatever comes out of an engine is what is looked for
+            self.ledger.blame(f"the engine of {node.name} fell over:\n{traceback.format_exc()}")
+        finally:
+            node.hang_up()
+            if node in self.nodes:
+                self.nodes.remove(node)
+            node.gone.set()
+            if self.note is not None:
+                self.note(f"{node.name} is gone")
+
+    def live(self, pick: int) -> Node | None:
+        ready = [node for node in self.nodes if node.ready]
+        return ready[pick % len(ready)] if ready else None
+
+    def kill(self, node: Node) -> None:
+        self.ledger.situations["node killed"] += 1
+        self.ledger.trouble()
+        if self.note is not None:
+            self.note(f"{node.name} is killed")
+        self.nodes.remove(node)
+        node.kill()
+
+    async def stop(self, node: Node) -> None:
+        self.ledger.situations["node stopped"] += 1
+        node.stopping = True
+        node.engine.stop()
+        settings = self.plan.settings
+        enough = settings.drain + 2 * settings.final_save + settings.storage_patience + 120.0
+        with anyio.move_on_after(enough):
+            await node.gone.wait()
+        if not node.gone.is_set():
+            self.ledger.blame(f"{node.name} was told to stop and did not within {enough} s: {node.leftovers()}")
+            node.kill()
+
+    async def call(self, node: Node, use: Callable[[Service], Awaitable[T]], scope: anyio.CancelScope | None = None) -> T:
+        """A request over a connection that breaks when the node dies. `scope`: the client may leave."""
+        scope = scope or anyio.CancelScope()
+        node.calls.add(scope)
+        try:
+            with scope:
+                return await use(node.engine.service)
+        finally:
+            node.calls.discard(scope)
+        raise Gone
+
+    # ---- storage ----
+
+    def block(self, port: Port, how: Literal["cut", "stalled"], by: int, only: Node | None) -> None:
+        if self.healed:
+            return
+        self.ledger.trouble()
+        if only is None:
+            self.blocked[port, how] += by
+        for node in self.nodes if only is None else [only]:
+            node.lines[port].block(how, by)
+
+    def heal(self) -> None:
+        """Faults stop here."""
+        self.healed = True
+        self.blocked.clear()
+        self.wakeups.plan = {}
+        self.ledger.trouble()
+        for node in self.nodes:
+            for port in node.faulty:
+                port.faults.plan = {}
+            for line in node.lines.values():
+                line.mend()
+
+    def _failed(self, where: tuple[Operation, int], fault: Fault) -> None:
+        self.ledger.trouble()
+        count = self.ledger.situations
+        count[f"fault: {fault.kind}"] += 1
+        if where[0] == "append" and fault.kind == "doubt":
+            count["commit failed and had happened"] += 1
+        if where[0] == "append" and fault.kind == "refuse":
+            count["commit failed and was repeated"] += 1
+        if self.note is not None:
+            self.note(f"    fault: {where[0]} {where[1]}: {fault.kind} {fault.seconds or ''}")
+
+    def _wake_failed(self, _: int, fate: str) -> None:
+        self.ledger.situations[f"wake {fate}"] += 1
+
+    async def peek(self, work: Callable[[Tx], T]) -> T:
+        """Look into the store past everything that fails."""
+        return await self.base.read(work)
