@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.errors import Invalid, NotFound, StorageUnavailable
+from holdfast.ports import Files
 from holdfast.storage.files import FileStore
+
+PORT: type[Files] = FileStore
 
 
 def stored(root: Path) -> list[str]:

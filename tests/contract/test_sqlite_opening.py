@@ -81,6 +81,14 @@ def test_a_read_only_directory_is_refused(tmp_path: Path, name: str) -> None:
         assert str(path) in str(refused.value)
 
 
+async def test_a_creation_that_was_cut_off_is_begun_again(tmp_path: Path) -> None:
+    """A crash while the first database was being made leaves a directory that opens."""
+    for name in ("holdfast.db.new", "holdfast.db.new-wal", "journal.db.new", "journal.db.new-journal"):
+        (tmp_path / name).write_bytes(b"half")
+    await filled(tmp_path)
+    assert set(snapshot(tmp_path)) == {"holdfast.db", "journal.db"}
+
+
 # ---- versions ----
 
 

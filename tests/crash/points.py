@@ -6,6 +6,7 @@ run running is a claim, whatever function did it.
 """
 
 import os
+import re
 import signal
 import sqlite3
 from collections import Counter
@@ -334,19 +335,27 @@ def _connection_type(points: Points) -> type[sqlite3.Connection]:
     return Watched
 
 
+_WRITES: Final = re.compile(r"(INSERT|UPDATE|DELETE)\b.*?\b(log|segments|runs)\b", re.DOTALL)
+
+
 def _written(sql: str, rows: list[Any]) -> set[str]:
-    statement = " ".join(sql.split())
-    if statement.startswith("INSERT INTO log"):
-        return _kinds(row[-1] for row in rows)
-    if statement.startswith("INSERT INTO runs (alias, run, epoch)") and rows:
-        return {"fence"}
-    if statement.startswith("INSERT INTO segments"):
-        return {"archive"}
-    if statement.startswith("DELETE FROM log") and rows:
-        return {"sweep"}
-    if statement.startswith("DELETE FROM segments"):
-        return {"purge"}
-    return set()
+    """What a statement is a part of. Only tables and verbs count, not how it is written."""
+    statement = _WRITES.match(sql.strip())
+    if statement is None or not rows:
+        return set()
+    match statement.groups():
+        case "INSERT", "log":
+            return _kinds(row[-1] for row in rows)
+        case "DELETE", "log":
+            return {"sweep"}
+        case "INSERT", "segments":
+            return {"archive"}
+        case "DELETE", "segments":
+            return {"purge"}
+        case "INSERT" | "UPDATE", "runs" if "epoch" in sql and "pruned" not in sql:
+            return {"fence"}
+        case _:
+            return set()
 
 
 # ------------------------------------------------------------------------------------------------ the agent

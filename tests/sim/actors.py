@@ -106,8 +106,8 @@ class SimAgent:
         try:
             return await inner.run(turn, CheckedOut(out, ledger, run.id))
         except anyio.get_cancelled_exc_class():
-            now = ledger.runs[run.id]
-            if now.epoch != run.epoch:
+            stop = getattr(out, "_stop", None)
+            if stop is not None and stop.kind == "lost":
                 ledger.situations["lease lost"] += 1
             raise
 

@@ -1,5 +1,6 @@
 """What the people of a history do: one function per act of the plan, through any live node."""
 
+import traceback
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar, assert_never
@@ -36,6 +37,8 @@ class Clients:
         self.watchers = Watchers(world, tg)
         self.readers = Readers(world)
         self.sessions: list[SessionId] = []
+        self.acting = 0
+        """Acts that are not through yet; those who only watch do not count."""
         self.restarting = 0
         """Nodes that are down and will be started again."""
 
@@ -84,7 +87,21 @@ class Clients:
 
     # ---- acts ----
 
-    async def do(self, step: p.Step) -> None:
+    async def perform(self, step: p.Step) -> None:
+        """Do it, and judge what comes of it."""
+        if self._world.note is not None:
+            self._world.note(f"> {step.act} at {step.node}")
+        self.acting += not isinstance(step.act, p.FollowChanges)
+        try:
+            await self._do(step)
+        except (HoldfastError, Gone) as error:
+            self.judge(error)
+        except Exception:  # noqa: BLE001 - what is looked for
+            self._ledger.blame(f"{step.act} raised\n{traceback.format_exc()}")
+        finally:
+            self.acting -= not isinstance(step.act, p.FollowChanges)
+
+    async def _do(self, step: p.Step) -> None:
         act, pick = step.act, step.node
         match act:
             case p.Create(titled, agent):
@@ -104,8 +121,8 @@ class Clients:
                 await self._on_run(act, pick)
             case p.OnSession():
                 await self._on_session(act, pick)
-            case p.FollowChanges(leaves):
-                await self.readers.follow_changes(self.watchers, leaves, pick)
+            case p.FollowChanges(leaves, away):
+                await self.readers.follow_changes(self.watchers, leaves, away, pick)
             case p.Tick():
                 node = self._world.live(pick)
                 if node is not None:
@@ -149,7 +166,12 @@ class Clients:
             on_busy=act.on_busy,
         )
         if act.lifetime == "attached":
-            await self.watchers.attach(pick, make, act.leaves)
+            cursor = await self.watchers.attach(pick, make, act.leaves)
+            self.acting -= 1
+            try:
+                await self.watchers.be_attached(cursor)
+            finally:
+                self.acting += 1
             return
         accepted = await self._turn(pick, make, act.key, act.twice, act.insists, act.watch)
         if act.on_busy == "interrupt" and not accepted.run.in_tree:
@@ -169,7 +191,8 @@ class Clients:
                 parts = [Text(asking(act.serial, act.script))]
                 make = partial(Service.edit, sid=sid, mid=mid, parts=parts, key=act.key)
         await self._turn(pick, make, act.key, act.twice, act.insists, act.watch)
-        self._ledger.situations[{"retry": "retried", "edit": "edited", "continue": "continued"}[act.kind]] += 1
+        if act.kind != "continue":
+            self._ledger.situations["retried" if act.kind == "retry" else "edited"] += 1
 
     async def _turn(
         self, pick: int, make: Make, key: str | None, twice: bool, insists: bool, watch: p.Watch | None
@@ -314,6 +337,13 @@ class Clients:
         else:
             self._world.kill(node)
             await self._world.pause(p.After(ticks=3))  # what was on its way has arrived or not
+
+    async def answer_all(self) -> None:
+        """Every open question, one way or the other."""
+        for approval in list(self._ledger.approvals.values()):
+            if approval.decision is None and approval.run_id not in self._ledger.erased:
+                decision: Decision = "once" if int(approval.id[-1]) % 2 else "deny"
+                await self._answer(approval.run_id, approval.id, decision, 0)
 
     def judge(self, error: HoldfastError | Gone) -> None:
         """Whether an answer is one that a client may get."""

@@ -12,7 +12,6 @@ import trio._core._run
 from anyio.abc import TaskGroup
 from trio.testing import MockClock
 
-from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import RunId
 from holdfast.core.run import Run
 from holdfast.core.session import Message
@@ -20,8 +19,8 @@ from tests.sim import invariants
 from tests.sim.actors import calls_of, script_of, text_of, thought_of
 from tests.sim.clients import Clients
 from tests.sim.generate import generate
-from tests.sim.plan import Plan, Step, Watch
-from tests.sim.world import Gone, World
+from tests.sim.plan import Plan, Watch
+from tests.sim.world import World
 
 _LONG = 3000.0
 """Seconds within which everything has ended once faults have stopped: limits, leases and give-up ages are shorter."""
@@ -83,7 +82,7 @@ class _History:
         async with anyio.create_task_group() as acts:
             for step in self._plan.steps:
                 await world.pause(step.after)
-                acts.start_soon(self._perform, clients, step)
+                acts.start_soon(clients.perform, step)
             await anyio.sleep(1.0)
             world.heal()  # before the acts end: one that waits for an answer gets it
             await self._until_quiet(world, clients, tg)
@@ -93,16 +92,6 @@ class _History:
             await world.stop(node)
             if any(left := node.leftovers().values()):
                 world.ledger.blame(f"{node.name} has stopped and has {left}")
-
-    async def _perform(self, clients: Clients, step: Step) -> None:
-        if self._note is not None:
-            self._note(f"> {step.act} at {step.node}")
-        try:
-            await clients.do(step)
-        except (HoldfastError, Gone) as error:
-            clients.judge(error)
-        except Exception:  # noqa: BLE001 - what is looked for
-            clients._ledger.blame(f"{step.act} raised\n{traceback.format_exc()}")
 
     # ---- the end ----
 
@@ -120,7 +109,8 @@ class _History:
                 return
             await anyio.sleep(pause)
             pause = min(pause * 1.5, 60.0)
-            await self._answer_questions(world, clients)
+            if not self._plan.leave_waiting:
+                await clients.answer_all()
 
     async def _left(self, world: World, clients: Clients) -> list[str]:
         """What is still going on."""
@@ -132,8 +122,8 @@ class _History:
         left += [f"{run.id} is pending: {run}" for run in pending]
         left += [f"{which} is to be purged" for which in purges]
         left += [f"{c.run} is watched at {c.at}" for c in clients.watchers.following if c.run not in waiting]
-        if not any(node.ready for node in world.nodes):
-            left.append("no node is up")
+        if clients.acting or not any(node.ready for node in world.nodes):
+            left.append(f"{clients.acting} acts are not through, or no node is up")
         for node in world.nodes:
             mine = node.leftovers()
             mine["subscribers"] = mine["claiming"] = 0
@@ -150,14 +140,6 @@ class _History:
             return run.intent is None and any(self._waits(world, other) for other in others)
         asked = any(a.run_id == run.id and a.decision is None for a in ledger.approvals.values())
         return self._plan.leave_waiting and run.status == "waiting" and run.intent is None and asked
-
-    async def _answer_questions(self, world: World, clients: Clients) -> None:
-        if self._plan.leave_waiting:
-            return
-        for approval in list(world.ledger.approvals.values()):
-            if approval.decision is None:
-                answer = "once" if int(approval.id[-1]) % 2 else "deny"
-                await clients._answer(approval.run_id, approval.id, answer, 0)  # type: ignore[arg-type]
 
     async def _look_back(self, world: World, clients: Clients) -> None:
         """With everything at rest: the whole store, what a late client is told, and what must be empty."""

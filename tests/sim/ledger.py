@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+import anyio
+
 from holdfast.core import events as ev
 from holdfast.core.errors import Refused
 from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
@@ -11,6 +13,7 @@ from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
 from holdfast.ports import Append, Approval, ChangeKind, Tx
 from tests.sim import invariants
+from tests.sim.plan import Moment
 from tests.sim.situations import of_append, of_commit, of_refusal
 from tests.sim.truth import Commit, Effect, Story
 
@@ -40,6 +43,7 @@ class Ledger:
         self.feed: list[tuple[ChangeKind, SessionId, RunId | None, str | None]] = []
         """The change feed: number n is at place n - 1."""
         self._texts: dict[tuple[SessionId, str], MessageId] = {}
+        self._moments: dict[str, anyio.Event] = {}
         self.trouble_at = 0.0
         """When storage last failed, or may have."""
         self.patience = 0.0
@@ -52,6 +56,15 @@ class Ledger:
 
     def trouble(self) -> None:
         self.trouble_at = self.now()
+
+    def moment(self, which: Moment) -> anyio.Event:
+        """Set when that is next committed."""
+        return self._moments.setdefault(which, anyio.Event())
+
+    def _now_is(self, which: str) -> None:
+        event = self._moments.pop(which, None)
+        if event is not None:
+            event.set()
 
     # ---- the journal ----
 
@@ -68,6 +81,9 @@ class Ledger:
         if known is None or known.epoch < item.epoch:
             self.blame(f"{item.run}: the journal is in epoch {item.epoch}, the store is not")
         of_append(self.situations, story, events, item)
+        if self._moments:
+            for entry in item.entries:
+                self._now_is("sealed" if entry.ends else entry.type)
         story.entries.extend(item.entries)
         story.events.extend(events)
         story.epoch = item.epoch
@@ -121,6 +137,8 @@ class Ledger:
             else:
                 self.runs[run.id] = run
                 self._count_parked(old, run)
+                if self._moments:
+                    self._tell_moments(old, run)
                 self._time_intent(old, run)
                 self._check_key(run, tx)
         if self.note is not None:
@@ -142,6 +160,22 @@ class Ledger:
     def _time_intent(self, old: Run | None, run: Run) -> None:
         if run.intent is not None and (old is None or old.intent is None):
             self.intended[run.id] = self.now()
+
+    def _tell_moments(self, old: Run | None, run: Run) -> None:
+        if old is None:
+            return
+        if run.status != old.status:
+            match run.status:
+                case "running":
+                    self._now_is("claimed")
+                case "waiting":
+                    self._now_is("parked")
+                case "queued":
+                    self._now_is("decided")
+                case _:
+                    self._now_is("pending" if run.is_pending else "settled")
+        elif run.intent != old.intent:
+            self._now_is("asked to end")
 
     def _count_parked(self, old: Run | None, run: Run) -> None:
         if run.status == "waiting" and old is not None and old.status == "running":

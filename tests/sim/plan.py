@@ -15,12 +15,32 @@ AgentName = Literal["able", "unable"]
 """`able` can take up a turn from its transcript, `unable` cannot."""
 
 
+Moment = Literal[
+    "claimed",
+    "parked",
+    "decided",
+    "asked to end",
+    "settled",
+    "pending",
+    "run.started",
+    "text.delta",
+    "tool.started",
+    "tool.finished",
+    "approval.requested",
+    "approval.resolved",
+    "sealed",
+]
+"""What has just been committed somewhere: the instants around which things go wrong."""
+
+
 @dataclass(frozen=True, slots=True)
 class After:
-    """A pause: first `seconds` of virtual time, then `ticks` turns of the scheduler, in which no time passes."""
+    """A pause: `seconds` of virtual time, or until the `moment` comes if it comes sooner; then `ticks` turns of the
+    scheduler, in which no time passes."""
 
     ticks: int = 0
     seconds: float = 0.0
+    moment: Moment | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +148,8 @@ class OnSession:
 @dataclass(frozen=True, slots=True)
 class FollowChanges:
     leaves: tuple[int, ...]
+    away: float
+    """How long the client stays away before it comes back."""
 
 
 @dataclass(frozen=True, slots=True)

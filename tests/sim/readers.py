@@ -109,7 +109,7 @@ class Readers:
 
     # ---- the change feed ----
 
-    async def follow_changes(self, watchers: Watchers, leaves: Sequence[int], pick: int) -> None:
+    async def follow_changes(self, watchers: Watchers, leaves: Sequence[int], away: float, pick: int) -> None:
         """Over all connections, what came between resets is one gapless piece of the feed."""
         reader = _FeedReader(self._ledger.feed, self._ledger.blame)
         limits = list(reversed(leaves))
@@ -124,7 +124,8 @@ class Readers:
                 except HoldfastError as error:
                     self._ledger.blame(f"the change feed answered {error!r}")
                 pick += 1
-            await anyio.sleep(1.0)
+            if not watchers.closing:
+                await anyio.sleep(away if limits else 1.0)
         self._ledger.situations["change feed followed"] += reader.count
         self._ledger.situations["change feed reset"] += reader.resets
 

@@ -52,7 +52,6 @@ EXPECTED = (
     "parked again after a crash",
     "lease lost",
     "append fenced",
-    "append after the seal",
     "given up and let go",
     # the journal is away
     "recovery pending",

@@ -29,6 +29,15 @@ class Cursor:
         """It was given the terminal event, or was told that there is nothing more to come."""
 
 
+class Attached:
+    """The connection of an attached run: `scope` is cancelled when the client leaves."""
+
+    def __init__(self, node: Node, cursor: Cursor) -> None:
+        self.node = node
+        self.cursor = cursor
+        self.scope = anyio.CancelScope()
+
+
 class Watchers:
     def __init__(self, world: World, tg: TaskGroup) -> None:
         self._world = world
@@ -133,34 +142,41 @@ class Watchers:
 
     # ---- an attached run ----
 
-    async def attach(self, pick: int, make: Callable[[Service], Awaitable[Accepted]], leaves: After | None) -> None:
-        """Send, then be its connection until the end, or until the client leaves."""
+    async def attach(self, pick: int, make: Callable[[Service], Awaitable[Accepted]], leaves: After | None) -> Attached:
+        """Send a turn that lives as long as its connection."""
         node = self._world.live(pick)
         if node is None:
             raise Gone
         accepted = await self._world.call(node, make)
-        cursor = Cursor(accepted.run.id, 0)
-        leaving = anyio.CancelScope()
+        attached = Attached(node, Cursor(accepted.run.id, 0))
         if leaves is not None:
-            self._tg.start_soon(self._leave, leaving, leaves, cursor)
-        self._scopes.add(leaving)
+            self._tg.start_soon(self._leave, attached, leaves)
+        return attached
+
+    async def be_attached(self, attached: Attached) -> None:
+        """Be its connection until the end, or until the client leaves."""
+        cursor = attached.cursor
+        self.following.append(cursor)
+        self._scopes.add(attached.scope)
 
         async def use(service: Service) -> None:
-            async with service.attached(accepted.run.id):
+            async with service.attached(cursor.run):
                 while await self.deliver(service, cursor, None):
                     await anyio.sleep(0.1)
 
         try:
-            await self._world.call(node, use, leaving)
+            await self._world.call(attached.node, use, attached.scope)
         except JournalPruned:
             pass
         finally:
             cursor.ended = True  # from here on there is nothing to leave
-            self._scopes.discard(leaving)
+            self.following.remove(cursor)
+            self._scopes.discard(attached.scope)
             self._ledger.intended.setdefault(cursor.run, self._ledger.now())
 
-    async def _leave(self, scope: anyio.CancelScope, after: After, cursor: Cursor) -> None:
+    async def _leave(self, attached: Attached, after: After) -> None:
         await self._world.pause(after)
+        cursor = attached.cursor
         run = self._ledger.runs.get(cursor.run)
         if cursor.ended or run is None or not run.is_open:
             return
@@ -170,4 +186,4 @@ class Watchers:
         if self._world.note is not None:
             self._world.note(f"the client of {cursor.run} leaves")
         self._ledger.intended.setdefault(cursor.run, self._ledger.now())
-        scope.cancel()
+        attached.scope.cancel()

@@ -137,7 +137,10 @@ class World:
     # ---- time ----
 
     async def pause(self, after: After) -> None:
-        if after.seconds:
+        if after.moment is not None:
+            with anyio.move_on_after(after.seconds):
+                await self.ledger.moment(after.moment).wait()
+        elif after.seconds:
             await anyio.sleep(after.seconds)
         idle = 0
         for _ in range(after.ticks):

@@ -68,6 +68,7 @@ class Engine:
                     task_status.started()
                     await self._stop.wait()
                     await self.supervisor.drain()
+                    await self.sweeper.finish()
                     self.feed.stop()
                     loops.cancel_scope.cancel()
             finally:

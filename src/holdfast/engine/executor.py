@@ -20,15 +20,13 @@ from holdfast.core.events import (
     Decision,
     Event,
     Failure,
-    MessageSeeded,
     RunEnded,
     RunResumed,
     RunStarted,
     ToolFinished,
     entry,
 )
-from holdfast.core.ids import ApprovalId, RunId
-from holdfast.core.parts import Part
+from holdfast.core.ids import ApprovalId
 from holdfast.core.run import Intent, Run
 from holdfast.core.transcript import EMPTY, fold, has_output
 from holdfast.engine.book import turns
@@ -225,8 +223,8 @@ class Execution:
                 decisions[asked.call_id] = asked.decision
                 opening.append(ApprovalResolved(asked.id, asked.decision))
         else:
-            if run.continues is not None:
-                opening.append(MessageSeeded(run.continues, _seed(tx, run.continues)))
+            seed = turns.seed(tx, run)
+            opening += [] if seed is None else [seed]
             answers = (run.session_id, run.message_id, run.user_message_id)
             opening.append(RunStarted(run.id, *answers, run.model, run.agent))
         model_input = tree.model_input(history, tx.compactions(session.id))
@@ -328,6 +326,10 @@ class Execution:
                 head = (await self._deps.journal.heads([self.run.id]))[self.run.id]
                 self._recorder = self._deps.writer.recorder(self.run.id, self.run.epoch, head.last_seq)
             self._recorder.forgive()
+            if not self._recorder.writes and not self._recorder.committed:
+                seed = await self._deps.store.read(lambda tx: turns.seed(tx, self.run))
+                if seed is not None:
+                    self._recorder.add(seed)
             self._recorder.add(ending)
             await self._recorder.flushed()
         except StorageError as error:
@@ -346,13 +348,6 @@ class Execution:
         if now is None or now.epoch != run.epoch or now.intent is None:
             return None
         return recovery.ending(now)
-
-
-def _seed(tx: Tx, rid: RunId) -> tuple[Part, ...]:
-    """What the run that is being continued left behind."""
-    earlier = tx.run(rid)
-    message = None if earlier is None else tx.message(earlier.message_id)
-    return () if message is None else message.parts
 
 
 def _storage_failed(error: StorageError) -> Intent:

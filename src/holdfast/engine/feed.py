@@ -110,7 +110,7 @@ class Feed:
             last, sealed = tail.last_seq, tail.sealed
         else:
             head = (await self._journal.heads([run]))[run]
-            last, sealed = head.last_seq, head.sealed
+            last, sealed = head.last_seq, head.sealed or await self._over(run)
             if head.pruned:
                 await self._journal.read(run, after, 1)  # says that it is pruned
         if after > last and tail is not None:  # committed, and not published yet

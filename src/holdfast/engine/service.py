@@ -213,7 +213,17 @@ class Service:
             sid, body, owner, key, parts, agent=agent, model=model, settings=settings, lifetime=lifetime
         )
         request = replace(request, on_busy=on_busy)
-        return await self._accept(request, partial(turns.submit, request=request))
+        connections = self._deps.settler.connections
+        if lifetime == "attached":
+            connections.add(request.ids.run)
+        try:
+            accepted = await self._accept(request, partial(turns.submit, request=request))
+        except BaseException:
+            connections.discard(request.ids.run)  # if it was accepted all the same, nobody is there
+            raise
+        if accepted.run.id != request.ids.run:
+            connections.discard(request.ids.run)
+        return accepted
 
     async def retry(
         self,
@@ -313,13 +323,14 @@ class Service:
 
     @asynccontextmanager
     async def attached(self, rid: RunId) -> AsyncIterator[None]:
-        """Hold the connection of an attached run. Leaving, however, is leaving: the run is cancelled (L3)."""
-        self._supervisor.connections.add(rid)
+        """Hold the connection of an attached run, entered without an await after `submit`. Leaving, however it comes
+        about, is leaving: the run is cancelled (L3), at once where it is executed here, whatever the store says."""
         try:
             yield
         finally:
-            self._supervisor.connections.discard(rid)
-            with anyio.move_on_after(self._deps.settings.final_save, shield=True):
+            self._deps.settler.connections.discard(rid)
+            self._supervisor.stop(rid, cancelled("disconnected"))
+            with anyio.move_on_after(self._deps.settings.final_save, shield=True), suppress(StorageError):
                 await self._disconnected(rid)
 
     async def _disconnected(self, rid: RunId) -> None:

@@ -15,7 +15,7 @@ import anyio
 
 from holdfast.core import recovery as verdicts
 from holdfast.core.errors import BrokenSequence, JournalPruned, Refused, StorageError
-from holdfast.core.events import entry
+from holdfast.core.events import Event, entry
 from holdfast.core.ids import RunId
 from holdfast.core.recovery import Look
 from holdfast.core.run import Recovery, Run, is_live
@@ -23,6 +23,7 @@ from holdfast.core.transcript import EMPTY, Transcript, fold, has_output
 from holdfast.engine.bell import Bell
 from holdfast.engine.book import turns
 from holdfast.engine.hub import Hub
+from holdfast.engine.recorder import Recorder
 from holdfast.engine.settings import Settings
 from holdfast.engine.writer import Writer
 from holdfast.ports import Agents, Journal, Store, Tx, Wake
@@ -56,6 +57,8 @@ class Settler:
         """Runs that a task of this process executes or is ending. A lease of ours without one is nobody's."""
         self.ending: set[RunId] = set()
         """Those of them that are being ended."""
+        self.connections: set[RunId] = set()
+        """Attached runs whose client is connected here. One of ours without one has lost its client."""
         self.claiming = 0
         """Claims under way: a lease of ours that is not held yet may be about to be."""
         self.recovered = 0
@@ -114,12 +117,19 @@ class Settler:
         ours = run.lease.holder == self._me.node
         return not ours or run.id in self.held or self.claiming > 0
 
+    def _as_connected(self, run: Run) -> Run:
+        """As it is, or as to be cancelled: its client was connected here and is not any more."""
+        ours = run.connection is not None and run.connection.holder == self._me.node
+        if not ours or run.id in self.connections or not run.is_open:
+            return run
+        return replace(run, connection=None, intent=run.intent or turns.DISCONNECTED)
+
     def find_stale(self, runs: Sequence[Run], now: float) -> list[Run]:
         """Of runs just read, those that nobody executes and that do not simply wait their turn. `now` is the
         store's."""
         return [
             run
-            for run in runs
+            for run in map(self._as_connected, runs)
             if not self._is_live(run, now)
             and verdicts.verdict(
                 replace(run, lease=None),
@@ -179,20 +189,30 @@ class Settler:
     async def _seal(self, runs: Iterable[tuple[Run, Transcript]]) -> dict[RunId, Transcript]:
         """Those that are not sealed yet, in one commit; the transcripts with their endings."""
         told: dict[RunId, Transcript] = {}
-        recorders = []
+        sealing: list[tuple[Recorder, list[Event]]] = []
         for run, transcript in runs:
             told[run.id] = transcript
             if not transcript.ended:
                 recorder = self._writer.recorder(run.id, run.epoch, transcript.last_seq)
-                recorder.add(verdicts.ending(run))
-                recorders.append((run, recorder))
-        for run, recorder in recorders:
+                endings = await self._ending(run, transcript)
+                for event in endings:
+                    recorder.add(event)
+                sealing.append((recorder, endings))
+        for recorder, endings in sealing:
+            before = told[recorder.run]
             try:
                 await recorder.flushed()
-                told[run.id] = fold([entry(recorder.committed, verdicts.ending(run))], told[run.id])
+                first = before.last_seq + 1
+                told[recorder.run] = fold([entry(first + n, event) for n, event in enumerate(endings)], before)
             except Refused:  # somebody else sealed it or took it over meanwhile
-                told[run.id] = await self.transcript(run.id)
+                told[recorder.run] = await self.transcript(recorder.run)
         return told
+
+    async def _ending(self, run: Run, told: Transcript) -> list[Event]:
+        seed = None
+        if run.continues is not None and not told.last_seq:
+            seed = await self._store.read(lambda tx: turns.seed(tx, run))
+        return [*([] if seed is None else [seed]), verdicts.ending(run)]
 
     async def _park_again(self, run: Run, told: Transcript) -> bool:
         """The process died between asking and waiting: the question stands, if the agent can take it up later."""

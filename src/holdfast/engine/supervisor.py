@@ -25,8 +25,6 @@ class Supervisor:
         self._me = me
         self._executions: dict[RunId, Execution] = {}
         self._unfinished: dict[RunId, tuple[Run, Intent | None]] = {}
-        self.connections: set[RunId] = set()
-        """Attached runs whose client is connected here."""
         self.draining = False
 
     @property
@@ -55,7 +53,8 @@ class Supervisor:
     async def _claim(self, runs: TaskGroup, room: int) -> int:
         self._deps.settler.claiming += 1
         try:
-            claimed = await self._deps.store.transact(lambda tx: turns.claim(tx, self._me, room))
+            connected = frozenset(self._deps.settler.connections)
+            claimed = await self._deps.store.transact(lambda tx: turns.claim(tx, self._me, room, connected))
             if self.draining:
                 await self._deps.store.transact(lambda tx: turns.unclaim(tx, claimed))
                 return 0
@@ -151,7 +150,7 @@ class Supervisor:
             await anyio.sleep(lease_time / 3)
             asked_at = anyio.current_time()
             rids = frozenset(self._executions)
-            work = partial(turns.renew, me=self._me, rids=rids, connections=frozenset(self.connections))
+            work = partial(turns.renew, me=self._me, rids=rids, connections=frozenset(self._deps.settler.connections))
             try:
                 with anyio.fail_after(lease_time / 3):
                     held = await self._deps.store.transact(work)

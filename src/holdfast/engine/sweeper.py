@@ -42,6 +42,10 @@ class Sweeper:
         """What must be done before anybody is served: nothing of an earlier life is shown as running."""
         await self._do(self.recover, self.look_again)
 
+    async def finish(self) -> None:
+        """What can still be done before the node goes: let others have what it could not end."""
+        await self._do(self._supervisor.hand_back)
+
     async def _do(self, *chores: Callable[[], Awaitable[None]]) -> None:
         for chore in chores:
             try:

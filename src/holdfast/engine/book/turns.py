@@ -17,7 +17,7 @@ from holdfast.core.errors import (
     run_not_found,
     session_not_found,
 )
-from holdfast.core.events import ApprovalRequested, Decision
+from holdfast.core.events import ApprovalRequested, Decision, MessageSeeded
 from holdfast.core.ids import ApprovalId, MessageId, NodeId, OwnerId, RunId, SessionId
 from holdfast.core.parts import File, Json, Part
 from holdfast.core.recovery import Policy, verdict
@@ -28,6 +28,7 @@ from holdfast.ports import Approval, Tx
 
 OnBusy = Literal["queue", "reject", "interrupt"]
 SUPERSEDED = Intent("cancelled", reason="superseded")
+DISCONNECTED = Intent("cancelled", reason="disconnected")
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,17 +341,23 @@ class Me:
         return self.node if self.lease_time is None else None
 
 
-def claim(tx: Tx, me: Me, limit: int) -> list[Run]:
+def claim(tx: Tx, me: Me, limit: int, connected: Collection[RunId] = ()) -> list[Run]:
     """Take up to `limit` queued runs; those that waited outside the tree join it here, at the head of this moment."""
     claimed: list[Run] = []
     for queued in tx.claimable_runs(limit):
-        if queued.lifetime == "attached" and not is_live(queued.connection, me.incarnation, tx.now):
+        if queued.lifetime == "attached" and not _connected(queued, me, tx.now, connected):
             continue  # its client is gone: recovery ends it
         run = queued if queued.in_tree else _join(tx, queued)
         lease, started_at = me.lease(tx.now), run.started_at or tx.now
         run = replace(step(run, "claim"), epoch=run.epoch + 1, lease=lease, started_at=started_at)
         claimed.append(put_run(tx, run))
     return claimed
+
+
+def _connected(run: Run, me: Me, now: float, connected: Collection[RunId]) -> bool:
+    if not is_live(run.connection, me.incarnation, now):
+        return False
+    return run.connection is None or run.connection.holder != me.node or run.id in connected
 
 
 def _join(tx: Tx, run: Run) -> Run:
@@ -458,7 +465,7 @@ def take_over(tx: Tx, me: Me, seen: Iterable[Run], can_continue: Callable[[Run],
         run = tx.run(before.id)
         if run is None or run.epoch != before.epoch or run.lease != before.lease:
             continue
-        run = replace(run, lease=None)
+        run = replace(run, lease=None, intent=run.intent or before.intent)
         fate = verdict(run, incarnation=me.incarnation, now=tx.now, can_continue=can_continue(run), policy=policy)
         if fate == "continue":
             put_run(tx, replace(step(run, "requeue"), resumes=run.resumes + 1))
@@ -516,6 +523,16 @@ def look_again(tx: Tx, rid: RunId, owner: OwnerId) -> Run:
     if run.recovery is None or run.recovery.state == "recovered":
         raise NotAllowed("recover", "there is nothing left to recover of this run")
     return put_run(tx, replace(run, recovery=Recovery("pending", tx.now)))
+
+
+def seed(tx: Tx, run: Run) -> MessageSeeded | None:
+    """The first event of a continuing run: what the run before it left behind. Whoever seals one whose journal is still
+    empty writes this before the terminal event: its message has taken the earlier one's place."""
+    if run.continues is None:
+        return None
+    earlier = tx.run(run.continues)
+    message = None if earlier is None else tx.message(earlier.message_id)
+    return MessageSeeded(run.continues, () if message is None else message.parts)
 
 
 def settle(tx: Tx, rid: RunId, transcript: Transcript, recovery: Recovery | None = None) -> Run | None:
