@@ -60,9 +60,10 @@ class World:
         """Every accepted turn ends (A3); questions are answered on the way."""
         for turn in self.turns:
             while turn.run is not None and not turn.ended:
-                if asks(turn):
+                if asks(turn):  # until the answer shows, there may be another question
                     server.decide(turn, decision)
-                server.step()
+                else:
+                    server.step()
             if turn.run is not None:
                 server.until_ended(turn)
 

@@ -45,10 +45,7 @@ def come_back(world: World, decision: str = "once", then: Callable[[Server, Any]
 def one_turn(script: str, agent: str = "chat") -> Callable[[World, Server], None]:
     def work(world: World, server: Server) -> None:
         turn = server.submit(server.create(), f"{script} {world.label()}", agent=agent)
-        while not turn.ended:
-            if asks(turn):
-                server.decide(turn, "once")
-            server.step()
+        server.until_ended(turn)
 
     return work
 

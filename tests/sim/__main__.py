@@ -18,7 +18,7 @@ from tests.sim.situations import EXPECTED
 
 _CHUNK = 50
 _SHOWN = 20
-"""Failures that are printed in full."""
+"""Failures that are told at once; of the others the seeds are listed at the end."""
 
 
 @dataclass(slots=True)
@@ -75,8 +75,8 @@ def run_many(first: int, histories: int, minutes: float | None, jobs: int) -> in
 
 def _report(chunk: Chunk, before: int) -> None:
     for number, (seed, finding) in enumerate(chunk.failures, before):
-        text = finding if number < _SHOWN else finding[:100]
-        print(f"\nseed {seed} failed: {text}\n  see it again: python -m tests.sim --only {seed}", flush=True)
+        if number < _SHOWN:
+            print(f"\nseed {seed} failed: {finding}\n  see it again: python -m tests.sim --only {seed}", flush=True)
 
 
 def _progress(total: Chunk, histories: int, seconds: float) -> None:

@@ -135,4 +135,3 @@ class SlowWriter:
     async def title(self, messages: Sequence[Message]) -> str:
         await anyio.sleep(self.takes)
         return self.words
-

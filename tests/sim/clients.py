@@ -357,4 +357,3 @@ class Clients:
                 self._ledger.blame(f"storage failed though nothing failed: {error}")
         elif name not in ("NotFound", "Busy", "KeyReused", "VersionMismatch", "NotAllowed", "AlreadyDecided"):
             self._ledger.blame(f"a client was answered with {name}: {error}")
-

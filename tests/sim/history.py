@@ -77,8 +77,9 @@ class _History:
         clients = Clients(world, tg)
         for _ in range(self._plan.nodes):
             world.start(tg)
-        while not all(node.ready for node in world.nodes):
-            await anyio.sleep(0.25)
+        with anyio.move_on_after(60.0):
+            for node in world.nodes:
+                await node.up.wait()
         async with anyio.create_task_group() as acts:
             for step in self._plan.steps:
                 await world.pause(step.after)

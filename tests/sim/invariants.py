@@ -16,7 +16,9 @@ from tests.sim.truth import Commit, Story
 
 Stories = Mapping[RunId, Story]
 
-SAID_BY_ENGINE = {"provider", "limit", "empty-answer", "session-gone", "event-too-large", "storage", "storage-unavailable"}
+SAID_BY_ENGINE = frozenset(
+    {"provider", "limit", "empty-answer", "session-gone", "event-too-large", "storage", "storage-unavailable"}
+)
 """Codes of failures that a run may end with. `internal` only for the bug that a script plants."""
 
 
@@ -137,7 +139,9 @@ def _run_problems(old: Run | None, new: Run, commit: Commit, stories: Stories) -
         if new.epoch < old.epoch:
             yield f"{name}: epoch fell from {old.epoch} to {new.epoch}"
         if old.status != new.status:
-            if new.status not in TRANSITIONS[old.status].values() or (old.status == "interrupted" and not old.is_pending):
+            if new.status not in TRANSITIONS[old.status].values() or (
+                old.status == "interrupted" and not old.is_pending
+            ):
                 yield f"{name} went from {old.status} to {new.status}"
         elif _is_final(old) and replace(new, pruned=old.pruned) != old:
             yield f"{name} had ended and was changed: {old} -> {new}"

@@ -1,4 +1,4 @@
-"""A history as plain data: who does what when, what the agents say, and what fails. `generate` makes them from a seed."""
+"""A history as plain data: who does what when, what the agents say, and what fails."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -131,7 +131,19 @@ class OnRun:
 
 
 SessionVerb = Literal[
-    "undo", "redo", "truncate", "switch", "clear", "delete", "fork", "compact", "amend", "title", "read", "messages", "list"
+    "undo",
+    "redo",
+    "truncate",
+    "switch",
+    "clear",
+    "delete",
+    "fork",
+    "compact",
+    "amend",
+    "title",
+    "read",
+    "messages",
+    "list",
 ]
 
 
@@ -180,6 +192,7 @@ class Start:
 
 
 Port = Literal["store", "journal", "wakeups"]
+How = Literal["cut", "stalled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +201,7 @@ class Break:
 
     port: Port
     everywhere: bool
-    how: Literal["cut", "stalled"]
+    how: How
     seconds: float
 
 

@@ -165,10 +165,10 @@ class TrueJournal(MemoryJournal):
 
 
 def observe(work: Callable[[Tx], T], tx: Tx, node: str, observer: Observer) -> T:
-    """Do `work`, and tell the observer in the same instant. If the store does not keep it (an error, a conflict), it has
-    raised in here and nobody is told."""
+    """Do `work`, and tell the observer in the same instant. What the store does not keep (an error, a conflict) has
+    raised in here, and nobody is told."""
     recording = RecordingTx(tx)
-    result = work(recording)  # type: ignore[arg-type]  # it is a Tx by delegation
+    result = work(recording)
     commit = recording.commit()
     if commit is not None:
         observer.committed(node, commit, tx)

@@ -161,7 +161,9 @@ class Watchers:
 
         async def use(service: Service) -> None:
             async with service.attached(cursor.run):
-                while await self.deliver(service, cursor, None):
+                for _ in range(1000):
+                    if not await self.deliver(service, cursor, None):
+                        break
                     await anyio.sleep(0.1)
 
         try:

@@ -74,11 +74,13 @@ class Node:
         self.calls: set[anyio.CancelScope] = set()
         self.ready = False
         self.stopping = False
+        self.up = anyio.Event()
         self.gone = anyio.Event()
 
     def started(self, value: None = None) -> None:
         """`anyio.abc.TaskStatus`."""
         self.ready = not self.lines["store"].dead
+        self.up.set()
 
     def hang_up(self) -> None:
         self.ready = False
@@ -96,7 +98,7 @@ class Node:
         engine = self.engine
         return {
             "executing": set(engine.supervisor._executions),
-            "connections": set(engine.supervisor.connections),
+            "connections": set(engine.settler.connections),
             "held": set(engine.settler.held),
             "ending": set(engine.settler.ending),
             "claiming": engine.settler.claiming,
@@ -224,7 +226,9 @@ class World:
             self.ledger.blame(f"{node.name} was told to stop and did not within {enough} s: {node.leftovers()}")
             node.kill()
 
-    async def call(self, node: Node, use: Callable[[Service], Awaitable[T]], scope: anyio.CancelScope | None = None) -> T:
+    async def call(
+        self, node: Node, use: Callable[[Service], Awaitable[T]], scope: anyio.CancelScope | None = None
+    ) -> T:
         """A request over a connection that breaks when the node dies. `scope`: the client may leave."""
         scope = scope or anyio.CancelScope()
         node.calls.add(scope)

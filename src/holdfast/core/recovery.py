@@ -35,7 +35,8 @@ def verdict(run: Run, *, incarnation: NodeId | None, now: float, can_continue: b
     if run.status == "queued":
         return "end" if client_gone else "leave"
     if run.status == "waiting":
-        return "leave" if can_continue and not client_gone else "end"
+        parked = run.lease is None  # otherwise it kept its task, which is gone with its process
+        return "leave" if parked and can_continue and not client_gone else "end"
     if policy.auto_continue and can_continue and run.lifetime == "detached" and run.resumes < policy.max_resumes:
         return "continue"
     return "end"

@@ -86,6 +86,11 @@ class Lease:
     until: float | None = None
 
 
+def dead(lease: Lease | None) -> Lease | None:
+    """The lease of a holder that is known to be gone, whatever it says itself."""
+    return None if lease is None else Lease(lease.holder, float("-inf"))
+
+
 def is_live(lease: Lease | None, incarnation: NodeId | None, now: float) -> bool:
     """`incarnation` is the only node that can be alive where leases have no end; elsewhere the store's clock judges."""
     if lease is None:

@@ -13,7 +13,7 @@ from holdfast.core.events import Failure, Usage
 from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
 from holdfast.core.parts import Json, Part
 from holdfast.core.run import RecoveryState
-from holdfast.core.transcript import MessageStatus
+from holdfast.core.transcript import MessageStatus, has_output
 
 Role = Literal["user", "assistant"]
 
@@ -105,11 +105,13 @@ def path(tree: Tree, session: Session, end: MessageId | None, limit: int | None 
 
 def settled(messages: Sequence[Message]) -> Sequence[Message]:
     """The path up to its last settled answer: a question that is still to be answered must stay what it is."""
-    for end in range(len(messages), 0, -1):
-        last = messages[end - 1]
-        if last.role == "assistant" and last.status != "streaming" and last.recovery != "pending":
-            return messages[:end]
-    return ()
+    end = 0
+    for n, message in enumerate(messages, 1):
+        if message.status == "streaming" or message.recovery == "pending":
+            break
+        if message.role == "assistant":
+            end = n
+    return messages[:end]
 
 
 def on_path(tree: Tree, session: Session, mid: MessageId) -> bool:
@@ -203,14 +205,14 @@ class ModelInput:
 
 
 def model_input(messages: Sequence[Message], compactions: Mapping[MessageId, Compaction]) -> ModelInput:
-    """From the end of `messages` (a path) back to the nearest compaction; messages without parts are left out."""
+    """From the end of `messages` (a path) back to the nearest compaction; answers without output are left out."""
     kept: list[Message] = []
     summary: str | None = None
     for message in reversed(messages):
         if message.id in compactions:
             summary = compactions[message.id].summary
             break
-        if message.parts:
+        if message.role == "user" or has_output(message.parts):
             kept.append(message)
     kept.reverse()
     return ModelInput(summary, tuple(kept))

@@ -129,8 +129,11 @@ class _Builder:
                 if self.approval is not None and self.approval.approval_id == approval_id:
                     where = self._find(self.approval.call_id)
                     if where is not None:
-                        state: ToolState = "denied" if decision == "deny" else "pending"
-                        self.parts[where] = replace(self._tool(where), state=state)
+                        tool = self._tool(where)
+                        if decision == "deny":
+                            self.parts[where] = replace(tool, state="denied", may_have_run=False)
+                        else:
+                            self.parts[where] = replace(tool, state="pending")
                     self.approval = None
             case ev.MemoryRecalled(items):
                 self.parts.append(Remembered(items))

@@ -5,9 +5,9 @@ limited in time; what they do not get done, recovery does from the journal.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Literal, NoReturn
+from typing import Literal, NoReturn, TypeVar
 
 import anyio
 
@@ -37,6 +37,8 @@ from holdfast.engine.settings import Settings
 from holdfast.engine.settler import Settler
 from holdfast.engine.writer import Writer
 from holdfast.ports import Agent, AgentFailed, Agents, Clock, Ids, Journal, Store, Turn, Tx, Wake
+
+T = TypeVar("T")
 
 log = logging.getLogger("holdfast.engine")
 
@@ -150,7 +152,7 @@ class Execution:
         self._agent = self._deps.agents.get(self.run.agent)
         if (ended := await self._open()) is not None:
             return ended
-        loaded = await self._deps.store.read(self._load)
+        loaded = await self._patiently(lambda: self._deps.store.read(self._load))
         self.heed(loaded.run)  # it may have been asked to end between the claim and now
         await anyio.lowlevel.checkpoint()
         self.run = loaded.run
@@ -194,11 +196,23 @@ class Execution:
         earlier life did seal it, there is nothing to do but to settle."""
         run = self.run
         if run.epoch > 1:
-            await self._deps.journal.fence({run.id: run.epoch})
-            self._begun = await self._deps.settler.transcript(run.id)
+            await self._patiently(lambda: self._deps.journal.fence({run.id: run.epoch}))
+            self._begun = await self._patiently(lambda: self._deps.settler.transcript(run.id))
         self._recorder = self._deps.writer.recorder(run.id, run.epoch, self._begun.last_seq)
         self._deps.feed.open(run.id, self._begun.last_seq, sealed=self._begun.ended)
         return self._sealed_ending()
+
+    async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Storage that is away for a moment costs the moment, as it does the writer."""
+        pause, give_up_at = 0.05, anyio.current_time() + self._deps.settings.storage_patience
+        while True:
+            try:
+                return await work()
+            except StorageError:
+                if anyio.current_time() + pause >= give_up_at:
+                    raise
+                await anyio.sleep(pause)
+                pause = min(pause * 2, 2.0)
 
     def _sealed_ending(self) -> RunEnded | None:
         begun = self._begun

@@ -18,7 +18,7 @@ from holdfast.core.errors import BrokenSequence, JournalPruned, Refused, Storage
 from holdfast.core.events import Event, entry
 from holdfast.core.ids import RunId
 from holdfast.core.recovery import Look
-from holdfast.core.run import Recovery, Run, is_live
+from holdfast.core.run import Recovery, Run, dead, is_live
 from holdfast.core.transcript import EMPTY, Transcript, fold, has_output
 from holdfast.engine.bell import Bell
 from holdfast.engine.book import turns
@@ -132,7 +132,7 @@ class Settler:
             for run in map(self._as_connected, runs)
             if not self._is_live(run, now)
             and verdicts.verdict(
-                replace(run, lease=None),
+                replace(run, lease=dead(run.lease)),
                 incarnation=self._me.incarnation,
                 now=now,
                 can_continue=self.can_continue(run),

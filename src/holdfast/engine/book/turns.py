@@ -21,7 +21,7 @@ from holdfast.core.events import ApprovalRequested, Decision, MessageSeeded
 from holdfast.core.ids import ApprovalId, MessageId, NodeId, OwnerId, RunId, SessionId
 from holdfast.core.parts import File, Json, Part
 from holdfast.core.recovery import Policy, verdict
-from holdfast.core.run import ENDING_VERB, Intent, Lease, Lifetime, Recovery, Run, is_live, step
+from holdfast.core.run import ENDING_VERB, Intent, Lease, Lifetime, Recovery, Run, dead, is_live, step
 from holdfast.core.session import Message, Session
 from holdfast.core.transcript import Transcript
 from holdfast.ports import Approval, Tx
@@ -465,10 +465,10 @@ def take_over(tx: Tx, me: Me, seen: Iterable[Run], can_continue: Callable[[Run],
         run = tx.run(before.id)
         if run is None or run.epoch != before.epoch or run.lease != before.lease:
             continue
-        run = replace(run, lease=None, intent=run.intent or before.intent)
+        run = replace(run, lease=dead(run.lease), intent=run.intent or before.intent)
         fate = verdict(run, incarnation=me.incarnation, now=tx.now, can_continue=can_continue(run), policy=policy)
         if fate == "continue":
-            put_run(tx, replace(step(run, "requeue"), resumes=run.resumes + 1))
+            put_run(tx, replace(step(run, "requeue"), lease=None, resumes=run.resumes + 1))
         elif fate == "end":
             run = replace(run, epoch=run.epoch + 1, lease=me.lease(tx.now))
             tx.put_run(run)
@@ -520,8 +520,8 @@ def end_look(tx: Tx, rid: RunId, epoch: int, recovery: Recovery) -> None:
 def look_again(tx: Tx, rid: RunId, owner: OwnerId) -> Run:
     """J6: an explicit `recover` begins a recovery anew that was given up."""
     run = the_run(tx, rid, owner)
-    if run.recovery is None or run.recovery.state == "recovered":
-        raise NotAllowed("recover", "there is nothing left to recover of this run")
+    if run.recovery is None or run.last_seq:
+        raise NotAllowed("recover", "its journal was read to the end, so there is nothing left to recover")
     return put_run(tx, replace(run, recovery=Recovery("pending", tx.now)))
 
 

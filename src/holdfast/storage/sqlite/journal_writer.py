@@ -93,10 +93,11 @@ class JournalWriter:
             rows: list[_LogRow] = []
             new: list[tuple[int, RunId, int]] = []
             raised: list[tuple[int, int]] = []
+            runs, limit = self.index.runs, self._limit
             row, alias = self.index.next_row, self.index.next_alias
             for item in batch:
-                log = self.index.runs.get(item.run) or self._kept(db, item.run)
-                refused = refusal(log, item, self._limit)
+                log = runs.get(item.run) or self._kept(db, item.run)
+                refused = refusal(log, item, limit)
                 refusals.append(refused)
                 if refused is not None:
                     continue
@@ -108,7 +109,8 @@ class JournalWriter:
                 elif item.epoch > log.epoch:
                     raised.append((item.epoch, log.alias))
                 for entry in item.entries:
-                    rows.append((row, log.alias, entry.seq, crc32(entry.frame), False, entry.frame))
+                    frame = entry.frame
+                    rows.append((row, log.alias, entry.seq, crc32(frame), False, frame))
                     row += 1
                 if item.seals and item.entries:
                     rows[-1] = (*rows[-1][:4], True, rows[-1][5])

@@ -71,12 +71,13 @@ class Index:
     def grow(self, item: Append, log: Logged, first: int) -> None:
         """`item` is committed, in the rows from `first` on."""
         log.epoch = item.epoch
-        if item.entries:
-            log.rows.extend(range(first, first + len(item.entries)))
-            log.last_seq = item.entries[-1].seq
+        count = len(item.entries)
+        if count:
+            log.rows.extend((first,) if count == 1 else range(first, first + count))
+            log.last_seq += count
             log.sealed = item.seals
             self.runs[item.run] = log
-            self.live += len(item.entries)
+            self.live += count
 
     def settle(self, run: RunId) -> None:
         log = self.runs.pop(run)

@@ -1,0 +1,21 @@
+"""`kill -9` at random instants while twenty runs stream. `python -m tests.crash` does the same for hours."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.crash.lives import RandomLives
+from tests.crash.nursery import Nursery
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_nothing_shown_is_lost_over_many_deaths(tmp_path: Path, nursery: Nursery, seed: int) -> None:
+    """A1, A2, A3, E2, L5, X1, X2, X3, X4, X5: five kills of one directory, each at another instant; after every start
+    all that any client was ever shown is there once, in order, byte for byte, and in the end every turn has ended."""
+    lives = RandomLives(tmp_path / "data", nursery, seed)
+    for _ in range(5):
+        lives.live_and_die()
+        assert lives.world.violations == []
+    lives.finish()
+    assert lives.world.violations == []
+    assert lives.world.ledger.events > 0

@@ -1,0 +1,262 @@
+"""§5 Continue: a new run takes up an earlier one, and automatic continue puts the same run back."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from holdfast.agents.scripted import Action, Call, Fail, Hang, Meet, Say, ScriptedAgent, Think
+from holdfast.core.errors import Busy, NotAllowed, NotFound
+from holdfast.core.events import MessageSeeded
+from holdfast.core.ids import OwnerId
+from holdfast.core.parts import Reasoning, Text, Tool
+from holdfast.core.recovery import Policy
+from holdfast.core.run import Run
+from holdfast.core.transcript import fold
+from holdfast.ports import Turn
+from tests.engine.checks import check_idle, check_one_end
+from tests.harness import AnyWorld, Running, collect, crash_at, running, texts
+
+pytestmark = pytest.mark.anyio
+
+AUTO = Policy(auto_continue=True)
+HALF = [Think("hm"), Say("one "), Call("a", result=1)]
+WHOLE = [*HALF, Say("two")]
+DONE = Tool("a", "tool", None, "done", 1, duration_ms=0)
+
+
+async def test_a_continuing_run_begins_with_what_the_earlier_one_left(world: AnyWorld) -> None:
+    """X5: its first event seeds the earlier parts, so that its own journal alone folds to the whole message."""
+    run = await crash_at(world, [*HALF, Meet("here"), Hang()], seen=5)
+    async with running(WHOLE, world) as it:
+        accepted = await it.service.continue_run(run.id)
+        more = await it.ended(accepted.run.id)
+        first, second = (await it.events(more.id))[:2]
+        seeded = first.event()
+        assert isinstance(seeded, MessageSeeded)
+        assert (seeded.from_run, seeded.parts) == (run.id, (Reasoning("hm"), Text("one "), DONE))
+        assert second.type == "run.started"
+        assert (await it.answer(run.session_id)).parts == (Reasoning("hm"), Text("one "), DONE, Text("two"))
+        assert (more.continues, more.user_message_id) == (run.id, run.user_message_id)
+        assert accepted.message.id == run.user_message_id
+        await check_one_end(it, more, "complete")
+        await check_one_end(it, run, "interrupted")
+
+
+async def test_the_agent_is_given_the_earlier_transcript(world: AnyWorld) -> None:
+    """X5: a continuing agent sees the seeded parts and the question, and not its own earlier message as history."""
+    run = await crash_at(world, [*HALF, Meet("here"), Hang()], seen=5)
+    async with running(WHOLE, world) as it:
+        await it.ended((await it.service.continue_run(run.id)).run.id)
+        (turn,) = it.agent.turns
+        assert turn.transcript.parts == (Reasoning("hm"), Text("one "), DONE)
+        assert [texts(m.parts) for m in turn.input.messages] == ["hello"]
+        assert it.agent.effects == []
+
+
+async def test_its_message_takes_the_earlier_ones_place(world: AnyWorld) -> None:
+    """O2: the continued message is a sibling; messages after the earlier one stay on the branch they were on."""
+
+    def script(turn: Turn) -> Sequence[Action]:
+        asked = texts(turn.input.messages[-1].parts)
+        again = turn.run.continues is not None
+        return [*HALF, Fail()] if asked == "first" and not again else WHOLE
+
+    async with running(ScriptedAgent(script), world) as it:
+        sid = await it.new_session()
+        first = await it.turn(sid, "first")
+        later = await it.turn(sid, "later")
+        more = await it.ended((await it.service.continue_run(first.id)).run.id)
+        view = (await it.service.messages(sid)).items
+        assert [item.message.id for item in view] == [first.user_message_id, more.message_id]
+        assert view[-1].siblings == (first.message_id, more.message_id)
+        assert (await it.session_row(sid)).head == more.message_id
+        await it.service.switch(sid, first.message_id)
+        assert [m.id for m in await it.shown(sid)][-1] == later.message_id
+        assert (await it.stored(first.message_id)).status == "failed"
+        await check_idle(it, sid)
+
+
+@pytest.mark.parametrize("end", ["failed", "cancelled", "interrupted"])
+async def test_any_unfinished_run_can_be_continued(world: AnyWorld, end: str) -> None:
+    """X5: failed, cancelled and interrupted runs go on from what they left."""
+    scripts = iter([[*HALF, Meet("here"), Fail()], WHOLE])
+    async with running(ScriptedAgent(lambda turn: next(scripts)), world) as it:
+        run = await it.send(await it.new_session())
+        await it.reached("here")
+        if end == "cancelled":
+            await it.service.cancel(run.id)
+        elif end == "failed":
+            it.release("here")
+        else:
+            await it.shut_down()
+        if end != "interrupted":
+            assert (await it.ended(run.id)).status == end
+            await go_on(it, run)
+    if end == "interrupted":
+        async with running(WHOLE, world) as it:
+            assert (await it.row(run.id)).status == end
+            await go_on(it, run)
+
+
+async def go_on(it: Running, run: Run) -> None:
+    more = await it.ended((await it.service.continue_run(run.id)).run.id)
+    assert more.status == "complete"
+    assert texts((await it.answer(run.session_id)).parts) == "one two"
+    assert it.agent.effects in ([], ["a"])
+
+
+async def test_a_continued_run_can_be_continued(world: AnyWorld) -> None:
+    """X5: from one run to the next, everything said and done so far goes along."""
+    scripts = iter([[Say("a "), Fail()], [Say("a "), Call("t"), Fail()], [Say("a "), Call("t"), Say("b")]])
+    async with running(ScriptedAgent(lambda turn: next(scripts)), world) as it:
+        sid = await it.new_session()
+        first = await it.turn(sid)
+        second = await it.ended((await it.service.continue_run(first.id)).run.id)
+        third = await it.ended((await it.service.continue_run(second.id)).run.id)
+        assert [run.status for run in (first, second, third)] == ["failed", "failed", "complete"]
+        assert it.agent.effects == ["t"]
+        assert texts((await it.answer(sid)).parts) == "a b"
+        assert len((await it.service.messages(sid)).items[-1].siblings) == 3
+
+
+async def test_continue_is_refused_while_the_session_is_busy(world: AnyWorld) -> None:
+    """X5: a running or queued turn makes a continue answer with that run, and changes nothing."""
+    scripts = iter([[Say("x"), Fail()], [Meet("here"), Say("y")]])
+    async with running(ScriptedAgent(lambda turn: next(scripts)), world) as it:
+        sid = await it.new_session()
+        failed = await it.turn(sid)
+        busy = await it.send(sid, "next")
+        await it.reached("here")
+        with pytest.raises(Busy) as refused:
+            await it.service.continue_run(failed.id)
+        assert refused.value.run == busy.id
+        assert len(await it.service.runs(sid=sid)) == 2
+
+
+async def test_what_cannot_be_continued_is_refused(world: AnyWorld) -> None:
+    """X5: a complete run, an unknown one and somebody else's are not continued."""
+    async with running([Say("x")], world) as it:
+        run = await it.turn(await it.new_session())
+        with pytest.raises(NotAllowed):
+            await it.service.continue_run(run.id)
+        with pytest.raises(NotFound):
+            await it.service.continue_run(run.id, owner=OwnerId("somebody"))
+        assert len(await it.service.runs()) == 1
+
+
+async def test_a_continuing_run_keeps_agent_and_model_unless_told_otherwise(world: AnyWorld) -> None:
+    """X5: the continuation is answered by the same agent and model, or by the model that is named."""
+    async with running([Say("x"), Fail()], world, agents={"other": ScriptedAgent([Say("x"), Fail()])}) as it:
+        run = await it.turn(await it.new_session(), agent="other", model="m1")
+        same = await it.ended((await it.service.continue_run(run.id)).run.id)
+        assert (same.agent, same.model) == ("other", "m1")
+        other = await it.ended((await it.service.continue_run(run.id, model="m2")).run.id)
+        assert (other.agent, other.model) == ("other", "m2")
+        assert (await it.answer(run.session_id)).model == "m2"
+
+
+async def test_continuing_an_empty_run_starts_from_the_question(world: AnyWorld) -> None:
+    """X5: a run that left nothing is continued with nothing, and answers."""
+    scripts = iter([[Fail()], [Say("now")]])
+    async with running(ScriptedAgent(lambda turn: next(scripts)), world) as it:
+        run = await it.turn(await it.new_session())
+        more = await it.ended((await it.service.continue_run(run.id)).run.id)
+        assert more.status == "complete"
+        assert (await it.types(more.id))[0] == "message.seeded"
+        assert texts((await it.answer(run.session_id)).parts) == "now"
+
+
+# ---- automatic ----
+
+
+async def test_automatic_continue_is_off_by_default(world: AnyWorld) -> None:
+    """X2: unless it is set, a run whose process is gone is interrupted."""
+    run = await crash_at(world, [*HALF, Meet("here"), Hang()], seen=5)
+    async with running(WHOLE, world) as it:
+        assert (await it.row(run.id)).status == "interrupted"
+        assert it.agent.turns == []
+
+
+async def test_automatic_continue_goes_on_with_the_same_run(world: AnyWorld) -> None:
+    """X2: the same run, message and journal, with `run.resumed` where it goes on and a higher epoch."""
+    run = await crash_at(world, [*HALF, Meet("here"), Hang()], seen=5)
+    async with running(WHOLE, world, recovery=AUTO) as it:
+        assert (await it.ended(run.id)).status == "complete"
+        types = await it.types(run.id)
+        assert types[5:] == ["run.resumed", "text.delta", "run.complete"]
+        assert (await it.row(run.id)).epoch > run.epoch
+        assert len(await it.shown(run.session_id)) == 2
+        assert (await it.answer(run.session_id)).parts == (Reasoning("hm"), Text("one "), DONE, Text("two"))
+        assert it.agent.effects == []
+        assert it.agent.turns[0].transcript.parts == (Reasoning("hm"), Text("one "), DONE)
+        await check_one_end(it, run, "complete")
+
+
+async def test_automatic_continue_has_a_budget(world: AnyWorld) -> None:
+    """X2: a run that takes its process down again and again is interrupted in the end."""
+    run = await crash_at(world, [*HALF, Meet("here"), Hang()], seen=5)
+    for resumed in (1, 2):
+        async with running([*HALF, Meet("here"), Hang()], world, recovery=AUTO) as it:
+            await collect(it.service, run.id, until=5 + resumed)
+            assert (await it.row(run.id)).resumes == resumed
+            await it.crash()
+    async with running(WHOLE, world, recovery=AUTO) as it:
+        assert (await it.row(run.id)).status == "interrupted"
+        assert it.agent.turns == []
+        assert fold(await it.events(run.id)).parts == (Reasoning("hm"), Text("one "), DONE)
+
+
+async def test_an_agent_that_cannot_continue_is_not_continued(world: AnyWorld) -> None:
+    """X2: automatic continue is for agents that can take up a journal."""
+    run = await crash_at(world, ScriptedAgent([*HALF, Meet("here"), Hang()], can_continue=False), seen=5)
+    async with running(ScriptedAgent(WHOLE, can_continue=False), world, recovery=AUTO) as it:
+        assert (await it.row(run.id)).status == "interrupted"
+
+
+async def test_a_run_that_was_asked_to_end_is_not_continued(world: AnyWorld) -> None:
+    """X2: a cancel that was stored before the crash counts, also with automatic continue."""
+    async with running([*HALF, Meet("here"), Hang()], world, cancel_wait=0.0) as it:
+        run = await it.send(await it.new_session())
+        await collect(it.service, run.id, until=5)
+        it.journal.away = True
+        await it.service.cancel(run.id)
+        await it.crash()
+    async with running(WHOLE, world, recovery=AUTO) as it:
+        assert (await it.row(run.id)).status == "cancelled"
+        assert it.agent.turns == []
+
+
+async def test_a_sealed_run_is_settled_not_continued(world: AnyWorld) -> None:
+    """X2: it had completed, and only the settling was missing: nothing is executed again."""
+    async with running(WHOLE, world) as it:
+        run = await it.send(await it.new_session())
+        await it.ended(run.id)
+    async with running(WHOLE, world, recovery=AUTO) as it:
+        assert (await it.row(run.id)).status == "complete"
+        assert it.agent.turns == []
+
+
+async def test_a_tool_in_mid_air_asks_before_an_automatic_repeat(world: AnyWorld) -> None:
+    """X5: automatic continue repeats no tool whose outcome is unknown without a person's word."""
+    run = await crash_at(world, [Say("a "), Call("t", takes=3600.0)], seen=3)
+    async with running([Say("a "), Call("t", result="ok"), Say("b")], world, recovery=AUTO) as it:
+        await it.until(run.id, "waiting")
+        assert it.agent.effects == []
+        await it.service.decide(run.id, (await it.question(run.id)).id, "once")
+        assert (await it.ended(run.id)).status == "complete"
+        assert it.agent.effects == ["t"]
+
+
+async def test_the_queue_waits_for_a_run_that_is_continued(world: AnyWorld) -> None:
+    """A3: the interrupted run goes on first, then the turns that were queued behind it."""
+    async with running([*HALF, Meet("here"), Hang()], world) as it:
+        sid = await it.new_session()
+        run = await it.send(sid)
+        await collect(it.service, run.id, until=5)
+        queued = await it.send(sid, "next")
+        await it.crash()
+    async with running(WHOLE, world, recovery=AUTO) as it:
+        assert (await it.ended(queued.id)).status == "complete"
+        assert [turn.run.id for turn in it.agent.turns] == [run.id, queued.id]
+        assert (await it.row(run.id)).status == "complete"
+        await check_idle(it, sid)

@@ -1,0 +1,443 @@
+"""§4, when storage fails: what is not durable is not shown, nothing is doubled, and what cannot be kept is given up."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+
+from holdfast.agents.scripted import Call, Fail, Hang, Meet, Say, ScriptedAgent, Tokens
+from holdfast.core.errors import StorageError, StorageFull
+from holdfast.core.events import Entry, ReasoningDelta, TextDelta, ToolFinished, ToolStarted
+from holdfast.core.parts import Text
+from holdfast.core.run import Run
+from holdfast.core.transcript import fold
+from holdfast.ports import Out, Turn
+from holdfast.storage.memory import MemoryJournal
+from holdfast.testing import Fault
+from tests.engine.checks import check_idle, check_one_end, check_saved_once
+from tests.harness import (
+    GUARD,
+    AnyWorld,
+    Freehand,
+    Hold,
+    Running,
+    Tap,
+    World,
+    appends,
+    collect,
+    crash_at,
+    running,
+    texts,
+)
+
+pytestmark = pytest.mark.anyio
+
+PATIENT = {"storage_patience": GUARD}
+BUSY = [Say("one "), Call("a", result=1), Say("two "), Call("b", result=2), Say("three")]
+
+
+# ---- durable, then visible ----
+
+
+async def test_nothing_is_shown_before_it_is_durable(world: AnyWorld) -> None:
+    """X1: at the moment a client is given an event, the journal already holds it."""
+
+    async def play(turn: Turn, out: Out) -> str | None:
+        for n in range(60):
+            await out.write(TextDelta(f"{n} "))
+            await checkpoint()
+        return "stop"
+
+    async with running((), world, agents={"chat": Freehand(play)}) as it:
+        run = await it.send(await it.new_session())
+        with anyio.fail_after(GUARD):
+            async with it.service.watch(run.id) as subscription:
+                while entries := await subscription.next():
+                    assert (await it.journal.inner.heads([run.id]))[run.id].last_seq >= entries[-1].seq
+
+
+async def test_an_event_that_is_being_committed_is_not_shown(world: AnyWorld) -> None:
+    """X1: while a commit is under way its events reach nobody, neither as a stream nor as a message."""
+    hold = Hold(appends("tool.finished"))
+    async with running([Say("a "), Call("t"), Say("b")], world, tap=hold) as it:
+        run = await it.send(await it.new_session())
+        with anyio.fail_after(GUARD):
+            await hold.reached.wait()
+        seen = await collect(it.service, run.id, until=3)
+        assert [entry.type for entry in seen] == ["run.started", "text.delta", "tool.started"]
+        async with it.service.watch(run.id, after=3) as subscription:
+            with anyio.move_on_after(0.05):
+                assert await subscription.next() is None
+        assert (await it.answer(run.session_id)).last_seq == 3
+        hold.go.set()
+        assert (await it.ended(run.id)).status == "complete"
+
+
+async def test_a_tool_starts_after_its_start_is_durable(world: AnyWorld) -> None:
+    """X5: `tool.started` is in the journal before the effect, so that no effect is ever unknown of."""
+    hold = Hold(appends("tool.started"))
+    async with running([Call("t")], world, tap=hold) as it:
+        run = await it.send(await it.new_session())
+        with anyio.fail_after(GUARD):
+            await hold.reached.wait()
+        assert it.agent.effects == []
+        hold.go.set()
+        await it.ended(run.id)
+        assert it.agent.effects == ["t"]
+
+
+async def test_output_that_waits_for_a_commit_becomes_one_event(memory: World) -> None:
+    """P3: one append of a run is under way at a time; what comes meanwhile is gathered, so events grow and not commits."""
+    hold = Hold(appends("run.started"))
+    async with running([Tokens(1000), Meet("here")], memory, tap=hold) as it:
+        run = await it.send(await it.new_session())
+        await it.reached("here")
+        hold.go.set()
+        it.release("here")
+        await it.ended(run.id)
+        assert await it.types(run.id) == ["run.started", "text.delta", "run.complete"]
+        assert hold.seen.count("journal.append") <= 3
+
+
+async def test_runs_share_a_commit(memory: World) -> None:
+    """P3: what many runs have gathered while one commit was under way becomes the next one."""
+    batches: list[int] = []
+
+    class Batches(Hold):
+        async def before(self, call: str, args: Sequence[Any]) -> None:
+            if call == "journal.append":
+                batches.append(len(args[0]))
+            await super().before(call, args)
+
+    hold = Batches(lambda call, _: call == "journal.append")
+    async with running([Say("x")], memory, tap=hold) as it:
+        runs = [await it.send(await it.new_session()) for _ in range(30)]
+        with anyio.fail_after(GUARD):
+            await hold.reached.wait()
+            while it.engine.supervisor.executing < 30:
+                await checkpoint()
+        await anyio.wait_all_tasks_blocked()
+        hold.go.set()
+        for run in runs:
+            assert (await it.ended(run.id)).status == "complete"
+        assert max(batches) > 20
+
+
+# ---- a refusal touches one append ----
+
+BIG = "x" * 20_000
+
+
+async def too_large(turn: Turn, out: Out) -> str | None:
+    await out.write(TextDelta("before "))
+    await out.commit(ToolStarted("t", "tool", {}))
+    await out.commit(ToolFinished("t", BIG))
+    return "stop"
+
+
+async def test_a_refused_append_touches_its_run_alone() -> None:
+    """E1: an event that is too large fails its own run; the others of the same commit are stored."""
+    world = World()
+    world.journal = MemoryJournal(max_entry=10_000)
+    hold = Hold(appends("tool.started"))
+    async with running(
+        [Say("a "), Meet("here"), Say("fine")], world, agents={"big": Freehand(too_large)}, tap=hold
+    ) as it:
+        others = [await it.send(await it.new_session()) for _ in range(5)]
+        bad = await it.send(await it.new_session(), agent="big")
+        with anyio.fail_after(GUARD):
+            await hold.reached.wait()
+        it.release("here")
+        hold.go.set()
+        failed = await it.ended(bad.id)
+        assert failed.status == "failed"
+        assert failed.error is not None
+        assert failed.error.code == "event-too-large"
+        await check_saved_once(it, bad, "failed")
+        for run in others:
+            assert (await it.ended(run.id)).status == "complete"
+            assert texts((await it.answer(run.session_id)).parts) == "a fine"
+
+
+async def test_what_came_before_a_refused_event_is_kept() -> None:
+    """E1: output that was gathered together with an event that is too large is part of the partial."""
+
+    async def play(turn: Turn, out: Out) -> str | None:
+        await out.write(TextDelta("before "))
+        await out.write(ReasoningDelta(BIG))
+        await out.commit(ToolStarted("t", "tool", {}))
+        return "stop"
+
+    world = World()
+    world.journal = MemoryJournal(max_entry=10_000)
+    async with running((), world, agents={"chat": Freehand(play)}) as it:
+        sid = await it.new_session()
+        run = await it.turn(sid)
+        assert run.status == "failed"
+        assert (await it.answer(sid)).parts[0] == Text("before ")
+
+
+# ---- a failed commit ----
+
+
+async def test_a_failed_commit_is_retried_and_shown_once(memory: World) -> None:
+    """X1: every single append fails once in turn; clients see each event once, and the run completes."""
+    async with running(BUSY, memory, **PATIENT) as it:  # type: ignore[arg-type]
+        for n in range(1, 9):
+            before = it.journal.faults.calls["append"]
+            it.journal.faults.plan = {("append", before + n): Fault("refuse")}
+            run = await it.send(await it.new_session())
+            got = await collect(it.service, run.id)
+            assert got == await it.events(run.id)
+            assert [entry.seq for entry in got] == list(range(1, len(got) + 1))
+            assert (await it.ended(run.id)).status == "complete"
+            assert texts(fold(got).parts) == "one two three"
+
+
+async def test_a_commit_that_happened_and_reported_failure_is_not_doubled(memory: World) -> None:
+    """X1: every append in turn is done and reported as failed; nothing is stored or shown twice."""
+    async with running(BUSY, memory, **PATIENT) as it:  # type: ignore[arg-type]
+        for n in range(1, 9):
+            before = it.journal.faults.calls["append"]
+            it.journal.faults.plan = {("append", before + n): Fault("doubt")}
+            run = await it.send(await it.new_session())
+            got = await collect(it.service, run.id)
+            assert got == await it.events(run.id)
+            assert (await it.ended(run.id)).status == "complete"
+            assert texts(fold(got).parts) == "one two three"
+            await check_one_end(it, run, "complete")
+
+
+async def test_a_doubtful_commit_of_several_runs_is_sorted_out_run_by_run(memory: World) -> None:
+    """X1: after a commit in doubt the last seqs are read again, and only what is missing is repeated."""
+
+    class Partial(Tap):
+        """The first commit of several runs is done for some of them and reported as failed."""
+
+        struck = False
+
+        async def before(self, call: str, args: Sequence[Any]) -> None:
+            if call == "journal.append" and len(args[0]) > 1 and not self.struck:
+                self.struck = True
+                await it.journal.inner.append(args[0][: len(args[0]) // 2])
+                raise StorageError("some of it may have happened")
+
+    tap = Partial()
+    async with running(BUSY, memory, tap=tap, **PATIENT) as it:  # type: ignore[arg-type]
+        runs = [await it.send(await it.new_session()) for _ in range(8)]
+        for run in runs:
+            got = await collect(it.service, run.id)
+            assert got == await it.events(run.id)
+            assert (await it.ended(run.id)).status == "complete"
+            assert texts(fold(got).parts) == "one two three"
+        assert tap.struck
+
+
+async def test_an_outage_shorter_than_the_patience_is_only_a_pause(world: AnyWorld) -> None:
+    """P2: storage is away for a while and comes back: nothing is shown meanwhile, then everything, and the run completes."""
+    async with running([Say("a "), Meet("here"), *BUSY], world, **PATIENT) as it:  # type: ignore[arg-type]
+        run = await it.send(await it.new_session())
+        await collect(it.service, run.id, until=2)
+        it.journal.away = True
+        it.release("here")
+        with anyio.fail_after(GUARD):
+            while it.engine.writer.retries < 2:
+                await checkpoint()
+        assert len(await it.events(run.id)) == 2
+        it.journal.away = False
+        got = await collect(it.service, run.id)
+        assert (await it.ended(run.id)).status == "complete"
+        assert texts(fold(got).parts) == "a one two three"
+        await check_saved_once(it, run, "complete")
+
+
+# ---- after the patience ----
+
+
+async def give_up(it: Running) -> tuple[Run, list[Entry]]:
+    """The journal goes away for longer than the patience while a client watches; what the client was shown."""
+    run = await it.send(await it.new_session())
+    with anyio.fail_after(GUARD):
+        async with it.service.watch(run.id) as subscription:
+            got: list[Entry] = []
+            while len(got) < 2:
+                got += await subscription.next() or ()
+            it.journal.away = True
+            it.release("here")
+            assert await subscription.next() is None  # the stream closes, without a terminal event
+        while it.engine.supervisor.executing:
+            await checkpoint()
+    assert it.agent.upstreams == 0
+    return run, got
+
+
+async def check_storage_failed(it: Running, run: Run, got: list[Entry]) -> None:
+    row = await it.row(run.id)
+    assert row.status == "failed"
+    assert row.error is not None
+    assert row.error.code.startswith("storage")
+    assert (await it.events(run.id))[:2] == got
+    assert texts((await it.answer(run.session_id)).parts) == "a "
+    await check_one_end(it, run, "failed")
+    await check_idle(it, run.session_id)
+
+
+GIVING_UP = [Say("a "), Meet("here"), Say("b"), Hang()]
+
+
+async def test_after_the_patience_the_run_is_stopped_and_sealed_as_failed(world: AnyWorld) -> None:
+    """E1: storage stays away: the stream closes without an end, and the sweeper seals the run as failed."""
+    async with running(GIVING_UP, world, storage_patience=0.1) as it:
+        run, got = await give_up(it)
+        assert await it.types(run.id) == ["run.started", "text.delta"]
+        it.journal.away = False
+        await it.tick()
+        await check_storage_failed(it, run, got)
+
+
+async def test_a_reader_who_comes_before_the_sweeper_finds_it_failed_too(world: AnyWorld) -> None:
+    """E1: whoever is first to settle a run that storage gave up, it is sealed as failed, not as interrupted."""
+    async with running(GIVING_UP, world) as it:
+        run, got = await give_up(it)
+        it.journal.away = False
+        await it.service.session(run.session_id)
+        await check_storage_failed(it, run, got)
+
+
+async def test_a_reader_who_comes_while_the_journal_is_away_does_not_change_the_end(world: AnyWorld) -> None:
+    """J1: read during the outage it is pending; when the journal is back it is failed, because storage failed it."""
+    async with running(GIVING_UP, world) as it:
+        run, _ = await give_up(it)
+        answer = await it.answer(run.session_id)
+        assert answer.status != "streaming"
+        it.journal.away = False
+        await it.tick()
+        row = await it.row(run.id)
+        assert (row.status, texts((await it.answer(run.session_id)).parts)) == ("failed", "a ")
+
+
+async def test_both_stores_away_and_back(world: AnyWorld) -> None:
+    """E3: also if the store was away as well when the run was given up, it is settled as failed afterwards."""
+    async with running(GIVING_UP, world) as it:
+        run = await it.send(await it.new_session())
+        await collect(it.service, run.id, until=2)
+        it.journal.away = it.store.away = True
+        it.release("here")
+        with anyio.fail_after(GUARD):
+            while it.engine.supervisor.executing:
+                await checkpoint()
+        await it.tick()
+        it.journal.away = it.store.away = False
+        await it.tick()
+        row = await it.row(run.id)
+        assert (row.status, texts((await it.answer(run.session_id)).parts)) == ("failed", "a ")
+        assert (await it.service.session(run.session_id)).active_run is None
+
+
+async def test_a_given_up_run_does_not_hold_up_the_session(world: AnyWorld) -> None:
+    """E3: after storage is back the queue goes on behind a run that was given up."""
+    scripts = iter([GIVING_UP, [Say("fine")]])
+    async with running(ScriptedAgent(lambda turn: next(scripts)), world) as it:
+        sid = await it.new_session()
+        run = await it.send(sid)
+        await collect(it.service, run.id, until=2)
+        queued = await it.send(sid, "next")
+        it.journal.away = True
+        it.release("here")
+        with anyio.fail_after(GUARD):
+            while it.engine.supervisor.executing:
+                await checkpoint()
+        it.journal.away = False
+        await it.tick()
+        assert (await it.ended(queued.id)).status == "complete"
+        await check_idle(it, sid)
+
+
+async def test_a_cancel_during_an_outage_is_carried_out_afterwards(world: AnyWorld) -> None:
+    """C6: cancelled while the journal is away: requested now, and sealed as cancelled when it is back."""
+    async with running([Say("a "), Meet("here"), Hang()], world, cancel_wait=0.0) as it:
+        run = await it.send(await it.new_session())
+        await collect(it.service, run.id, until=2)
+        it.journal.away = True
+        assert (await it.service.cancel(run.id)).cancel_requested
+        with anyio.fail_after(GUARD):
+            while it.engine.supervisor.executing:
+                await checkpoint()
+        it.journal.away = False
+        await it.tick()
+        assert (await it.row(run.id)).status == "cancelled"
+        assert texts((await it.answer(run.session_id)).parts) == "a "
+
+
+async def test_a_store_that_is_away_does_not_stop_a_stream(world: AnyWorld) -> None:
+    """P2: progress needs the journal alone: with the store away, output goes on being stored and shown."""
+    async with running([Say("a "), Meet("here"), Say("b "), Meet("there"), Say("c")], world) as it:
+        run = await it.send(await it.new_session())
+        await it.reached("here")
+        async with it.service.watch(run.id) as subscription:
+            it.store.away = True
+            it.release("here")
+            got: list[Entry] = []
+            with anyio.fail_after(GUARD):
+                while "b" not in texts(fold(got).parts):
+                    got += await subscription.next() or ()
+            it.store.away = False
+            it.release("there")
+        assert (await it.ended(run.id)).status == "complete"
+
+
+# ---- a full disk ----
+
+
+Ask = Callable[[Running, Run], Awaitable[object]]
+ASKS: list[Ask] = [
+    lambda it, run: it.send(run.session_id, "more"),
+    lambda it, run: it.service.retry(run.session_id, run.message_id),
+    lambda it, run: it.service.edit(run.session_id, run.user_message_id, [Text("x")]),
+    lambda it, run: it.service.continue_run(run.id),
+]
+
+
+@pytest.mark.parametrize("ask", ASKS, ids=["send", "retry", "edit", "continue"])
+async def test_a_low_disk_refuses_new_turns(world: AnyWorld, ask: Ask) -> None:
+    """A1: below the reserve nothing that makes a run is accepted, and nothing of it is stored."""
+    async with running([Say("x"), Fail()], world, disk_reserve=1000) as it:
+        run = await it.turn(await it.new_session())
+        before = await it.session_row(run.session_id)
+        it.store.free = 999
+        with pytest.raises(StorageFull):
+            await ask(it, run)
+        assert await it.session_row(run.session_id) == before
+        it.store.free = 1000
+        await ask(it, run)
+
+
+async def test_open_runs_are_saved_on_a_low_disk(world: AnyWorld) -> None:
+    """E3: runs that are under way when the disk runs low go on, seal and settle; also a cancel works."""
+    async with running([Say("a "), Meet("here"), Say("b")], world) as it:
+        one, two = await it.send(await it.new_session()), await it.send(await it.new_session())
+        with anyio.fail_after(GUARD):
+            while it.agent.upstreams < 2:
+                await checkpoint()
+        await it.reached("here")
+        it.store.free = 0
+        assert (await it.service.cancel(two.id)).status == "cancelled"
+        it.release("here")
+        assert (await it.ended(one.id)).status == "complete"
+        await check_saved_once(it, one, "complete")
+        await check_saved_once(it, two, "cancelled")
+
+
+async def test_a_dead_run_is_settled_on_a_low_disk(world: AnyWorld) -> None:
+    """X2: a restart on a low disk settles what the last process left."""
+    run = await crash_at(world, [Say("a "), Meet("here"), Hang()], seen=2)
+
+    class Low(Tap):
+        async def before(self, call: str, args: Sequence[Any]) -> None:
+            pass
+
+    async with running((), world, tap=Low()) as it:
+        it.store.free = 0
+        assert (await it.service.run(run.id)).status == "interrupted"
