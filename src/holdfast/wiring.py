@@ -6,7 +6,7 @@ from pathlib import Path
 from holdfast.engine.engine import Engine
 from holdfast.engine.settings import Settings
 from holdfast.ports import Agents, Clock
-from holdfast.storage.files import ContentFiles
+from holdfast.storage.files import FileStore
 from holdfast.storage.memory import MemoryWakeups
 from holdfast.storage.sqlite import DataDir, SqliteJournal, SqliteStore, open_embedded
 from holdfast.system import RandomIds, SystemClock
@@ -39,6 +39,6 @@ async def open_node(path: Path, agents: Agents, settings: Settings | None = None
         clock=clock,
         ids=RandomIds(),
         settings=settings,
-        files=ContentFiles(directory.files),
+        files=FileStore(directory.files),
     )
     return Node(engine, store, journal, directory)

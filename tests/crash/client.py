@@ -7,7 +7,7 @@ import re
 import select
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -119,7 +119,11 @@ class Ledger:
             self.complain("wrong", f"{run}: event {seq} was {turn.frames[seq - 1]!r} and is now {frame!r}")
 
     def complain(self, kind: Literal["lost", "doubled", "wrong"], what: str) -> None:
-        self.violations.append(Violation(kind, what))
+        self.blame([Violation(kind, what)])
+
+    def blame(self, found: Iterable[Violation]) -> None:
+        """Each once: what is wrong stays wrong in later lives."""
+        self.violations += [violation for violation in found if violation not in self.violations]
 
 
 class Budget:

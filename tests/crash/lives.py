@@ -41,7 +41,7 @@ class World:
         """Compare with what was shown before; what was found is kept in the ledger."""
         before = self.effects
         dump = self.dump(server)
-        self.ledger.violations += check.verify(self.ledger, dump, before, self.effects)
+        self.ledger.blame(check.verify(self.ledger, dump, before, self.effects))
         return dump
 
     # ---- life goes on ----
@@ -67,17 +67,23 @@ class World:
             if turn.run is not None:
                 server.until_ended(turn)
 
-    def continue_all(self, server: Server, decision: str = "once") -> list[Turn]:
+    def continue_all(self, server: Server, decision: str = "once") -> None:
         """X5: whatever was interrupted can be taken up, and then says exactly what it would have said."""
-        taken_up = []
+        while cut := self._cut():
+            taken_up = [server.continue_run(turn) for turn in cut]
+            self.finish_all(server, decision)
+            for turn in taken_up:
+                if not ended_as(turn, "complete"):
+                    self.ledger.complain("wrong", f"{turn.run}: continued, and ended with {last(turn)}")
+
+    def _cut(self) -> list[Turn]:
+        """What can be continued at once: of each session one."""
+        endless = ("hang", "hold", "empty")
+        found: dict[str, Turn] = {}
         for turn in self.turns:
-            ends = turn.text.split()[0] not in ("hang", "hold", "empty")
-            if turn.run is not None and ended_as(turn, "interrupted") and ends and not self.was_continued(turn):
-                taken_up.append(server.continue_run(turn))
-                self.finish_all(server, decision)
-                if not ended_as(taken_up[-1], "complete"):
-                    self.ledger.complain("wrong", f"{taken_up[-1].run}: continued, and ended with {last(taken_up[-1])}")
-        return taken_up
+            if ended_as(turn, "interrupted") and not self.was_continued(turn) and turn.text.split()[0] not in endless:
+                found[turn.session] = turn
+        return list(found.values())
 
     def was_continued(self, turn: Turn) -> bool:
         return any(other.continues == turn.run and other.run is not None for other in self.turns)

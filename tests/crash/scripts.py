@@ -107,7 +107,7 @@ def _mixed(label: str, seed: int) -> Sequence[Action]:
         elif kind == "think":
             actions.append(Think(f"{n} {AWKWARD}", after=chance.random() / 50))
         elif kind == "tokens":
-            actions.append(Tokens(chance.randint(5, 150), chance.choice((None, 100.0, 400.0, 2000.0))))
+            actions.append(Tokens(chance.randint(5, 150), chance.choice((None, 300.0, 1000.0, 3000.0))))
         else:
             actions.append(
                 Call(

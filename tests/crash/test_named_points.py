@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.crash.client import Died, Refused, Server, Turn
-from tests.crash.lives import World, asks, ended_as, last
+from tests.crash.lives import World, ended_as, last
 
 COMMIT = ("before-commit", "after-commit")
 APPEND = (*COMMIT, "before-publish")

@@ -207,7 +207,7 @@ class Clients:
                 self._ledger.situations["key repeated"] += 1
         if len(got) > 1:
             self._ledger.situations["key doubled at once"] += 1
-            if got[0].run.id != got[1].run.id:
+            if got[0].run.id != got[1].run.id and not {got[0].run.id, got[1].run.id} & self._ledger.erased:
                 self._ledger.blame(f"key {key} was answered with {got[0].run.id} and {got[1].run.id}")
         if watch is not None:
             self.watchers.follow(got[0].run.id, watch, pick)

@@ -104,11 +104,12 @@ class _Maker:
         if script is None and self._keyed and dice.likely(0.2):
             return dice.one(*self._keyed)  # the same request again
         attached = dice.likely(0.2) and agent is None
+        who: p.AgentName = dice.one(*AGENTS) if agent is None else agent
         key = None if attached else self._key(0.5)
         act = p.Submit(
             session=dice.below(self._sessions),
             script=dice.below(len(self._scripts)) if script is None else script,
-            agent=agent or dice.one(*AGENTS),
+            agent=who,
             on_busy=dice.one("queue", "queue", "queue", "interrupt", "interrupt", "reject"),
             lifetime="attached" if attached else "detached",
             key=key,
@@ -126,8 +127,9 @@ class _Maker:
 
     def _again(self, kind: p.TurnKind | None = None) -> p.Act:
         dice, key = self._dice, self._key(0.4)
+        which: p.TurnKind = dice.one(*AGAIN) if kind is None else kind
         return p.Again(
-            kind or dice.one(*AGAIN),
+            which,
             dice.below(3),
             dice.below(8) if kind is None else 0,
             dice.below(len(self._scripts)),
@@ -252,7 +254,7 @@ class _Maker:
         return [
             self._step(self._pause(), self._works(asks=False), 0),
             self._step(
-                self._at("claimed", "text.delta", "tool.started"),
+                self._at("claimed", "text.delta", "tool.started", "sealed"),
                 self._calmly(p.Break(port, False, how, dice.one(8.0, 14.0, 20.0))),
                 0,
             ),

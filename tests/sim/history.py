@@ -134,10 +134,12 @@ class _History:
         return left
 
     def _waits(self, world: World, run: Run) -> bool:
-        """For a person, or behind a run that does."""
+        """For a person, or behind a run that does: in its session, or for its place in the node."""
         ledger = world.ledger
         if run.status == "queued":
             others = [r for r in ledger.runs.values() if r.session_id == run.session_id and r.status == "waiting"]
+            if all(len(node.engine.supervisor._executions) >= self._plan.settings.max_runs for node in world.nodes):
+                others += [ledger.runs[rid] for node in world.nodes for rid in node.engine.supervisor._executions]
             return run.intent is None and any(self._waits(world, other) for other in others)
         asked = any(a.run_id == run.id and a.decision is None for a in ledger.approvals.values())
         return self._plan.leave_waiting and run.status == "waiting" and run.intent is None and asked

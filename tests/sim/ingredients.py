@@ -45,7 +45,7 @@ def settings(dice: Dice) -> Settings:
         room=one(16, 64_000),
         tail=one(1, 200, 256_000),
         storage_patience=one(0.5, 3.0, 20.0),
-        final_save=one(1.0, 5.0),
+        final_save=one(1.0, 5.0, 15.0),
         drain=one(0.0, 0.0, 2.0),
         cancel_wait=one(0.5, 2.0),
         fence_wait=one(1.0, 5.0),

@@ -82,9 +82,7 @@ class Watchers:
         async with service.watch(cursor.run, cursor.at) as subscription:
             if subscription.at_end:
                 cursor.ended = True
-                story = self._ledger.stories.get(cursor.run, _NOTHING)
-                if not story.sealed or len(story.entries) != cursor.at:
-                    self._ledger.blame(f"a watcher of {cursor.run} was told at {cursor.at} that this is the end")
+                self._check_end(cursor)
             while limit is None or limit > 0:
                 entries = await subscription.next()
                 if entries is None:
@@ -92,6 +90,16 @@ class Watchers:
                 self._take(cursor, entries)
                 limit = None if limit is None else limit - 1
         return False
+
+    def _check_end(self, cursor: Cursor) -> None:
+        """It was told that nothing more will come: the journal is sealed, or was given up as it is."""
+        story = self._ledger.stories.get(cursor.run, _NOTHING)
+        run = self._ledger.runs[cursor.run]
+        given_up = run.recovery is not None and run.recovery.state == "none"
+        if cursor.run in self._ledger.erased:
+            return
+        if len(story.entries) != cursor.at or not (story.sealed or given_up):
+            self._ledger.blame(f"a watcher of {cursor.run} was told at {cursor.at} that this is the end")
 
     # ---- a run, over many connections ----
 

@@ -8,7 +8,6 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from json.decoder import scanstring  # type: ignore[attr-defined]  # the C scanner that json itself uses
 from json.encoder import encode_basestring as quote
 from typing import Any, Final, Literal, NamedTuple, assert_never
 
@@ -175,10 +174,14 @@ class Entry(NamedTuple):
 
     def text(self) -> str | None:
         """The text, if this is a text delta: most of a journal is, and `event` costs several times as much."""
-        at = self.frame.find(_TEXT_MARK, 0, 64)
-        if at < 0:
+        frame = self.frame
+        at = frame.find(_TEXT_HEAD, 0, 64)
+        if at < 0 or not frame.endswith(_TEXT_TAIL):
             return None
-        text: str = scanstring(self.frame[at + len(_TEXT_MARK) :].decode(), 0)[0]
+        quoted = frame[at + len(_TEXT_HEAD) : -len(_TEXT_TAIL)]
+        if b"\\" not in quoted:
+            return quoted.decode()
+        text: str = json.loads(b'"' + quoted + b'"')
         return text
 
     def event(self) -> Event:
@@ -186,7 +189,8 @@ class Entry(NamedTuple):
         return decode(name.decode(), json.loads(rest))
 
 
-_TEXT_MARK: Final = b'event: text.delta\ndata: {"text":"'
+_TEXT_HEAD: Final = b'\nevent: text.delta\ndata: {"text":"'
+_TEXT_TAIL: Final = b'"}\n\n'
 TERMINAL_TYPES: Final = frozenset({"run.complete", "run.cancelled", "run.failed", "run.interrupted"})
 
 

@@ -40,15 +40,18 @@ _NO_TEXT = Text("")
 def fold(entries: Iterable[ev.Entry], onto: Transcript = EMPTY) -> Transcript:
     """The transcript after `entries`, which must follow `onto` without a gap."""
     builder = _Builder(onto)
+    texts: list[str] = []  # of neighbouring text deltas: nearly all of a journal
     for item in entries:
         if item.seq != builder.last_seq + 1:
             raise BrokenSequence(f"Event {item.seq} follows event {builder.last_seq}: the journal has a gap.")
         text = item.text()
         if text is None:
+            builder.add_text(texts)
             builder.add(item.event())
         else:
-            builder.add_text(text)
+            texts.append(text)
         builder.last_seq = item.seq
+    builder.add_text(texts)
     return builder.transcript()
 
 
@@ -85,10 +88,14 @@ class _Builder:
         end = self.ending
         return replace(changed, reason=end.reason, finish_reason=end.finish_reason, error=end.error)
 
-    def add_text(self, text: str) -> None:
-        self._check_open()
-        if text:
-            self._grow(_NO_TEXT, text)
+    def add_text(self, texts: list[str]) -> None:
+        """Take the texts; the list is empty afterwards."""
+        if texts:
+            self._check_open()
+            text = "".join(texts)
+            texts.clear()
+            if text:
+                self._grow(_NO_TEXT, text)
 
     def _check_open(self) -> None:
         if self.status != "streaming":
@@ -98,7 +105,7 @@ class _Builder:
         self._check_open()
         match event:
             case ev.TextDelta(text):
-                self.add_text(text)
+                self.add_text([text])
             case ev.ReasoningDelta(text, provider):
                 self._reason(text, provider)
             case ev.RunStarted() | ev.StepStarted() | ev.Unknown():

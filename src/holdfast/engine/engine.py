@@ -60,7 +60,6 @@ class Engine:
         async with anyio.create_task_group() as base:
             base.start_soon(self._write)
             base.start_soon(self._hub.listen)
-            base.start_soon(self.settler.archive)
             try:
                 await self.sweeper.start()
                 async with anyio.create_task_group() as runs, anyio.create_task_group() as loops:
@@ -86,6 +85,7 @@ class Engine:
         loops.start_soon(self.supervisor.limits)
         loops.start_soon(self.supervisor.heartbeat)
         loops.start_soon(self.sweeper.run)
+        loops.start_soon(self.settler.archive)
 
 
 async def _over(store: Store, rid: RunId) -> bool:

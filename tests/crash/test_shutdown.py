@@ -1,0 +1,111 @@
+"""SIGTERM: an orderly stop of a real process, in a new interpreter each time."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from tests.crash.client import Refused, Server
+from tests.crash.lives import World, ended_as, last
+from tests.crash.nursery import Fresh
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path / "data", Fresh())
+
+
+def busy(world: World, server: Server, runs: int = 5) -> None:
+    for _ in range(runs):
+        turn = server.submit(server.create(), f"tokens {world.label()} 100000 200")
+        server.until(turn, "text.delta")
+
+
+def _send_for_ever(world: World, server: Server) -> NoReturn:
+    while True:
+        server.submit(server.create(), f"tokens {world.label()} 1")
+
+
+def look_again(world: World, status: str) -> Any:
+    with world.start() as server:
+        server.ready()
+        dump = world.check(server)
+        server.stop()
+    assert world.violations == []
+    assert {run["status"] for run in dump["runs"].values()} == {status}
+    return dump
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_sigterm_seals_runs_as_interrupted_and_shows_it(world: World, number: signal.Signals) -> None:
+    """L2, X1, X3: runs under way end as interrupted with the reason `shutdown`, clients are still told, the exit code
+    is 0, and the next life finds nothing to do."""
+    with world.start() as server:
+        server.ready()
+        busy(world, server)
+        os.kill(server.pid, number)
+        assert server.buried() == 0, server.complaints()
+        assert server.said_bye
+    assert [last(turn) for turn in world.turns] == ["run.interrupted"] * 5
+    dump = look_again(world, "interrupted")
+    assert {run["reason"] for run in dump["runs"].values()} == {"shutdown"}
+    assert {run["epoch"] for run in dump["runs"].values()} == {1}  # nobody had to take them over
+
+
+def test_drain_lets_short_runs_end(world: World) -> None:
+    """L1, L4: within the drain time a run ends by itself, and new work is refused with the reason."""
+    with world.start(drain=30.0) as server:
+        server.ready()
+        gate = world.label()
+        turn = server.submit(server.create(), f"hold {gate}")
+        server.until(turn, "text.delta")
+        server.ask("reached", gate=gate)
+        server.terminate()
+        with pytest.raises(Refused, match="draining"):
+            _send_for_ever(world, server)  # until the signal has arrived
+        server.ask("open", gate=gate)
+        assert server.buried() == 0, server.complaints()
+    assert ended_as(turn, "complete")
+    look_again(world, "complete")
+
+
+def test_queued_turns_wait_for_the_next_life(world: World) -> None:
+    """A3: a turn in the queue is not touched by a shutdown."""
+    with world.start() as server:
+        server.ready()
+        first = server.submit(server.create(), f"hang {world.label()}")
+        server.until(first, "text.delta")
+        server.submit(first.session, f"tool {world.label()}")
+        server.terminate()
+        assert server.buried() == 0, server.complaints()
+    with world.start() as server:
+        server.ready()
+        world.check(server)
+        world.repeat_all(server)
+        world.finish_all(server)
+        server.stop()
+    assert [last(turn) for turn in world.turns] == ["run.interrupted", "run.complete"]
+    assert world.violations == []
+
+
+def test_kill_in_the_middle_of_a_shutdown_is_a_crash_like_any_other(world: World) -> None:
+    """X1, X3: SIGTERM and then, before it is done, SIGKILL."""
+    with world.start(die="terminal.after-commit:2") as server:
+        server.ready()
+        busy(world, server)
+        server.terminate()
+        assert server.buried() in (-signal.SIGKILL, 0)
+    look_again(world, "interrupted")
+
+
+def test_second_sigterm_changes_nothing(world: World) -> None:
+    """L2: an impatient supervisor does not cost the final save."""
+    with world.start() as server:
+        server.ready()
+        busy(world, server)
+        server.terminate()
+        server.terminate()
+        assert server.buried() == 0, server.complaints()
+    look_again(world, "interrupted")
