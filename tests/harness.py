@@ -214,6 +214,19 @@ class _Tapped:
 
 # ---------------------------------------------------------------------------------------------- agents
 
+Script = Sequence[Action]
+
+
+def in_turn(*scripts: Script) -> ScriptedAgent:
+    """Follows the first script in its first turn, the second in its second, and so on."""
+    left = iter(scripts)
+    return ScriptedAgent(lambda turn: next(left))
+
+
+def asked(turn: Turn) -> str:
+    """What the person said last."""
+    return texts(turn.input.messages[-1].parts)
+
 
 @dataclass
 class Freehand:
@@ -281,12 +294,12 @@ class Running:
                 await checkpoint()
             return run
 
-    async def until(self, rid: RunId, *status: str) -> Run:
+    async def until(self, rid: RunId, *status: str, within: float = GUARD) -> Run:
         """Until the run's row says so. Looks without settling anything, and again whenever the row has changed."""
         generation = self.store.generation
         _, newest = await self.store.inner.read(lambda tx: tx.change_bounds())
         changes = self.service.watch_changes(f"{generation}-{newest}")
-        with anyio.fail_after(GUARD):
+        with anyio.fail_after(within):
             while (run := await self.row(rid)).status not in status:
                 await changes.next()
         return run
@@ -360,10 +373,12 @@ class Running:
             await self.finished.wait()
 
 
-async def collect(service: Service, rid: RunId, after: int = 0, until: int | None = None) -> list[Entry]:
+async def collect(
+    service: Service, rid: RunId, after: int = 0, until: int | None = None, within: float = GUARD
+) -> list[Entry]:
     """What a client receives, up to event `until` or the end."""
     got: list[Entry] = []
-    with anyio.fail_after(GUARD):
+    with anyio.fail_after(within):
         async with service.watch(rid, after) as subscription:
             while (entries := await subscription.next()) is not None:
                 got.extend(entries)
@@ -374,7 +389,7 @@ async def collect(service: Service, rid: RunId, after: int = 0, until: int | Non
 
 @asynccontextmanager
 async def running(
-    script: Sequence[Action] | ScriptedAgent = (),
+    script: Script | ScriptedAgent = (),
     world: AnyWorld | None = None,
     settings: Settings = QUICK,
     agents: dict[str, Agent] | Agents | None = None,
@@ -422,7 +437,7 @@ async def running(
                 engine.stop()
 
 
-async def crash_at(world: AnyWorld, script: Sequence[Action] | ScriptedAgent, seen: int, **options: object) -> Run:
+async def crash_at(world: AnyWorld, script: Script | ScriptedAgent, seen: int, **options: object) -> Run:
     """A run whose process is gone; a client had been shown its events up to number `seen`."""
     async with running(script, world) as it:
         run = await it.send(await it.new_session(), **options)

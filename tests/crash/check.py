@@ -281,16 +281,15 @@ def _effects(ledger: Ledger, dump: Json, before: Sequence[str], after: Sequence[
             if kind == "approval.resolved" and data["decision"] != "deny":
                 allowed[asked[data["approval_id"]]] += 1
     happened, in_the_end = (Counter(line.split()[0] for line in lines) for lines in (before, after))
-    for turn in ledger.turns.values():
-        for call_id, call in scripts.calls(turn.text).items() if turn.session not in ledger.gone else ():
-            if happened[call_id] > started[call_id]:
-                yield Violation("lost", f"{call_id}: an effect without its tool.started (rule 9)")
-            if finished[call_id] > 1:
-                yield Violation("doubled", f"{call_id}: finished {finished[call_id]} times (X5)")
-            if finished[call_id] > in_the_end[call_id]:
-                yield Violation("wrong", f"{call_id}: finished without an effect")
-            free = 0 if call.asks else 10**6 if call.repeatable else 1
-            if happened[call_id] > free + allowed[call_id]:
-                yield Violation(
-                    "doubled", f"{call_id}: done {happened[call_id]} times, allowed {allowed[call_id]} (X5)"
-                )
+    unreadable = {turn.text for rid, turn in ledger.by_run.items() if isinstance(dump["journals"].get(rid), str)}
+    questions = {turn.text for turn in ledger.turns.values() if turn.session not in ledger.gone} - unreadable
+    for call_id, call in (item for text in sorted(questions) for item in scripts.calls(text).items()):
+        if happened[call_id] > started[call_id]:
+            yield Violation("lost", f"{call_id}: an effect without its tool.started (rule 9)")
+        if finished[call_id] > 1:
+            yield Violation("doubled", f"{call_id}: finished {finished[call_id]} times (X5)")
+        if finished[call_id] > in_the_end[call_id]:
+            yield Violation("wrong", f"{call_id}: finished without an effect")
+        free = 0 if call.asks else 10**6 if call.repeatable else 1
+        if happened[call_id] > free + allowed[call_id]:
+            yield Violation("doubled", f"{call_id}: done {happened[call_id]} times, allowed {allowed[call_id]} (X5)")

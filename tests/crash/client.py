@@ -160,6 +160,7 @@ class Server:
         *,
         die: str | None = None,
         settings: dict[str, Any] | None = None,
+        sweep_at: int | None = None,
         budget: Budget | None = None,
     ) -> None:
         self.ledger = ledger
@@ -170,6 +171,7 @@ class Server:
         self.budget = budget or Budget()
         arguments = [str(directory)]
         arguments += ["--die", die] if die else []
+        arguments += ["--sweep-at", str(sweep_at)] if sweep_at is not None else []
         arguments += ["--settings", json.dumps(settings)] if settings else []
         stdin, self._in = os.pipe()
         self._out, stdout = os.pipe()
@@ -326,14 +328,20 @@ class Server:
         self, session: str, text: str, *, on_busy: str = "queue", agent: str = "chat", watch: bool = True
     ) -> Turn:
         key = f"key-{self.ledger.number()}"
-        turn = self.ledger.turns[key] = Turn(key, session, text, on_busy=on_busy, agent=agent)
-        self.resend(turn, watch=watch)
-        return turn
+        return self._begin(Turn(key, session, text, on_busy=on_busy, agent=agent), watch)
 
     def continue_run(self, earlier: Turn) -> Turn:
         key = f"key-{self.ledger.number()}"
-        turn = self.ledger.turns[key] = Turn(key, earlier.session, earlier.text, continues=earlier.run)
-        self.resend(turn)
+        return self._begin(Turn(key, earlier.session, earlier.text, continues=earlier.run), watch=True)
+
+    def _begin(self, turn: Turn, watch: bool) -> Turn:
+        """In the ledger before it is sent: without an answer it may have been accepted or not. Refused, it was not."""
+        self.ledger.turns[turn.key] = turn
+        try:
+            self.resend(turn, watch=watch)
+        except Refused:
+            del self.ledger.turns[turn.key]
+            raise
         return turn
 
     def resend(self, turn: Turn, *, watch: bool = True) -> None:

@@ -19,8 +19,12 @@ class World:
         self._nursery = nursery
         self.ledger = Ledger()
 
-    def start(self, die: str | None = None, budget: Budget | None = None, **settings: Any) -> Server:
-        return Server(self.directory, self.ledger, self._nursery, die=die, settings=settings, budget=budget)
+    def start(
+        self, die: str | None = None, budget: Budget | None = None, sweep_at: int | None = None, **settings: Any
+    ) -> Server:
+        return Server(
+            self.directory, self.ledger, self._nursery, die=die, settings=settings, sweep_at=sweep_at, budget=budget
+        )
 
     @property
     def effects(self) -> list[str]:
@@ -52,8 +56,9 @@ class World:
             try:
                 server.resend(turn, watch=not turn.ended)
             except Refused as refused:
-                never_accepted = turn.run is None and turn.continues is not None
-                if not never_accepted:  # a continue may come too late, a send may not
+                if turn.run is None and turn.continues is not None:
+                    del self.ledger.turns[turn.key]  # a continue may come too late, a send may not
+                else:
                     self.ledger.complain("lost", f"key {turn.key} ({turn.run}) was sent again and refused: {refused}")
 
     def finish_all(self, server: Server, decision: str = "once") -> None:
@@ -86,7 +91,8 @@ class World:
         return list(found.values())
 
     def was_continued(self, turn: Turn) -> bool:
-        return any(other.continues == turn.run and other.run is not None for other in self.turns)
+        """Also if nobody has said so yet."""
+        return any(other.continues == turn.run for other in self.turns)
 
     def go_on(self, server: Server, decision: str = "once") -> None:
         """The whole aftermath: repeat, end, continue, and every session takes a new turn."""
@@ -140,7 +146,8 @@ class RandomLives:
         chance, world = self._chance, self.world
         lines, seconds = chance.randint(0, 600), chance.random() ** 2
         early, by_lines = chance.random() < 0.3, chance.random() < 0.5
-        with world.start(budget=Budget(seconds=seconds) if early else None) as server:
+        sweep_at = chance.choice((None, 1, 300))
+        with world.start(budget=Budget(seconds=seconds) if early else None, sweep_at=sweep_at) as server:
             try:
                 server.ready()
                 world.check(server)

@@ -11,7 +11,7 @@ import signal
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final, TypeVar, cast
@@ -24,7 +24,7 @@ from holdfast.core.ids import ApprovalId, MessageId, NodeId, RunId, SessionId
 from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
 from holdfast.ports import Agent, Append, Approval, Clock, Head, Out, Store, Turn, Tx
-from holdfast.storage.sqlite import DataDir, SqliteJournal, SqliteStore
+from holdfast.storage.sqlite import DataDir, SqliteJournal, SqliteStore, journal_writer
 
 T = TypeVar("T")
 
@@ -112,8 +112,9 @@ class Points:
 
 
 @contextmanager
-def installed(points: Points) -> Iterator[None]:
-    """Within it, `wiring.open_node` builds its engine on watched ports."""
+def installed(points: Points, sweep_at: int | None = None) -> Iterator[None]:
+    """Within it, `wiring.open_node` builds its engine on watched ports. `sweep_at`: how many dead rows of the log make
+    a sweep, which a short test would never see otherwise."""
     opened: Any = vars(wiring)["open_embedded"]
     connect: Any = sqlite3.connect
     watched = _connection_type(points)
@@ -129,7 +130,11 @@ def installed(points: Points) -> Iterator[None]:
         connection: sqlite3.Connection = connect(database, *args, **kwargs)
         return connection
 
-    with patch.object(wiring, "open_embedded", open_watched), patch.object(sqlite3, "connect", connect_watched):
+    with ExitStack() as patches:
+        patches.enter_context(patch.object(wiring, "open_embedded", open_watched))
+        patches.enter_context(patch.object(sqlite3, "connect", connect_watched))
+        if sweep_at is not None:
+            patches.enter_context(patch.object(journal_writer, "_DEAD", sweep_at))
         yield
 
 

@@ -130,14 +130,14 @@ class Server:
     # ---- reading ----
 
     async def do_dump(self, runs: list[str], messages: list[str]) -> Any:
-        """All that a reader can see: every session as it is shown and as a whole tree, and every run. The journals
-        and the single messages are those that are asked for. `moving` are sessions whose runs got on meanwhile."""
+        """All that a reader can see: every session as it is shown and as a whole tree, every run and its journal, the
+        journals of `runs` even if they are gone, and `messages`. `moving` are sessions whose runs got on meanwhile."""
         before = await self._runs()
         sessions = {
             view.session.id: await self._session(view.session.id)
             for view in await self._service.sessions(SessionQuery(LOCAL, limit=_ALL))
         }
-        journals = {rid: await self._journal(RunId(rid)) for rid in runs}
+        journals = {rid: await self._journal(RunId(rid)) for rid in (*before, *runs)}
         found = {mid: await self._message(MessageId(mid)) for mid in messages}
         after = await self._runs()
         return {
@@ -186,8 +186,9 @@ class Server:
         found = await self._node.store.read(lambda tx: tx.open_approvals(RunId(run)))
         return [{"approval": item.id, "call": item.call_id, "reason": item.reason} for item in found]
 
-    async def do_free(self) -> Any:
-        return self._node.store.free_bytes()
+    async def do_retries(self) -> Any:
+        """How often a commit of the journal was tried again."""
+        return self._node.engine.writer.retries
 
     # ---- control of the process ----
 
@@ -313,12 +314,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--die", metavar="POINT[:N]", help="kill -9 this process when it gets to POINT for the Nth time"
     )
+    parser.add_argument("--sweep-at", type=int, help="dead rows in the journal's log that are worth removing")
     parser.add_argument("--settings", default="{}", help="engine settings, as a JSON object")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.WARNING)
     name, _, nth = (options.die or "").partition(":")
     points = Points(name or None, int(nth or 1))
-    with installed(points):
+    with installed(points, options.sweep_at):
         return anyio.run(serve, options, points, backend_options={"use_uvloop": True})
 
 

@@ -405,6 +405,20 @@ def test_automatic_continue_goes_on_with_the_same_run(world: World) -> None:
     assert world.violations == []
 
 
+@pytest.mark.parametrize("point", ["sweep.middle", *at("sweep")])
+def test_sweep_of_the_log_takes_nothing_that_is_needed(world: World, point: str) -> None:
+    """X1: rows of settled journals leave the log while others are in use; killed there, all are readable."""
+
+    def work(world: World, server: Server) -> None:
+        live = server.submit(server.create(), f"hold {world.label()}")
+        server.until(live, "text.delta")
+        for _ in range(3):
+            server.until_ended(server.submit(server.create(), f"tool {world.label()}"))
+
+    die_at(world, point, work, sweep_at=1)
+    come_back(world)
+
+
 # ------------------------------------------------------------------------------------------------ edits
 
 

@@ -1,12 +1,15 @@
 """Where the engine's tests run: `world` is every storage and event loop in turn, `memory` the in-process one on both
-loops."""
+loops, `virtual` the same in virtual time: whenever all tasks wait, the clock jumps to the next deadline."""
 
 import shutil
 from pathlib import Path
 
 import anyio
 import pytest
+import trio
+import trio.testing
 
+from holdfast.testing import FakeClock
 from tests.harness import AnyWorld, SqliteWorld, World
 
 pytest.register_assert_rewrite("tests.engine.checks")
@@ -19,6 +22,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(("anyio_backend", "world"), places, ids=ids, indirect=["world"])
     elif "memory" in metafunc.fixturenames:
         metafunc.parametrize("anyio_backend", ["asyncio", "trio"])
+    elif "virtual" in metafunc.fixturenames:
+        clock = trio.testing.MockClock(autojump_threshold=0)
+        metafunc.parametrize("anyio_backend", [("trio", {"clock": clock})], ids=["virtual"])
 
 
 @pytest.fixture(scope="session")
@@ -51,3 +57,15 @@ def world(request: pytest.FixtureRequest) -> AnyWorld:
 @pytest.fixture
 def memory() -> World:
     return World()
+
+
+class VirtualClock(FakeClock):
+    """Storage's clock, driven by the event loop's."""
+
+    def now(self) -> float:
+        return super().now() + trio.current_time()
+
+
+@pytest.fixture
+def virtual() -> World:
+    return World(clock=VirtualClock())

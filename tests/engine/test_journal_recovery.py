@@ -238,7 +238,7 @@ async def test_readers_on_two_nodes_cause_one_attempt(memory: World) -> None:
     """J3: also across the nodes of a cluster."""
     async with running(SPOKEN, memory, cluster=True) as gone:
         run = await gone.send(await gone.new_session())
-        await gone.reached("here")
+        await collect(gone.service, run.id, until=5)
         await gone.crash()
     memory.clock.advance(100)
     hold = Hold(fences, armed=False)

@@ -89,7 +89,7 @@ async def test_a_tool_starts_after_its_start_is_durable(world: AnyWorld) -> None
 
 
 async def test_output_that_waits_for_a_commit_becomes_one_event(memory: World) -> None:
-    """P3: one append of a run is under way at a time; what comes meanwhile is gathered, so events grow and not commits."""
+    """P3: one append of a run is under way at a time; what comes meanwhile is gathered into one event."""
     hold = Hold(appends("run.started"))
     async with running([Tokens(1000), Meet("here")], memory, tap=hold) as it:
         run = await it.send(await it.new_session())
@@ -236,7 +236,7 @@ async def test_a_doubtful_commit_of_several_runs_is_sorted_out_run_by_run(memory
 
 
 async def test_an_outage_shorter_than_the_patience_is_only_a_pause(world: AnyWorld) -> None:
-    """P2: storage is away for a while and comes back: nothing is shown meanwhile, then everything, and the run completes."""
+    """P2: storage is away for a while: nothing is shown meanwhile, then everything, and the run completes."""
     async with running([Say("a "), Meet("here"), *BUSY], world, **PATIENT) as it:  # type: ignore[arg-type]
         run = await it.send(await it.new_session())
         await collect(it.service, run.id, until=2)
@@ -284,7 +284,7 @@ async def check_storage_failed(it: Running, run: Run, got: list[Entry]) -> None:
     await check_idle(it, run.session_id)
 
 
-GIVING_UP = [Say("a "), Meet("here"), Say("b"), Hang()]
+GIVING_UP = [Say("a "), Meet("here"), Say("b"), Call("t"), Hang()]
 
 
 async def test_after_the_patience_the_run_is_stopped_and_sealed_as_failed(world: AnyWorld) -> None:
@@ -297,12 +297,21 @@ async def test_after_the_patience_the_run_is_stopped_and_sealed_as_failed(world:
         await check_storage_failed(it, run, got)
 
 
+async def test_a_run_that_storage_gave_up_is_stopped_in_the_middle_of_an_await(world: AnyWorld) -> None:
+    """C7: a run whose output can no longer be kept is stopped at once, also while its agent waits for the upstream."""
+    async with running([Say("a "), Meet("here"), Say("b"), Hang()], world) as it:
+        run, got = await give_up(it)
+        it.journal.away = False
+        await it.tick()
+        await check_storage_failed(it, run, got)
+
+
 async def test_a_reader_who_comes_before_the_sweeper_finds_it_failed_too(world: AnyWorld) -> None:
     """E1: whoever is first to settle a run that storage gave up, it is sealed as failed, not as interrupted."""
     async with running(GIVING_UP, world) as it:
         run, got = await give_up(it)
         it.journal.away = False
-        await it.service.session(run.session_id)
+        await it.ended(run.id)
         await check_storage_failed(it, run, got)
 
 
@@ -310,8 +319,10 @@ async def test_a_reader_who_comes_while_the_journal_is_away_does_not_change_the_
     """J1: read during the outage it is pending; when the journal is back it is failed, because storage failed it."""
     async with running(GIVING_UP, world) as it:
         run, _ = await give_up(it)
-        answer = await it.answer(run.session_id)
-        assert answer.status != "streaming"
+        with anyio.fail_after(GUARD):
+            while (await it.service.run(run.id)).is_open:
+                await checkpoint()
+        assert (await it.answer(run.session_id)).recovery == "pending"
         it.journal.away = False
         await it.tick()
         row = await it.row(run.id)
@@ -433,11 +444,6 @@ async def test_open_runs_are_saved_on_a_low_disk(world: AnyWorld) -> None:
 async def test_a_dead_run_is_settled_on_a_low_disk(world: AnyWorld) -> None:
     """X2: a restart on a low disk settles what the last process left."""
     run = await crash_at(world, [Say("a "), Meet("here"), Hang()], seen=2)
-
-    class Low(Tap):
-        async def before(self, call: str, args: Sequence[Any]) -> None:
-            pass
-
-    async with running((), world, tap=Low()) as it:
-        it.store.free = 0
-        assert (await it.service.run(run.id)).status == "interrupted"
+    async with running((), world, disk_reserve=1 << 62) as it:
+        assert (await it.row(run.id)).status == "interrupted"
+        assert texts((await it.answer(run.session_id)).parts) == "a "

@@ -17,7 +17,7 @@ class _Maker:
         self._serial = 0
         self._keyed: list[p.Submit] = []
         self._calm = dice.likely(0.15)
-        self._cluster = dice.likely(0.45)
+        self._cluster = dice.likely(0.4)
         self._nodes = dice.one(2, 2, 2, 3) if self._cluster else 1
         self._sessions = dice.one(1, 1, 1, 2, 3)
         self._scripts = [ingredients.script(dice) for _ in range(dice.one(1, 2))]
@@ -25,14 +25,14 @@ class _Maker:
     def plan(self, seed: int) -> p.Plan:
         dice = self._dice
         steps = [p.Step(p.After(), dice.below(3), self._create()) for _ in range(self._sessions)]
-        steps.append(p.Step(p.After(ticks=3), dice.below(3), self._submit()))
+        steps.append(p.Step(p.After(ticks=20), dice.below(3), self._submit()))
         if dice.likely(0.55):
             for step in dice.one(*TALES)(self):
-                steps += self._random(dice.one(0, 0, 1))
+                steps += self._random(dice.one(0, 0, 0, 1))
                 steps.append(step)
-            steps += self._random(dice.one(0, 1, 3))
+            steps += self._random(dice.one(0, 0, 1, 2))
         else:
-            steps += self._random(dice.one(3, 4, 5, 6, 8, 12))
+            steps += self._random(dice.one(2, 3, 4, 5, 8))
         faulty = not self._calm and dice.likely(0.6)
         return p.Plan(
             seed=seed,
@@ -185,7 +185,7 @@ class _Maker:
 
     def _break(self, port: p.Port, everywhere: bool) -> p.Act:
         hows: tuple[p.How, ...] = ("cut", "cut", "stalled")
-        return p.Break(port, everywhere, self._dice.one(*hows), self._dice.one(0.5, 3.0, 8.0, 20.0))
+        return p.Break(port, everywhere, self._dice.one(*hows), self._dice.one(0.5, 3.0, 10.0, 25.0))
 
     def _trouble(self) -> p.Act:
         """Something happens to a node or to storage."""
@@ -255,11 +255,11 @@ class _Maker:
             self._step(self._pause(), self._works(asks=False), 0),
             self._step(
                 self._at("claimed", "text.delta", "tool.started", "sealed"),
-                self._calmly(p.Break(port, False, how, dice.one(8.0, 14.0, 20.0))),
+                self._calmly(p.Break(port, False, how, dice.one(12.0, 20.0, 30.0))),
                 0,
             ),
             self._step(p.After(ticks=dice.below(8)), self._calmly(self._break(other, False)), 1),
-            self._step(p.After(seconds=dice.one(7.0, 13.0)), self._read(), 1),
+            self._step(p.After(seconds=dice.one(10.0, 18.0)), self._read(), 1),
             self._step(p.After(seconds=dice.one(1.0, 9.0)), self._read(), dice.below(2)),
         ]
 

@@ -88,6 +88,8 @@ class _History:
             world.heal()  # before the acts end: one that waits for an answer gets it
             await self._until_quiet(world, clients, tg)
             clients.watchers.close()
+            await anyio.sleep(0.5)
+            await self._until_quiet(world, clients, tg)  # whoever was attached has left
         await self._look_back(world, clients)
         for node in list(world.nodes):
             await world.stop(node)
@@ -164,7 +166,7 @@ class _History:
     async def _read_everything(self, world: World, clients: Clients, chance: Random) -> None:
         ledger = world.ledger
         pick = chance.randrange(3)
-        for sid in clients.sessions:
+        for sid in chance.sample(clients.sessions, min(1, len(clients.sessions))):
             session = ledger.sessions[sid]
             if session.deleted_at is None and await world.peek(lambda tx, sid=sid: tx.session(sid)) is not None:  # type: ignore[misc]
                 await clients.readers.session(sid, pick, clients.ask)
@@ -175,7 +177,7 @@ class _History:
                 self._check_said(world, run, message)
         clients.watchers.closing = False
         late = [run for run, _ in runs if run is not None and not run.is_open and run.recovery is None]
-        for run in chance.sample(late, min(2, len(late))):
+        for run in chance.sample(late, min(1, len(late))):
             story = ledger.stories[run.id]
             clients.watchers.follow(run.id, Watch((), after=chance.randint(0, len(story.entries))), pick)
 

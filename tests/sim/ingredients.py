@@ -39,8 +39,8 @@ def settings(dice: Dice) -> Settings:
     one = dice.one
     return Settings(
         max_runs=one(1, 2, 2000, 2000),
-        wall_limit=one(20.0, 60.0, 600.0),
-        idle_limit=one(8.0, 30.0, 600.0),
+        wall_limit=one(30.0, 60.0, 600.0),
+        idle_limit=one(18.0, 40.0, 600.0),
         max_output=one(600, 32_000_000, 32_000_000, 32_000_000),
         room=one(16, 64_000),
         tail=one(1, 200, 256_000),
@@ -49,9 +49,9 @@ def settings(dice: Dice) -> Settings:
         drain=one(0.0, 0.0, 2.0),
         cancel_wait=one(0.5, 2.0),
         fence_wait=one(1.0, 5.0),
-        poll=one(3.0, 8.0),
-        sweep=one(8.0, 20.0),
-        lease_time=one(6.0, 12.0),
+        poll=one(4.0, 10.0),
+        sweep=one(10.0, 25.0),
+        lease_time=one(9.0, 15.0),
         retention=one(0.0, 6.0, 1_000_000.0, 1_000_000.0),
         keep_changes=one(4, 100_000, 100_000),
         touch_every=one(0.5, 10.0),

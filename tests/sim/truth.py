@@ -160,8 +160,8 @@ class TrueJournal(MemoryJournal):
         return refusal
 
     async def purge(self, runs: Collection[RunId], *, keep_mark: bool) -> None:
-        self._observer.purged(runs)
         await super().purge(runs, keep_mark=keep_mark)
+        self._observer.purged(runs)
 
 
 def observe(work: Callable[[Tx], T], tx: Tx, node: str, observer: Observer) -> T:

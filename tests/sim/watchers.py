@@ -112,6 +112,7 @@ class Watchers:
     async def _follow(self, cursor: Cursor, watch: Watch, pick: int) -> None:
         limits: list[int | None] = list(reversed(watch.leaves))
         before: Node | None = None
+        patience = 0.5
         while not cursor.ended and not self.closing:
             node = self._world.live(pick)
             if node is not None:
@@ -124,7 +125,8 @@ class Watchers:
                 pick += 1
             if not cursor.ended:
                 await self._world.pause(watch.pause)
-                await anyio.sleep(0.5)
+                await anyio.sleep(patience)
+                patience = min(patience * 2, 8.0)
         if cursor.ended:
             self._ledger.situations["watched to the end"] += 1
         self.following.remove(cursor)

@@ -104,7 +104,7 @@ class Node:
             "claiming": engine.settler.claiming,
             "subscribers": engine.feed.subscribers,
             "tails": set(engine.feed._tails),
-            "unfinished": set(engine.supervisor._unfinished),
+            "unfinished": set(engine.settler.unfinished),
         }
 
 

@@ -60,6 +60,12 @@ def has_output(parts: Sequence[Part]) -> bool:
     return any(not isinstance(part, Remembered) for part in parts)
 
 
+def volume(parts: Sequence[Part]) -> int:
+    """Characters that came as deltas."""
+    texts = sum(len(part.text) for part in parts if isinstance(part, Text | Reasoning))
+    return texts + sum(len(part.output) for part in parts if isinstance(part, Tool))
+
+
 class _Builder:
     """The one mutable thing here: text grows by pieces, so that a long answer costs its length and not its square."""
 

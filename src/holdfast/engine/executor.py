@@ -28,7 +28,7 @@ from holdfast.core.events import (
 )
 from holdfast.core.ids import ApprovalId
 from holdfast.core.run import Intent, Run
-from holdfast.core.transcript import EMPTY, fold, has_output
+from holdfast.core.transcript import EMPTY, fold, has_output, volume
 from holdfast.engine.book import turns
 from holdfast.engine.feed import Feed
 from holdfast.engine.hub import Hub, wait
@@ -45,10 +45,12 @@ log = logging.getLogger("holdfast.engine")
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why an execution ends before its agent is done. `ending` is how the run is sealed; without one it is let go."""
+    """Why an execution ends before its agent is done. `ending` is how the run is sealed; without one it is let go, to
+    be ended by recovery as `intent` says."""
 
-    kind: Literal["end", "park", "lost"]
+    kind: Literal["end", "park", "lost", "broken"]
     ending: RunEnded | None = None
+    intent: Intent | None = None
 
 
 def cancelled(reason: str | None) -> Stop:
@@ -90,14 +92,12 @@ class _Loaded:
 class Execution:
     """Implements `ports.Out` for its agent."""
 
-    def __init__(self, run: Run, deps: Deps, let_go: Callable[[Run, Intent | None], None]) -> None:
-        """`let_go`: remember a run that could be neither ended nor handed back; the sweeper tries again."""
+    def __init__(self, run: Run, deps: Deps) -> None:
         self.run = run
         self.waiting = False
         self.gone = anyio.Event()
         self.started_at = anyio.current_time()
         self._deps = deps
-        self._let_go = let_go
         self._scope = anyio.CancelScope()
         self._stop: Stop | None = None
         self._asked: ApprovalId | None = None
@@ -118,24 +118,25 @@ class Execution:
     # ---- what the supervisor starts ----
 
     async def execute(self) -> None:
-        broken: Intent | None = None
         ending: RunEnded | None = None
         try:
             with self._scope:
                 ending = await self._answer()
         except anyio.get_cancelled_exc_class():
-            await self._finish(SHUTDOWN.ending, None)
+            await self._finish(SHUTDOWN.ending)
             raise
         except Exception as error:  # noqa: BLE001 - the task boundary: whatever an agent raises ends its run, not the server
-            if isinstance(error, StorageError):
-                broken = _storage_failed(error)
-            elif isinstance(error, Refused) and not isinstance(error, TooLarge | NotJson):
-                self.stop(LOST)
-            else:
-                ending = RunEnded("failed", error=self._failure(error))
-        if self._stop is not None and (ending is None or ending.status == "failed"):
+            self.stop(self._stop_for(error))
+        if ending is None and self._stop is not None:
             ending = self._stop.ending
-        await self._finish(ending, broken)
+        await self._finish(ending)
+
+    def _stop_for(self, error: Exception) -> Stop:
+        if isinstance(error, StorageError):
+            return Stop("broken", intent=_storage_failed(error))
+        if isinstance(error, Refused) and not isinstance(error, TooLarge | NotJson):
+            return LOST
+        return Stop("end", RunEnded("failed", error=self._failure(error)))
 
     def _failure(self, error: Exception) -> Failure:
         if isinstance(error, AgentFailed):
@@ -198,7 +199,9 @@ class Execution:
         if run.epoch > 1:
             await self._patiently(lambda: self._deps.journal.fence({run.id: run.epoch}))
             self._begun = await self._patiently(lambda: self._deps.settler.transcript(run.id))
-        self._recorder = self._deps.writer.recorder(run.id, run.epoch, self._begun.last_seq)
+        spent = volume(self._begun.parts)
+        self._recorder = self._deps.writer.recorder(run.id, run.epoch, self._begun.last_seq, spent)
+        self._recorder.on_refused = lambda why: self.stop(self._stop_for(why))
         self._deps.feed.open(run.id, self._begun.last_seq, sealed=self._begun.ended)
         return self._sealed_ending()
 
@@ -310,17 +313,18 @@ class Execution:
 
     # ---- the end ----
 
-    async def _finish(self, ending: RunEnded | None, broken: Intent | None) -> None:
+    async def _finish(self, ending: RunEnded | None) -> None:
         """Shielded: seal and settle, or park. What is left undone is let go, and recovery does it."""
         done = self._stop is LOST
+        intent = None if self._stop is None else self._stop.intent
         with anyio.move_on_after(self._deps.settings.final_save, shield=True):
             try:
-                if self._stop is PARK and ending is None and broken is None:
+                if self._stop is PARK and ending is None:
                     ending = await self._park()
                     done = ending is None
-                if ending is not None and broken is None and not done:
-                    broken = await self._seal(ending)
-                    if broken is None:
+                if ending is not None and not done:
+                    intent = await self._seal(ending)
+                    if intent is None:
                         await self._deps.settler.settle(self.run.id)
                         done = True
             except Refused:
@@ -329,7 +333,7 @@ class Execution:
                 log.warning("run %s could not be settled yet", self.run.id, exc_info=True)
         self._deps.feed.close(self.run.id, broken=not done)
         if not done:
-            self._let_go(self.run, broken)
+            await self._deps.settler.let_go(self.run, intent)
 
     async def _seal(self, ending: RunEnded) -> Intent | None:
         """Append the terminal event. An intent: it could not be stored, and so the run is to end."""

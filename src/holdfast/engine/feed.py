@@ -109,8 +109,9 @@ class Feed:
         if tail is not None:
             last, sealed = tail.last_seq, tail.sealed
         else:
+            over = await self._over(run)  # asked first: what is over does not grow
             head = (await self._journal.heads([run]))[run]
-            last, sealed = head.last_seq, head.sealed or await self._over(run)
+            last, sealed = head.last_seq, head.sealed or over
             if head.pruned:
                 await self._journal.read(run, after, 1)  # says that it is pruned
         if after > last and tail is not None:  # committed, and not published yet

@@ -6,8 +6,9 @@ of a run is in flight at a time, and the busier the disk, the longer the events.
 """
 
 from collections.abc import Callable
+from itertools import takewhile
 
-from holdfast.core.errors import HoldfastError, NotJson, Refused
+from holdfast.core.errors import HoldfastError, NotJson, Refused, TooLarge
 from holdfast.core.events import (
     ApprovalRequested,
     Entry,
@@ -63,6 +64,9 @@ class Recorder:
         self._size = 0
         self._taken = 0  # size of what the writer is committing
         self._failure: Exception | None = None
+        self._kept: list[Entry] = []  # what came before an event that was too large
+        self.on_refused: Callable[[Exception], None] | None = None
+        """Told at once when nothing more can be recorded: the agent may be waiting for something else."""
         self._bell = Bell()
 
     # ---- the agent's side ----
@@ -138,7 +142,7 @@ class Recorder:
         self.marked = False
         if self._failure is not None:
             return None
-        if not self._events and len(self._pieces) == 1 and self._size <= _SLICE:  # a token that came alone
+        if not self._events and not self._kept and len(self._pieces) == 1 and self._size <= _SLICE:  # a lone token
             self._taken, self._size = self._size, 0
             return Append(self.run, self.epoch, (text_entry(self.committed + 1, self._pieces.pop()),))
         self._close_text()
@@ -146,13 +150,14 @@ class Recorder:
             return None
         events, self._events = self._events, []
         self._taken, self._size = self._size, 0
-        entries: list[Entry] = []
-        seq = self.committed
+        entries, self._kept = self._kept, []
+        seq = self.committed + len(entries)
         try:
             for event in events:
                 seq += 1
                 entries.append(entry(seq, event))
         except (TypeError, ValueError, RecursionError) as error:
+            self._kept = entries
             self.refuse(NotJson(self.run, str(error)))
             return None
         return Append(self.run, self.epoch, entries, seals=type(events[-1]) is RunEnded)
@@ -162,13 +167,19 @@ class Recorder:
         self._taken = 0
         self._bell.ring()
 
-    def refuse(self, why: Exception) -> None:
-        """The journal refused the append, or storage gave way: nothing more of this run is recorded."""
+    def refuse(self, why: Exception, append: Append | None = None) -> None:
+        """The journal refused the append, or storage gave way: nothing more of this run is recorded. What stood
+        before an event that is too large is kept for the seal to take along."""
         self._failure = why
+        if isinstance(why, TooLarge) and append is not None:
+            fits = (len(item.frame) <= why.limit for item in append.entries)
+            self._kept = [item for item, _ in zip(append.entries, takewhile(bool, fits), strict=False)]
         self._events.clear()
         self._pieces.clear()
         self._size = self._taken = 0
         self._bell.ring()
+        if self.on_refused is not None:
+            self.on_refused(why)
 
     def forgive(self) -> None:
         """After a refusal that concerned one event only (its size): the run may still be sealed."""

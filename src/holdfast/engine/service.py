@@ -295,7 +295,7 @@ class Service:
             self._supervisor.stop(rid, cancelled(reason))
             raise
         if run.is_open:
-            await self._stop_runs([rid])
+            await self._stop_runs([run])
             run = await self._until_ended(rid, self._deps.settings.cancel_wait) or run
         return run
 
@@ -398,14 +398,14 @@ class Service:
         await self._deps.hub.announce(*([Wake("queue")] if wake_queue else []), Wake("changed"))
         return result
 
-    async def _stop_runs(self, rids: Sequence[RunId]) -> None:
-        """That they are to end is in the store: reach whoever executes them, or end them here if nobody does."""
-        if not rids:
+    async def _stop_runs(self, runs: Sequence[Run]) -> None:
+        """That they are to end is in the store: reach whoever executes them, or end them here if nobody does. What
+        fails here is made up for by the sweeper."""
+        elsewhere = [run for run in runs if not self._supervisor.heed(run)]
+        if not elsewhere:
             return
-        now, rows = await self._store.read(lambda tx: (tx.now, [tx.run(rid) for rid in rids]))
-        found = [run for run in rows if run is not None and run.is_open]
-        elsewhere = [run for run in found if not self._supervisor.heed(run)]
-        await self._end_stale(elsewhere, now)
+        with suppress(StorageError):
+            await self._end_stale(elsewhere, await self._store.read(lambda tx: tx.now))
         await self._deps.hub.announce(*(Wake("control", run.id) for run in elsewhere))
 
     async def _until_ended(self, rid: RunId, at_most: float) -> Run | None:

@@ -18,7 +18,7 @@ from holdfast.core.errors import BrokenSequence, JournalPruned, Refused, Storage
 from holdfast.core.events import Event, entry
 from holdfast.core.ids import RunId
 from holdfast.core.recovery import Look
-from holdfast.core.run import Recovery, Run, dead, is_live
+from holdfast.core.run import Intent, Recovery, Run, dead, is_live
 from holdfast.core.transcript import EMPTY, Transcript, fold, has_output
 from holdfast.engine.bell import Bell
 from holdfast.engine.book import turns
@@ -59,6 +59,8 @@ class Settler:
         """Those of them that are being ended."""
         self.connections: set[RunId] = set()
         """Attached runs whose client is connected here. One of ours without one has lost its client."""
+        self.unfinished: dict[RunId, tuple[Run, Intent | None]] = {}
+        """Runs that stopped here and could be neither ended nor handed back, and how they are to end."""
         self.claiming = 0
         """Claims under way: a lease of ours that is not held yet may be about to be."""
         self.recovered = 0
@@ -114,11 +116,20 @@ class Settler:
         if not is_live(run.lease, self._me.incarnation, now):
             return False
         assert run.lease is not None
-        ours = run.lease.holder == self._me.node
-        return not ours or run.id in self.held or self.claiming > 0
+        if run.lease.holder != self._me.node or run.id in self.held:
+            return True
+        return self.claiming > 0 and self._left(run) is None
 
-    def _as_connected(self, run: Run) -> Run:
-        """As it is, or as to be cancelled: its client was connected here and is not any more."""
+    def _left(self, run: Run) -> tuple[Run, Intent | None] | None:
+        """What this process knows of a run that it let go of and nobody took up since."""
+        left = self.unfinished.get(run.id)
+        return left if left is not None and left[0].epoch == run.epoch else None
+
+    def _as_known(self, run: Run) -> Run:
+        """With what only this process knows: how a run that it let go of is to end, and that a client has left."""
+        left = self._left(run)
+        if left is not None:
+            run = replace(run, intent=run.intent or left[1])
         ours = run.connection is not None and run.connection.holder == self._me.node
         if not ours or run.id in self.connections or not run.is_open:
             return run
@@ -129,7 +140,7 @@ class Settler:
         store's."""
         return [
             run
-            for run in map(self._as_connected, runs)
+            for run in map(self._as_known, runs)
             if not self._is_live(run, now)
             and verdicts.verdict(
                 replace(run, lease=dead(run.lease)),
@@ -225,6 +236,18 @@ class Settler:
             lambda tx: turns.park(tx, run.id, run.epoch, asked.approval_id, keep_lease=False)
         )
         return parked is not None
+
+    async def let_go(self, run: Run, intent: Intent | None) -> None:
+        """Stop holding a run without having ended it. If the store cannot be told, this process remembers."""
+        self.unfinished[run.id] = (run, intent)
+        with anyio.move_on_after(self._settings.fence_wait, shield=True), suppress(StorageError):
+            await self.hand_back()
+
+    async def hand_back(self) -> None:
+        for rid, (run, intent) in list(self.unfinished.items()):
+            work = partial(turns.give_up, me=self._me, rid=rid, epoch=run.epoch, intent=intent)
+            await self._store.transact(work)
+            self.unfinished.pop(rid, None)
 
     # ---- look again ----
 

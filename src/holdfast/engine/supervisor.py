@@ -8,9 +8,9 @@ from anyio.abc import TaskGroup
 
 from holdfast.core.errors import StorageError
 from holdfast.core.ids import RunId
-from holdfast.core.run import Intent, Run
+from holdfast.core.run import Run, is_live
 from holdfast.engine.book import turns
-from holdfast.engine.executor import LOST, SHUTDOWN, Deps, Execution, Stop, over_limit
+from holdfast.engine.executor import LOST, SHUTDOWN, Deps, Execution, Stop, cancelled, over_limit
 from holdfast.engine.hub import wait
 from holdfast.ports import Wake
 
@@ -24,7 +24,6 @@ class Supervisor:
         self._deps = deps
         self._me = me
         self._executions: dict[RunId, Execution] = {}
-        self._unfinished: dict[RunId, tuple[Run, Intent | None]] = {}
         self.draining = False
 
     @property
@@ -45,7 +44,8 @@ class Supervisor:
         settings = self._deps.settings
         while not self.draining:
             signal = self._deps.hub.signals.armed(("queue", None))
-            room = min(settings.max_runs - len(self._executions), _CLAIM_AT_ONCE)
+            busy = sum(not execution.waiting for execution in self._executions.values())
+            room = min(settings.max_runs - busy, _CLAIM_AT_ONCE)
             claimed = await self._claim(runs, room) if room > 0 else 0
             if not claimed:
                 await wait(signal, settings.poll)
@@ -72,7 +72,7 @@ class Supervisor:
     def _start(self, runs: TaskGroup, run: Run) -> None:
         """A run that was parked and decided at once may still be leaving: the new execution waits for the old one."""
         leaving = self._executions.get(run.id)
-        execution = Execution(run, self._deps, self._let_go)
+        execution = Execution(run, self._deps)
         self._executions[run.id] = execution
         self._deps.settler.held.add(run.id)
         runs.start_soon(self._execute, execution, leaving, name=f"run {run.id}")
@@ -89,9 +89,6 @@ class Supervisor:
                 del self._executions[rid]
                 self._deps.settler.held.discard(rid)
             self._deps.hub.signals.fire(("queue", None))
-
-    def _let_go(self, run: Run, intent: Intent | None) -> None:
-        self._unfinished[run.id] = (run, intent)
 
     async def control(self) -> None:
         """Somebody, perhaps on another node, changed the row of a run that is executed here."""
@@ -153,7 +150,7 @@ class Supervisor:
             work = partial(turns.renew, me=self._me, rids=rids, connections=frozenset(self._deps.settler.connections))
             try:
                 with anyio.fail_after(lease_time / 3):
-                    held = await self._deps.store.transact(work)
+                    now, held = await self._deps.store.transact(work)
             except (StorageError, TimeoutError):
                 if anyio.current_time() - renewed_at >= lease_time * 2 / 3:
                     for rid in rids:
@@ -164,13 +161,8 @@ class Supervisor:
                 self.stop(rid, LOST)
             for run in held:
                 self.heed(run)
-
-    async def hand_back(self) -> None:
-        """Runs that could be neither ended nor let go when they stopped, because the store was away."""
-        for rid, (run, intent) in list(self._unfinished.items()):
-            work = partial(turns.give_up, me=self._me, rid=rid, epoch=run.epoch, intent=intent)
-            await self._deps.store.transact(work)
-            self._unfinished.pop(rid, None)
+                if run.lifetime == "attached" and not is_live(run.connection, None, now):
+                    self.stop(run.id, cancelled("disconnected"))  # by the node that had its client
 
     # ---- the end ----
 

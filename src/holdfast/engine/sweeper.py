@@ -29,7 +29,7 @@ class Sweeper:
     async def tick(self) -> None:
         """Every chore once. One that fails is tried at the next tick and holds up no other."""
         await self._do(
-            self._supervisor.hand_back,
+            self._deps.settler.hand_back,
             self.recover,
             self.look_again,
             self.purge,
@@ -44,7 +44,7 @@ class Sweeper:
 
     async def finish(self) -> None:
         """What can still be done before the node goes: let others have what it could not end."""
-        await self._do(self._supervisor.hand_back)
+        await self._do(self._deps.settler.hand_back)
 
     async def _do(self, *chores: Callable[[], Awaitable[None]]) -> None:
         for chore in chores:
@@ -60,6 +60,9 @@ class Sweeper:
             now, runs = await self._deps.store.read(
                 lambda tx, last=last: (tx.now, tx.all_open_runs(_BATCH, last))  # type: ignore[misc]
             )
+            for run in runs:
+                if run.intent is not None:  # whoever asked may have failed to reach us
+                    self._supervisor.heed(run)
             await self._deps.settler.end_stale(self._deps.settler.find_stale(runs, now))
             if len(runs) < _BATCH:
                 return

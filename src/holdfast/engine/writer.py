@@ -40,9 +40,10 @@ class Writer:
         self.events = 0
         self.retries = 0
 
-    def recorder(self, run: RunId, epoch: int, last_seq: int) -> Recorder:
+    def recorder(self, run: RunId, epoch: int, last_seq: int, spent: int = 0) -> Recorder:
+        """`spent`: output of the run's earlier lives, which counts against its limit."""
         settings = self._settings
-        return Recorder(run, epoch, last_seq, self._mark, settings.room, settings.max_output)
+        return Recorder(run, epoch, last_seq, self._mark, settings.room, settings.max_output - spent)
 
     def _mark(self, recorder: Recorder) -> None:
         recorder.marked = True
@@ -79,7 +80,7 @@ class Writer:
             self.events += len(append.entries)
             self._feed.publish(append.run, append.entries, append.seals)
         else:
-            recorder.refuse(refusal)
+            recorder.refuse(refusal, append)
 
     async def _rescue(self, items: Sequence[Item], error: StorageError) -> None:
         """Reopen, ask what is there (the commit may have happened), repeat the rest; after a while give those runs

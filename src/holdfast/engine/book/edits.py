@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.core import session as tree
-from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
-from holdfast.core.run import Intent
+from holdfast.core.ids import MessageId, OwnerId, SessionId
+from holdfast.core.run import Intent, Run
 from holdfast.core.session import Compaction, Session
 from holdfast.engine.book.turns import intend, put_session, stop_hidden, the_session
 from holdfast.ports import Tx
@@ -15,7 +15,7 @@ from holdfast.ports import Tx
 @dataclass(frozen=True, slots=True)
 class Edited:
     session: Session
-    stop: tuple[RunId, ...] = ()
+    stop: tuple[Run, ...] = ()
     """Runs whose cancel was requested in the same transaction."""
 
 
@@ -96,8 +96,7 @@ def clear(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None) -> Edi
             tx.add_purge([run.id])
             tx.drop_run(run.id)
         elif run.in_tree:
-            intend(tx, run, Intent("cancelled", reason="cleared"))
-            stop.append(run.id)
+            stop.append(intend(tx, run, Intent("cancelled", reason="cleared")))
     tx.drop_messages(sid)
     return Edited(put_session(tx, tree.clear(session)), tuple(stop))
 
@@ -105,13 +104,11 @@ def clear(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None) -> Edi
 def delete(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None) -> Edited:
     """Hidden at once; erased by `purge` when its last run has ended."""
     session = the_session(tx, sid, owner, if_version)
-    runs = tx.open_runs(sid)
-    for run in runs:
-        intend(tx, run, Intent("cancelled", reason="deleted"))
+    stop = tuple(intend(tx, run, Intent("cancelled", reason="deleted")) for run in tx.open_runs(sid))
     session = replace(session, deleted_at=tx.now, version=session.version + 1)
     tx.put_session(session)
     tx.add_change("session.deleted", owner, sid)
-    return Edited(session, tuple(run.id for run in runs))
+    return Edited(session, stop)
 
 
 def purge(tx: Tx, sid: SessionId) -> bool:

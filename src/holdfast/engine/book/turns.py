@@ -65,7 +65,7 @@ class Accepted:
     """The user's message."""
     fresh: bool = True
     """False: the key was known, and this is the run as it is now."""
-    stop: tuple[RunId, ...] = ()
+    stop: tuple[Run, ...] = ()
     """Runs whose cancel was requested in the same transaction."""
 
 
@@ -131,12 +131,13 @@ def intend(tx: Tx, run: Run, intent: Intent) -> Run:
     return run if run.intent is not None else put_run(tx, replace(run, intent=intent))
 
 
-def stop_hidden(tx: Tx, session: Session) -> tuple[RunId, ...]:
+def stop_hidden(tx: Tx, session: Session) -> tuple[Run, ...]:
     """Request the cancel of every run whose message the shown branch no longer goes through."""
-    hidden = [run for run in tx.open_runs(session.id) if run.in_tree and not tree.on_path(tx, session, run.message_id)]
-    for run in hidden:
+    return tuple(
         intend(tx, run, SUPERSEDED)
-    return tuple(run.id for run in hidden)
+        for run in tx.open_runs(session.id)
+        if run.in_tree and not tree.on_path(tx, session, run.message_id)
+    )
 
 
 # ---------------------------------------------------------------------------------------------- accepting
@@ -171,10 +172,8 @@ def submit(tx: Tx, request: Request) -> Accepted:
         raise Busy(session.id, (active or others)[0].id)
     if request.on_busy == "queue":
         return _enqueue(tx, request, session, rank=max(_rank(tx), others[-1].rank + 1))
-    for run in active:
-        intend(tx, run, SUPERSEDED)
-    accepted = _enqueue(tx, request, session, rank=others[0].rank - 1)
-    return replace(accepted, stop=tuple(run.id for run in active))
+    stop = tuple(intend(tx, run, SUPERSEDED) for run in active)
+    return replace(_enqueue(tx, request, session, rank=others[0].rank - 1), stop=stop)
 
 
 def retry(tx: Tx, request: Request, mid: MessageId, if_version: int | None = None) -> Accepted:
@@ -377,8 +376,9 @@ def unclaim(tx: Tx, runs: Iterable[Run]) -> None:
             put_run(tx, replace(step(run, "requeue"), lease=None))
 
 
-def renew(tx: Tx, me: Me, rids: Collection[RunId], connections: Collection[RunId]) -> list[Run]:
-    """Prolong the leases that are still ours, and say how those runs now stand; who is missing is lost."""
+def renew(tx: Tx, me: Me, rids: Collection[RunId], connections: Collection[RunId]) -> tuple[float, list[Run]]:
+    """Prolong the leases that are still ours, and say how those runs now stand, by which clock; who is missing is
+    lost."""
     held: list[Run] = []
     for rid in {*rids, *connections}:
         run = tx.run(rid)
@@ -392,7 +392,7 @@ def renew(tx: Tx, me: Me, rids: Collection[RunId], connections: Collection[RunId
             renewed = replace(renewed, connection=me.lease(tx.now))
         if renewed != run:
             tx.put_run(renewed)  # a heartbeat is no change that anybody wants to hear of
-    return held
+    return tx.now, held
 
 
 def ask(tx: Tx, rid: RunId, epoch: int, asked: ApprovalRequested) -> bool:
