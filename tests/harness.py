@@ -17,7 +17,7 @@ from anyio.abc import TaskStatus
 from anyio.lowlevel import checkpoint
 
 from holdfast.agents.scripted import Action, AgentTable, ScriptedAgent
-from holdfast.core.errors import StorageUnavailable
+from holdfast.core.errors import JournalPruned, StorageUnavailable
 from holdfast.core.events import Entry
 from holdfast.core.ids import LOCAL, ApprovalId, FileId, MessageId, NodeId, OwnerId, RunId, SessionId
 from holdfast.core.parts import File, Part, Text
@@ -261,10 +261,10 @@ class Running:
     async def new_session(self) -> SessionId:
         return (await self.service.create_session()).id
 
-    async def send(self, sid: SessionId, text: str = "hello", **options: object) -> Run:
-        return (await self.service.submit(sid, [Text(text)], **options)).run  # type: ignore[arg-type]
+    async def send(self, sid: SessionId, text: str = "hello", **options: Any) -> Run:
+        return (await self.service.submit(sid, [Text(text)], **options)).run
 
-    async def turn(self, sid: SessionId, text: str = "hello", **options: object) -> Run:
+    async def turn(self, sid: SessionId, text: str = "hello", **options: Any) -> Run:
         """Send, and wait for the end."""
         return await self.ended((await self.send(sid, text, **options)).id)
 
@@ -345,6 +345,13 @@ class Running:
     async def events(self, rid: RunId) -> list[Entry]:
         return list(await self.journal.inner.read(rid, 0, 1_000_000))
 
+    async def erased(self, rid: RunId) -> bool:
+        """Whether nothing can be read of the run's journal any more."""
+        try:
+            return await self.events(rid) == []
+        except JournalPruned:
+            return True
+
     async def types(self, rid: RunId) -> list[str]:
         return [entry.type for entry in await self.events(rid)]
 
@@ -400,7 +407,7 @@ async def running(
     wakeups: Wakeups | None = None,
     clock: Clock | None = None,
     journal_away: bool = False,
-    **changes: object,
+    **changes: Any,
 ) -> AsyncIterator[Running]:
     """An engine that is stopped in an orderly way at the end, unless it crashed or its scope was cancelled before."""
     world = world or World()
@@ -418,7 +425,7 @@ async def running(
             agents=agents,
             clock=clock or world.clock,
             ids=world.ids,
-            settings=replace(settings, **changes),  # type: ignore[arg-type]
+            settings=replace(settings, **changes),
             files=files,
         )
         finished = anyio.Event()
@@ -437,7 +444,7 @@ async def running(
                 engine.stop()
 
 
-async def crash_at(world: AnyWorld, script: Script | ScriptedAgent, seen: int, **options: object) -> Run:
+async def crash_at(world: AnyWorld, script: Script | ScriptedAgent, seen: int, **options: Any) -> Run:
     """A run whose process is gone; a client had been shown its events up to number `seen`."""
     async with running(script, world) as it:
         run = await it.send(await it.new_session(), **options)

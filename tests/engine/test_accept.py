@@ -14,7 +14,7 @@ from holdfast.engine.book.turns import Accepted
 from holdfast.ports import Tx
 from holdfast.testing import Fault
 from tests.engine.checks import check_idle
-from tests.harness import GUARD, AnyWorld, Running, World, collect, running, texts
+from tests.harness import GUARD, AnyWorld, Running, Script, World, collect, in_turn, running, texts
 
 pytestmark = pytest.mark.anyio
 
@@ -118,7 +118,7 @@ async def continue_run(it: Running, first: Run, key: str | None) -> Accepted:
 ASKS: list[Ask] = [submit, retry, edit, continue_run]
 each_ask = pytest.mark.parametrize("ask", ASKS)
 
-FAILING = [Say("part"), Fail()]
+FAILING: Script = [Say("part"), Fail()]
 
 
 async def everything(it: Running, sid: SessionId) -> tuple[int, int]:
@@ -283,8 +283,7 @@ async def test_a_continue_that_found_the_session_busy_uses_up_no_key(world: AnyW
 
 async def test_a_stopping_server_takes_no_new_turn_and_uses_up_no_key(world: AnyWorld) -> None:
     """A2: a call refused because the server stops is repeated with its key when it is back."""
-    scripts = iter([FAILING, [Meet("here"), Say("ok")]])
-    async with running(ScriptedAgent(lambda turn: next(scripts)), world, drain=GUARD) as it:
+    async with running(in_turn(FAILING, [Meet("here"), Say("ok")]), world, drain=GUARD) as it:
         failed = await it.turn(await it.new_session())
         await it.send(await it.new_session())
         await it.reached("here")
@@ -363,8 +362,7 @@ async def test_queue_is_the_default_and_runs_in_order(world: AnyWorld) -> None:
 
 async def test_interrupt_cancels_with_the_partial_kept_then_runs(world: AnyWorld) -> None:
     """A3: `interrupt` ends the active run as cancelled, keeps what it said, and then the new turn runs after it."""
-    scripts = iter([[Say("half an ans"), Meet("here"), Hang()], [Say("whole")]])
-    async with running(ScriptedAgent(lambda turn: next(scripts)), world) as it:
+    async with running(in_turn([Say("half an ans"), Meet("here"), Hang()], [Say("whole")]), world) as it:
         sid = await it.new_session()
         first = await it.send(sid, "one")
         await it.reached("here")

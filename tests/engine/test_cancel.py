@@ -16,7 +16,7 @@ from holdfast.core.transcript import fold
 from holdfast.engine.settings import Settings
 from holdfast.ports import Out, Turn
 from tests.engine.checks import check_one_end
-from tests.harness import GUARD, AnyWorld, Freehand, Hold, Running, World, appends, collect, running, texts
+from tests.harness import GUARD, AnyWorld, Freehand, Hold, Running, Script, World, appends, collect, running, texts
 
 pytestmark = pytest.mark.anyio
 
@@ -95,7 +95,15 @@ async def collect_until_started(it: Running, run: Run, call_id: str) -> None:
 
 async def test_tools_and_text_are_kept_in_their_order(world: AnyWorld) -> None:
     """C4: text before, between and after tools stays where it was said."""
-    script = [Say("First "), Call("a", result=1), Say("then "), Think("?"), Call("b", result=2), Say("and"), Meet("x")]
+    script: Script = [
+        Say("First "),
+        Call("a", result=1),
+        Say("then "),
+        Think("?"),
+        Call("b", result=2),
+        Say("and"),
+        Meet("x"),
+    ]
     async with running([*script, Hang()], world) as it:
         run = await cancel_at(it, "x")
         first, a, then, thought, b, last = (await it.answer(run.session_id)).parts

@@ -14,13 +14,13 @@ from holdfast.core.run import Run
 from holdfast.core.transcript import fold
 from holdfast.ports import Turn
 from tests.engine.checks import check_idle, check_one_end
-from tests.harness import AnyWorld, Running, collect, crash_at, running, texts
+from tests.harness import AnyWorld, Running, Script, collect, crash_at, in_turn, running, texts
 
 pytestmark = pytest.mark.anyio
 
 AUTO = Policy(auto_continue=True)
-HALF = [Think("hm"), Say("one "), Call("a", result=1)]
-WHOLE = [*HALF, Say("two")]
+HALF: Script = [Think("hm"), Say("one "), Call("a", result=1)]
+WHOLE: Script = [*HALF, Say("two")]
 DONE = Tool("a", "tool", None, "done", 1, duration_ms=0)
 
 
@@ -79,8 +79,7 @@ async def test_its_message_takes_the_earlier_ones_place(world: AnyWorld) -> None
 @pytest.mark.parametrize("end", ["failed", "cancelled", "interrupted"])
 async def test_any_unfinished_run_can_be_continued(world: AnyWorld, end: str) -> None:
     """X5: failed, cancelled and interrupted runs go on from what they left."""
-    scripts = iter([[*HALF, Meet("here"), Fail()], WHOLE])
-    async with running(ScriptedAgent(lambda turn: next(scripts)), world) as it:
+    async with running(in_turn([*HALF, Meet("here"), Fail()], WHOLE), world) as it:
         run = await it.send(await it.new_session())
         await it.reached("here")
         if end == "cancelled":
@@ -107,8 +106,9 @@ async def go_on(it: Running, run: Run) -> None:
 
 async def test_a_continued_run_can_be_continued(world: AnyWorld) -> None:
     """X5: from one run to the next, everything said and done so far goes along."""
-    scripts = iter([[Say("a "), Fail()], [Say("a "), Call("t"), Fail()], [Say("a "), Call("t"), Say("b")]])
-    async with running(ScriptedAgent(lambda turn: next(scripts)), world) as it:
+    async with running(
+        in_turn([Say("a "), Fail()], [Say("a "), Call("t"), Fail()], [Say("a "), Call("t"), Say("b")]), world
+    ) as it:
         sid = await it.new_session()
         first = await it.turn(sid)
         second = await it.ended((await it.service.continue_run(first.id)).run.id)
@@ -121,8 +121,7 @@ async def test_a_continued_run_can_be_continued(world: AnyWorld) -> None:
 
 async def test_continue_is_refused_while_the_session_is_busy(world: AnyWorld) -> None:
     """X5: a running or queued turn makes a continue answer with that run, and changes nothing."""
-    scripts = iter([[Say("x"), Fail()], [Meet("here"), Say("y")]])
-    async with running(ScriptedAgent(lambda turn: next(scripts)), world) as it:
+    async with running(in_turn([Say("x"), Fail()], [Meet("here"), Say("y")]), world) as it:
         sid = await it.new_session()
         failed = await it.turn(sid)
         busy = await it.send(sid, "next")
@@ -157,8 +156,7 @@ async def test_a_continuing_run_keeps_agent_and_model_unless_told_otherwise(worl
 
 async def test_continuing_an_empty_run_starts_from_the_question(world: AnyWorld) -> None:
     """X5: a run that left nothing is continued with nothing, and answers."""
-    scripts = iter([[Fail()], [Say("now")]])
-    async with running(ScriptedAgent(lambda turn: next(scripts)), world) as it:
+    async with running(in_turn([Fail()], [Say("now")]), world) as it:
         run = await it.turn(await it.new_session())
         more = await it.ended((await it.service.continue_run(run.id)).run.id)
         assert more.status == "complete"

@@ -19,11 +19,24 @@ from holdfast.core.run import Run
 from holdfast.core.transcript import fold
 from holdfast.ports import SessionQuery
 from tests.engine.checks import check_idle, check_one_end
-from tests.harness import GUARD, AnyWorld, Fuse, Hold, Running, World, appends, collect, crash_at, running, texts
+from tests.harness import (
+    GUARD,
+    AnyWorld,
+    Fuse,
+    Hold,
+    Running,
+    Script,
+    World,
+    appends,
+    collect,
+    crash_at,
+    running,
+    texts,
+)
 
 pytestmark = pytest.mark.anyio
 
-BUSY = [Think("well "), Say("one "), Call("a", result=1), Say("two "), Call("b", result=2), Say("three")]
+BUSY: Script = [Think("well "), Say("one "), Call("a", result=1), Say("two "), Call("b", result=2), Say("three")]
 
 
 # ---- X1 ----
@@ -331,9 +344,9 @@ async def test_an_interrupted_run_goes_on_where_its_journal_ends(world: AnyWorld
 
 async def test_a_tool_of_unknown_outcome_asks_before_it_runs_again(world: AnyWorld) -> None:
     """X5: an unfinished tool that is not marked safe to repeat is not run again without a decision."""
-    script = [Say("a "), Call("t", "pay", {"sum": 1}, takes=3600.0)]
+    script: Script = [Say("a "), Call("t", "pay", {"sum": 1}, takes=3600.0)]
     run = await crash_at(world, script, seen=3)
-    quick = [Say("a "), Call("t", "pay", {"sum": 1}, result="paid"), Say("b")]
+    quick: Script = [Say("a "), Call("t", "pay", {"sum": 1}, result="paid"), Say("b")]
     async with running(quick, world) as it:
         more = (await it.service.continue_run(run.id)).run
         await it.until(more.id, "waiting")

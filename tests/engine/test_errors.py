@@ -14,7 +14,7 @@ from holdfast.core.events import MemoryRecalled, ReasoningDelta, StepStarted, Te
 from holdfast.core.parts import Reasoning, Remembered, Text, Tool
 from holdfast.ports import Agent, AgentFailed, Out, Turn
 from tests.engine.checks import check_idle, check_one_end
-from tests.harness import GUARD, AnyWorld, Freehand, Hold, Tap, World, appends, running, texts
+from tests.harness import GUARD, AnyWorld, Freehand, Hold, Tap, World, appends, in_turn, running, texts
 
 pytestmark = pytest.mark.anyio
 
@@ -142,8 +142,7 @@ async def test_the_question_is_there_once_when_the_save_was_in_doubt(world: AnyW
 @pytest.mark.parametrize("action", [Fail(), Crash()], ids=["provider", "bug"])
 async def test_an_error_before_the_first_byte_leaves_a_notice_alone(world: AnyWorld, action: Action) -> None:
     """E3: failing before anything came leaves an empty failed message, no open upstream and a usable session."""
-    scripts = iter([[action], [Say("ok")]])
-    async with running(ScriptedAgent(lambda turn: next(scripts)), world) as it:
+    async with running(in_turn([action], [Say("ok")]), world) as it:
         sid = await it.new_session()
         run = await it.turn(sid)
         answer = await it.answer(sid)

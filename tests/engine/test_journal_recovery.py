@@ -19,6 +19,7 @@ from tests.harness import (
     AnyWorld,
     Hold,
     Running,
+    Script,
     SqliteWorld,
     Tap,
     World,
@@ -32,7 +33,7 @@ from tests.harness import (
 pytestmark = pytest.mark.anyio
 
 DAY = 24 * 3600.0
-SPOKEN = [Say("one "), Call("a", result=1), Say("two"), Meet("here"), Hang()]
+SPOKEN: Script = [Say("one "), Call("a", result=1), Say("two"), Meet("here"), Hang()]
 PARTS = (Text("one "), Tool("a", "tool", None, "done", 1, duration_ms=0), Text("two"))
 """What the journal of a run that followed `SPOKEN` to its fifth event holds."""
 

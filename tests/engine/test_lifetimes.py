@@ -16,12 +16,24 @@ from holdfast.core.run import Lifetime, Run
 from holdfast.core.transcript import fold
 from holdfast.ports import Out, Turn
 from tests.engine.checks import check_idle, check_one_end, check_saved_once
-from tests.harness import GUARD, AnyWorld, Freehand, Running, SqliteWorld, World, collect, crash_at, running, texts
+from tests.harness import (
+    GUARD,
+    AnyWorld,
+    Freehand,
+    Running,
+    Script,
+    SqliteWorld,
+    World,
+    collect,
+    crash_at,
+    running,
+    texts,
+)
 
 pytestmark = pytest.mark.anyio
 
 AUTO = Policy(auto_continue=True)
-HALF = [Say("half "), Meet("here"), Say("whole")]
+HALF: Script = [Say("half "), Meet("here"), Say("whole")]
 
 
 async def let_go_of(it: Running) -> None:

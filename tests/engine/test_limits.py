@@ -12,7 +12,7 @@ from holdfast.core.run import Run
 from holdfast.engine.settings import Settings
 from holdfast.ports import Out, Turn
 from tests.engine.checks import check_idle, check_saved_once
-from tests.harness import AnyWorld, Freehand, Running, World, running, texts
+from tests.harness import AnyWorld, Freehand, Running, Script, World, running, texts
 
 pytestmark = pytest.mark.anyio
 
@@ -172,7 +172,7 @@ async def test_the_largest_output_is_one_for_all_lives_of_a_run(world: AnyWorld)
             while len(texts((await it.folded(run.id)).parts)) < 15_000:
                 await anyio.lowlevel.checkpoint()
         await it.crash()
-    script = [Say("x" * 15_000), Say("y" * 15_000), Call("t")]
+    script: Script = [Say("x" * 15_000), Say("y" * 15_000), Call("t")]
     async with running(script, world, max_output=20_000, recovery=Policy(auto_continue=True)) as it:
         assert (await it.ended(run.id)).status == "failed"
         assert it.agent.effects == []

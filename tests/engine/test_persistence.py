@@ -15,7 +15,7 @@ from holdfast.core.session import Message, Session
 from holdfast.ports import SessionQuery, Tx
 from holdfast.testing import Fault
 from tests.engine.checks import check_idle, check_saved_once
-from tests.harness import GUARD, AnyWorld, Hold, Running, Tap, World, appends, collect, in_turn, running, texts
+from tests.harness import GUARD, AnyWorld, Hold, Running, Script, Tap, World, appends, collect, in_turn, running, texts
 
 pytestmark = pytest.mark.anyio
 
@@ -302,7 +302,7 @@ async def test_accepting_and_settling_are_activity(world: AnyWorld) -> None:
 
 async def test_finished_tools_move_updated_at_at_most_once_in_ten_seconds(world: AnyWorld) -> None:
     """P6: of several tools within ten seconds at most one touches the session, and then one row without a version."""
-    script = [Meet("0"), Call("a"), Meet("1"), Call("b"), Meet("2"), Call("c"), Meet("3"), Call("d"), Meet("4")]
+    script: Script = [Meet("0"), Call("a"), Meet("1"), Call("b"), Meet("2"), Call("c"), Meet("3"), Call("d"), Meet("4")]
     async with running([*script, Say("done")], world) as it:
         sid = await it.new_session()
         run = await it.send(sid)

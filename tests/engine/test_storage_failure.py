@@ -7,7 +7,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from holdfast.agents.scripted import Call, Fail, Hang, Meet, Say, ScriptedAgent, Tokens
+from holdfast.agents.scripted import Call, Fail, Hang, Meet, Say, Tokens
 from holdfast.core.errors import StorageError, StorageFull
 from holdfast.core.events import Entry, ReasoningDelta, TextDelta, ToolFinished, ToolStarted
 from holdfast.core.parts import Text
@@ -23,19 +23,21 @@ from tests.harness import (
     Freehand,
     Hold,
     Running,
+    Script,
     Tap,
     World,
     appends,
     collect,
     crash_at,
+    in_turn,
     running,
     texts,
 )
 
 pytestmark = pytest.mark.anyio
 
-PATIENT = {"storage_patience": GUARD}
-BUSY = [Say("one "), Call("a", result=1), Say("two "), Call("b", result=2), Say("three")]
+PATIENT: dict[str, Any] = {"storage_patience": GUARD}
+BUSY: Script = [Say("one "), Call("a", result=1), Say("two "), Call("b", result=2), Say("three")]
 
 
 # ---- durable, then visible ----
@@ -184,7 +186,7 @@ async def test_what_came_before_a_refused_event_is_kept() -> None:
 
 async def test_a_failed_commit_is_retried_and_shown_once(memory: World) -> None:
     """X1: every single append fails once in turn; clients see each event once, and the run completes."""
-    async with running(BUSY, memory, **PATIENT) as it:  # type: ignore[arg-type]
+    async with running(BUSY, memory, **PATIENT) as it:
         for n in range(1, 9):
             before = it.journal.faults.calls["append"]
             it.journal.faults.plan = {("append", before + n): Fault("refuse")}
@@ -198,7 +200,7 @@ async def test_a_failed_commit_is_retried_and_shown_once(memory: World) -> None:
 
 async def test_a_commit_that_happened_and_reported_failure_is_not_doubled(memory: World) -> None:
     """X1: every append in turn is done and reported as failed; nothing is stored or shown twice."""
-    async with running(BUSY, memory, **PATIENT) as it:  # type: ignore[arg-type]
+    async with running(BUSY, memory, **PATIENT) as it:
         for n in range(1, 9):
             before = it.journal.faults.calls["append"]
             it.journal.faults.plan = {("append", before + n): Fault("doubt")}
@@ -225,7 +227,7 @@ async def test_a_doubtful_commit_of_several_runs_is_sorted_out_run_by_run(memory
                 raise StorageError("some of it may have happened")
 
     tap = Partial()
-    async with running(BUSY, memory, tap=tap, **PATIENT) as it:  # type: ignore[arg-type]
+    async with running(BUSY, memory, tap=tap, **PATIENT) as it:
         runs = [await it.send(await it.new_session()) for _ in range(8)]
         for run in runs:
             got = await collect(it.service, run.id)
@@ -237,7 +239,7 @@ async def test_a_doubtful_commit_of_several_runs_is_sorted_out_run_by_run(memory
 
 async def test_an_outage_shorter_than_the_patience_is_only_a_pause(world: AnyWorld) -> None:
     """P2: storage is away for a while: nothing is shown meanwhile, then everything, and the run completes."""
-    async with running([Say("a "), Meet("here"), *BUSY], world, **PATIENT) as it:  # type: ignore[arg-type]
+    async with running([Say("a "), Meet("here"), *BUSY], world, **PATIENT) as it:
         run = await it.send(await it.new_session())
         await collect(it.service, run.id, until=2)
         it.journal.away = True
@@ -284,7 +286,7 @@ async def check_storage_failed(it: Running, run: Run, got: list[Entry]) -> None:
     await check_idle(it, run.session_id)
 
 
-GIVING_UP = [Say("a "), Meet("here"), Say("b"), Call("t"), Hang()]
+GIVING_UP: Script = [Say("a "), Meet("here"), Say("b"), Call("t"), Hang()]
 
 
 async def test_after_the_patience_the_run_is_stopped_and_sealed_as_failed(world: AnyWorld) -> None:
@@ -349,8 +351,7 @@ async def test_both_stores_away_and_back(world: AnyWorld) -> None:
 
 async def test_a_given_up_run_does_not_hold_up_the_session(world: AnyWorld) -> None:
     """E3: after storage is back the queue goes on behind a run that was given up."""
-    scripts = iter([GIVING_UP, [Say("fine")]])
-    async with running(ScriptedAgent(lambda turn: next(scripts)), world) as it:
+    async with running(in_turn(GIVING_UP, [Say("fine")]), world) as it:
         sid = await it.new_session()
         run = await it.send(sid)
         await collect(it.service, run.id, until=2)

@@ -1,14 +1,15 @@
 """Leases, the fence and takeover: several nodes on one store (`cluster`), whose clock judges the leases."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import pytest
 import trio
 from anyio.lowlevel import checkpoint
 
-from holdfast.agents.scripted import Action, Call, Hang, Meet, Say, ScriptedAgent, Tokens
+from holdfast.agents.scripted import Call, Hang, Meet, Say, ScriptedAgent, Tokens
 from holdfast.core.events import TextDelta
 from holdfast.core.ids import LOCAL
 from holdfast.core.parts import Text, Tool
@@ -19,24 +20,22 @@ from holdfast.ports import Out, SessionQuery, Turn
 from holdfast.storage.memory import MemoryWakeups
 from holdfast.testing import FaultyWakeups
 from tests.engine.checks import check_idle, check_one_end, check_saved_once
-from tests.harness import GUARD, Freehand, Hold, Running, World, appends, collect, running, texts
+from tests.harness import GUARD, Freehand, Hold, Running, Script, World, appends, collect, running, texts
 
 pytestmark = pytest.mark.anyio
 
-HALF = [Say("half "), Meet("here"), Say("late"), Call("t"), Hang()]
+HALF: Script = [Say("half "), Meet("here"), Say("late"), Call("t"), Hang()]
 LAPSE = 31.0
 """Longer than a lease."""
 HOUR = 3600.0
 
 
 @asynccontextmanager
-async def two_nodes(
-    world: World, script: Sequence[Action] = HALF, **changes: object
-) -> AsyncIterator[tuple[Running, Running]]:
+async def two_nodes(world: World, script: Script = HALF, **changes: Any) -> AsyncIterator[tuple[Running, Running]]:
     """One that executes, and one that only looks."""
     async with (
-        running(script, world, cluster=True, **changes) as worker,  # type: ignore[arg-type]
-        running((), world, cluster=True, max_runs=0, **changes) as other,  # type: ignore[arg-type]
+        running(script, world, cluster=True, **changes) as worker,
+        running((), world, cluster=True, max_runs=0, **changes) as other,
     ):
         yield worker, other
 
@@ -141,7 +140,7 @@ async def test_two_nodes_that_take_over_at_once_end_the_run_once(memory: World) 
 
 async def test_a_run_is_executed_by_one_node(memory: World) -> None:
     """X5: nodes that claim at the same time share the work; no turn is executed twice."""
-    script = [Call("t"), Say("done")]
+    script: Script = [Call("t"), Say("done")]
     async with running(script, memory, cluster=True) as one, running(script, memory, cluster=True) as two:
         runs = [await one.send(await one.new_session()) for _ in range(20)]
         for run in runs:
@@ -157,7 +156,7 @@ async def test_a_lapsed_lease_is_continued_elsewhere_if_that_is_on(memory: World
         await collect(gone.service, run.id, until=4)
         await gone.crash()
     memory.clock.advance(LAPSE)
-    script = [Say("a "), Call("t"), Say("b")]
+    script: Script = [Say("a "), Call("t"), Say("b")]
     async with running(script, memory, cluster=True, recovery=Policy(auto_continue=True)) as heir:
         assert (await heir.ended(run.id)).status == "complete"
         assert heir.agent.effects == []
@@ -218,7 +217,7 @@ async def closed(node: Running) -> None:
 
 async def test_heartbeats_keep_the_lease(virtual: World) -> None:
     """X2: a living node's run is not taken over, however long it takes and however often the others look."""
-    script = [Tokens(100, rate=0.1)]
+    script: Script = [Tokens(100, rate=0.1)]
     async with two_nodes(virtual, script, sweep=7.0, poll=5.0) as (worker, other):
         run = await worker.send(await worker.new_session())
         got = await collect(other.service, run.id, within=HOUR)
@@ -267,7 +266,7 @@ async def test_an_attached_run_ends_when_the_node_of_its_connection_is_gone(virt
 
 async def test_a_connection_that_is_held_keeps_an_attached_run(virtual: World) -> None:
     """L3: as long as the client is connected anywhere, its run goes on, also if it is executed elsewhere."""
-    script = [Tokens(60, rate=0.1)]
+    script: Script = [Tokens(60, rate=0.1)]
     async with two_nodes(virtual, script, sweep=10.0, poll=5.0) as (_, face):
         run = await face.send(await face.new_session(), lifetime="attached")
         async with face.service.attached(run.id):
@@ -279,7 +278,7 @@ async def test_lost_wakeups_heal_by_looking(virtual: World) -> None:
     """L7: with every hint between nodes lost, turns are claimed, watched, cancelled and answered all the same."""
     deaf = FaultyWakeups(MemoryWakeups())
     deaf.deaf = True
-    script = [Say("half "), Call("t", asks=True), Say("more "), Meet("here"), Hang()]
+    script: Script = [Say("half "), Call("t", asks=True), Say("more "), Meet("here"), Hang()]
     async with (
         running(script, virtual, cluster=True, wakeups=deaf, poll=5.0, sweep=30.0) as worker,
         running((), virtual, cluster=True, wakeups=deaf, poll=5.0, sweep=30.0, max_runs=0) as face,

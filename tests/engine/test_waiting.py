@@ -15,14 +15,14 @@ from holdfast.core.recovery import Policy
 from holdfast.core.run import Run
 from holdfast.ports import Turn
 from tests.engine.checks import check_idle, check_one_end
-from tests.harness import GUARD, AnyWorld, Hold, Running, Tap, World, appends, collect, crash_at, running, texts
+from tests.harness import GUARD, AnyWorld, Hold, Running, Script, Tap, World, appends, collect, crash_at, running, texts
 
 pytestmark = pytest.mark.anyio
 
-ASKING = [Say("may I? "), Call("t", "shell", {"cmd": "ls"}, result="files", asks=True), Say("done")]
+ASKING: Script = [Say("may I? "), Call("t", "shell", {"cmd": "ls"}, result="files", asks=True), Say("done")]
 
 
-async def asked(it: Running, sid: SessionId | None = None, **options: object) -> Run:
+async def asked(it: Running, sid: SessionId | None = None, **options: Any) -> Run:
     """A run that waits for a person."""
     run = await it.send(sid or await it.new_session(), **options)
     return await it.until(run.id, "waiting")
@@ -285,7 +285,7 @@ async def test_a_short_outage_of_the_journal_does_not_spend_the_answer(world: An
 
 async def test_an_allowance_is_not_used_twice(world: AnyWorld) -> None:
     """X5: allowed once, started, then the process died: the tool is asked about again, not repeated."""
-    slow = [Say("may I? "), Call("t", asks=True, takes=3600.0)]
+    slow: Script = [Say("may I? "), Call("t", asks=True, takes=3600.0)]
     async with running(slow, world) as it:
         run = await asked(it)
         await decide(it, run, "once")
@@ -362,7 +362,7 @@ async def test_a_deny_reaches_a_waiting_task(world: AnyWorld) -> None:
 
 async def test_several_questions_one_after_another(memory: World) -> None:
     """X5: a run may ask more than once; each question is answered by itself."""
-    script = [Call("a", asks=True), Call("b", asks=True), Call("c", asks=True), Say("done")]
+    script: Script = [Call("a", asks=True), Call("b", asks=True), Call("c", asks=True), Say("done")]
     async with running(script, memory) as it:
         run = await asked(it)
         answers: list[Decision] = ["once", "deny", "once"]

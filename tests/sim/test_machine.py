@@ -1,0 +1,322 @@
+"""The transactions of the engine against a model, one at a time: Hypothesis chooses them and shortens what fails."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Literal, TypeVar
+
+import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from holdfast.core.errors import HoldfastError
+from holdfast.core.events import ApprovalRequested, Decision, Ending
+from holdfast.core.ids import LOCAL, ApprovalId, MessageId, NodeId, RunId, SessionId
+from holdfast.core.parts import Text, plain_text
+from holdfast.core.session import Message, Session
+from holdfast.core.transcript import Transcript
+from holdfast.engine.book import edits, turns
+from holdfast.ports import Tx
+from holdfast.storage.memory import MemoryStore
+from holdfast.testing import CountingIds, FakeClock
+from tests.sim.model import Model, Refusal, RunModel, SessionModel
+
+T = TypeVar("T")
+OnBusy = Literal["queue", "reject", "interrupt"]
+ME = turns.Me(NodeId("node_1"), None)
+PICK = st.integers(0, 30)
+KEYS = st.sampled_from([None, None, None, "a", "b"])
+
+
+class Book(RuleBasedStateMachine):
+    """After every step the store says what the model says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._portal_context = start_blocking_portal()
+        self.portal: BlockingPortal = self._portal_context.__enter__()
+        self.clock = FakeClock()
+        self.ids = CountingIds()
+        self.store = MemoryStore(self.clock, incarnation=ME.node)
+        self.model = Model()
+        self.known: list[MessageId] = []
+        self.asked: list[tuple[RunId, ApprovalId]] = []
+
+    def teardown(self) -> None:
+        self._portal_context.__exit__(None, None, None)
+
+    # ---- both sides ----
+
+    def store_does(self, work: Callable[[Tx], T]) -> T:
+        self.clock.advance(1.0)
+        return self.portal.call(self.store.transact, work)
+
+    def both(self, model: Callable[[], T], store: Callable[[Tx], object]) -> tuple[T | None, object]:
+        """The same on both sides: both do it, or both refuse with the same error."""
+        expected: object = None
+        answer: T | None = None
+        try:
+            answer = model()
+        except Refusal as refusal:
+            expected = refusal.error
+        got: object = None
+        found: object = None
+        try:
+            found = self.store_does(store)
+        except HoldfastError as error:
+            got = type(error)
+        assert got == expected
+        return answer, found
+
+    def session_at(self, pick: int) -> SessionId:
+        """Mostly one that is there."""
+        there = [sid for sid, session in self.model.sessions.items() if not session.deleted or pick == 30]
+        sids = there or list(self.model.sessions)
+        return sids[pick % len(sids)]
+
+    def message_at(self, sid: SessionId, pick: int) -> MessageId:
+        """Mostly one of its own."""
+        own = list(self.model.sessions[sid].tree)
+        messages = own if own and pick < 28 else self.known
+        return messages[-1 - pick % len(messages)]
+
+    def request(self, sid: SessionId, body: str, key: str | None, on_busy: OnBusy) -> tuple[turns.Request, RunModel]:
+        new = self.ids.new
+        ids = turns.NewIds(RunId(new("run")), MessageId(new("msg")), MessageId(new("msg")))
+        self.known += [ids.question, ids.answer]
+        request = turns.Request(sid, LOCAL, ids, body, key, (Text(body),), on_busy=on_busy)
+        return request, RunModel(ids.run, sid, ids.question, ids.answer, key, body)
+
+    def accepted(self, both: tuple[RunId | None, object]) -> None:
+        expected, found = both
+        if expected is not None:
+            assert isinstance(found, turns.Accepted)
+            assert found.run.id == expected
+
+    # ---- turns ----
+
+    @initialize()
+    def begin(self) -> None:
+        self.create()
+
+    @precondition(lambda self: len(self.model.sessions) < 2)
+    @rule()
+    def create(self) -> None:
+        sid, now = SessionId(self.ids.new("ses")), self.clock.now()
+        self.store_does(lambda tx: edits.create(tx, Session(sid, LOCAL, now, now)))
+        self.model.sessions[sid] = SessionModel(sid)
+
+    @precondition(lambda self: self.model.sessions)
+    @rule(pick=PICK, key=KEYS, on_busy=st.sampled_from(["queue", "queue", "interrupt", "reject"]), body=PICK)
+    def submit(self, pick: int, key: str | None, on_busy: OnBusy, body: int) -> None:
+        """A3 and A2: the same key with the same body is the same turn, with another it is refused."""
+        sid = self.session_at(pick)
+        text = f"words {body % 2}" if key else f"words {self.ids.new('n')}"
+        request, new = self.request(sid, text, key, on_busy)
+        self.accepted(
+            self.both(lambda: self.model.submit(sid, new, text, on_busy), lambda tx: turns.submit(tx, request))
+        )
+
+    @precondition(lambda self: self.model.sessions and self.known)
+    @rule(pick=PICK, which=PICK, key=KEYS)
+    def retry(self, pick: int, which: int, key: str | None) -> None:
+        sid = self.session_at(pick)
+        mid = self.message_at(sid, which)
+        request, new = self.request(sid, f"retry {mid}", key, "queue")
+        self.accepted(self.both(lambda: self.model.retry(sid, mid, new), lambda tx: turns.retry(tx, request, mid)))
+
+    @precondition(lambda self: self.model.sessions and self.known)
+    @rule(pick=PICK, which=PICK, key=KEYS)
+    def edit(self, pick: int, which: int, key: str | None) -> None:
+        sid = self.session_at(pick)
+        mid = self.message_at(sid, which)
+        request, new = self.request(sid, f"edit {mid}", key, "queue")
+        model = self.model
+        self.accepted(
+            self.both(lambda: model.edit(sid, mid, new, f"edit {mid}"), lambda tx: turns.edit(tx, request, mid))
+        )
+
+    @precondition(lambda self: self.model.runs)
+    @rule(pick=PICK)
+    def continue_run(self, pick: int) -> None:
+        ended = [run for run in self.model.runs.values() if not run.is_open and run.status != "complete"]
+        earlier = ended[pick % len(ended)] if ended and pick < 28 else self._run_at(pick)
+        request, new = self.request(earlier.session, "continue", None, "queue")
+        self.accepted(
+            self.both(
+                lambda: self.model.continue_run(earlier.id, new),
+                lambda tx: turns.continue_run(tx, request, earlier.id),
+            )
+        )
+
+    @precondition(lambda self: any(run.status == "queued" for run in self.model.runs.values()))
+    @rule(pick=PICK)
+    def edit_queued(self, pick: int) -> None:
+        rid, text = self._run_at(pick).id, f"said anew {self.ids.new('n')}"
+        self.both(
+            lambda: self.model.edit_queued(rid, text), lambda tx: turns.edit_queued(tx, rid, LOCAL, (Text(text),))
+        )
+
+    def _run_at(self, pick: int) -> RunModel:
+        runs = list(self.model.runs.values())
+        return runs[-1 - pick % len(runs)]
+
+    # ---- running ----
+
+    @precondition(lambda self: any(run.status == "queued" for run in self.model.runs.values()))
+    @rule()
+    def claim(self) -> None:
+        claimed, found = self.both(self.model.claim, lambda tx: turns.claim(tx, ME, 10))
+        assert isinstance(found, list)
+        assert {run.id for run in found} == claimed
+
+    @precondition(lambda self: any(run.status == "running" for run in self.model.runs.values()))
+    @rule(pick=PICK, status=st.sampled_from(["complete", "cancelled", "failed", "interrupted"]))
+    def settle(self, pick: int, status: Ending) -> None:
+        """Twice, because the second must find it done."""
+        run = self._one(pick, lambda run: run.status == "running")
+        self._settle(run, status)
+        self._settle_in_store(run, "failed", "another ending")
+
+    @precondition(lambda self: any(run.asked_to_end and run.is_open for run in self.model.runs.values()))
+    @rule(pick=PICK)
+    def obey(self, pick: int) -> None:
+        """Whoever was asked to end ends, wherever it is."""
+        self._settle(self._one(pick, lambda run: run.asked_to_end and run.is_open), "cancelled")
+
+    def _settle(self, run: RunModel, status: Ending) -> None:
+        text = f"answer of {run.id}"
+        self.model.settle(run.id, status, text)
+        self._settle_in_store(run, status, text)
+
+    def _settle_in_store(self, run: RunModel, status: Ending, text: str) -> None:
+        transcript = Transcript((Text(text),), status, last_seq=3)
+        self.store_does(lambda tx: turns.settle(tx, run.id, transcript))
+
+    @precondition(lambda self: any(run.status == "running" for run in self.model.runs.values()))
+    @rule(pick=PICK)
+    def park(self, pick: int) -> None:
+        run = self._one(pick, lambda run: run.status == "running")
+        epoch = self.portal.call(self.store.read, lambda tx: tx.run(run.id)).epoch
+        aid = ApprovalId(self.ids.new("apr"))
+        question = ApprovalRequested(aid, "c1", "tool", None)
+
+        def work(tx: Tx) -> object:
+            turns.ask(tx, run.id, epoch, question)
+            return turns.park(tx, run.id, epoch, aid, keep_lease=False)
+
+        parked = self.store_does(work)
+        if run.asked_to_end:
+            assert parked is None
+        else:
+            self.model.park(run.id, aid)
+            self.asked.append((run.id, aid))
+
+    @precondition(lambda self: self.asked)
+    @rule(pick=PICK, decision=st.sampled_from(["once", "deny"]))
+    def decide(self, pick: int, decision: Decision) -> None:
+        rid, aid = self.asked[-1 - pick % len(self.asked)]
+        self.both(lambda: self.model.decide(rid, aid, decision), lambda tx: turns.decide(tx, rid, aid, LOCAL, decision))
+
+    @precondition(lambda self: self.model.runs)
+    @rule(pick=PICK)
+    def cancel(self, pick: int) -> None:
+        rid = self._run_at(pick).id
+        self.both(lambda: self.model.cancel(rid), lambda tx: turns.request_cancel(tx, rid, LOCAL, "requested"))
+
+    def _one(self, pick: int, wanted: Callable[[RunModel], bool]) -> RunModel:
+        fitting = [run for run in self.model.runs.values() if wanted(run)]
+        return fitting[pick % len(fitting)]
+
+    # ---- what people do to sessions ----
+
+    @precondition(lambda self: self.model.sessions)
+    @rule(pick=PICK, verb=st.sampled_from(["undo", "redo"]))
+    def move(self, pick: int, verb: str) -> None:
+        self._edit(pick, verb)
+
+    @precondition(lambda self: len(self.known) > 6)
+    @rule(pick=PICK, verb=st.sampled_from(["clear", "delete"]), really=st.sampled_from([False, False, True]))
+    def erase(self, pick: int, verb: str, really: bool) -> None:
+        if really:
+            self._edit(pick, verb)
+
+    def _edit(self, pick: int, verb: str) -> None:
+        sid = self.session_at(pick)
+        step = getattr(edits, verb)
+        self.both(lambda: getattr(self.model, verb)(sid), lambda tx: step(tx, sid, LOCAL, None))
+
+    @precondition(lambda self: self.model.sessions and self.known)
+    @rule(pick=PICK, which=PICK, verb=st.sampled_from(["truncate", "switch"]))
+    def show(self, pick: int, which: int, verb: str) -> None:
+        sid = self.session_at(pick)
+        mid = self.message_at(sid, which)
+        step = getattr(edits, verb)
+        self.both(lambda: getattr(self.model, verb)(sid, mid), lambda tx: step(tx, sid, LOCAL, None, mid))
+
+    @precondition(lambda self: self.model.sessions and self.known and len(self.model.sessions) < 4)
+    @rule(pick=PICK, which=PICK)
+    def fork(self, pick: int, which: int) -> None:
+        """Settled messages only, in a tree of their own, which no run will ever touch."""
+        sid, new = self.session_at(pick), SessionId(self.ids.new("ses"))
+        mid = self.message_at(sid, which)
+        ids = [MessageId(self.ids.new("msg")) for _ in range(40)]
+        copied, made = self.both(
+            lambda: self.model.fork(sid, mid, new), lambda tx: edits.fork(tx, sid, LOCAL, mid, new, ids)
+        )
+        if copied is not None:
+            assert isinstance(made, Session)
+            session = self.model.sessions[new]
+            for copy, original in zip(ids, copied, strict=False):
+                session.tree[copy] = replace(original, id=copy, parent=session.head)
+                session.head = copy
+            self.known += [*session.tree]
+
+    @precondition(lambda self: any(session.deleted for session in self.model.sessions.values()))
+    @rule()
+    def purge(self) -> None:
+        for sid in list(self.model.sessions):
+            expected, found = self.both(partial(self.model.purge, sid), partial(edits.purge, sid=sid))
+            assert found == expected
+
+    # ---- what must be so ----
+
+    @invariant()
+    def agree(self) -> None:
+        self.portal.call(self.store.read, self._compare)
+
+    def _compare(self, tx: Tx) -> None:
+        for sid, expected in self.model.sessions.items():
+            session = tx.session(sid)
+            assert session is not None
+            assert (session.head, list(session.redo)) == (expected.head, expected.redo)
+            assert (session.deleted_at is not None) == expected.deleted
+            for mid, message in {**expected.tree, **expected.outside}.items():
+                self._compare_message(tx.message(mid), message.parent, message.status, message.text)
+                assert (mid in expected.tree) == (mid in tx.children(sid, message.parent))
+            queued = [run.id for run in tx.open_runs(sid) if not run.in_tree]
+            assert queued == expected.queue
+        for rid, run in self.model.runs.items():
+            found = tx.run(rid)
+            assert found is not None
+            assert (found.status, found.in_tree) == (run.status, run.in_tree)
+            assert (found.intent is not None) == run.asked_to_end
+        for mid in self.known:
+            alive = any(mid in s.tree or mid in s.outside for s in self.model.sessions.values())
+            assert (tx.message(mid) is not None) == alive
+
+    def _compare_message(self, found: Message | None, parent: MessageId | None, status: str, text: str) -> None:
+        assert found is not None
+        assert (found.parent_id, found.status, plain_text(found.parts)) == (parent, status, text)
+
+
+TestBook = pytest.mark.timeout(300)(Book.TestCase)
+TestBook.settings = settings(
+    max_examples=100,
+    stateful_step_count=50,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
