@@ -27,7 +27,7 @@ from holdfast.core.parts import Text, all_to_json
 from holdfast.core.recovery import Policy
 from holdfast.core.run import Run
 from holdfast.core.session import Message
-from holdfast.engine.book.turns import Accepted
+from holdfast.engine.book.accept import Accepted
 from holdfast.engine.settings import Settings
 from holdfast.ports import SessionQuery, Tx
 from holdfast.wiring import Node, open_node

@@ -10,7 +10,7 @@ from holdfast.core.errors import Busy, Draining, KeyReused, NotFound, StorageErr
 from holdfast.core.ids import FileId, OwnerId, SessionId
 from holdfast.core.parts import File, Text
 from holdfast.core.run import Run
-from holdfast.engine.book.turns import Accepted
+from holdfast.engine.book.accept import Accepted
 from holdfast.ports import Tx
 from holdfast.testing import Fault
 from tests.engine.checks import check_idle

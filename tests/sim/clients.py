@@ -13,7 +13,7 @@ from holdfast.core.events import Decision
 from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
 from holdfast.core.parts import Text
 from holdfast.core.run import Run
-from holdfast.engine.book.turns import Accepted
+from holdfast.engine.book.accept import Accepted
 from holdfast.engine.service import Service
 from tests.sim import plan as p
 from tests.sim.actors import SlowWriter, asking

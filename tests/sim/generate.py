@@ -16,6 +16,7 @@ class _Maker:
         self._dice = dice
         self._serial = 0
         self._keyed: list[p.Submit] = []
+        self._keep_changes = 100_000
         self._calm = dice.likely(0.15)
         self._cluster = dice.likely(0.4)
         self._nodes = dice.one(2, 2, 2, 3) if self._cluster else 1
@@ -27,7 +28,7 @@ class _Maker:
         steps = [p.Step(p.After(), dice.below(3), self._create()) for _ in range(self._sessions)]
         steps.append(p.Step(p.After(ticks=20), dice.below(3), self._submit()))
         if dice.likely(0.55):
-            for step in dice.one(*TALES)(self):
+            for step in dice.one(*(CLUSTER_TALES if self._cluster else TALES))(self):
                 steps += self._random(dice.one(0, 0, 0, 1))
                 steps.append(step)
             steps += self._random(dice.one(0, 0, 1, 2))
@@ -40,7 +41,7 @@ class _Maker:
             nodes=self._nodes,
             sessions=self._sessions,
             scripts=self._scripts,
-            settings=ingredients.settings(dice),
+            settings=ingredients.settings(dice, self._keep_changes),
             incarnations=[
                 ingredients.node_plan(dice, faulty=faulty and dice.likely(0.7)) for _ in range(self._nodes + 1)
             ],
@@ -205,29 +206,32 @@ class _Maker:
 
     # ---- tales ----
 
-    def _works(self, *, asks: bool) -> p.Submit:
+    def _works(self, *, asks: bool, takes: float | None = None) -> p.Submit:
         """A turn with a tool in it, by an agent that can take it up again (mostly)."""
-        self._scripts.append(ingredients.working_script(self._dice, asks=asks))
+        takes = self._dice.one(0.0, 1.0, 4.0, 12.0) if takes is None else takes
+        self._scripts.append(ingredients.working_script(self._dice, asks=asks, takes=takes))
         return self._submit(len(self._scripts) - 1, self._dice.one("able", "able", "able", "unable"))
 
     def crash_in_tool(self) -> list[p.Step]:
         """The process goes around a tool's effect; then the run is taken up again."""
         dice = self._dice
-        end = p.Kill(self._down()) if dice.likely(0.7) else p.Stop(self._down())
+        end = p.Kill(p.After(ticks=dice.below(6))) if dice.likely(0.7) else p.Stop(self._down())
+        over = dice.one(12.0, 22.0) if self._cluster else dice.one(1.0, 3.0)
         return [
-            self._step(self._pause(), self._works(asks=dice.likely(0.3))),
+            self._step(self._pause(), self._works(asks=dice.likely(0.3), takes=dice.one(0.0, 1.0, 4.0, 4.0))),
             self._step(self._at("tool.started", "tool.started", "tool.finished", "claimed"), self._calmly(end)),
-            self._step(p.After(seconds=dice.one(1.0, 12.0)), self._again("continue")),
-            self._step(p.After(seconds=1.0), self._decide()),
+            self._step(p.After(seconds=over), self._again("continue")),
+            self._step(p.After(seconds=1.0), p.Decide(0, "once")),
         ]
 
     def crash_in_question(self) -> list[p.Step]:
         """Something happens between asking, waiting, deciding and going on."""
         dice = self._dice
-        what = dice.one(self._trouble, self._trouble, self._kill, self._kill, self._cancel, self._decide, self._erase)
+        what = dice.one(self._trouble, self._kill, self._kill, self._kill, self._cancel, self._decide, self._erase)
+        soon = p.After(ticks=dice.below(4), seconds=3.0, moment="approval.requested")
         return [
             self._step(self._pause(), self._works(asks=True)),
-            self._step(self._at("approval.requested", "approval.requested", "parked", "claimed"), self._calmly(what())),
+            self._step(dice.one(soon, self._at("parked", "claimed")), self._calmly(what())),
             self._step(p.After(seconds=dice.one(0.0, 2.0, 14.0)), self._decide()),
             self._step(self._at("decided", "approval.resolved", "tool.started"), self._trouble()),
         ]
@@ -276,11 +280,13 @@ class _Maker:
 
     def follow(self) -> list[p.Step]:
         """Somebody follows the change feed, stays away too long, and comes back."""
+        self._keep_changes = 4
         return [
-            self._step(self._pause(), p.FollowChanges((1, 1), 20.0)),
+            self._step(self._pause(), p.FollowChanges((1, 1), 12.0)),
             self._step(p.After(seconds=1.0), self._submit()),
-            self._step(p.After(seconds=4.0), self._submit()),
-            self._step(p.After(seconds=4.0), p.Tick()),
+            self._step(p.After(seconds=3.0), self._submit()),
+            self._step(p.After(seconds=1.0), p.Tick()),
+            self._step(p.After(seconds=10.0), self._read()),
         ]
 
     def _calmly(self, act: p.Act) -> p.Act:
@@ -309,12 +315,14 @@ MOMENTS: tuple[p.Moment, ...] = (
 
 TALES: Sequence[Callable[[_Maker], list[p.Step]]] = (
     _Maker.crash_in_tool,
+    _Maker.crash_in_tool,
+    _Maker.crash_in_question,
     _Maker.crash_in_question,
     _Maker.journal_away,
-    _Maker.split,
     _Maker.queue,
     _Maker.follow,
 )
+CLUSTER_TALES = (*TALES, _Maker.split, _Maker.split, _Maker.split)
 
 ACTS: Sequence[tuple[float, Callable[[_Maker], p.Act]]] = (
     (30, _Maker._submit),

@@ -34,7 +34,7 @@ class Dice:
 # ---- settings ----
 
 
-def settings(dice: Dice) -> Settings:
+def settings(dice: Dice, keep_changes: int) -> Settings:
     """Small, so that limits are reached; some of them out of reach, so that nothing rests on limits."""
     one = dice.one
     return Settings(
@@ -53,7 +53,7 @@ def settings(dice: Dice) -> Settings:
         sweep=one(10.0, 25.0),
         lease_time=one(9.0, 15.0),
         retention=one(0.0, 6.0, 1_000_000.0, 1_000_000.0),
-        keep_changes=one(4, 100_000, 100_000),
+        keep_changes=keep_changes,
         touch_every=one(0.5, 10.0),
         recovery=Policy(
             max_attempts=one(1, 2, 3),
@@ -79,12 +79,12 @@ def script(dice: Dice) -> Script:
     return tuple(actions)
 
 
-def working_script(dice: Dice, *, asks: bool) -> Script:
+def working_script(dice: Dice, *, asks: bool, takes: float) -> Script:
     """One with a tool in the middle, which takes its time or asks first."""
     tool = Call(
         "c9",
         args={"path": "x"},
-        takes=dice.one(0.0, 1.0, 4.0, 12.0),
+        takes=takes,
         output=dice.one((), ("out ", "put")),
         writes_args=dice.one((), ('{"pa', 'th": "x"}')),
         asks=asks,

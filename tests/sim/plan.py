@@ -7,7 +7,7 @@ from typing import Literal
 from holdfast.agents.scripted import Action
 from holdfast.core.events import Decision
 from holdfast.core.run import Lifetime
-from holdfast.engine.book.turns import OnBusy
+from holdfast.engine.book.accept import OnBusy
 from holdfast.engine.settings import Settings
 from holdfast.testing import Plan as Faults
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Literal, TypeVar
 
 import pytest
@@ -17,7 +16,7 @@ from holdfast.core.ids import LOCAL, ApprovalId, MessageId, NodeId, RunId, Sessi
 from holdfast.core.parts import Text, plain_text
 from holdfast.core.session import Message, Session
 from holdfast.core.transcript import Transcript
-from holdfast.engine.book import edits, turns
+from holdfast.engine.book import accept, edits, endings, rows, turns
 from holdfast.ports import Tx
 from holdfast.storage.memory import MemoryStore
 from holdfast.testing import CountingIds, FakeClock
@@ -25,8 +24,10 @@ from tests.sim.model import Model, Refusal, RunModel, SessionModel
 
 T = TypeVar("T")
 OnBusy = Literal["queue", "reject", "interrupt"]
-ME = turns.Me(NodeId("node_1"), None)
+ME = rows.Me(NodeId("node_1"), None)
 PICK = st.integers(0, 30)
+WAYS = st.sampled_from(["go on", "go on", "go on", "go on", "park", "park", "cancel"])
+ENDINGS: st.SearchStrategy[Ending] = st.sampled_from(["complete", "complete", "cancelled", "failed", "interrupted"])
 KEYS = st.sampled_from([None, None, None, "a", "b"])
 
 
@@ -82,109 +83,103 @@ class Book(RuleBasedStateMachine):
         messages = own if own and pick < 28 else self.known
         return messages[-1 - pick % len(messages)]
 
-    def request(self, sid: SessionId, body: str, key: str | None, on_busy: OnBusy) -> tuple[turns.Request, RunModel]:
+    def request(self, sid: SessionId, body: str, key: str | None, on_busy: OnBusy) -> tuple[accept.Request, RunModel]:
         new = self.ids.new
-        ids = turns.NewIds(RunId(new("run")), MessageId(new("msg")), MessageId(new("msg")))
+        ids = accept.NewIds(RunId(new("run")), MessageId(new("msg")), MessageId(new("msg")))
         self.known += [ids.question, ids.answer]
-        request = turns.Request(sid, LOCAL, ids, body, key, (Text(body),), on_busy=on_busy)
+        request = accept.Request(sid, LOCAL, ids, body, key, (Text(body),), on_busy=on_busy)
         return request, RunModel(ids.run, sid, ids.question, ids.answer, key, body)
 
     def accepted(self, both: tuple[RunId | None, object]) -> None:
         expected, found = both
         if expected is not None:
-            assert isinstance(found, turns.Accepted)
+            assert isinstance(found, accept.Accepted)
             assert found.run.id == expected
 
     # ---- turns ----
 
     @initialize()
     def begin(self) -> None:
-        self.create()
+        self._create()
+        self.submit(0, None, "queue", 0)
 
-    @precondition(lambda self: len(self.model.sessions) < 2)
-    @rule()
-    def create(self) -> None:
+    def _create(self) -> None:
         sid, now = SessionId(self.ids.new("ses")), self.clock.now()
         self.store_does(lambda tx: edits.create(tx, Session(sid, LOCAL, now, now)))
         self.model.sessions[sid] = SessionModel(sid)
 
-    @precondition(lambda self: self.model.sessions)
     @rule(pick=PICK, key=KEYS, on_busy=st.sampled_from(["queue", "queue", "interrupt", "reject"]), body=PICK)
     def submit(self, pick: int, key: str | None, on_busy: OnBusy, body: int) -> None:
         """A3 and A2: the same key with the same body is the same turn, with another it is refused."""
+        if len(self.model.sessions) < (2 if body == 7 else 1):
+            self._create()
         sid = self.session_at(pick)
         text = f"words {body % 2}" if key else f"words {self.ids.new('n')}"
         request, new = self.request(sid, text, key, on_busy)
-        self.accepted(
-            self.both(lambda: self.model.submit(sid, new, text, on_busy), lambda tx: turns.submit(tx, request))
-        )
-
-    @precondition(lambda self: self.model.sessions and self.known)
-    @rule(pick=PICK, which=PICK, key=KEYS)
-    def retry(self, pick: int, which: int, key: str | None) -> None:
-        sid = self.session_at(pick)
-        mid = self.message_at(sid, which)
-        request, new = self.request(sid, f"retry {mid}", key, "queue")
-        self.accepted(self.both(lambda: self.model.retry(sid, mid, new), lambda tx: turns.retry(tx, request, mid)))
-
-    @precondition(lambda self: self.model.sessions and self.known)
-    @rule(pick=PICK, which=PICK, key=KEYS)
-    def edit(self, pick: int, which: int, key: str | None) -> None:
-        sid = self.session_at(pick)
-        mid = self.message_at(sid, which)
-        request, new = self.request(sid, f"edit {mid}", key, "queue")
         model = self.model
-        self.accepted(
-            self.both(lambda: model.edit(sid, mid, new, f"edit {mid}"), lambda tx: turns.edit(tx, request, mid))
-        )
+        self.accepted(self.both(lambda: model.submit(sid, new, text, on_busy), lambda tx: accept.submit(tx, request)))
 
-    @precondition(lambda self: self.model.runs)
-    @rule(pick=PICK)
-    def continue_run(self, pick: int) -> None:
-        ended = [run for run in self.model.runs.values() if not run.is_open and run.status != "complete"]
-        earlier = ended[pick % len(ended)] if ended and pick < 28 else self._run_at(pick)
-        request, new = self.request(earlier.session, "continue", None, "queue")
-        self.accepted(
-            self.both(
-                lambda: self.model.continue_run(earlier.id, new),
-                lambda tx: turns.continue_run(tx, request, earlier.id),
-            )
-        )
+    @precondition(lambda self: self.model.sessions)
+    @rule(pick=PICK, which=PICK, key=KEYS, kind=st.sampled_from(["retry", "edit", "continue", "edit queued"]))
+    def again(self, pick: int, which: int, key: str | None, kind: str) -> None:
+        sid, model = self.session_at(pick), self.model
+        mid = self.message_at(sid, which)
+        request, new = self.request(sid, f"{kind} {mid}", key, "queue")
+        if kind == "retry":
+            self.accepted(self.both(lambda: model.retry(sid, mid, new), lambda tx: accept.retry(tx, request, mid)))
+        elif kind == "edit":
+            text = new.body
+            self.accepted(self.both(lambda: model.edit(sid, mid, new, text), lambda tx: accept.edit(tx, request, mid)))
+        elif model.runs and kind == "continue":
+            earlier = self._run_at(which, lambda run: not run.is_open and run.status != "complete")
+            request, new = self.request(earlier.session, "continue", None, "queue")
+            rid = earlier.id
+            done = self.both(lambda: model.continue_run(rid, new), lambda tx: accept.continue_run(tx, request, rid))
+            self.accepted(done)
+        elif model.runs:
+            rid, text = self._run_at(which, lambda run: not run.in_tree).id, f"said anew {self.ids.new('n')}"
+            parts = (Text(text),)
+            self.both(lambda: model.edit_queued(rid, text), lambda tx: accept.edit_queued(tx, rid, LOCAL, parts))
 
-    @precondition(lambda self: any(run.status == "queued" for run in self.model.runs.values()))
-    @rule(pick=PICK)
-    def edit_queued(self, pick: int) -> None:
-        rid, text = self._run_at(pick).id, f"said anew {self.ids.new('n')}"
-        self.both(
-            lambda: self.model.edit_queued(rid, text), lambda tx: turns.edit_queued(tx, rid, LOCAL, (Text(text),))
-        )
-
-    def _run_at(self, pick: int) -> RunModel:
+    def _run_at(self, pick: int, wanted: Callable[[RunModel], bool]) -> RunModel:
+        """Mostly one that fits."""
         runs = list(self.model.runs.values())
+        fitting = [run for run in runs if wanted(run)]
+        runs = fitting if fitting and pick < 28 else runs
         return runs[-1 - pick % len(runs)]
 
     # ---- running ----
 
-    @precondition(lambda self: any(run.status == "queued" for run in self.model.runs.values()))
-    @rule()
-    def claim(self) -> None:
+    @rule(acts=st.lists(st.tuples(PICK, WAYS, ENDINGS), min_size=1, max_size=8))
+    def work(self, acts: list[tuple[int, str, Ending]]) -> None:
+        """Time passes: several things in a row, because a queue moves on only after a few."""
+        for pick, how, status in acts:
+            if any(run.is_open for run in self.model.runs.values()):
+                self._advance(pick, how, status)
+
+    def _advance(self, pick: int, how: str, status: Ending) -> None:
+        """Something happens to an open run: it is claimed, ends, obeys, waits, or is asked to end."""
+        run = self._run_at(pick % 28, lambda run: run.is_open)
+        if how == "cancel":
+            rid = run.id
+            self.both(lambda: self.model.cancel(rid), lambda tx: turns.request_cancel(tx, rid, LOCAL, "requested"))
+        elif run.status == "running" and how == "park":
+            self._park(run)
+        elif run.asked_to_end:
+            self._settle(run, "cancelled")
+        elif run.status == "running":
+            self._settle(run, status)
+        elif run.status == "queued":
+            self._claim()
+        elif run.approval is not None:
+            self.decide(self.asked[::-1].index((run.id, run.approval)), "once")
+        if not run.is_open:  # it is settled: a second time finds it done
+            self._settle_in_store(run, "failed", "too late")
+
+    def _claim(self) -> None:
         claimed, found = self.both(self.model.claim, lambda tx: turns.claim(tx, ME, 10))
         assert isinstance(found, list)
         assert {run.id for run in found} == claimed
-
-    @precondition(lambda self: any(run.status == "running" for run in self.model.runs.values()))
-    @rule(pick=PICK, status=st.sampled_from(["complete", "cancelled", "failed", "interrupted"]))
-    def settle(self, pick: int, status: Ending) -> None:
-        """Twice, because the second must find it done."""
-        run = self._one(pick, lambda run: run.status == "running")
-        self._settle(run, status)
-        self._settle_in_store(run, "failed", "another ending")
-
-    @precondition(lambda self: any(run.asked_to_end and run.is_open for run in self.model.runs.values()))
-    @rule(pick=PICK)
-    def obey(self, pick: int) -> None:
-        """Whoever was asked to end ends, wherever it is."""
-        self._settle(self._one(pick, lambda run: run.asked_to_end and run.is_open), "cancelled")
 
     def _settle(self, run: RunModel, status: Ending) -> None:
         text = f"answer of {run.id}"
@@ -193,12 +188,9 @@ class Book(RuleBasedStateMachine):
 
     def _settle_in_store(self, run: RunModel, status: Ending, text: str) -> None:
         transcript = Transcript((Text(text),), status, last_seq=3)
-        self.store_does(lambda tx: turns.settle(tx, run.id, transcript))
+        self.store_does(lambda tx: endings.settle(tx, run.id, transcript))
 
-    @precondition(lambda self: any(run.status == "running" for run in self.model.runs.values()))
-    @rule(pick=PICK)
-    def park(self, pick: int) -> None:
-        run = self._one(pick, lambda run: run.status == "running")
+    def _park(self, run: RunModel) -> None:
         epoch = self.portal.call(self.store.read, lambda tx: tx.run(run.id)).epoch
         aid = ApprovalId(self.ids.new("apr"))
         question = ApprovalRequested(aid, "c1", "tool", None)
@@ -217,52 +209,29 @@ class Book(RuleBasedStateMachine):
     @precondition(lambda self: self.asked)
     @rule(pick=PICK, decision=st.sampled_from(["once", "deny"]))
     def decide(self, pick: int, decision: Decision) -> None:
+        """The first answer counts; that of a run that has ended is deny."""
         rid, aid = self.asked[-1 - pick % len(self.asked)]
-        self.both(lambda: self.model.decide(rid, aid, decision), lambda tx: turns.decide(tx, rid, aid, LOCAL, decision))
-
-    @precondition(lambda self: self.model.runs)
-    @rule(pick=PICK)
-    def cancel(self, pick: int) -> None:
-        rid = self._run_at(pick).id
-        self.both(lambda: self.model.cancel(rid), lambda tx: turns.request_cancel(tx, rid, LOCAL, "requested"))
-
-    def _one(self, pick: int, wanted: Callable[[RunModel], bool]) -> RunModel:
-        fitting = [run for run in self.model.runs.values() if wanted(run)]
-        return fitting[pick % len(fitting)]
+        model = self.model
+        self.both(lambda: model.decide(rid, aid, decision), lambda tx: turns.decide(tx, rid, aid, LOCAL, decision))
 
     # ---- what people do to sessions ----
 
     @precondition(lambda self: self.model.sessions)
-    @rule(pick=PICK, verb=st.sampled_from(["undo", "redo"]))
-    def move(self, pick: int, verb: str) -> None:
-        self._edit(pick, verb)
-
-    @precondition(lambda self: len(self.known) > 6)
-    @rule(pick=PICK, verb=st.sampled_from(["clear", "delete"]), really=st.sampled_from([False, False, True]))
-    def erase(self, pick: int, verb: str, really: bool) -> None:
-        if really:
-            self._edit(pick, verb)
-
-    def _edit(self, pick: int, verb: str) -> None:
-        sid = self.session_at(pick)
-        step = getattr(edits, verb)
-        self.both(lambda: getattr(self.model, verb)(sid), lambda tx: step(tx, sid, LOCAL, None))
-
-    @precondition(lambda self: self.model.sessions and self.known)
-    @rule(pick=PICK, which=PICK, verb=st.sampled_from(["truncate", "switch"]))
+    @rule(pick=PICK, which=PICK, verb=st.sampled_from(["undo", "undo", "redo", "truncate", "switch", "fork"]))
     def show(self, pick: int, which: int, verb: str) -> None:
         sid = self.session_at(pick)
         mid = self.message_at(sid, which)
-        step = getattr(edits, verb)
-        self.both(lambda: getattr(self.model, verb)(sid, mid), lambda tx: step(tx, sid, LOCAL, None, mid))
+        step, model = getattr(edits, verb), getattr(self.model, verb)
+        if verb in ("undo", "redo"):
+            self.both(lambda: model(sid), lambda tx: step(tx, sid, LOCAL, None))
+        elif verb != "fork":
+            self.both(lambda: model(sid, mid), lambda tx: step(tx, sid, LOCAL, None, mid))
+        elif len(self.model.sessions) < 4:
+            self._fork(sid, mid)
 
-    @precondition(lambda self: self.model.sessions and self.known and len(self.model.sessions) < 4)
-    @rule(pick=PICK, which=PICK)
-    def fork(self, pick: int, which: int) -> None:
+    def _fork(self, sid: SessionId, mid: MessageId) -> None:
         """Settled messages only, in a tree of their own, which no run will ever touch."""
-        sid, new = self.session_at(pick), SessionId(self.ids.new("ses"))
-        mid = self.message_at(sid, which)
-        ids = [MessageId(self.ids.new("msg")) for _ in range(40)]
+        new, ids = SessionId(self.ids.new("ses")), [MessageId(self.ids.new("msg")) for _ in range(60)]
         copied, made = self.both(
             lambda: self.model.fork(sid, mid, new), lambda tx: edits.fork(tx, sid, LOCAL, mid, new, ids)
         )
@@ -274,12 +243,16 @@ class Book(RuleBasedStateMachine):
                 session.head = copy
             self.known += [*session.tree]
 
-    @precondition(lambda self: any(session.deleted for session in self.model.sessions.values()))
-    @rule()
-    def purge(self) -> None:
-        for sid in list(self.model.sessions):
-            expected, found = self.both(partial(self.model.purge, sid), partial(edits.purge, sid=sid))
+    @precondition(lambda self: self.model.sessions and len(self.known) > 8)
+    @rule(pick=PICK, verb=st.sampled_from(["clear", "delete", "purge", "purge", "purge"]))
+    def erase(self, pick: int, verb: str) -> None:
+        sid = self.session_at(30 if verb == "purge" else pick)
+        if verb == "purge":
+            expected, found = self.both(lambda: self.model.purge(sid), lambda tx: edits.purge(tx, sid))
             assert found == expected
+        elif pick % 3 == 0:
+            step, model = getattr(edits, verb), getattr(self.model, verb)
+            self.both(lambda: model(sid), lambda tx: step(tx, sid, LOCAL, None))
 
     # ---- what must be so ----
 
@@ -314,7 +287,7 @@ class Book(RuleBasedStateMachine):
 
 TestBook = pytest.mark.timeout(300)(Book.TestCase)
 TestBook.settings = settings(
-    max_examples=100,
+    max_examples=60,
     stateful_step_count=50,
     deadline=None,
     derandomize=True,

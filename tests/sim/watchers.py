@@ -10,7 +10,7 @@ from anyio.abc import TaskGroup
 from holdfast.core.errors import CursorAhead, JournalPruned, NotFound, StorageError
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
-from holdfast.engine.book.turns import Accepted
+from holdfast.engine.book.accept import Accepted
 from holdfast.engine.service import Service
 from tests.sim.plan import After, Watch
 from tests.sim.truth import Story

@@ -6,7 +6,7 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from holdfast.core.ids import NodeId, RunId
-from holdfast.engine.book.turns import Me
+from holdfast.engine.book.rows import Me
 from holdfast.engine.executor import Deps
 from holdfast.engine.feed import Feed
 from holdfast.engine.hub import Hub

@@ -29,7 +29,7 @@ from holdfast.core.events import (
 from holdfast.core.ids import ApprovalId
 from holdfast.core.run import Intent, Run
 from holdfast.core.transcript import EMPTY, fold, has_output, volume
-from holdfast.engine.book import turns
+from holdfast.engine.book import endings, turns
 from holdfast.engine.feed import Feed
 from holdfast.engine.hub import Hub, wait
 from holdfast.engine.recorder import OutputLimit, Recorder
@@ -240,7 +240,7 @@ class Execution:
                 decisions[asked.call_id] = asked.decision
                 opening.append(ApprovalResolved(asked.id, asked.decision))
         else:
-            seed = turns.seed(tx, run)
+            seed = endings.seed(tx, run)
             opening += [] if seed is None else [seed]
             answers = (run.session_id, run.message_id, run.user_message_id)
             opening.append(RunStarted(run.id, *answers, run.model, run.agent))
@@ -345,7 +345,7 @@ class Execution:
                 self._recorder = self._deps.writer.recorder(self.run.id, self.run.epoch, head.last_seq)
             self._recorder.forgive()
             if not self._recorder.writes and not self._recorder.committed:
-                seed = await self._deps.store.read(lambda tx: turns.seed(tx, self.run))
+                seed = await self._deps.store.read(lambda tx: endings.seed(tx, self.run))
                 if seed is not None:
                     self._recorder.add(seed)
             self._recorder.add(ending)

@@ -17,8 +17,8 @@ from holdfast.core.ids import LOCAL, ApprovalId, MessageId, OwnerId, RunId, Sess
 from holdfast.core.parts import Json, Part, all_to_json
 from holdfast.core.run import Lifetime, Run
 from holdfast.core.session import Compaction, Message, Session
-from holdfast.engine.book import edits, turns
-from holdfast.engine.book.turns import Accepted, OnBusy
+from holdfast.engine.book import accept, edits, endings, rows, turns
+from holdfast.engine.book.accept import Accepted, OnBusy
 from holdfast.engine.changes import ChangeSubscription
 from holdfast.engine.executor import Deps, cancelled
 from holdfast.engine.feed import Subscription
@@ -53,7 +53,7 @@ class Page:
 
 
 class Service:
-    def __init__(self, deps: Deps, supervisor: Supervisor, me: turns.Me) -> None:
+    def __init__(self, deps: Deps, supervisor: Supervisor, me: rows.Me) -> None:
         self._deps = deps
         self._store = deps.store
         self._supervisor = supervisor
@@ -72,7 +72,7 @@ class Service:
 
     async def session(self, sid: SessionId, owner: OwnerId = LOCAL) -> SessionView:
         await self._settle_session(sid)
-        return await self._store.read(lambda tx: _view(tx, turns.the_session(tx, sid, owner)))
+        return await self._store.read(lambda tx: _view(tx, rows.the_session(tx, sid, owner)))
 
     async def sessions(self, query: SessionQuery) -> Sequence[SessionView]:
         return await self._fresh(
@@ -91,14 +91,14 @@ class Service:
         """The shown branch: its newest page, or the one before the message `before`. An open run's message is folded
         from its journal as far as that goes, or empty if the journal cannot be read."""
         await self._settle_session(sid)
-        page = await self._store.read(lambda tx: _page(tx, turns.the_session(tx, sid, owner), limit, before))
+        page = await self._store.read(lambda tx: _page(tx, rows.the_session(tx, sid, owner), limit, before))
         items = [replace(item, message=await self._live(item.message)) for item in page.items]
         return replace(page, items=tuple(items))
 
     async def message(self, mid: MessageId, owner: OwnerId = LOCAL) -> MessageView:
         def work(tx: Tx) -> MessageView:
-            message = turns.the_message(tx, mid)
-            turns.the_session(tx, message.session_id, owner)
+            message = rows.the_message(tx, mid)
+            rows.the_session(tx, message.session_id, owner)
             return _message_view(tx, message)
 
         await self._settle_session((await self._store.read(work)).message.session_id)
@@ -152,7 +152,7 @@ class Service:
 
     async def fork(self, sid: SessionId, last: MessageId, owner: OwnerId = LOCAL) -> Session:
         def length(tx: Tx) -> int:
-            return len(tree.path(tx, turns.the_session(tx, sid, owner), last))
+            return len(tree.path(tx, rows.the_session(tx, sid, owner), last))
 
         ids = [
             MessageId(self._deps.ids.new("msg")) for _ in range(await self._store.read(length))
@@ -164,7 +164,7 @@ class Service:
         """O3, O4: the summary is made outside every transaction; the record is one. A delete meanwhile wins."""
 
         def load(tx: Tx) -> tuple[tree.ModelInput, MessageId | None]:
-            session = turns.the_session(tx, sid, owner)
+            session = rows.the_session(tx, sid, owner)
             settled = tree.settled(tree.path(tx, session, session.head))
             last = settled[-1].id if settled else None
             return tree.model_input(settled, tx.compactions(sid)), last
@@ -180,7 +180,7 @@ class Service:
         """P8: a title that a person set, also meanwhile, stays."""
 
         def load(tx: Tx) -> tuple[Session, list[Message]]:
-            session = turns.the_session(tx, sid, owner)
+            session = rows.the_session(tx, sid, owner)
             return session, tree.path(tx, session, session.head, limit=8)
 
         session, messages = await self._store.read(load)
@@ -217,7 +217,7 @@ class Service:
         if lifetime == "attached":
             connections.add(request.ids.run)
         try:
-            accepted = await self._accept(request, partial(turns.submit, request=request))
+            accepted = await self._accept(request, partial(accept.submit, request=request))
         except BaseException:
             connections.discard(request.ids.run)  # if it was accepted all the same, nobody is there
             raise
@@ -236,7 +236,7 @@ class Service:
         if_version: int | None = None,
     ) -> Accepted:
         request = self._request(sid, ["retry", sid, mid, model], owner, key, (), model=model)
-        return await self._accept(request, partial(turns.retry, request=request, mid=mid, if_version=if_version))
+        return await self._accept(request, partial(accept.retry, request=request, mid=mid, if_version=if_version))
 
     async def edit(
         self,
@@ -251,25 +251,25 @@ class Service:
     ) -> Accepted:
         body = ["edit", sid, mid, all_to_json(parts), model]
         request = self._request(sid, body, owner, key, parts, model=model)
-        return await self._accept(request, partial(turns.edit, request=request, mid=mid, if_version=if_version))
+        return await self._accept(request, partial(accept.edit, request=request, mid=mid, if_version=if_version))
 
     async def continue_run(
         self, rid: RunId, *, owner: OwnerId = LOCAL, key: str | None = None, model: str | None = None
     ) -> Accepted:
         run = await self.run(rid, owner)
         request = self._request(run.session_id, ["continue", rid, model], owner, key, (), model=model)
-        return await self._accept(request, partial(turns.continue_run, request=request, rid=rid))
+        return await self._accept(request, partial(accept.continue_run, request=request, rid=rid))
 
     async def edit_queued(self, rid: RunId, parts: Sequence[Part], owner: OwnerId = LOCAL) -> Accepted:
-        return await self._transact(partial(turns.edit_queued, rid=rid, owner=owner, parts=tuple(parts)))
+        return await self._transact(partial(accept.edit_queued, rid=rid, owner=owner, parts=tuple(parts)))
 
     async def run(self, rid: RunId, owner: OwnerId = LOCAL) -> Run:
         """The run as it is; one that nobody executes is settled first (X2)."""
-        run = await self._store.read(lambda tx: turns.the_run(tx, rid, owner))
+        run = await self._store.read(lambda tx: rows.the_run(tx, rid, owner))
         if not run.is_open and not run.is_pending:
             return run
         await self._settle_session(run.session_id)
-        return await self._store.read(lambda tx: turns.the_run(tx, rid, owner))
+        return await self._store.read(lambda tx: rows.the_run(tx, rid, owner))
 
     async def runs(
         self,
@@ -306,10 +306,10 @@ class Service:
 
     async def recover(self, rid: RunId, owner: OwnerId = LOCAL) -> Run:
         """J6: look again for the output of a run whose recovery is pending or was given up."""
-        run = await self._transact(partial(turns.look_again, rid=rid, owner=owner))
+        run = await self._transact(partial(endings.look_again, rid=rid, owner=owner))
         now = await self._store.read(lambda tx: tx.now)
         await self._deps.settler.look(run, now, insist=True)
-        return await self._store.read(lambda tx: turns.the_run(tx, rid, owner))
+        return await self._store.read(lambda tx: rows.the_run(tx, rid, owner))
 
     # ---- following ----
 
@@ -357,13 +357,13 @@ class Service:
         model: str | None = None,
         settings: Json = None,
         lifetime: Lifetime = "detached",
-    ) -> turns.Request:
+    ) -> accept.Request:
         new = self._deps.ids.new
-        ids = turns.NewIds(RunId(new("run")), MessageId(new("msg")), MessageId(new("msg")))
+        ids = accept.NewIds(RunId(new("run")), MessageId(new("msg")), MessageId(new("msg")))
         text = json.dumps(body, sort_keys=True, separators=(",", ":"))
         fingerprint = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
         attached_by = self._me if lifetime == "attached" else None
-        return turns.Request(
+        return accept.Request(
             sid, owner, ids, fingerprint, key, tuple(parts), agent, model, settings, lifetime, attached_by
         )
 
@@ -376,11 +376,11 @@ class Service:
             return StorageFull("The disk is almost full. Make room; runs that are under way can still be saved.")
         return None
 
-    async def _accept(self, request: turns.Request, work: Callable[[Tx], Accepted]) -> Accepted:
+    async def _accept(self, request: accept.Request, work: Callable[[Tx], Accepted]) -> Accepted:
         """A repeat is answered even while nothing new is taken: its turn was."""
         closed = self._closed()
         if closed is not None:
-            before = await self._store.read(lambda tx: turns.known(tx, request))
+            before = await self._store.read(lambda tx: accept.known(tx, request))
             if before is None:
                 raise closed
             return before
@@ -450,7 +450,7 @@ class Service:
 def _view(tx: Tx, session: Session) -> SessionView:
     runs = tx.open_runs(session.id)
     active = [run for run in runs if run.in_tree]
-    queued = [(run, turns.the_message(tx, run.user_message_id)) for run in runs if not run.in_tree]
+    queued = [(run, rows.the_message(tx, run.user_message_id)) for run in runs if not run.in_tree]
     return SessionView(session, active[-1] if active else None, tuple(queued))
 
 

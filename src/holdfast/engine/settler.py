@@ -7,7 +7,7 @@ look        section J: the journal was away when the run was ended
 
 import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -21,7 +21,7 @@ from holdfast.core.recovery import Look
 from holdfast.core.run import Intent, Recovery, Run, dead, is_live
 from holdfast.core.transcript import EMPTY, Transcript, fold, has_output
 from holdfast.engine.bell import Bell
-from holdfast.engine.book import turns
+from holdfast.engine.book import endings, rows, turns
 from holdfast.engine.hub import Hub
 from holdfast.engine.recorder import Recorder
 from holdfast.engine.settings import Settings
@@ -43,7 +43,7 @@ class Settler:
         writer: Writer,
         hub: Hub,
         agents: Agents,
-        me: turns.Me,
+        me: rows.Me,
         settings: Settings,
     ) -> None:
         self._store = store
@@ -92,7 +92,7 @@ class Settler:
     async def _settle(self, ended: dict[RunId, tuple[Transcript, Recovery | None]]) -> None:
         def work(tx: Tx) -> None:
             for rid, (transcript, recovery) in ended.items():
-                turns.settle(tx, rid, transcript, recovery)
+                endings.settle(tx, rid, transcript, recovery)
 
         await self._store.transact(work)
         await self._hub.announce(*(Wake("control", rid) for rid in ended), Wake("queue"), Wake("changed"))
@@ -133,7 +133,7 @@ class Settler:
         ours = run.connection is not None and run.connection.holder == self._me.node
         if not ours or run.id in self.connections or not run.is_open:
             return run
-        return replace(run, connection=None, intent=run.intent or turns.DISCONNECTED)
+        return replace(run, connection=None, intent=run.intent or rows.DISCONNECTED)
 
     def find_stale(self, runs: Sequence[Run], now: float) -> list[Run]:
         """Of runs just read, those that nobody executes and that do not simply wait their turn. `now` is the
@@ -170,19 +170,24 @@ class Settler:
             self.held.difference_update(rids)
             self.ending.difference_update(rids)
 
+    def _limit(self) -> AbstractContextManager[anyio.CancelScope]:
+        return anyio.fail_after(self._settings.fence_wait)
+
     async def _end(self, seen: Sequence[Run]) -> None:
         policy = self._settings.recovery
-        ours = await self._store.transact(lambda tx: turns.take_over(tx, self._me, seen, self.can_continue, policy))
+        ours = await self._store.transact(lambda tx: endings.take_over(tx, self._me, seen, self.can_continue, policy))
         left = {run.id: run for run in ours}
         told: dict[RunId, Transcript] = {}
         try:
-            with anyio.fail_after(self._settings.fence_wait):
+            with self._limit():
                 await self._journal.fence({run.id: run.epoch for run in ours})
-                for run in ours:
-                    with suppress(BrokenSequence):  # unreadable as it is: this one alone is left pending
-                        told[run.id] = await self.transcript(run.id)
-                        if await self._park_again(run, told[run.id]):
-                            del left[run.id], told[run.id]
+            for run in ours:
+                # a journal that is broken leaves this one run pending; one that does not answer, all that are left
+                with self._limit(), suppress(BrokenSequence):
+                    told[run.id] = await self.transcript(run.id)
+                    if await self._park_again(run, told[run.id]):
+                        del left[run.id], told[run.id]
+            with self._limit():
                 told = await self._seal([(left[rid], transcript) for rid, transcript in told.items()])
         except (StorageError, TimeoutError):
             told = {}
@@ -194,7 +199,7 @@ class Settler:
 
     async def _leave_pending(self, runs: Sequence[Run]) -> None:
         if runs:
-            await self._store.transact(lambda tx: turns.mark_pending(tx, runs))
+            await self._store.transact(lambda tx: endings.mark_pending(tx, runs))
             await self._hub.announce(*(Wake("control", run.id) for run in runs), Wake("queue"), Wake("changed"))
 
     async def _seal(self, runs: Iterable[tuple[Run, Transcript]]) -> dict[RunId, Transcript]:
@@ -222,7 +227,7 @@ class Settler:
     async def _ending(self, run: Run, told: Transcript) -> list[Event]:
         seed = None
         if run.continues is not None and not told.last_seq:
-            seed = await self._store.read(lambda tx: turns.seed(tx, run))
+            seed = await self._store.read(lambda tx: endings.seed(tx, run))
         return [*([] if seed is None else [seed]), verdicts.ending(run)]
 
     async def _park_again(self, run: Run, told: Transcript) -> bool:
@@ -260,7 +265,7 @@ class Settler:
 
     async def _look(self, run: Run, now: float, insist: bool) -> None:
         policy = self._settings.recovery
-        mine = await self._store.transact(lambda tx: turns.take_look(tx, self._me, run))
+        mine = await self._store.transact(lambda tx: endings.take_look(tx, self._me, run))
         if mine is None or mine.recovery is None:
             return
         if not insist and not verdicts.due(mine.recovery, now, policy):
@@ -269,7 +274,7 @@ class Settler:
         found: Look = "unavailable"
         transcript = EMPTY
         try:
-            with anyio.fail_after(self._settings.fence_wait):
+            with self._limit():
                 transcript = await self._fence_and_seal(mine)
             if transcript.ended:
                 found = "output" if has_output(transcript.parts) else "empty"
@@ -283,7 +288,7 @@ class Settler:
             await self._settle({mine.id: (transcript, after)})
 
     async def _end_look(self, run: Run, after: Recovery) -> None:
-        await self._store.transact(partial(turns.end_look, rid=run.id, epoch=run.epoch, recovery=after))
+        await self._store.transact(partial(endings.end_look, rid=run.id, epoch=run.epoch, recovery=after))
         if after.state != "pending":
             await self._hub.announce(Wake("control", run.id), Wake("changed"))
 

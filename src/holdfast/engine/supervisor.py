@@ -9,7 +9,7 @@ from anyio.abc import TaskGroup
 from holdfast.core.errors import StorageError
 from holdfast.core.ids import RunId
 from holdfast.core.run import Run, is_live
-from holdfast.engine.book import turns
+from holdfast.engine.book import rows, turns
 from holdfast.engine.executor import LOST, SHUTDOWN, Deps, Execution, Stop, cancelled, over_limit
 from holdfast.engine.hub import wait
 from holdfast.ports import Wake
@@ -20,7 +20,7 @@ _CLAIM_AT_ONCE = 64
 
 
 class Supervisor:
-    def __init__(self, deps: Deps, me: turns.Me) -> None:
+    def __init__(self, deps: Deps, me: rows.Me) -> None:
         self._deps = deps
         self._me = me
         self._executions: dict[RunId, Execution] = {}

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-from holdfast.engine.book import edits, turns
+from holdfast.engine.book import edits, endings
 from holdfast.engine.executor import Deps
 from holdfast.engine.supervisor import Supervisor
 from holdfast.ports import Files, Tx, Wake
@@ -88,7 +88,7 @@ class Sweeper:
             return
         while rids := await store.read(lambda tx: tx.prunable_runs(tx.now - settings.retention, _BATCH)):
             await self._deps.journal.purge(rids, keep_mark=True)
-            await store.transact(lambda tx, rids=rids: turns.mark_pruned(tx, rids))  # type: ignore[misc]
+            await store.transact(lambda tx, rids=rids: endings.mark_pruned(tx, rids))  # type: ignore[misc]
 
     async def drop_orphans(self) -> None:
         files, store, grace = self._files, self._deps.store, self._deps.settings.orphan_grace

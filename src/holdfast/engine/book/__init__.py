@@ -1,6 +1,8 @@
-"""The transactions: synchronous functions over `ports.Tx`, each one atomic step. The only code that writes to the
-store.
+"""The transactions: synchronous functions over `ports.Tx`, each one atomic step. Nothing else writes to the store.
 
-turns   accept, claim, park, decide, settle: the life of a run
-edits   undo, retry, fork, clear, delete …: what people do to sessions
+accept    a turn comes in
+turns     a run is executed
+endings   a run ends, whatever ended it
+edits     what people do to sessions
+rows      finding and writing, each kind in one place
 """

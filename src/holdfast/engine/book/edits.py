@@ -8,7 +8,7 @@ from holdfast.core import session as tree
 from holdfast.core.ids import MessageId, OwnerId, SessionId
 from holdfast.core.run import Intent, Run
 from holdfast.core.session import Compaction, Session
-from holdfast.engine.book.turns import intend, put_session, stop_hidden, the_session
+from holdfast.engine.book.rows import intend, put_session, stop_hidden, the_session
 from holdfast.ports import Tx
 
 
