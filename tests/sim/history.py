@@ -93,8 +93,8 @@ class _History:
         await self._look_back(world, clients)
         for node in list(world.nodes):
             await world.stop(node)
-            if any(left := node.leftovers().values()):
-                world.ledger.blame(f"{node.name} has stopped and has {left}")
+            for what in node.left(set()):
+                world.ledger.blame(f"{node.name} has stopped and has {what}")
 
     # ---- the end ----
 
@@ -128,11 +128,7 @@ class _History:
         if clients.acting or not any(node.ready for node in world.nodes):
             left.append(f"{clients.acting} acts are not through, or no node is up")
         for node in world.nodes:
-            mine = node.leftovers()
-            mine["subscribers"] = mine["claiming"] = 0
-            for what, some in mine.items():
-                rest = some - waiting if isinstance(some, set) else some
-                left += [f"{node.name}: {what} {rest}"] if rest else []
+            left += [f"{node.name}: {what}" for what in node.left(waiting) if not what.startswith("subscribers")]
         return left
 
     def _waits(self, world: World, run: Run) -> bool:
@@ -143,6 +139,8 @@ class _History:
             if all(len(node.engine.supervisor._executions) >= self._plan.settings.max_runs for node in world.nodes):
                 others += [ledger.runs[rid] for node in world.nodes for rid in node.engine.supervisor._executions]
             return run.intent is None and any(self._waits(world, other) for other in others)
+        if run.lease is not None and not any(run.id in node.engine.supervisor._executions for node in world.nodes):
+            return False  # it kept its task, and that is gone
         asked = any(a.run_id == run.id and a.decision is None for a in ledger.approvals.values())
         return self._plan.leave_waiting and run.status == "waiting" and run.intent is None and asked
 
@@ -154,14 +152,10 @@ class _History:
                 ledger.blame(f"{rid}: {problem}")
         await self._read_everything(world, clients, chance)
         await anyio.sleep(0.01)
+        waiting = {run.id for run in ledger.runs.values() if run.is_open and self._waits(world, run)}
         for node in world.nodes:
-            waiting = {run.id for run in ledger.runs.values() if run.status == "waiting"}
-            for what, some in node.leftovers().items():
-                if what == "claiming":
-                    continue  # it looks for work now and then
-                rest = some - waiting if isinstance(some, set) else some
-                if rest:
-                    ledger.blame(f"{node.name} is at rest and has {what}: {rest}")
+            for what in node.left(waiting):
+                ledger.blame(f"{node.name} is at rest and has {what}")
 
     async def _read_everything(self, world: World, clients: Clients, chance: Random) -> None:
         ledger = world.ledger

@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 from trio.testing import MockClock
 
 from holdfast.agents.scripted import AgentTable
-from holdfast.core.ids import NodeId
+from holdfast.core.ids import NodeId, RunId
 from holdfast.engine.engine import Engine
 from holdfast.engine.service import Service
 from holdfast.ports import Journal, Store, Tx
@@ -93,19 +93,20 @@ class Node:
         self.hang_up()
         self.scope.cancel()
 
-    def leftovers(self) -> dict[str, object]:
-        """What must be empty when nothing is going on."""
+    def left(self, waiting: set[RunId]) -> list[str]:
+        """What must be empty when nothing is going on but runs that wait for a person."""
         engine = self.engine
-        return {
-            "executing": set(engine.supervisor._executions),
-            "connections": set(engine.settler.connections),
-            "held": set(engine.settler.held),
-            "ending": set(engine.settler.ending),
-            "claiming": engine.settler.claiming,
-            "subscribers": engine.feed.subscribers,
-            "tails": set(engine.feed._tails),
-            "unfinished": set(engine.settler.unfinished),
+        settler, feed = engine.settler, engine.feed
+        found = {
+            "executing": set(engine.supervisor._executions) - waiting,
+            "connections": settler.connections - waiting,
+            "held": settler.held - waiting,
+            "tails": set(feed._tails) - waiting,
+            "ending": settler.ending,
+            "unfinished": set(settler.unfinished),
+            "subscribers": feed.subscribers,
         }
+        return [f"{what}: {some}" for what, some in found.items() if some]
 
 
 class World:
@@ -223,7 +224,7 @@ class World:
         with anyio.move_on_after(enough):
             await node.gone.wait()
         if not node.gone.is_set():
-            self.ledger.blame(f"{node.name} was told to stop and did not within {enough} s: {node.leftovers()}")
+            self.ledger.blame(f"{node.name} was told to stop and did not within {enough} s: {node.left(set())}")
             node.kill()
 
     async def call(

@@ -180,10 +180,10 @@ class Execution:
         return self._agent.can_continue
 
     def heed(self, row: Run | None) -> None:
-        """Stop if the store says so."""
-        if row is None or row.epoch != self.run.epoch:
+        """Stop if the store says so. A row of an earlier epoch is old news, of an earlier execution."""
+        if row is None or row.epoch > self.run.epoch:
             self.stop(LOST)
-        elif row.intent is not None:
+        elif row.epoch == self.run.epoch and row.intent is not None:
             self.stop(Stop("end", recovery.ending(row)))
 
     async def _give_way(self) -> NoReturn:

@@ -145,24 +145,26 @@ class Supervisor:
         renewed_at = anyio.current_time()
         while True:
             await anyio.sleep(lease_time / 3)
-            asked_at = anyio.current_time()
-            rids = frozenset(self._executions)
-            work = partial(turns.renew, me=self._me, rids=rids, connections=frozenset(self._deps.settler.connections))
+            asked_at, executions = anyio.current_time(), dict(self._executions)
+            connected = frozenset(self._deps.settler.connections)
+            work = partial(turns.renew, me=self._me, rids=executions.keys(), connections=connected)
             try:
                 with anyio.fail_after(lease_time / 3):
                     now, held = await self._deps.store.transact(work)
             except (StorageError, TimeoutError):
                 if anyio.current_time() - renewed_at >= lease_time * 2 / 3:
-                    for rid in rids:
-                        self.stop(rid, LOST)
+                    for execution in executions.values():
+                        execution.stop(LOST)
                 continue
             renewed_at = asked_at
-            for rid in rids - {run.id for run in held}:
-                self.stop(rid, LOST)
-            for run in held:
-                self.heed(run)
-                if run.lifetime == "attached" and not is_live(run.connection, None, now):
-                    self.stop(run.id, cancelled("disconnected"))  # by the node that had its client
+            rows = {run.id: run for run in held}
+            for rid, execution in executions.items():
+                self._check(execution, rows.get(rid), now)
+
+    def _check(self, execution: Execution, row: Run | None, now: float) -> None:
+        execution.heed(row)
+        if row is not None and row.lifetime == "attached" and not is_live(row.connection, None, now):
+            execution.stop(cancelled("disconnected"))  # by the node that had its client
 
     # ---- the end ----
 
