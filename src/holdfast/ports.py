@@ -168,8 +168,6 @@ class Tx(Protocol):
     def open_approvals(self, rid: RunId) -> Sequence[Approval]:
         """Undecided ones of a run."""
 
-    def decided_approvals(self, rid: RunId) -> Sequence[Approval]: ...
-
     def compactions(self, sid: SessionId) -> Mapping[MessageId, Compaction]: ...
     def put_compaction(self, compaction: Compaction) -> None: ...
 
@@ -281,8 +279,8 @@ class Journal(Protocol):
     async def settled(self, runs: Collection[RunId]) -> None:
         """The runs are settled in the store: their journals may be put into a form that is cheap to keep."""
 
-    async def purge(self, runs: Collection[RunId], *, keep_mark: bool) -> None:
-        """Erase. With `keep_mark` a later read answers JournalPruned; without, as if the run had never been."""
+    async def purge(self, runs: Collection[RunId]) -> None:
+        """Erase the events. A mark stays: a later read answers JournalPruned, and a late append is refused."""
 
     async def reopen(self) -> None:
         """After a failed commit: drop and open again whatever was held. StorageError if it cannot be done yet."""

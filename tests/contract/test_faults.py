@@ -83,7 +83,7 @@ async def test_a_journal_that_is_away_answers_nothing_and_comes_back_whole() -> 
         lambda: journal.heads([RID]),
         lambda: journal.read(RID),
         lambda: journal.settled([RID]),
-        lambda: journal.purge([RID], keep_mark=True),
+        lambda: journal.purge([RID]),
         journal.reopen,
     ]
     for call in calls:

@@ -69,7 +69,7 @@ async def test_a_damaged_journal_is_unavailable_and_left_alone(
         lambda: journal.heads([RID]),
         lambda: journal.read(RID),
         lambda: journal.settled([RID]),
-        lambda: journal.purge([RID], keep_mark=True),
+        lambda: journal.purge([RID]),
         journal.reopen,
     ]
     for call in calls:

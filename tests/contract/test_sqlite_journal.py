@@ -88,8 +88,7 @@ async def test_reading_while_runs_are_settled_finds_every_event(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("settled", [False, True])
-@pytest.mark.parametrize("keep_mark", [False, True])
-async def test_what_was_purged_is_nowhere_in_the_file(tmp_path: Path, settled: bool, keep_mark: bool) -> None:
+async def test_what_was_purged_is_nowhere_in_the_file(tmp_path: Path, settled: bool) -> None:
     """Erasing a run takes its rows out of the log too, where they may have stayed behind after it was settled."""
     file = tmp_path / "journal.db"
     journal = SqliteJournal(file)
@@ -97,18 +96,14 @@ async def test_what_was_purged_is_nowhere_in_the_file(tmp_path: Path, settled: b
     await write(journal, [RID, other], 20)
     if settled:
         await journal.settled([RID])
-    await journal.purge([RID], keep_mark=keep_mark)
+    await journal.purge([RID])
     await journal.close()
     assert f"{RID} 7".encode() not in file.read_bytes()
     journal = SqliteJournal(file)
     assert list(await journal.read(other)) == whole(other, 20)
-    if keep_mark:
-        assert await journal.heads([RID]) == {RID: Head(1, 20, sealed=True, pruned=True)}
-        with pytest.raises(JournalPruned):
-            await journal.read(RID)
-    else:
-        assert await journal.heads([RID]) == {RID: Head()}
-        assert await journal.append([adding(RID, 1, "anew")]) == [None]
+    assert await journal.heads([RID]) == {RID: Head(1, 20, sealed=True, pruned=True)}
+    with pytest.raises(JournalPruned):
+        await journal.read(RID)
     await journal.close()
 
 
@@ -119,7 +114,7 @@ async def test_reopening_finds_what_is_on_disk(tmp_path: Path) -> None:
     await write(journal, [old, gone], 5)
     await journal.append([adding(live, 1, "a", "b", epoch=3)])
     await journal.settled([old])
-    await journal.purge([gone], keep_mark=True)
+    await journal.purge([gone])
     await journal.fence({fenced: 7, live: 4})
     before = await journal.heads([live, old, fenced, gone])
     await journal.reopen()

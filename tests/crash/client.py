@@ -61,6 +61,7 @@ class Turn:
     continues: str | None = None
     on_busy: str = "queue"
     agent: str = "chat"
+    lifetime: str = "detached"
     run: str | None = None
     message: str | None = None
     user_message: str | None = None
@@ -324,11 +325,10 @@ class Server:
         self.ledger.sessions.append(sid)
         return str(sid)
 
-    def submit(
-        self, session: str, text: str, *, on_busy: str = "queue", agent: str = "chat", watch: bool = True
-    ) -> Turn:
+    def submit(self, session: str, text: str, *, watch: bool = True, **how: Any) -> Turn:
+        """`how` is on_busy, agent and lifetime, as `Turn` has them."""
         key = f"key-{self.ledger.number()}"
-        return self._begin(Turn(key, session, text, on_busy=on_busy, agent=agent), watch)
+        return self._begin(Turn(key, session, text, **how), watch)
 
     def continue_run(self, earlier: Turn) -> Turn:
         key = f"key-{self.ledger.number()}"
@@ -349,8 +349,8 @@ class Server:
         if turn.continues is not None:
             answer = self.ask("continue", run=turn.continues, key=turn.key)
         else:
-            what: dict[str, Any] = {"text": turn.text, "on_busy": turn.on_busy, "agent": turn.agent}
-            answer = self.ask("submit", session=turn.session, key=turn.key, **what)
+            how: dict[str, Any] = {"on_busy": turn.on_busy, "agent": turn.agent, "lifetime": turn.lifetime}
+            answer = self.ask("submit", session=turn.session, text=turn.text, key=turn.key, **how)
         self.ledger.accept(turn, answer)
         if watch and turn.run not in self.watching.values():
             self.watch(turn)

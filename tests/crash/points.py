@@ -273,8 +273,8 @@ class WatchedJournal:
     async def settled(self, runs: Collection[RunId]) -> None:
         await self._inner.settled(runs)
 
-    async def purge(self, runs: Collection[RunId], *, keep_mark: bool) -> None:
-        await self._inner.purge(runs, keep_mark=keep_mark)
+    async def purge(self, runs: Collection[RunId]) -> None:
+        await self._inner.purge(runs)
 
     async def reopen(self) -> None:
         await self._inner.reopen()

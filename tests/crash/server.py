@@ -94,9 +94,17 @@ class Server:
 
     # ---- runs ----
 
-    async def do_submit(self, session: str, text: str, key: str, on_busy: Any = "queue", agent: str = "chat") -> Any:
+    async def do_submit(self, session: str, text: str, key: str, lifetime: Any, **how: Any) -> Any:
         sid = SessionId(session)
-        return _accepted(await self._service.submit(sid, [Text(text)], key=key, on_busy=on_busy, agent=agent))
+        accepted = await self._service.submit(sid, [Text(text)], key=key, lifetime=lifetime, **how)
+        if lifetime == "attached":
+            self._tasks.start_soon(self._stay, accepted.run.id)
+        return _accepted(accepted)
+
+    async def _stay(self, run: RunId) -> None:
+        """The connection of an attached run: it goes with the server and not before."""
+        async with self._service.attached(run):
+            await anyio.sleep_forever()
 
     async def do_continue(self, run: str, key: str) -> Any:
         return _accepted(await self._service.continue_run(RunId(run), key=key))

@@ -173,7 +173,10 @@ GOES_ON = {"queued", "running", "complete"}
         ("claim.after-commit:2", GOES_ON),
         ("run.resumed.before-commit", GOES_ON),
         ("run.resumed.after-commit", {"interrupted"}),
+        ("run.resumed.before-publish", {"interrupted"}),
+        ("approval.resolved.before-commit", GOES_ON),
         ("approval.resolved.after-commit", {"interrupted"}),
+        ("approval.resolved.before-publish", {"interrupted"}),
         ("tool.before-effect", {"interrupted"}),
     ],
 )
@@ -357,6 +360,27 @@ def test_interrupting_turn_that_was_stored_takes_over_after_a_crash(world: World
     assert world.violations == []
 
 
+def test_attached_runs_end_with_their_server(world: World) -> None:
+    """L3, X2, X3: their clients are gone with it: what was streaming is interrupted and kept, what was queued is
+    cancelled without ever running."""
+    with world.start() as server:
+        server.ready()
+        first = server.submit(server.create(), f"hang {world.label()}", lifetime="attached")
+        queued = server.submit(first.session, f"tool {world.label()}", lifetime="attached")
+        server.until(first, "text.delta")
+        server.kill()
+    with world.start() as server:
+        server.ready()
+        dump = world.check(server)
+        assert dump["runs"][first.run]["status"] == "interrupted"
+        assert dump["runs"][queued.run]["status"] == "cancelled"
+        assert dump["runs"][queued.run]["reason"] == "disconnected"
+        assert dump["messages"][queued.message]["parts"] == []
+        assert world.effects == []
+        server.stop()
+    assert world.violations == []
+
+
 # ------------------------------------------------------------------------------------------------ continuing
 
 
@@ -481,7 +505,7 @@ def test_clear_erases_all_or_nothing_and_finishes_later(world: World, point: str
         assert dump["sessions"][gone]["tree"] == []
         assert dump["sessions"][gone]["active_run"] is None
         assert dump["messages"] == {}
-        assert all(journal in ([], "journal-pruned") for journal in dump["journals"].values())
+        assert all(dump["journals"][turn.run] in ([], "journal-pruned") for turn in cleared)
         fresh = server.submit(gone, f"tool {world.label()}")
         server.until_ended(fresh)
         world.go_on(server)

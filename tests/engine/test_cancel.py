@@ -8,7 +8,7 @@ from anyio.lowlevel import checkpoint
 
 from holdfast.agents.scripted import Action, Call, Hang, Meet, Say, ScriptedAgent, Think, Tokens
 from holdfast.core.errors import NotFound, StorageUnavailable
-from holdfast.core.events import TextDelta, ToolDelta
+from holdfast.core.events import Entry, TextDelta, ToolDelta
 from holdfast.core.ids import OwnerId
 from holdfast.core.parts import Reasoning, Text, Tool
 from holdfast.core.run import Run
@@ -257,11 +257,50 @@ async def test_what_was_shown_is_saved_byte_for_byte(world: AnyWorld) -> None:
 
 
 async def test_everything_handed_over_before_a_cancel_is_saved(world: AnyWorld) -> None:
-    """C8: also output that was still on its way to the journal when the cancel came is in the message."""
-    async with running([Tokens(500), Meet("here"), Hang()], world) as it:
-        run = await cancel_at(it, "here")
-        said = texts((await it.answer(run.session_id)).parts)
-        assert said == "".join(f"t{n} " for n in range(500))
+    """C8: output that was in the middle of a commit, or still waited for it, when the cancel came is in the message."""
+    hold = Hold(appends("text.delta"))
+    script: Script = [Say("committing "), Meet("one"), Think("hm"), Say("waiting"), Meet("two"), Hang()]
+    async with running(script, world, tap=hold, cancel_wait=0.0) as it:
+        run = await it.send(await it.new_session())
+        await it.reached("one")
+        with anyio.fail_after(GUARD):
+            await hold.reached.wait()
+        it.release("one")
+        await it.reached("two")
+        await it.service.cancel(run.id)
+        hold.go.set()
+        assert (await it.ended(run.id)).status == "cancelled"
+        assert (await it.answer(run.session_id)).parts == (Text("committing "), Reasoning("hm"), Text("waiting"))
+
+
+async def test_nothing_was_shown_that_a_cancel_could_lose(world: AnyWorld) -> None:
+    """C8: cancelled while its output cannot be stored, a run has shown its clients nothing that is not saved."""
+    async with running(
+        [Say("stored "), Meet("here"), Say("lost"), Meet("there"), Hang()], world, cancel_wait=0.0
+    ) as it:
+        run = await it.send(await it.new_session())
+        seen: list[Entry] = []
+
+        async def client() -> None:
+            async with it.service.watch(run.id) as subscription:
+                while entries := await subscription.next():
+                    seen.extend(entries)
+
+        async with anyio.create_task_group() as tg:
+            tg.start_soon(client)
+            await collect(it.service, run.id, until=2)
+            it.journal.away = True
+            it.release("here")
+            await it.reached("there")
+            await it.service.cancel(run.id)
+            with anyio.fail_after(GUARD):
+                while it.engine.supervisor.executing:
+                    await checkpoint()
+            it.journal.away = False
+            await it.tick()
+            tg.cancel_scope.cancel()
+        assert (await it.ended(run.id)).status in ("cancelled", "failed")
+        assert texts(fold(seen).parts) == texts((await it.answer(run.session_id)).parts) == "stored "
 
 
 # ---- §5 Cancel ----

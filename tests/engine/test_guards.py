@@ -17,11 +17,12 @@ from holdfast.core.events import (
     Usage,
 )
 from holdfast.core.parts import Part, Reasoning, Text, Tool
+from holdfast.core.recovery import Policy
 from holdfast.core.run import Run
 from holdfast.core.transcript import fold
 from holdfast.ports import Out, Turn
 from tests.engine.checks import check_idle, check_one_end, check_saved_once
-from tests.harness import GUARD, AnyWorld, Freehand, Hold, Running, World, collect, running, texts
+from tests.harness import GUARD, AnyWorld, Freehand, Hold, Running, World, appends, collect, crash_at, running, texts
 
 pytestmark = pytest.mark.anyio
 
@@ -110,7 +111,7 @@ async def test_a_cancel_after_the_end_is_not_heard_of(world: AnyWorld) -> None:
 async def test_back_pressure_does_not_hold_up_a_cancel(virtual: World) -> None:
     """C7: an agent that waits until storage has room is stopped in the middle of that."""
     hold = Hold(lambda call, _: call == "journal.append")
-    async with running([Tokens(1_000_000)], virtual, tap=hold, cancel_wait=0.0) as it:
+    async with running([Tokens(20_000)], virtual, tap=hold, cancel_wait=0.0) as it:
         try:
             run = await it.send(await it.new_session())
             await hold.reached.wait()
@@ -189,6 +190,31 @@ async def test_a_long_journal_is_settled_to_its_end(memory: World) -> None:
         await check_idle(it, run.session_id)
 
 
+async def test_an_event_is_shown_when_its_commit_is_done(virtual: World) -> None:
+    """X1: while an append is on its way to the journal, nobody who follows the run is given what is in it."""
+    hold = Hold(appends("text.delta"))
+    async with running([Step(0), Meet("go"), Say("soon")], virtual, tap=hold) as it:
+        run = await it.send(await it.new_session())
+        got: list[str] = []
+
+        async def client() -> None:
+            async with it.service.watch(run.id) as subscription:
+                while (entries := await subscription.next()) is not None:
+                    got.extend(entry.type for entry in entries)
+
+        async with anyio.create_task_group() as tg:
+            tg.start_soon(client)
+            await it.reached("go")
+            it.release("go")
+            await hold.reached.wait()
+            try:
+                await anyio.wait_all_tasks_blocked()
+                assert got == ["run.started", "step.started"]
+            finally:
+                hold.go.set()
+        assert got == ["run.started", "step.started", "text.delta", "run.complete"]
+
+
 async def test_a_long_journal_is_the_same_in_pieces_and_at_once(memory: World) -> None:
     """X4: folded page by page when it was settled, the message is the one that a fresh fold of it all gives."""
     async with running((), memory, agents={"chat": Freehand(at_length)}) as it:
@@ -201,6 +227,15 @@ async def test_a_long_journal_is_the_same_in_pieces_and_at_once(memory: World) -
         assert fresh.usage == Usage(30, 3)
         assert (row.usage, message.usage, message.parts) == (fresh.usage, fresh.usage, fresh.parts)
         assert (row.status, row.reason, row.last_seq) == (fresh.status, fresh.reason, fresh.last_seq)
+
+
+async def test_a_tool_in_mid_air_is_unknown_to_the_agent_that_goes_on(world: AnyWorld) -> None:
+    """X5: put back after a crash, the agent finds the tool of unknown outcome, not one that still runs, and asks."""
+    run = await crash_at(world, [Say("a "), Call("t", takes=HOUR)], seen=3)
+    async with running([Say("a "), Call("t")], world, recovery=Policy(auto_continue=True)) as it:
+        row = await it.until(run.id, "waiting", "complete")
+        assert (row.status, it.agent.effects) == ("waiting", [])
+        assert it.agent.turns[0].transcript.parts == (Text("a "), Tool("t", "tool", None, "unknown"))
 
 
 # ---- L ----
@@ -238,6 +273,17 @@ async def test_an_upstream_that_breaks_when_it_is_stopped_does_not_make_a_failur
         assert (row.reason, row.error) == ("requested", None)
         assert texts((await it.answer(run.session_id)).parts) == "half"
         await check_saved_once(it, run, "cancelled")
+
+
+async def test_a_cancelled_engine_leaves_nothing_to_the_next_process(memory: World) -> None:
+    """L2: cancelled itself, the engine has sealed and settled its runs before it is gone."""
+    async with running([Say("half"), Meet("here"), Hang()], memory) as it:
+        run = await it.send(await it.new_session())
+        await it.reached("here")
+        it.scope.cancel()
+    row = await it.row(run.id)
+    assert (row.status, row.reason) == ("interrupted", "shutdown")
+    await check_saved_once(it, run, "interrupted")
 
 
 async def test_a_turn_of_tools_alone_is_complete(world: AnyWorld) -> None:

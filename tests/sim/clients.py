@@ -311,12 +311,11 @@ class Clients:
             case p.Jump(seconds):
                 if alone:
                     world.clock.skew += seconds
-            case p.Break(port, everywhere, how, seconds):
-                only = None if everywhere else world.live(pick)
-                if everywhere or only is not None:
-                    world.block(port, how, 1, only)
-                    await anyio.sleep(seconds)
-                    world.block(port, how, -1, only)
+            case p.Break(port, where, how, seconds):
+                nodes = None if where == "all" else world.those(where, pick)
+                world.block(port, how, 1, nodes)
+                await anyio.sleep(seconds)
+                world.block(port, how, -1, nodes)
             case p.Kill(down) | p.Stop(down):
                 node = world.live(pick)
                 if node is not None and node.stopping and isinstance(act, p.Kill):

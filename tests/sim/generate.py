@@ -1,6 +1,8 @@
 """Plans from a seed: random acts, and short tales that lead to places where random acts seldom get."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 from tests.sim import ingredients
 from tests.sim import plan as p
@@ -16,7 +18,8 @@ class _Maker:
         self._dice = dice
         self._serial = 0
         self._keyed: list[p.Submit] = []
-        self._keep_changes = 100_000
+        self._overrides: dict[str, Any] = {}
+        """Settings that a tale needs."""
         self._calm = dice.likely(0.15)
         self._cluster = dice.likely(0.4)
         self._nodes = dice.one(2, 2, 2, 3) if self._cluster else 1
@@ -41,7 +44,7 @@ class _Maker:
             nodes=self._nodes,
             sessions=self._sessions,
             scripts=self._scripts,
-            settings=ingredients.settings(dice, self._keep_changes),
+            settings=replace(ingredients.settings(dice), **self._overrides),
             incarnations=[
                 ingredients.node_plan(dice, faulty=faulty and dice.likely(0.7)) for _ in range(self._nodes + 1)
             ],
@@ -184,9 +187,9 @@ class _Maker:
     def _kill(self) -> p.Act:
         return p.Kill(self._down())
 
-    def _break(self, port: p.Port, everywhere: bool) -> p.Act:
+    def _break(self, port: p.Port, where: p.Where) -> p.Act:
         hows: tuple[p.How, ...] = ("cut", "cut", "stalled")
-        return p.Break(port, everywhere, self._dice.one(*hows), self._dice.one(0.5, 3.0, 10.0, 25.0))
+        return p.Break(port, where, self._dice.one(*hows), self._dice.one(0.5, 3.0, 10.0, 25.0))
 
     def _trouble(self) -> p.Act:
         """Something happens to a node or to storage."""
@@ -202,7 +205,8 @@ class _Maker:
                 return p.Start() if self._cluster else p.Jump(dice.one(-3600.0, -30.0, 30.0, 3600.0))
             case _:
                 ports: tuple[p.Port, ...] = ("store", "journal", "journal", "wakeups")
-                return self._break(dice.one(*ports), dice.likely(0.5))
+                wheres: tuple[p.Where, ...] = ("all", "all", "one", "owner")
+                return self._break(dice.one(*ports), dice.one(*wheres))
 
     # ---- tales ----
 
@@ -239,7 +243,7 @@ class _Maker:
     def journal_away(self) -> list[p.Step]:
         """A run dies while its journal cannot be read; somebody reads the session before and after it is back."""
         dice = self._dice
-        away = p.Break("journal", True, dice.one("cut", "cut", "stalled"), dice.one(8.0, 20.0, 40.0))
+        away = p.Break("journal", "all", dice.one("cut", "cut", "stalled"), dice.one(8.0, 20.0, 40.0))
         return [
             self._step(self._pause(), self._works(asks=dice.likely(0.3))),
             self._step(self._at("text.delta", "tool.started", "claimed", "run.started"), self._calmly(away)),
@@ -250,21 +254,34 @@ class _Maker:
         ]
 
     def split(self) -> list[p.Step]:
-        """The owner loses the store, another node the journal: both think they know."""
+        """The owner loses the store or the journal, the others perhaps the other one: all think they know."""
         dice = self._dice
         port: p.Port = dice.one("store", "store", "journal")
         other: p.Port = dice.one("journal", "journal", "store")
         how: p.How = dice.one("cut", "stalled")
+        lost = p.Break(port, "owner", how, dice.one(12.0, 20.0, 30.0))
         return [
-            self._step(self._pause(), self._works(asks=False), 0),
+            self._step(self._pause(), self._works(asks=False)),
+            self._step(self._at("claimed", "text.delta", "tool.started"), self._calmly(lost)),
+            self._step(p.After(ticks=dice.below(8)), self._calmly(self._break(other, "others"))),
+            self._step(p.After(seconds=dice.one(10.0, 18.0)), self._read()),
+            self._step(p.After(seconds=dice.one(1.0, 9.0)), self._read()),
+        ]
+
+    def late(self) -> list[p.Step]:
+        """The owner seals and cannot settle until another node has shown the run as pending."""
+        dice = self._dice
+        self._overrides = {"lease_time": 9.0, "final_save": 15.0, "fence_wait": 1.0}
+        away = dice.one(11.0, 12.0, 13.0)
+        return [
+            self._step(self._pause(), self._works(asks=False, takes=dice.one(0.0, 1.0))),
             self._step(
-                self._at("claimed", "text.delta", "tool.started", "sealed"),
-                self._calmly(p.Break(port, False, how, dice.one(12.0, 20.0, 30.0))),
-                0,
+                p.After(ticks=dice.below(3), seconds=3.0, moment="sealed"),
+                self._calmly(p.Break("store", "owner", "stalled", away)),
             ),
-            self._step(p.After(ticks=dice.below(8)), self._calmly(self._break(other, False)), 1),
-            self._step(p.After(seconds=dice.one(10.0, 18.0)), self._read(), 1),
-            self._step(p.After(seconds=dice.one(1.0, 9.0)), self._read(), dice.below(2)),
+            self._step(p.After(), self._calmly(p.Break("journal", "others", "cut", away + 2.0))),
+            self._step(p.After(seconds=dice.one(9.5, 10.0)), p.OnSession("read", 0, 0), 0),
+            self._step(p.After(), p.OnSession("read", 0, 0), 1),
         ]
 
     def queue(self) -> list[p.Step]:
@@ -280,7 +297,7 @@ class _Maker:
 
     def follow(self) -> list[p.Step]:
         """Somebody follows the change feed, stays away too long, and comes back."""
-        self._keep_changes = 4
+        self._overrides = {"keep_changes": 4}
         return [
             self._step(self._pause(), p.FollowChanges((1, 1), 12.0)),
             self._step(p.After(seconds=1.0), self._submit()),
@@ -322,7 +339,7 @@ TALES: Sequence[Callable[[_Maker], list[p.Step]]] = (
     _Maker.queue,
     _Maker.follow,
 )
-CLUSTER_TALES = (*TALES, _Maker.split, _Maker.split, _Maker.split)
+CLUSTER_TALES = (*TALES, _Maker.split, _Maker.split, _Maker.late)
 
 ACTS: Sequence[tuple[float, Callable[[_Maker], p.Act]]] = (
     (30, _Maker._submit),

@@ -34,7 +34,7 @@ class Dice:
 # ---- settings ----
 
 
-def settings(dice: Dice, keep_changes: int) -> Settings:
+def settings(dice: Dice) -> Settings:
     """Small, so that limits are reached; some of them out of reach, so that nothing rests on limits."""
     one = dice.one
     return Settings(
@@ -53,7 +53,6 @@ def settings(dice: Dice, keep_changes: int) -> Settings:
         sweep=one(10.0, 25.0),
         lease_time=one(9.0, 15.0),
         retention=one(0.0, 6.0, 1_000_000.0, 1_000_000.0),
-        keep_changes=keep_changes,
         touch_every=one(0.5, 10.0),
         recovery=Policy(
             max_attempts=one(1, 2, 3),

@@ -147,10 +147,10 @@ class MortalJournal:
             await self._line.enter()
         await self._inner.settled(runs)
 
-    async def purge(self, runs: Collection[RunId], *, keep_mark: bool) -> None:
+    async def purge(self, runs: Collection[RunId]) -> None:
         if self._line.shut:
             await self._line.enter()
-        await self._inner.purge(runs, keep_mark=keep_mark)
+        await self._inner.purge(runs)
 
     async def reopen(self) -> None:
         if self._line.shut:

@@ -193,6 +193,8 @@ class Start:
 
 Port = Literal["store", "journal", "wakeups"]
 How = Literal["cut", "stalled"]
+Where = Literal["all", "one", "owner", "others"]
+"""`owner`: the node that executes the newest run; `others`: all but it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +202,7 @@ class Break:
     """A port does not answer for a while: `cut` calls fail at once, `stalled` ones hang and then go through."""
 
     port: Port
-    everywhere: bool
+    where: Where
     how: How
     seconds: float
 

@@ -159,8 +159,8 @@ class TrueJournal(MemoryJournal):
             self._observer.refused(item, refusal)
         return refusal
 
-    async def purge(self, runs: Collection[RunId], *, keep_mark: bool) -> None:
-        await super().purge(runs, keep_mark=keep_mark)
+    async def purge(self, runs: Collection[RunId]) -> None:
+        await super().purge(runs)
         self._observer.purged(runs)
 
 

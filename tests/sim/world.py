@@ -3,7 +3,7 @@
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import trio.lowlevel
@@ -21,7 +21,7 @@ from holdfast.testing.faults import Operation
 from tests.sim.actors import SimAgent
 from tests.sim.ledger import Ledger
 from tests.sim.mortal import Line, MortalJournal, MortalStore, MortalWakeups
-from tests.sim.plan import After, NodePlan, Plan, Port
+from tests.sim.plan import After, How, NodePlan, Plan, Port, Where
 from tests.sim.truth import TrueJournal
 
 T = TypeVar("T")
@@ -125,7 +125,7 @@ class World:
         self.nodes: list[Node] = []
         """All that have not been killed or stopped, also while they are starting or stopping."""
         self.started = 0
-        self.blocked: Counter[tuple[Port, Literal["cut", "stalled"]]] = Counter()
+        self.blocked: Counter[tuple[Port, How]] = Counter()
         self.healed = False
         settings = plan.settings
         self.ledger.patience = (
@@ -242,13 +242,22 @@ class World:
 
     # ---- storage ----
 
-    def block(self, port: Port, how: Literal["cut", "stalled"], by: int, only: Node | None) -> None:
+    def those(self, where: Where, pick: int) -> list[Node]:
+        one = self.live(pick)
+        if where == "one":
+            return [one] if one is not None else []
+        leases = [run.lease for run in reversed(self.ledger.runs.values()) if run.lease is not None]
+        owners = [node for node in self.nodes if leases and node.engine.node == leases[0].holder]
+        return owners if where == "owner" else [node for node in self.nodes if node not in owners]
+
+    def block(self, port: Port, how: How, by: int, nodes: Sequence[Node] | None) -> None:
+        """`nodes`: only there; None: everywhere, also for those that start meanwhile."""
         if self.healed:
             return
         self.ledger.trouble()
-        if only is None:
+        if nodes is None:
             self.blocked[port, how] += by
-        for node in self.nodes if only is None else [only]:
+        for node in self.nodes if nodes is None else nodes:
             node.lines[port].block(how, by)
 
     def heal(self) -> None:

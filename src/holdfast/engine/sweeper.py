@@ -79,7 +79,7 @@ class Sweeper:
         for sid in await store.read(lambda tx: tx.deleted_sessions(_BATCH)):
             await store.transact(lambda tx, sid=sid: edits.purge(tx, sid))  # type: ignore[misc]
         while rids := await store.read(lambda tx: tx.purges(_BATCH)):
-            await journal.purge(rids, keep_mark=True)  # a late append must not bring it back
+            await journal.purge(rids)
             await store.transact(lambda tx, rids=rids: tx.drop_purges(rids))  # type: ignore[misc]
 
     async def prune(self) -> None:
@@ -87,7 +87,7 @@ class Sweeper:
         if settings.retention <= 0:
             return
         while rids := await store.read(lambda tx: tx.prunable_runs(tx.now - settings.retention, _BATCH)):
-            await self._deps.journal.purge(rids, keep_mark=True)
+            await self._deps.journal.purge(rids)
             await store.transact(lambda tx, rids=rids: endings.mark_pruned(tx, rids))  # type: ignore[misc]
 
     async def drop_orphans(self) -> None:

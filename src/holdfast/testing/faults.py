@@ -98,8 +98,8 @@ class FaultyJournal:
     async def settled(self, runs: Collection[RunId]) -> None:
         await self.faults.call("settled", lambda: self.inner.settled(runs))
 
-    async def purge(self, runs: Collection[RunId], *, keep_mark: bool) -> None:
-        await self.faults.call("purge", lambda: self.inner.purge(runs, keep_mark=keep_mark))
+    async def purge(self, runs: Collection[RunId]) -> None:
+        await self.faults.call("purge", lambda: self.inner.purge(runs))
 
     async def reopen(self) -> None:
         await self.faults.call("reopen", self.inner.reopen)

@@ -88,12 +88,11 @@ class MemoryJournal:
     async def settled(self, runs: Collection[RunId]) -> None:
         await checkpoint()
 
-    async def purge(self, runs: Collection[RunId], *, keep_mark: bool) -> None:
+    async def purge(self, runs: Collection[RunId]) -> None:
         await checkpoint()
         for run in runs:
-            old = self._logs.pop(run, None)
-            if keep_mark:
-                self._logs[run] = _Log(epoch=old.epoch if old else 0, pruned=True)
+            old = self._logs.get(run)
+            self._logs[run] = _Log(epoch=old.epoch if old else 0, pruned=True)
         await checkpoint()
 
     async def reopen(self) -> None:

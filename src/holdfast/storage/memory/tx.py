@@ -226,9 +226,6 @@ class MemoryTx:
     def open_approvals(self, rid: RunId) -> Sequence[Approval]:
         return [approval for approval in self._approvals(rid) if approval.decision is None]
 
-    def decided_approvals(self, rid: RunId) -> Sequence[Approval]:
-        return [approval for approval in self._approvals(rid) if approval.decision is not None]
-
     def _approvals(self, rid: RunId) -> Sequence[Approval]:
         found = [self._data.approvals[aid] for aid in self._data.run_approvals.get(rid, ())]
         return sorted(found, key=lambda approval: (approval.created_at, approval.id))

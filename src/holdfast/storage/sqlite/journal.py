@@ -54,8 +54,8 @@ class SqliteJournal:
         while await self._worker.call(self._writer.sweep):
             pass
 
-    async def purge(self, runs: Collection[RunId], *, keep_mark: bool) -> None:
-        await self._worker.call(lambda: self._writer.purge(runs, keep_mark))
+    async def purge(self, runs: Collection[RunId]) -> None:
+        await self._worker.call(lambda: self._writer.purge(runs))
 
     async def reopen(self) -> None:
         await self._worker.call(self._writer.open)

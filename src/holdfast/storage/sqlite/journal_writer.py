@@ -200,7 +200,7 @@ class JournalWriter:
         self._sweeping = bool(index.dead)
         return self._sweeping
 
-    def purge(self, runs: Collection[RunId], keep_mark: bool) -> None:
+    def purge(self, runs: Collection[RunId]) -> None:
         """Also of the log's dead rows, which may be theirs."""
         with self._using() as db, _transaction(db):
             rows = array("q", self.index.dead)
@@ -208,9 +208,6 @@ class JournalWriter:
                 log = self.index.runs.get(run) or self._kept(db, run)
                 rows.extend(log.rows)
                 db.execute("DELETE FROM segments WHERE run = ?", (log.alias,))
-                if not keep_mark:
-                    db.execute("DELETE FROM runs WHERE run = ?", (run,))
-                    continue
                 db.execute(
                     "INSERT INTO runs (run, epoch, last_seq, sealed, pruned) VALUES (?, ?, ?, ?, 1) ON CONFLICT (run) "
                     "DO UPDATE SET last_seq = excluded.last_seq, sealed = excluded.sealed, archived = 0, pruned = 1",

@@ -200,10 +200,6 @@ class SqliteTx:
         sql = f"{_APPROVALS} WHERE run_id = ? AND decision IS NULL ORDER BY created_at, id"
         return [rows.to_approval(row) for row in self._all(sql, rid)]
 
-    def decided_approvals(self, rid: RunId) -> Sequence[Approval]:
-        sql = f"{_APPROVALS} WHERE run_id = ? AND decision IS NOT NULL ORDER BY created_at, id"
-        return [rows.to_approval(row) for row in self._all(sql, rid)]
-
     def compactions(self, sid: SessionId) -> Mapping[MessageId, Compaction]:
         found = self._all(f"SELECT {rows.COMPACTION} FROM compactions WHERE session_id = ?", sid)
         return {compaction.message_id: compaction for compaction in map(rows.to_compaction, found)}

@@ -63,25 +63,12 @@ class Keeping:
             assert await words(journal, OTHER_RUN) == SECOND
 
     @pytest.mark.parametrize("settled", [False, True])
-    async def test_purging_erases_a_run_as_if_it_had_never_been(self, journal: Journal, settled: bool) -> None:
-        """Clear and delete leave nothing of a journal, settled or not; a neighbour in the same commits stays whole."""
+    async def test_purging_leaves_a_mark_and_nothing_else(self, journal: Journal, settled: bool) -> None:
+        """A later read, at any cursor, is told that it was pruned; a neighbour in the same commits stays whole."""
         await two_sealed(journal)
         if settled:
             await journal.settled([RID, OTHER_RUN])
-        await journal.purge([RID], keep_mark=False)
-        assert list(await journal.read(RID)) == []
-        assert await head(journal) == Head()
-        assert await words(journal, OTHER_RUN) == SECOND
-        await accept(journal, adding(RID, 1, "anew"))
-        assert await words(journal) == ["anew"]
-
-    @pytest.mark.parametrize("settled", [False, True])
-    async def test_purging_with_a_mark_says_so_to_readers(self, journal: Journal, settled: bool) -> None:
-        """Retention: a later read, at any cursor, is told that the journal was pruned; a neighbour stays whole."""
-        await two_sealed(journal)
-        if settled:
-            await journal.settled([RID, OTHER_RUN])
-        await journal.purge([RID], keep_mark=True)
+        await journal.purge([RID])
         for after in (0, 3, 9):
             with pytest.raises(JournalPruned) as caught:
                 await journal.read(RID, after)
@@ -93,39 +80,28 @@ class Keeping:
     async def test_a_pruned_journal_takes_no_append(self, journal: Journal) -> None:
         """A late worker cannot begin a pruned journal anew, whatever its epoch and number."""
         await two_sealed(journal)
-        await journal.purge([RID], keep_mark=True)
+        await journal.purge([RID])
         for seq in (1, 6):
             (refusal,) = await journal.append([adding(RID, seq, "late", epoch=9)])
             assert isinstance(refusal, Refused)
         with pytest.raises(JournalPruned):
             await journal.read(RID)
 
-    async def test_a_mark_can_be_erased_too(self, journal: Journal) -> None:
-        """Deleting a session whose journals were pruned leaves nothing of them."""
-        await two_sealed(journal)
-        await journal.purge([RID], keep_mark=True)
-        await journal.purge([RID], keep_mark=False)
-        assert list(await journal.read(RID)) == []
-        assert await head(journal) == Head()
-
-    @pytest.mark.parametrize("keep_mark", [False, True])
-    async def test_purging_may_be_repeated(self, journal: Journal, keep_mark: bool) -> None:
+    async def test_purging_may_be_repeated(self, journal: Journal) -> None:
         """Crash between purge and its bookkeeping: it is done again, and of runs without a journal."""
         await two_sealed(journal)
         for _ in range(2):
-            await journal.purge([RID, RunId("run_9")], keep_mark=keep_mark)
-        await journal.purge([], keep_mark=keep_mark)
-        assert (await head(journal)).pruned is keep_mark
+            await journal.purge([RID, RunId("run_9")])
+        await journal.purge([])
+        assert (await head(journal)).pruned
         assert await words(journal, OTHER_RUN) == SECOND
 
     async def test_a_purge_outlives_the_process(self, make_journal: s.MakeJournal) -> None:
-        """What was erased does not come back with a restart, and marks stay."""
+        """What was erased does not come back with a restart, and its mark stays."""
         async with make_journal() as journal:
             await two_sealed(journal)
-            await journal.purge([RID], keep_mark=True)
-            await journal.purge([OTHER_RUN], keep_mark=False)
+            await journal.purge([RID])
         async with make_journal() as journal:
             with pytest.raises(JournalPruned):
                 await journal.read(RID)
-            assert list(await journal.read(OTHER_RUN)) == []
-            assert await head(journal, OTHER_RUN) == Head()
+            assert await words(journal, OTHER_RUN) == SECOND

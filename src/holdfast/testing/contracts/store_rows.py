@@ -142,7 +142,6 @@ class RoundTrips:
                 *tx.children(sid, MessageId(name)),
                 *tx.open_runs(sid),
                 *tx.open_approvals(rid),
-                *tx.decided_approvals(rid),
                 *tx.compactions(sid),
             )
         )

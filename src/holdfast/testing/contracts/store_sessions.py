@@ -184,7 +184,6 @@ class SessionsAndMessages:
                 len(tx.runs(LOCAL, sid=sid)) == 2,
                 tx.approval(ApprovalId(f"apr_{n}")) is not None,
                 len(tx.open_approvals(rid)) == 1,
-                len(tx.decided_approvals(rid)) == 1,
                 len(tx.compactions(sid)) == 1,
             ]
 

@@ -1,0 +1,43 @@
+"""Two thousand generated histories, the same each time, and some of the past that once went wrong."""
+
+import pytest
+
+from tests.sim.__main__ import run_chunk
+from tests.sim.history import run_history
+from tests.sim.situations import EXPECTED
+
+HISTORIES = 2000
+SHARDS = 20
+_PER_SHARD = HISTORIES // SHARDS
+
+REGRESSIONS: dict[int, str] = {}
+
+
+def _says(seed: int, finding: str) -> str:
+    return f"seed {seed}: {finding}\nSee its trace: python -m tests.sim --only {seed}"
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_histories_hold(shard: int) -> None:
+    """A2 A3 C6 C8 E2 L1 L3 L4 L5 L7 O1 O2 P4 P5 P6 P8 X1 X2 X3 X5 J1 J2 J5: in every history, whatever fails."""
+    chunk = run_chunk(range(shard * _PER_SHARD, (shard + 1) * _PER_SHARD))
+    assert not chunk.failures, "\n".join(_says(seed, finding) for seed, finding in chunk.failures)
+
+
+@pytest.mark.parametrize("seed", REGRESSIONS, ids=REGRESSIONS.get)
+def test_what_once_went_wrong(seed: int) -> None:
+    """Histories that found something; the id says what."""
+    outcome = run_history(seed)
+    assert not outcome.findings, _says(seed, outcome.findings[0])
+
+
+def test_a_seed_is_a_history() -> None:
+    """The same seed gives the same trace, to the last commit."""
+    for seed in range(5):
+        assert run_history(seed, trace=True).trace == run_history(seed, trace=True).trace
+
+
+def test_every_situation_is_reached() -> None:
+    """A suite that never gets there shows nothing: each situation comes up within a few hundred histories."""
+    seen = run_chunk(range(HISTORIES, HISTORIES + 600)).situations
+    assert [name for name in EXPECTED if not seen[name]] == []
