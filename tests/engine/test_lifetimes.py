@@ -291,7 +291,8 @@ async def test_an_attached_run_does_not_outlive_its_server(world: AnyWorld) -> N
         queued = await it.send(sid, "second", lifetime="attached")
         await it.crash()
     async with running([Say("no")], world, recovery=AUTO) as it:
-        assert [(await it.row(r.id)).status for r in (run, queued)] == ["interrupted", "interrupted"]
+        assert [(await it.row(r.id)).status for r in (run, queued)] == ["interrupted", "cancelled"]
+        assert (await it.row(queued.id)).reason == "disconnected"
         assert it.agent.turns == []
         await check_idle(it, sid)
 

@@ -7,7 +7,7 @@ from holdfast.core.errors import Invalid
 from holdfast.core.ids import OwnerId
 from holdfast.engine.feed import Feed
 from holdfast.engine.hub import Signals, wait
-from holdfast.ports import Change, Store
+from holdfast.ports import Change, Store, Tx
 
 _PAGE = 500
 
@@ -33,13 +33,13 @@ class ChangeSubscription:
         """The next changes or a reset; None when the server lets go."""
         while not self._feed.stopping:
             signal = self._signals.armed(("changed", None))
-            oldest, newest = await self._store.read(lambda tx: tx.change_bounds())
+            (oldest, newest), found = await self._store.read(self._look)
             if self._from is None:
                 self._from = (self._store.generation, newest)
+                continue
             generation, after = self._from
             if generation != self._store.generation or not oldest <= after <= newest:
                 return self._move(newest, (), reset=True)
-            found = await self._store.read(lambda tx, after=after: tx.changes(after, _PAGE))  # type: ignore[misc]
             if found:
                 moved = self._move(found[-1].n, [change for change in found if change.owner == self._owner])
                 if moved.items:
@@ -47,6 +47,10 @@ class ChangeSubscription:
             else:
                 await wait(signal, self._feed.poll)
         return None
+
+    def _look(self, tx: Tx) -> tuple[tuple[int, int], Sequence[Change]]:
+        """Bounds and rows in one snapshot: the feed may be trimmed at any time."""
+        return tx.change_bounds(), () if self._from is None else tx.changes(self._from[1], _PAGE)
 
     def _move(self, n: int, items: Sequence[Change], *, reset: bool = False) -> Changes:
         self._from = (self._store.generation, n)

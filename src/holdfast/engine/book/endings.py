@@ -12,7 +12,7 @@ from holdfast.core.ids import OwnerId, RunId
 from holdfast.core.recovery import Policy, verdict
 from holdfast.core.run import ENDING_VERB, Recovery, Run, dead, step
 from holdfast.core.transcript import Transcript
-from holdfast.engine.book.rows import Me, put_approval, put_run, put_session, the_run
+from holdfast.engine.book.rows import DISCONNECTED, Me, put_approval, put_run, put_session, the_run
 from holdfast.ports import Tx
 
 
@@ -29,7 +29,10 @@ def take_over(tx: Tx, me: Me, seen: Iterable[Run], can_continue: Callable[[Run],
         if fate == "continue":
             put_run(tx, replace(step(run, "requeue"), lease=None, resumes=run.resumes + 1))
         elif fate == "end":
-            run = replace(run, epoch=run.epoch + 1, lease=me.lease(tx.now))
+            intent = run.intent
+            if run.status == "queued" and intent is None:  # only a client that left ends a run which has not begun
+                intent = DISCONNECTED
+            run = replace(run, epoch=run.epoch + 1, lease=me.lease(tx.now), intent=intent)
             tx.put_run(run)
             ours.append(run)
     return ours
