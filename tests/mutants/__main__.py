@@ -148,7 +148,7 @@ def run(code: Path, tests: str) -> tuple[int, Report, str]:
     with tempfile.TemporaryDirectory(dir=code) as scratch:
         report = Path(scratch) / "report.json"
         environment = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"},
             "PYTHONPATH": os.pathsep.join([str(code / "src"), str(code)]),
             "PYTHONDONTWRITEBYTECODE": "1",
             REPORT: str(report),

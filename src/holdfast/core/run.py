@@ -154,6 +154,11 @@ class Run:
         return self.intent is not None and self.intent.status == "cancelled"
 
     @property
+    def is_unread(self) -> bool:
+        """Its recovery was given up without its journal having been read: nobody knows what it did."""
+        return self.recovery is not None and self.recovery.state == "none" and not self.last_seq
+
+    @property
     def is_pending(self) -> bool:
         return self.recovery is not None and self.recovery.state == "pending"
 

@@ -257,6 +257,8 @@ class Service:
         self, rid: RunId, *, owner: OwnerId = LOCAL, key: str | None = None, model: str | None = None
     ) -> Accepted:
         run = await self.run(rid, owner)
+        if run.is_unread:  # what it did must be known before it goes on
+            run = await self.recover(rid, owner)
         request = self._request(run.session_id, ["continue", rid, model], owner, key, (), model=model)
         return await self._accept(request, partial(accept.continue_run, request=request, rid=rid))
 

@@ -133,8 +133,8 @@ def continue_run(tx: Tx, request: Request, rid: RunId) -> Accepted:
     session = the_session(tx, request.session_id, request.owner)
     if others := tx.open_runs(session.id):
         raise Busy(session.id, others[0].id)
-    if earlier.is_pending:
-        raise NotAllowed("continue", "its output is still being recovered")
+    if earlier.is_pending or earlier.is_unread:
+        raise NotAllowed("continue", "its output could not be read yet, so what it has done is not known")
     if earlier.status == "complete":
         raise NotAllowed("continue", "the run is complete")
     message = tree.node(tx, session, earlier.message_id)
