@@ -217,7 +217,8 @@ def _settled(ledger: Ledger, turn: Turn, dump: Json) -> Iterator[Violation]:
     status = run["status"]
     if status == "running" and run["holder"] != dump["node"]:
         yield Violation("wrong", f"{turn.run}: shown as running, but its process is gone (X2)")
-    if status == "running" and turn.frames and turn.seen_in < ledger.lives and not turn.decides:
+    may_go_on = turn.decides or ledger.auto_continue
+    if status == "running" and turn.frames and turn.seen_in < ledger.lives and not may_go_on:
         yield Violation("wrong", f"{turn.run}: began in an earlier life and is shown as running (X2)")
     if status not in OPEN and message["status"] != status:
         yield Violation("wrong", f"{turn.run}: the run is {status}, its message {message['status']} (X3)")

@@ -89,6 +89,8 @@ class Ledger:
     settled: dict[str, Any] = field(default_factory=dict)
     """Messages of ended runs as they were read: they never change again (X4)."""
     violations: list[Violation] = field(default_factory=list)
+    auto_continue: bool = False
+    """Runs of an earlier life may go on by themselves."""
     lives: int = 0
     events: int = 0
     _numbers: int = 0
@@ -214,9 +216,13 @@ class Server:
 
     def kill(self) -> int:
         """`kill -9`, and what was still in the pipe counts: a network would have delivered it too."""
-        if self._code is None:
-            os.kill(self.pid, signal.SIGKILL)
-        return self.buried()
+        if self._code is not None:
+            return self._code
+        os.kill(self.pid, signal.SIGKILL)
+        code = self.buried()
+        if code != -signal.SIGKILL:
+            self.ledger.complain("wrong", f"the server had ended by itself, with exit code {code}: {self.complaints()}")
+        return code
 
     def terminate(self) -> None:
         os.kill(self.pid, signal.SIGTERM)

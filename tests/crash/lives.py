@@ -140,6 +140,8 @@ class RandomLives:
         self._chance = Random(seed)
         self._runs = runs
         self._answered: set[str] = set()
+        auto = self.world.ledger.auto_continue = self._chance.random() < 0.25
+        self._settings: dict[str, Any] = {"recovery": {"auto_continue": auto}}
 
     def live_and_die(self) -> None:
         """Start, compare with the life before, work, `kill -9`."""
@@ -147,7 +149,8 @@ class RandomLives:
         lines, seconds = chance.randint(0, 600), chance.random() ** 2
         early, by_lines = chance.random() < 0.3, chance.random() < 0.5
         sweep_at = chance.choice((None, 1, 300))
-        with world.start(budget=Budget(seconds=seconds) if early else None, sweep_at=sweep_at) as server:
+        soon = Budget(seconds=seconds) if early else None
+        with world.start(budget=soon, sweep_at=sweep_at, **self._settings) as server:
             try:
                 server.ready()
                 world.check(server)
@@ -160,15 +163,17 @@ class RandomLives:
 
     def finish(self) -> None:
         """Two more lives, both orderly: all that was begun ends, and the last one finds it as the other left it."""
-        with self.world.start() as server:
+        with self.world.start(**self._settings) as server:
             server.ready()
             self.world.check(server)
             self.world.go_on(server)
             server.stop()
-        with self.world.start() as server:
+        with self.world.start(**self._settings) as server:
             server.ready()
             self.world.check(server)
             server.stop()
+            if "Traceback" in server.complaints():
+                self.world.ledger.complain("wrong", f"something failed unnoticed: {server.complaints()}")
 
     def _work(self, server: Server) -> None:
         """For ever: the budget ends it."""

@@ -151,11 +151,13 @@ def run(code: Path, tests: str) -> tuple[int, Report, str]:
             **{name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"},
             "PYTHONPATH": os.pathsep.join([str(code / "src"), str(code)]),
             "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # half of the time went into plugins that nothing here needs
             REPORT: str(report),
         }
-        options = ["-p", "tests.mutants.witness", "-p", "no:cacheprovider", "-q", "--no-header", "--maxfail=1"]
+        plugins = [f"-p{name}" for name in ("anyio.pytest_plugin", "pytest_timeout", "tests.mutants.witness")]
+        options = ["-pno:cacheprovider", "-q", "--no-header", "--maxfail=1"]
         limits = [f"--timeout={TEST_GUARD}", f"--basetemp={scratch}/files"]
-        command = [sys.executable, "-m", "pytest", *options, *limits, *shlex.split(tests)]
+        command = [sys.executable, "-m", "pytest", *plugins, *options, *limits, *shlex.split(tests)]
         try:
             done = subprocess.run(
                 command, cwd=code, env=environment, capture_output=True, text=True, check=False, timeout=RUN_GUARD

@@ -3,14 +3,15 @@
 import pytest
 
 from tests.sim.__main__ import run_chunk
-from tests.sim.history import run_history
+from tests.sim.history import run_history, run_plan
+from tests.sim.past import PAST
 from tests.sim.situations import EXPECTED
 
 HISTORIES = 2000
 SHARDS = 20
 _PER_SHARD = HISTORIES // SHARDS
 
-REGRESSIONS: dict[int, str] = {}
+SCHEDULES = 20
 
 
 def _says(seed: int, finding: str) -> str:
@@ -24,11 +25,12 @@ def test_histories_hold(shard: int) -> None:
     assert not chunk.failures, "\n".join(_says(seed, finding) for seed, finding in chunk.failures)
 
 
-@pytest.mark.parametrize("seed", REGRESSIONS, ids=REGRESSIONS.get)
-def test_what_once_went_wrong(seed: int) -> None:
-    """Histories that found something; the id says what."""
-    outcome = run_history(seed)
-    assert not outcome.findings, _says(seed, outcome.findings[0])
+@pytest.mark.parametrize("name", PAST)
+def test_what_once_went_wrong(name: str) -> None:
+    """A2 C6 L3 L5 X1 X5 J5 J6: histories that found something, under schedules among which it showed."""
+    for number in range(SCHEDULES):
+        outcome = run_plan(PAST[name](number))
+        assert not outcome.findings, f"schedule {number}: {outcome.findings[0]}"
 
 
 def test_a_seed_is_a_history() -> None:
