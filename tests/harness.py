@@ -394,6 +394,17 @@ async def collect(
     return got
 
 
+async def follow(
+    service: Service, rid: RunId, got: list[Entry], *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+) -> None:
+    """A client as a task: started when it is connected, done when its stream ends."""
+    with anyio.fail_after(GUARD):
+        async with service.watch(rid) as subscription:
+            task_status.started()
+            while (entries := await subscription.next()) is not None:
+                got.extend(entries)
+
+
 @asynccontextmanager
 async def running(
     script: Script | ScriptedAgent = (),

@@ -4,6 +4,7 @@ import argparse
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 from secrets import randbelow
 
@@ -54,9 +55,9 @@ def _soak(lives: RandomLives, kills: int) -> str | None:
         for _ in range(kills):
             lives.live_and_die()
         lives.finish()
-    except Exception as error:  # noqa: BLE001 - one directory's failure is reported, and the soak goes on
+    except Exception:  # noqa: BLE001 - one directory's failure is reported, and the soak goes on
         log = lives.world.directory.with_name("data.log")
-        return f"{type(error).__name__}: {error}\n{log.read_text(errors='replace')[-4000:]}"
+        return f"{traceback.format_exc()}{log.read_text(errors='replace')[-4000:]}"
     return None
 
 

@@ -135,6 +135,7 @@ def outline(frames: Iterable[bytes]) -> list[Json]:
     """What a reader of the stream has before him."""
     items: list[Json] = []
     questions: dict[str, Json] = {}
+    ran: set[str] = set()
     for frame in frames:
         kind, data = parse(frame)
         if kind in ("text.delta", "reasoning.delta"):
@@ -144,13 +145,17 @@ def outline(frames: Iterable[bytes]) -> list[Json]:
             items[-1]["text"] += data["text"]
         elif kind == "message.seeded":
             items += [_of_part(part) for part in data["parts"]]
+            ran.update(part["call_id"] for part in data["parts"] if part.get("state") == "unknown")
         elif kind == "tool.delta":
             tool = _tool(items, data)
             tool["output"] += data.get("output_delta", "")
+            if tool["state"] == "not_run" and "args_delta" in data:  # written anew
+                tool.update(args="", state="pending")
             if isinstance(tool["args"], str):
                 tool["args"] += data.get("args_delta", "")
         elif kind == "tool.started":
             _tool(items, data).update(name=data["name"], args=data["args"], state="running")
+            ran.add(data["call_id"])
         elif kind == "tool.finished":
             _tool(items, data).update(result=data["result"], is_error=data["is_error"], state="done")
         elif kind == "approval.requested":
@@ -159,9 +164,9 @@ def outline(frames: Iterable[bytes]) -> list[Json]:
         elif kind == "approval.resolved":
             questions[data["approval_id"]]["state"] = "denied" if data["decision"] == "deny" else "pending"
         elif kind == "run.resumed":
-            _let_go(items, {"running": "unknown", "pending": "not_run"})
+            _let_go(items, ("running", "pending"), ran)
         elif kind in _ENDS:
-            _let_go(items, {"running": "unknown", "pending": "not_run", "waiting": "not_run"})
+            _let_go(items, ("running", "pending", "waiting"), ran)
     return items
 
 
@@ -185,10 +190,11 @@ def _tool(items: list[Json], data: Json) -> Json:
     return items[-1]
 
 
-def _let_go(items: list[Json], ends: dict[str, str]) -> None:
+def _let_go(items: list[Json], states: Sequence[str], ran: set[str]) -> None:
+    """What is not over in one of these states will not be: it may have run, or it has not."""
     for item in items:
-        if item["type"] == "tool":
-            item["state"] = ends.get(item["state"], item["state"])
+        if item["type"] == "tool" and item["state"] in states:
+            item["state"] = "unknown" if item["call_id"] in ran else "not_run"
 
 
 def parse(frame: bytes) -> tuple[str, Json]:

@@ -11,7 +11,7 @@ from holdfast.core.ids import LOCAL, OwnerId
 from holdfast.engine.changes import Changes, ChangeSubscription
 from holdfast.ports import Change
 from holdfast.testing import FaultyWakeups
-from tests.harness import GUARD, AnyWorld, Running, World, running
+from tests.harness import GUARD, AnyWorld, Hold, Running, World, running
 
 pytestmark = pytest.mark.anyio
 
@@ -127,22 +127,22 @@ async def test_a_cursor_resumes_exactly_where_it_was(world: AnyWorld) -> None:
 
 async def test_without_a_cursor_the_feed_begins_now(world: AnyWorld) -> None:
     """L5: a new subscriber is told what happens from then on, and when it happens."""
-    async with running([Say("a")], world, poll=GUARD) as it:
+    first_look = Hold(lambda call, _: call == "store.read", when="after", armed=False)
+    async with running([Say("a")], world, tap=first_look, poll=GUARD) as it:
         await it.turn(await it.new_session())
-        feed = it.service.watch_changes(None)
         got: list[Changes] = []
 
         async def subscriber() -> None:
-            got.append(await next_of(feed))
+            got.append(await next_of(it.service.watch_changes(None)))
 
         async with anyio.create_task_group() as tg:
+            first_look.armed = True
             tg.start_soon(subscriber)
-            await anyio.wait_all_tasks_blocked()
-            if not isinstance(world, World):  # a read on a thread looks like waiting
-                await it.service.session(await it.new_session())
-            else:
-                await it.new_session()
-        assert said(got[0].items) == [("session.changed", None)]
+            with anyio.fail_after(GUARD):
+                await first_look.reached.wait()
+            first_look.go.set()
+            sid = await it.new_session()
+        assert [(change.kind, change.session_id) for change in got[0].items] == [("session.changed", sid)]
 
 
 async def test_a_cursor_of_another_generation_is_reset(world: AnyWorld) -> None:

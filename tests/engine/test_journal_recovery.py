@@ -104,8 +104,8 @@ async def test_a_journal_that_does_not_answer_is_not_waited_for(world: AnyWorld)
     hold = Hold(fences, every=True)
     async with running((), world, tap=hold, fence_wait=0.05) as it:
         await check_pending(it, run)
-        hold.go.set()
-        await it.service.session(run.session_id)
+        await it.crash()
+    async with running((), world) as it:
         await check_recovered(it, run)
 
 

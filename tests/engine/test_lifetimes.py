@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 import anyio
 import pytest
+from anyio.abc import TaskStatus
 from anyio.lowlevel import checkpoint
 
 from holdfast.agents.scripted import Action, Call, Hang, Meet, Say, ScriptedAgent, Think, Tokens
-from holdfast.core.errors import CursorAhead, NotFound, StorageUnavailable
+from holdfast.core.errors import CursorAhead, Invalid, NotFound, StorageUnavailable
 from holdfast.core.events import Entry, TextDelta
 from holdfast.core.ids import OwnerId, RunId
 from holdfast.core.recovery import Policy
@@ -28,6 +29,7 @@ from tests.harness import (
     appends,
     collect,
     crash_at,
+    follow,
     running,
     texts,
 )
@@ -156,23 +158,19 @@ async def test_streams_end_when_the_server_stops(world: AnyWorld) -> None:
     async with running([Say("half "), Call("t", asks=True)], world) as it:
         run = await it.send(await it.new_session())
         await it.until(run.id, "waiting")
-        ended: list[object] = []
-
-        async def watch_run() -> None:
-            ended.append((await collect(it.service, run.id))[-1].type)
+        got: list[Entry] = []
 
         async def watch_changes() -> None:
-            changes = it.service.watch_changes(None)
+            changes = it.service.watch_changes(f"{it.store.generation}-0")
             while await changes.next() is not None:
                 pass
-            ended.append("changes")
 
-        async with anyio.create_task_group() as tg:
-            tg.start_soon(watch_run)
-            tg.start_soon(watch_changes)
-            await anyio.wait_all_tasks_blocked()
-            await it.shut_down()
-        assert sorted(map(str, ended)) == ["approval.requested", "changes"]
+        with anyio.fail_after(GUARD):
+            async with anyio.create_task_group() as tg:
+                await tg.start(follow, it.service, run.id, got)
+                tg.start_soon(watch_changes)
+                await it.shut_down()
+        assert got[-1].type == "approval.requested"
         assert (await it.row(run.id)).status == "waiting"
 
 
@@ -394,15 +392,10 @@ async def test_a_late_client_gets_everything(world: AnyWorld) -> None:
     async with running(HALF, world) as it:
         run = await it.send(await it.new_session())
         await it.reached("here")
-        got: list[list[Entry]] = []
-
-        async def client() -> None:
-            got.append(await collect(it.service, run.id))
-
+        got: list[list[Entry]] = [[] for _ in range(20)]
         async with anyio.create_task_group() as tg:
-            for _ in range(20):
-                tg.start_soon(client)
-            await anyio.wait_all_tasks_blocked()
+            for each in got:
+                await tg.start(follow, it.service, run.id, each)
             it.release("here")
         got.append(await collect(it.service, run.id))
         whole = await it.events(run.id)
@@ -418,13 +411,8 @@ async def test_a_client_can_wait_for_a_run_that_has_not_begun(world: AnyWorld) -
         await it.reached("here")
         queued = await it.send(sid, "second")
         got: list[Entry] = []
-
-        async def client() -> None:
-            got.extend(await collect(it.service, queued.id))
-
         async with anyio.create_task_group() as tg:
-            tg.start_soon(client)
-            await anyio.wait_all_tasks_blocked()
+            await tg.start(follow, it.service, queued.id, got)
             assert got == []
             it.release("here")
         assert got == await it.events(queued.id)
@@ -469,6 +457,14 @@ async def test_a_cursor_beyond_the_last_event_is_refused(world: AnyWorld) -> Non
     async with running((), world, max_runs=0) as it:
         queued = await it.send(await it.new_session())
         await refuse_ahead(it, queued.id, after=1, last=0)
+
+
+async def test_a_negative_cursor_is_refused(world: AnyWorld) -> None:
+    """L5: no event has such an id: rather than guess what is meant, say so."""
+    async with running([Say("a")], world) as it:
+        run = await it.turn(await it.new_session())
+        with pytest.raises(Invalid):
+            await collect(it.service, run.id, after=-1)
 
 
 async def refuse_ahead(it: Running, rid: RunId, after: int, last: int) -> None:
@@ -561,9 +557,10 @@ async def test_a_client_that_never_reads_costs_bounded_memory(sqlite: SqliteWorl
         await anyio.sleep_forever()
         return "stop"
 
-    async def dead_client() -> None:
+    async def dead_client(*, task_status: TaskStatus[None]) -> None:
         async with it.service.watch(run.id) as subscription:
             await subscription.next()
+            task_status.started()
             await anyio.sleep_forever()
 
     async with running((), sqlite, agents={"chat": Freehand(play)}, tail=64 * 1024) as it:
@@ -571,8 +568,7 @@ async def test_a_client_that_never_reads_costs_bounded_memory(sqlite: SqliteWorl
         await it.reached("begin")
         async with anyio.create_task_group() as tg:
             for _ in range(20):
-                tg.start_soon(dead_client)
-            await anyio.wait_all_tasks_blocked()
+                await tg.start(dead_client)
             tracemalloc.start()
             try:
                 it.release("begin")

@@ -5,11 +5,11 @@ import pytest
 
 from holdfast.agents.scripted import Call, Fail, Hang, Meet, Say, ScriptedAgent
 from holdfast.core.errors import JournalPruned, NotFound
-from holdfast.core.events import MessageSeeded
+from holdfast.core.events import Entry, MessageSeeded
 from holdfast.core.ids import LOCAL, FileId
 from holdfast.core.parts import File, Text
 from holdfast.engine.settings import Settings
-from tests.harness import GUARD, AnyWorld, Running, collect, crash_at, in_turn, running, texts
+from tests.harness import GUARD, AnyWorld, Running, collect, crash_at, follow, in_turn, running, texts
 
 pytestmark = pytest.mark.anyio
 
@@ -238,16 +238,11 @@ async def test_a_client_of_an_erased_run_is_let_go(world: AnyWorld) -> None:
     async with running(ScriptedAgent([Say("part "), Meet("here"), Hang()]), world) as it:
         run = await it.send(await it.new_session())
         await it.reached("here")
-        got: list[str] = []
-
-        async def client() -> None:
-            got.extend(entry.type for entry in await collect(it.service, run.id))
-
+        got: list[Entry] = []
         async with anyio.create_task_group() as tg:
-            tg.start_soon(client)
-            await anyio.wait_all_tasks_blocked()
+            await tg.start(follow, it.service, run.id, got)
             await it.service.delete(run.session_id)
-        assert got == ["run.started", "text.delta", "run.cancelled"]
+        assert [entry.type for entry in got] == ["run.started", "text.delta", "run.cancelled"]
 
 
 async def test_an_orphan_is_not_made_by_a_fork(world: AnyWorld) -> None:

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import anyio
 
-from holdfast.agents.scripted import Action, Call, Say, ScriptedAgent, Think, Tokens
+from holdfast.agents.scripted import Action, Call, ScriptedAgent
 from holdfast.core import events as ev
 from holdfast.core.events import ApprovalRequested, Decision, Event
 from holdfast.core.ids import ApprovalId, RunId
 from holdfast.core.session import Message
-from holdfast.ports import Out, Turn
+from holdfast.ports import AgentFailed, Out, Turn
 from tests.sim.ledger import Ledger
-from tests.sim.plan import Once, Script
+from tests.sim.plan import Brittle, Once, Script
 
 
 def script_of(text: str, scripts: Sequence[Script]) -> Script:
@@ -22,20 +22,6 @@ def script_of(text: str, scripts: Sequence[Script]) -> Script:
 
 def asking(serial: int, script: int) -> str:
     return f"question {serial} /{script}"
-
-
-def text_of(script: Script) -> str:
-    said = []
-    for action in script:
-        if isinstance(action, Say):
-            said.append(action.text)
-        elif isinstance(action, Tokens):
-            said += [f"t{n} " for n in range(action.count)]
-    return "".join(said)
-
-
-def thought_of(script: Script) -> str:
-    return "".join(action.text for action in script if isinstance(action, Think))
 
 
 def calls_of(script: Script) -> dict[str, Call]:
@@ -97,10 +83,10 @@ class SimAgent:
         again = bool(turn.transcript.parts) or run.epoch > 1
         actions: list[Action] = []
         for action in script:
-            if not isinstance(action, Once):
+            if isinstance(action, Once):
+                actions += [] if again else [action.action]
+            elif not isinstance(action, Brittle):
                 actions.append(action)
-            elif not again:
-                actions.append(action.action)
         effects = Effects(ledger, run.id, calls_of(script))
         inner = ScriptedAgent(actions, can_continue=self.can_continue, effects=effects)
         try:
@@ -109,7 +95,11 @@ class SimAgent:
             stop = getattr(out, "_stop", None)
             if stop is not None and stop.kind == "lost":
                 ledger.situations["lease lost"] += 1
+            if Brittle() in script:
+                raise AgentFailed("broke", "The connection broke while it was being closed.") from None
             raise
+        finally:
+            ledger.reached(run.id)
 
     def _check_input(self, turn: Turn) -> None:
         shown = turn.input.messages

@@ -332,7 +332,7 @@ class Clients:
 
     async def _end(self, node: Node, act: p.Kill | p.Stop) -> None:
         if isinstance(act, p.Stop):
-            await self._world.stop(node)
+            await self._world.stop(node, abrupt=act.abrupt)
         else:
             self._world.kill(node)
             await self._world.pause(p.After(ticks=3))  # what was on its way has arrived or not

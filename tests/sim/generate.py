@@ -200,7 +200,7 @@ class _Maker:
             case 0 | 1 | 2 | 3:
                 return p.Kill(self._down())
             case 4 | 5:
-                return p.Stop(self._down())
+                return p.Stop(self._down(), abrupt=dice.likely(0.4))
             case 6:
                 return p.Start() if self._cluster else p.Jump(dice.one(-3600.0, -30.0, 30.0, 3600.0))
             case _:

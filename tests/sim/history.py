@@ -16,7 +16,7 @@ from holdfast.core.ids import RunId
 from holdfast.core.run import Run
 from holdfast.core.session import Message
 from tests.sim import invariants
-from tests.sim.actors import calls_of, script_of, text_of, thought_of
+from tests.sim.actors import script_of
 from tests.sim.clients import Clients
 from tests.sim.generate import generate
 from tests.sim.plan import Plan, Watch
@@ -181,6 +181,5 @@ class _History:
 
     def _check_said(self, world: World, run: Run, message: Message) -> None:
         script = script_of(world.ledger.asked[run.user_message_id], self._plan.scripts)
-        text, thought, calls = text_of(script), thought_of(script), list(calls_of(script))
-        for problem in invariants.said_problems(run, message.parts, text, thought, calls):
+        for problem in invariants.said_problems(run, message.parts, script):
             world.ledger.blame(problem)

@@ -10,7 +10,7 @@ from holdfast.core.recovery import Policy
 from holdfast.engine.settings import Settings
 from holdfast.testing import Fault
 from holdfast.testing.faults import Operation
-from tests.sim.plan import NodePlan, Once, Script
+from tests.sim.plan import Brittle, NodePlan, Once, Script
 
 T = TypeVar("T")
 
@@ -70,11 +70,13 @@ WORDS = ("so ", "then ", "héllo ", "one\ntwo ", "🜂 ", "a" * 40)
 
 def script(dice: Dice) -> Script:
     """Something to say, with something in its way now and then."""
-    actions: list[Action | Once] = [_action(dice, n) for n in range(dice.one(1, 2, 2, 3, 4, 5))]
+    actions: list[Action | Once | Brittle] = [_action(dice, n) for n in range(dice.one(1, 2, 2, 3, 4, 5))]
     if dice.likely(0.35):
         actions.insert(dice.below(len(actions) + 1), _obstacle(dice))
     if dice.likely(0.05):
         actions = [action for action in actions if isinstance(action, Spend | ModelStep | Once)]
+    if dice.likely(0.1):
+        actions.append(Brittle())
     return tuple(actions)
 
 

@@ -4,20 +4,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
+from holdfast.agents.scripted import Call, Say, Think, Tokens
 from holdfast.core import events as ev
 from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import MessageId, RunId
-from holdfast.core.parts import Reasoning, Text, Tool
-from holdfast.core.run import TRANSITIONS, Run
+from holdfast.core.parts import Part, Reasoning, Text, Tool
+from holdfast.core.recovery import Policy
+from holdfast.core.run import TRANSITIONS, Recovery, Run
 from holdfast.core.session import Message, Session
-from holdfast.core.transcript import Transcript, fold
+from holdfast.core.transcript import Transcript, fold, has_output
 from holdfast.ports import Approval, Tx
 from tests.sim.truth import Commit, Story
 
 Stories = Mapping[RunId, Story]
 
 SAID_BY_ENGINE = frozenset(
-    {"provider", "limit", "empty-answer", "session-gone", "event-too-large", "storage", "storage-unavailable"}
+    {"provider", "broke", "limit", "empty-answer", "session-gone", "storage", "storage-unavailable"}
 )
 """Codes of failures that a run may end with. `internal` only for the bug that a script plants."""
 
@@ -104,11 +106,15 @@ def _last(events: Sequence[ev.Event], wanted: object) -> int | None:
 # ---- commits ----
 
 
-def commit_problems(commit: Commit, tx: Tx, stories: Stories) -> Iterator[str]:
+def commit_problems(commit: Commit, tx: Tx, stories: Stories, policy: Policy) -> Iterator[str]:
     for old_run, run in commit.runs:
         if run is not None:
             yield from _run_problems(old_run, run, commit, stories)
             yield from _ended_in_one_step(run, tx)
+        if run is not None and old_run is not None:
+            yield from _takeover_problems(old_run, run, commit.now)
+            story = stories.get(run.id, _NO_STORY)
+            yield from _recovery_problems(old_run.recovery, run.recovery, commit.now, story, policy)
     for old_message, message in commit.messages:
         if message is not None:
             yield from _message_problems(old_message, message, stories)
@@ -149,6 +155,8 @@ def _run_problems(old: Run | None, new: Run, commit: Commit, stories: Stories) -
             yield f"{name} joined the tree as {new.status}, intent {new.intent}"
         if old.in_tree and not new.in_tree:
             yield f"{name} left the tree"
+        if (old.status, new.status, old.lifetime) == ("queued", "interrupted", "detached") and old.intent is None:
+            yield f"{name} waited its turn, nobody asked it to end, and it was ended"
         if old.intent is not None and new.intent != old.intent:
             yield f"{name}: the first intent was overwritten"
     if (old is None or old.status != new.status) and (
@@ -163,6 +171,35 @@ def _run_problems(old: Run | None, new: Run, commit: Commit, stories: Stories) -
                 yield f"{name} ended as {new.status} and its journal is not sealed"
         elif (story.ending.status, len(story.entries)) != (new.status, new.last_seq) and not given_up:
             yield f"{name} ended as {new.status} at {new.last_seq}, its journal as {story.ending.status}"
+
+
+def _takeover_problems(old: Run, new: Run, now: float) -> Iterator[str]:
+    """Where leases lapse, nobody takes a run from a node whose lease has not."""
+    before, after = old.lease, new.lease
+    if new.epoch == old.epoch or before is None or before.until is None or now >= before.until:
+        return
+    if after is None or after.holder != before.holder:
+        yield f"{new.id} was taken from {before} by {after} at {now}"
+
+
+def _recovery_problems(
+    old: Recovery | None, new: Recovery | None, now: float, story: Story, policy: Policy
+) -> Iterator[str]:
+    """Section J: what uses up attempts, when they are spent, and that no bookkeeping stays."""
+    if new is None or new == old:
+        return
+    if new.state != "pending":
+        if new != Recovery(new.state):
+            yield f"recovery is {new.state} and its bookkeeping is still there: {new}"
+        if new.state == "none" and old is not None and old.state == "pending":
+            empty = story.sealed and not has_output(fold(story.entries).parts)
+            spent = empty and old.attempts + 1 >= policy.max_attempts
+            if not spent and now - old.since < policy.give_up_after:
+                yield f"recovery was given up too early: {old}, {policy}"
+    elif new.attempts >= policy.max_attempts:
+        yield f"recovery has spent its attempts and goes on: {new}, {policy}"
+    elif old is not None and new.attempts > old.attempts and not story.sealed:
+        yield "a journal that is still arriving used up an attempt"
 
 
 def _is_final(run: Run) -> bool:
@@ -271,15 +308,60 @@ def session_tree_problems(session: Session, tx: Tx) -> Iterator[str]:
 # ---- what was said ----
 
 
-def said_problems(run: Run, parts: Sequence[object], text: str, thought: str, tools: Sequence[str]) -> Iterator[str]:
-    """An answer says what its script says: a prefix while it is not complete, all of it once it is, nothing twice."""
-    has_text = "".join(part.text for part in parts if isinstance(part, Text))
-    has_thought = "".join(part.text for part in parts if isinstance(part, Reasoning))
-    if not text.startswith(has_text) or not thought.startswith(has_thought):
-        yield f"{run.id} says {has_text!r} and thinks {has_thought!r}; its script: {text!r}, {thought!r}"
-    if run.status == "complete":
-        if (has_text, has_thought) != (text, thought):
-            yield f"{run.id} is complete and says {has_text!r}, {has_thought!r}; its script: {text!r}, {thought!r}"
-        states = {part.call_id: part.state for part in parts if isinstance(part, Tool)}
-        if [call for call in tools if states.get(call) not in ("done", "denied")]:
-            yield f"{run.id} is complete and its tools are {states}, of {list(tools)}"
+def said_problems(run: Run, parts: Sequence[Part], script: Sequence[object]) -> Iterator[str]:
+    """An answer says what its script says, in its order: a beginning of it while it is not complete, all of it once it
+    is, nothing twice."""
+    said, whole = _said(parts), _scripted(script)
+    last = len(said) - 1
+    if len(said) > len(whole) or (said and (said[:last] != whole[:last] or not _begins(said[last], whole[last]))):
+        yield f"{run.id} says {said}; its script: {whole}"
+    elif run.status == "complete" and said != whole:
+        yield f"{run.id} is complete and says {said}; its script: {whole}"
+    calls = {action.call_id: action for action in script if isinstance(action, Call)}
+    for part in parts:
+        if not isinstance(part, Tool):
+            continue
+        call = calls[part.call_id]
+        if run.status == "complete" and part.state not in ("done", "denied"):
+            yield f"{run.id} is complete and its tool is {part}"
+        if part.state == "done" and (part.result, part.is_error) != (call.result, call.is_error):
+            yield f"{run.id}: {part} is done unlike {call}"
+
+
+def _said(parts: Sequence[Part]) -> list[tuple[str, str]]:
+    found = []
+    for part in parts:
+        match part:
+            case Text(text):
+                found.append(("text", text))
+            case Reasoning(text):
+                found.append(("reasoning", text))
+            case Tool(call_id):
+                found.append(("tool", call_id))
+            case _:
+                found.append(("?", str(part)))
+    return found
+
+
+def _scripted(script: Sequence[object]) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for action in script:
+        match action:
+            case Say(text):
+                kind = "text"
+            case Tokens(count):
+                kind, text = "text", "".join(f"t{n} " for n in range(count))
+            case Think(text):
+                kind = "reasoning"
+            case Call(text):
+                kind = "tool"
+            case _:
+                continue
+        if found and kind == found[-1][0] != "tool":
+            text = found.pop()[1] + text
+        found.append((kind, text))
+    return found
+
+
+def _begins(said: tuple[str, str], whole: tuple[str, str]) -> bool:
+    return said[0] == whole[0] and whole[1].startswith(said[1]) and (said[0] != "tool" or said == whole)

@@ -13,16 +13,18 @@ from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
 from holdfast.ports import Append, Approval, ChangeKind, Tx
 from tests.sim import invariants
-from tests.sim.plan import Moment
+from tests.sim.plan import Moment, Plan, Port
 from tests.sim.situations import of_append, of_commit, of_refusal
 from tests.sim.truth import Commit, Effect, Story
 
 
 class Ledger:
-    """`calm`: nothing fails in this history. `note` is told what happened (None: nobody reads it)."""
+    """`note` is told what happened (None: nobody reads it)."""
 
-    def __init__(self, now: Callable[[], float], calm: bool, note: Callable[[str], None] | None) -> None:
-        self.calm = calm
+    def __init__(self, plan: Plan, now: Callable[[], float], note: Callable[[str], None] | None) -> None:
+        settings = plan.settings
+        self.plan = plan
+        self.calm = not plan.troubled
         self.now = now
         self.note = note
         self.findings: list[str] = []
@@ -46,16 +48,35 @@ class Ledger:
         self._moments: dict[str, anyio.Event] = {}
         self.trouble_at = 0.0
         """When storage last failed, or may have."""
-        self.patience = 0.0
+        self.troubles = 0
+        self.store_trouble_at = -1.0
+        self.abrupt_at = -1000.0
+        """When an engine was last cancelled."""
+        limits = settings.final_save + settings.fence_wait + settings.poll + settings.sweep
+        self.patience = 1.0 if self.calm else settings.lease_time * 4 / 3 + limits + 2.0
         """How long after a request and the last trouble a run may take to end."""
+        self.reach = 1.0 if self.calm or plan.mode == "embedded" else settings.lease_time + 1.0
+        """How long after a request and the last trouble of the store its agent may go on."""
 
     def blame(self, problem: str) -> None:
         self.findings.append(f"[{self.now():.2f}] {problem}")
         if self.note is not None:
             self.note(f"!!! {problem}")
 
-    def trouble(self) -> None:
+    def trouble(self, port: Port = "store") -> None:
         self.trouble_at = self.now()
+        self.troubles += 1
+        if port == "store":
+            self.store_trouble_at = self.now()
+
+    def reached(self, rid: RunId) -> None:
+        """The agent of a run has let go of its upstream."""
+        asked_at = self.intended.get(rid)
+        if asked_at is None:
+            return
+        reach = self.reach if self.store_trouble_at < asked_at else self.patience  # then the sweeper tells it
+        if self.now() - max(asked_at, self.store_trouble_at) > reach:
+            self.blame(f"{rid} was asked to end at {asked_at:.2f} and its agent went on until now")
 
     def moment(self, which: Moment) -> anyio.Event:
         """Set when that is next committed."""
@@ -89,11 +110,17 @@ class Ledger:
         story.epoch = item.epoch
         if isinstance(events[-1], ev.RunEnded):
             story.sealed_at = self.now()
-            if self.calm and events[-1].reason == "process-gone":
-                self.blame(f"{item.run} was ended as {events[-1]} though nothing failed")
+            self._check_ending(item.run, events[-1])
             self._ended_in_time(item.run)
         if self.note is not None:
             self.note(f"    journal {item.run} epoch {item.epoch}: " + ", ".join(_brief(e) for e in events))
+
+    def _check_ending(self, rid: RunId, ending: ev.RunEnded) -> None:
+        if self.calm and ending.reason == "process-gone":
+            self.blame(f"{rid} was ended as {ending} though nothing failed")
+        broke = ending.error is not None and ending.error.code == "broke"
+        if broke and self.now() - self.abrupt_at > self.plan.settings.final_save + 1.0:
+            self.blame(f"{rid} was stopped, and what broke then was taken for the reason")
 
     def _ended_in_time(self, rid: RunId) -> None:
         asked_at = self.intended.get(rid)
@@ -122,7 +149,7 @@ class Ledger:
         self.feed += commit.changes
         if tx.change_bounds()[1] != len(self.feed):
             self.blame(f"the change feed ends at {tx.change_bounds()[1]} and should at {len(self.feed)}")
-        for problem in invariants.commit_problems(commit, tx, self.stories):
+        for problem in invariants.commit_problems(commit, tx, self.stories, self.plan.settings.recovery):
             self.blame(problem)
         of_commit(self.situations, commit)
         for _, session in commit.sessions:

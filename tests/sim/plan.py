@@ -50,7 +50,12 @@ class Once:
     action: Action
 
 
-Script = tuple[Action | Once, ...]
+@dataclass(frozen=True, slots=True)
+class Brittle:
+    """Somewhere in a script: when the turn is stopped, the upstream breaks with an error of its own."""
+
+
+Script = tuple[Action | Once | Brittle, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +186,10 @@ class Kill:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """An orderly end; another process starts after `down`, or none."""
+    """An orderly end; another process starts after `down`, or none. `abrupt`: the engine is cancelled, not asked."""
 
     down: After | None
+    abrupt: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ EXPECTED = (
     # crashes and clusters
     "node killed",
     "node stopped",
+    "node cancelled",
     "node started",
     "taken over",
     "taken over from another node",

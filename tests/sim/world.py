@@ -114,7 +114,7 @@ class World:
         self.plan = plan
         self.loop = loop
         self.clock = Clock(loop)
-        self.ledger = Ledger(loop.current_time, not plan.troubled, note)
+        self.ledger = Ledger(plan, loop.current_time, note)
         self.note = note
         self.base = MemoryStore(self.clock, incarnation=None, generation="g1")
         self.journal = TrueJournal(self.ledger)
@@ -127,15 +127,6 @@ class World:
         self.started = 0
         self.blocked: Counter[tuple[Port, How]] = Counter()
         self.healed = False
-        settings = plan.settings
-        self.ledger.patience = (
-            settings.lease_time * 4 / 3
-            + settings.final_save
-            + settings.fence_wait
-            + settings.poll
-            + settings.sweep
-            + 2.0
-        )
 
     # ---- time ----
 
@@ -215,10 +206,16 @@ class World:
         self.nodes.remove(node)
         node.kill()
 
-    async def stop(self, node: Node) -> None:
-        self.ledger.situations["node stopped"] += 1
+    async def stop(self, node: Node, *, abrupt: bool = False) -> None:
+        """Ask the engine to end, or cancel it: it saves what its runs have said either way."""
+        self.ledger.situations["node cancelled" if abrupt else "node stopped"] += 1
         node.stopping = True
-        node.engine.stop()
+        troubles, executed = self.ledger.troubles, set(node.engine.supervisor._executions)
+        if abrupt:
+            self.ledger.abrupt_at = self.loop.current_time()
+            node.scope.cancel()
+        else:
+            node.engine.stop()
         settings = self.plan.settings
         enough = settings.drain + 2 * settings.final_save + settings.storage_patience + 120.0
         with anyio.move_on_after(enough):
@@ -226,6 +223,11 @@ class World:
         if not node.gone.is_set():
             self.ledger.blame(f"{node.name} was told to stop and did not within {enough} s: {node.left(set())}")
             node.kill()
+        if troubles == self.ledger.troubles and not any(line.cut or line.stalled for line in node.lines.values()):
+            for rid in executed:
+                run = self.ledger.runs[rid]
+                if run.is_open and run.lease is not None and run.lease.holder == node.engine.node:
+                    self.ledger.blame(f"{node.name} has stopped and left {run.id} as {run.status}")
 
     async def call(
         self, node: Node, use: Callable[[Service], Awaitable[T]], scope: anyio.CancelScope | None = None
@@ -254,7 +256,7 @@ class World:
         """`nodes`: only there; None: everywhere, also for those that start meanwhile."""
         if self.healed:
             return
-        self.ledger.trouble()
+        self.ledger.trouble(port)
         if nodes is None:
             self.blocked[port, how] += by
         for node in self.nodes if nodes is None else nodes:
@@ -273,7 +275,7 @@ class World:
                 line.mend()
 
     def _failed(self, where: tuple[Operation, int], fault: Fault) -> None:
-        self.ledger.trouble()
+        self.ledger.trouble("store" if where[0] in ("transact", "read") else "journal")
         count = self.ledger.situations
         count[f"fault: {fault.kind}"] += 1
         if where[0] == "append" and fault.kind == "doubt":

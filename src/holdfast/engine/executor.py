@@ -110,6 +110,10 @@ class Execution:
     def writes(self) -> int:
         return 0 if self._recorder is None else self._recorder.writes
 
+    @property
+    def parks(self) -> bool:
+        return self._stop is PARK
+
     def stop(self, why: Stop) -> None:
         if self._stop is None:
             self._stop = why

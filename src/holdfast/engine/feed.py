@@ -7,7 +7,7 @@ from the journal. Runs of other nodes are read from the journal on a hint, or af
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from holdfast.core.errors import CursorAhead, JournalPruned
+from holdfast.core.errors import CursorAhead, Invalid, JournalPruned
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.engine.bell import Bell
@@ -105,6 +105,8 @@ class Feed:
     @asynccontextmanager
     async def watch(self, run: RunId, after: int) -> AsyncIterator["Subscription"]:
         """Raises CursorAhead, JournalPruned or StorageError before anything is delivered."""
+        if after < 0:
+            raise Invalid("after", "is a cursor and cannot be negative; 0 is the beginning")
         tail = self._tails.get(run)
         if tail is not None:
             last, sealed = tail.last_seq, tail.sealed

@@ -11,7 +11,16 @@ from typing import Any, TypeVar
 import anyio
 
 from holdfast.core import session as tree
-from holdfast.core.errors import Draining, HoldfastError, JournalPruned, NotAllowed, NotFound, StorageError, StorageFull
+from holdfast.core.errors import (
+    Draining,
+    HoldfastError,
+    JournalPruned,
+    NotAllowed,
+    NotFound,
+    StorageError,
+    StorageFull,
+    StorageUnavailable,
+)
 from holdfast.core.events import Decision
 from holdfast.core.ids import LOCAL, ApprovalId, MessageId, OwnerId, RunId, SessionId
 from holdfast.core.parts import Json, Part, all_to_json
@@ -396,9 +405,12 @@ class Service:
         return edited.session
 
     async def _transact(self, work: Callable[[Tx], T], *, wake_queue: bool = True) -> T:
-        result = await self._store.transact(work)
-        await self._deps.hub.announce(*([Wake("queue")] if wake_queue else []), Wake("changed"))
-        return result
+        """Shielded: a client that leaves in the middle does not keep others from hearing of what was done."""
+        with anyio.move_on_after(self._deps.settings.final_save, shield=True):
+            result = await self._store.transact(work)
+            await self._deps.hub.announce(*([Wake("queue")] if wake_queue else []), Wake("changed"))
+            return result
+        raise StorageUnavailable("The storage did not answer in time. Whether the change was made is not known.")
 
     async def _stop_runs(self, runs: Sequence[Run]) -> None:
         """That they are to end is in the store: reach whoever executes them, or end them here if nobody does. What
@@ -406,9 +418,10 @@ class Service:
         elsewhere = [run for run in runs if not self._supervisor.heed(run)]
         if not elsewhere:
             return
-        with suppress(StorageError):
-            await self._end_stale(elsewhere, await self._store.read(lambda tx: tx.now))
-        await self._deps.hub.announce(*(Wake("control", run.id) for run in elsewhere))
+        with anyio.move_on_after(self._deps.settings.final_save, shield=True):
+            with suppress(StorageError):
+                await self._end_stale(elsewhere, await self._store.read(lambda tx: tx.now))
+            await self._deps.hub.announce(*(Wake("control", run.id) for run in elsewhere))
 
     async def _until_ended(self, rid: RunId, at_most: float) -> Run | None:
         found: Run | None = None

@@ -4,9 +4,7 @@ transaction; `settle` is the only one that fills a message."""
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from holdfast.core.errors import (
-    NotAllowed,
-)
+from holdfast.core.errors import NotAllowed
 from holdfast.core.events import MessageSeeded
 from holdfast.core.ids import OwnerId, RunId
 from holdfast.core.recovery import Policy, verdict

@@ -4,10 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from holdfast.core import session as tree
-from holdfast.core.errors import (
-    AlreadyDecided,
-    NotFound,
-)
+from holdfast.core.errors import AlreadyDecided, NotAllowed, NotFound
 from holdfast.core.events import ApprovalRequested, Decision
 from holdfast.core.ids import ApprovalId, OwnerId, RunId, SessionId
 from holdfast.core.run import Intent, Run, is_live, step
@@ -102,6 +99,8 @@ def decide(tx: Tx, rid: RunId, aid: ApprovalId, owner: OwnerId, decision: Decisi
         raise NotFound("approval", aid)
     if approval.decision is not None:
         raise AlreadyDecided(aid, approval.decision)
+    if run.intent is not None:
+        raise NotAllowed("answer", "the run was asked to end, and its question with it")
     put_approval(tx, replace(approval, decision=decision, decided_at=tx.now))
     if run.status != "waiting":
         return run
