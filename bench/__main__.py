@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--unsettled", type=int, default=1000)
     parser.add_argument("--json", type=Path, help="also write the figures here")
     arguments = parser.parse_args()
-    console = Console()
+    console = Console(width=max(Console().width, 150))
     rounds = 1 if arguments.quick else arguments.rounds
     chosen = [replace(s, tokens=max(20, s.tokens // 5)) if arguments.quick else s for s in streams.SCENARIOS]
     taken: dict[str, list[streams.Result]] = {s.name: [] for s in chosen}
