@@ -63,12 +63,13 @@ class World:
 
     def finish_all(self, server: Server, decision: str = "once") -> None:
         """Every accepted turn ends (A3); questions are answered on the way."""
+        while going := [turn for turn in self.turns if turn.run is not None and not turn.ended]:
+            asking = [turn for turn in going if asks(turn)]
+            for turn in asking:  # until the answer shows, there may be another question
+                server.decide(turn, decision)
+            if not asking:
+                server.step()
         for turn in self.turns:
-            while turn.run is not None and not turn.ended:
-                if asks(turn):  # until the answer shows, there may be another question
-                    server.decide(turn, decision)
-                else:
-                    server.step()
             if turn.run is not None:
                 server.until_ended(turn)
 

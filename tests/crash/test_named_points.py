@@ -429,6 +429,20 @@ def test_automatic_continue_goes_on_with_the_same_run(world: World) -> None:
     assert world.violations == []
 
 
+@pytest.mark.parametrize("point", [*at("terminal", APPEND)[1:], *at("settle")])
+def test_automatic_continue_does_not_touch_what_had_ended(world: World, point: str) -> None:
+    """X1, X2, rule 4: killed between seal and settle, a run is settled again, not put back into the queue: its end may
+    have been shown. A server that claims nothing shows it."""
+    auto = {"auto_continue": True}
+    die_at(world, point, one_turn("tool"), recovery=auto)
+    with world.start(recovery=auto, max_runs=0) as server:
+        server.ready()
+        (run,) = world.check(server)["runs"].values()
+        assert run["status"] == "complete"
+        server.stop()
+    assert world.violations == []
+
+
 @pytest.mark.parametrize("point", ["sweep.middle", *at("sweep")])
 def test_sweep_of_the_log_takes_nothing_that_is_needed(world: World, point: str) -> None:
     """X1: rows of settled journals leave the log while others are in use; killed there, all are readable."""

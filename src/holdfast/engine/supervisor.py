@@ -95,11 +95,12 @@ class Supervisor:
     async def _after_parking(self, rid: RunId) -> None:
         """Whoever asked the run to end while it was leaving found it still held: end it now."""
         settler = self._deps.settler
-        try:
-            now, row = await self._deps.store.read(lambda tx: (tx.now, tx.run(rid)))
-            await settler.end_stale(settler.find_stale([] if row is None else [row], now))
-        except StorageError:
-            log.warning("a parked run could not be looked at; the sweeper does", exc_info=True)
+        with anyio.move_on_after(self._deps.settings.final_save, shield=True):
+            try:
+                now, row = await self._deps.store.read(lambda tx: (tx.now, tx.run(rid)))
+                await settler.end_stale(settler.find_stale([] if row is None else [row], now))
+            except StorageError:
+                log.warning("a parked run could not be looked at; the sweeper does", exc_info=True)
 
     async def control(self) -> None:
         """Somebody, perhaps on another node, changed the row of a run that is executed here."""
