@@ -175,7 +175,10 @@ class Settler:
 
     async def _end(self, seen: Sequence[Run]) -> None:
         policy = self._settings.recovery
-        ours = await self._store.transact(lambda tx: endings.take_over(tx, self._me, seen, self.can_continue, policy))
+        sealed = await self._sealed(seen) if policy.auto_continue else frozenset()
+        ours = await self._store.transact(
+            lambda tx: endings.take_over(tx, self._me, seen, self.can_continue, policy, sealed)
+        )
         left = {run.id: run for run in ours}
         told: dict[RunId, Transcript] = {}
         try:
@@ -196,6 +199,15 @@ class Settler:
         self.recovered += len(ended)
         if ended:
             await self._settle(dict(ended))
+
+    async def _sealed(self, runs: Sequence[Run]) -> frozenset[RunId]:
+        """Rule 4 comes before automatic continue: a crash between seal and settle only leaves the settling to do."""
+        try:
+            with self._limit():
+                heads = await self._journal.heads([run.id for run in runs])
+        except (StorageError, TimeoutError):
+            return frozenset()
+        return frozenset(rid for rid, head in heads.items() if head.sealed)
 
     async def _leave_pending(self, runs: Sequence[Run]) -> None:
         if runs:

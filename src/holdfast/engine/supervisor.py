@@ -51,23 +51,25 @@ class Supervisor:
                 await wait(signal, settings.poll)
 
     async def _claim(self, runs: TaskGroup, room: int) -> int:
-        self._deps.settler.claiming += 1
+        """Shielded: what was claimed is started or put back, also by a node that is told to stop meanwhile."""
+        settler, store = self._deps.settler, self._deps.store
+        settler.claiming += 1
         try:
-            connected = frozenset(self._deps.settler.connections)
-            claimed = await self._deps.store.transact(lambda tx: turns.claim(tx, self._me, room, connected))
-            if self.draining:
-                await self._deps.store.transact(lambda tx: turns.unclaim(tx, claimed))
-                return 0
-            for run in claimed:
-                self._start(runs, run)
+            with anyio.move_on_after(self._deps.settings.final_save, shield=True):
+                connected = frozenset(settler.connections)
+                claimed = await store.transact(lambda tx: turns.claim(tx, self._me, room, connected))
+                if self.draining:
+                    await store.transact(lambda tx: turns.unclaim(tx, claimed))
+                    return 0
+                for run in claimed:
+                    self._start(runs, run)
+                await self._deps.hub.announce(Wake("changed"))
+                return len(claimed)
         except StorageError:
             log.warning("queued runs could not be claimed", exc_info=True)
-            return 0
         finally:
-            self._deps.settler.claiming -= 1
-        if claimed:
-            await self._deps.hub.announce(Wake("changed"))
-        return len(claimed)
+            settler.claiming -= 1
+        return 0
 
     def _start(self, runs: TaskGroup, run: Run) -> None:
         """A run that was parked and decided at once may still be leaving: the new execution waits for the old one."""

@@ -1,7 +1,7 @@
 """How a run ends in the store: taken over, shown as pending, looked for again, settled. Each function is one
 transaction; `settle` is the only one that fills a message."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from holdfast.core.errors import NotAllowed
@@ -14,9 +14,17 @@ from holdfast.engine.book.rows import DISCONNECTED, Me, put_approval, put_run, p
 from holdfast.ports import Tx
 
 
-def take_over(tx: Tx, me: Me, seen: Iterable[Run], can_continue: Callable[[Run], bool], policy: Policy) -> list[Run]:
+def take_over(
+    tx: Tx,
+    me: Me,
+    seen: Iterable[Run],
+    can_continue: Callable[[Run], bool],
+    policy: Policy,
+    sealed: Collection[RunId] = (),
+) -> list[Run]:
     """Put back what goes on by itself; of the rest raise the epoch and hold the lease while it is being ended. Only
-    what still has the lease it was seen with, which the caller found dead. Returns the ones that are ours to end."""
+    what still has the lease it was seen with, which the caller found dead. A journal that is `sealed` has nothing to
+    go on with. Returns the ones that are ours to end."""
     ours: list[Run] = []
     for before in seen:
         run = tx.run(before.id)
@@ -24,15 +32,17 @@ def take_over(tx: Tx, me: Me, seen: Iterable[Run], can_continue: Callable[[Run],
             continue
         run = replace(run, lease=dead(run.lease), intent=run.intent or before.intent)
         fate = verdict(run, incarnation=me.incarnation, now=tx.now, can_continue=can_continue(run), policy=policy)
-        if fate == "continue":
+        if fate == "leave":
+            continue
+        if fate == "continue" and run.id not in sealed:
             put_run(tx, replace(step(run, "requeue"), lease=None, resumes=run.resumes + 1))
-        elif fate == "end":
-            intent = run.intent
-            if run.status == "queued" and intent is None:  # only a client that left ends a run which has not begun
-                intent = DISCONNECTED
-            run = replace(run, epoch=run.epoch + 1, lease=me.lease(tx.now), intent=intent)
-            tx.put_run(run)
-            ours.append(run)
+            continue
+        intent = run.intent
+        if run.status == "queued" and intent is None:  # only a client that left ends a run which has not begun
+            intent = DISCONNECTED
+        run = replace(run, epoch=run.epoch + 1, lease=me.lease(tx.now), intent=intent)
+        tx.put_run(run)
+        ours.append(run)
     return ours
 
 
@@ -40,8 +50,8 @@ def mark_pending(tx: Tx, runs: Iterable[Run]) -> None:
     """J1: the journal cannot be fenced now. Show the run as interrupted and free the session; the rest comes later."""
     for held in runs:
         run = tx.run(held.id)
-        if run is None or run.epoch != held.epoch or not run.is_open:
-            continue
+        if run is None or run.epoch != held.epoch or run.lease != held.lease or not run.is_open:
+            continue  # somebody else's by now, or parked after all
         run = replace(step(run, "interrupt"), lease=None, recovery=Recovery("pending", tx.now), ended_at=tx.now)
         put_run(tx, run)
         message = tx.message(run.message_id)
