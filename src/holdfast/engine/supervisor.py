@@ -87,7 +87,7 @@ class Supervisor:
             await execution.execute()
         finally:
             execution.gone.set()
-            if self._executions[rid] is execution:
+            if self._executions.get(rid) is execution:
                 del self._executions[rid]
                 self._deps.settler.held.discard(rid)
             self._deps.hub.signals.fire(("queue", None))
