@@ -63,6 +63,8 @@ class Settler:
         """Runs that stopped here and could be neither ended nor handed back, and how they are to end."""
         self.claiming = 0
         """Claims under way: a lease of ours that is not held yet may be about to be."""
+        self.claims = anyio.Lock()
+        """Held while a claim is under way. Who holds it can tell such a lease from one that nobody has."""
         self.recovered = 0
         self._settled: list[RunId] = []
         self._bell = Bell()

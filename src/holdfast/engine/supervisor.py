@@ -52,24 +52,29 @@ class Supervisor:
 
     async def _claim(self, runs: TaskGroup, room: int) -> int:
         """Shielded: what was claimed is started or put back, also by a node that is told to stop meanwhile."""
-        settler, store = self._deps.settler, self._deps.store
-        settler.claiming += 1
+        settler = self._deps.settler
         try:
             with anyio.move_on_after(self._deps.settings.final_save, shield=True):
-                connected = frozenset(settler.connections)
-                claimed = await store.transact(lambda tx: turns.claim(tx, self._me, room, connected))
-                if self.draining:
-                    await store.transact(lambda tx: turns.unclaim(tx, claimed))
-                    return 0
-                for run in claimed:
-                    self._start(runs, run)
-                await self._deps.hub.announce(Wake("changed"))
-                return len(claimed)
+                async with settler.claims:
+                    settler.claiming += 1
+                    try:
+                        return await self._take(runs, room)
+                    finally:
+                        settler.claiming -= 1
         except StorageError:
             log.warning("queued runs could not be claimed", exc_info=True)
-        finally:
-            settler.claiming -= 1
         return 0
+
+    async def _take(self, runs: TaskGroup, room: int) -> int:
+        store, connected = self._deps.store, frozenset(self._deps.settler.connections)
+        claimed = await store.transact(lambda tx: turns.claim(tx, self._me, room, connected))
+        if self.draining:
+            await store.transact(lambda tx: turns.unclaim(tx, claimed))
+            return 0
+        for run in claimed:
+            self._start(runs, run)
+        await self._deps.hub.announce(Wake("changed"))
+        return len(claimed)
 
     def _start(self, runs: TaskGroup, run: Run) -> None:
         """A run that was parked and decided at once may still be leaving: the new execution waits for the old one."""

@@ -55,15 +55,17 @@ class Sweeper:
 
     async def recover(self) -> None:
         """X2, X3: settle every run that nobody executes."""
-        last = None
+        settler, last = self._deps.settler, None
         while True:
-            now, runs = await self._deps.store.read(
-                lambda tx, last=last: (tx.now, tx.all_open_runs(_BATCH, last))  # type: ignore[misc]
-            )
+            async with settler.claims:
+                now, runs = await self._deps.store.read(
+                    lambda tx, last=last: (tx.now, tx.all_open_runs(_BATCH, last))  # type: ignore[misc]
+                )
+                stale = settler.find_stale(runs, now)
             for run in runs:
                 if run.intent is not None:  # whoever asked may have failed to reach us
                     self._supervisor.heed(run)
-            await self._deps.settler.end_stale(self._deps.settler.find_stale(runs, now))
+            await settler.end_stale(stale)
             if len(runs) < _BATCH:
                 return
             last = runs[-1].id
