@@ -396,8 +396,9 @@ def test_torn_end_of_the_wal_loses_only_the_last_commits(world: World, cut: int)
         for turn in turns:
             frames = [frame.encode() for frame in dump["journals"][turn.run]]
             kept = frames if turn is turns[0] else frames[:-1]
-            assert kept == turn.frames[: len(kept)]
-            lost += len(turn.frames) - len(kept)
+            both = min(len(kept), len(turn.frames))  # what was committed and not yet shown may be there too
+            assert kept[:both] == turn.frames[:both]
+            lost += len(turn.frames) - both
         assert lost <= 2 * 3 * (1 + cut // 4096)  # a commit may have two events of a run: its start and first text
         assert statuses(dump, turns[1:]) == {"interrupted"}
         assert dump["messages"][turns[0].message]["status"] == "complete"

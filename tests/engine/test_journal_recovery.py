@@ -379,6 +379,25 @@ async def test_a_recover_that_found_the_journal_away_is_followed_up(world: AnyWo
         await check_recovered(it, run)
 
 
+async def test_a_recover_is_not_undone_by_a_look_that_was_about_to_give_up(world: AnyWorld) -> None:
+    """J6: a reader found the recovery too old; an explicit `recover` comes before it can say so, and stands."""
+    run = await lost(world)
+    hold = Hold(lambda call, _: call == "store.transact", when="after", armed=False)
+    async with running((), world, journal_away=True, tap=hold) as it:
+        world.clock.advance(DAY + 1)
+        hold.armed = True
+        async with anyio.create_task_group() as tg:
+            tg.start_soon(it.service.session, run.session_id)
+            with anyio.fail_after(GUARD):
+                await hold.reached.wait()
+            assert (await it.service.recover(run.id)).is_pending
+            hold.go.set()
+        await check_pending(it, run)
+        it.journal.away = False
+        await it.service.session(run.session_id)
+        await check_recovered(it, run)
+
+
 async def test_the_journal_of_a_run_that_was_given_up_is_kept(world: AnyWorld) -> None:
     """J6: retention is for settled journals; one that was given up unread can still be recovered much later."""
     run = await lost(world)

@@ -1,16 +1,15 @@
 """`python -m tests.sim`: many histories on all cores, or one with its trace."""
 
 import argparse
-import gc
 import multiprocessing
 import os
 import random
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
+from tests.sim.chunk import Chunk, run_chunk
 from tests.sim.generate import generate
 from tests.sim.history import run_history
 from tests.sim.plan import Plan
@@ -21,33 +20,10 @@ _SHOWN = 20
 """Failures that are told at once; of the others the seeds are listed at the end."""
 
 
-@dataclass(slots=True)
-class Chunk:
-    done: int
-    failures: list[tuple[int, str]]
-    situations: "Counter[str]"
-    virtual: float
-
-
-def run_chunk(seeds: range) -> Chunk:
-    """What a worker process does. Garbage is collected once, not in the middle of histories."""
-    gc.disable()
-    chunk = Chunk(0, [], Counter(), 0.0)
-    for seed in seeds:
-        outcome = run_history(seed)
-        chunk.done += 1
-        chunk.situations.update(outcome.situations)
-        chunk.virtual += outcome.seconds
-        if outcome.findings:
-            chunk.failures.append((seed, outcome.findings[0]))
-    gc.collect()
-    return chunk
-
-
 def run_many(first: int, histories: int, minutes: float | None, jobs: int) -> int:
     began = time.monotonic()
     ends_at = None if minutes is None else began + minutes * 60
-    total = Chunk(0, [], Counter(), 0.0)
+    total = Chunk()
 
     def chunks() -> Iterator[range]:
         for start in range(first, first + histories, _CHUNK):
@@ -64,10 +40,7 @@ def run_many(first: int, histories: int, minutes: float | None, jobs: int) -> in
             if more is not None:
                 running.append(pool.apply_async(run_chunk, (more,)))
             _report(chunk, len(total.failures))
-            total.done += chunk.done
-            total.failures += chunk.failures
-            total.situations.update(chunk.situations)
-            total.virtual += chunk.virtual
+            total.add(chunk)
             _progress(total, histories, time.monotonic() - began)
     _summary(total, first, time.monotonic() - began)
     return 1 if total.failures else 0

@@ -3,9 +3,11 @@
 import logging
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 import anyio
 import trio._core._run
@@ -42,18 +44,36 @@ def run_history(seed: int, *, trace: bool = False) -> Outcome:
 
 def run_plan(plan: Plan, *, trace: bool = False) -> Outcome:
     """The same plan gives the same history: the scheduler's chance is seeded, and time is virtual."""
-    scheduler = trio._core._run
-    scheduler._ALLOW_DETERMINISTIC_SCHEDULING = True  # type: ignore[misc]  # as trio's Hypothesis plugin does
-    before = scheduler._r.getstate()
-    scheduler._r.seed(plan.seed)
-    logging.getLogger("holdfast.engine").disabled = True
     loop = MockClock(autojump_threshold=0.0)
     lines: list[str] = []
     note = (lambda text: lines.append(f"{loop.current_time():9.3f} {text}")) if trace else None
-    try:
+    with _schedule(plan.seed), _silence():
         return anyio.run(_History(plan, loop, note).run, lines, backend="trio", backend_options={"clock": loop})
+
+
+@contextmanager
+def _schedule(seed: int) -> Iterator[None]:
+    """Seed the chance with which trio orders its tasks, as its Hypothesis plugin does."""
+    scheduler: Any = trio._core._run  # there is no public way
+    before = scheduler._ALLOW_DETERMINISTIC_SCHEDULING, scheduler._r.getstate()
+    scheduler._ALLOW_DETERMINISTIC_SCHEDULING = True
+    scheduler._r.seed(seed)
+    try:
+        yield
     finally:
-        scheduler._r.setstate(before)
+        scheduler._ALLOW_DETERMINISTIC_SCHEDULING = before[0]
+        scheduler._r.setstate(before[1])
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """What the engine logs about failures is expected here, by the thousand."""
+    log = logging.getLogger("holdfast.engine")
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before
 
 
 class _History:
@@ -135,10 +155,11 @@ class _History:
         """For a person, or behind a run that does: in its session, or for its place in the node."""
         ledger = world.ledger
         if run.status == "queued":
-            others = [r for r in ledger.runs.values() if r.session_id == run.session_id and r.status == "waiting"]
+            others = [r for r in ledger.runs.values() if r.session_id == run.session_id]
             if all(len(node.engine.supervisor._executions) >= self._plan.settings.max_runs for node in world.nodes):
                 others += [ledger.runs[rid] for node in world.nodes for rid in node.engine.supervisor._executions]
-            return run.intent is None and any(self._waits(world, other) for other in others)
+            waiting = (other for other in others if other.status == "waiting")
+            return run.intent is None and any(self._waits(world, other) for other in waiting)
         if run.lease is not None and not any(run.id in node.engine.supervisor._executions for node in world.nodes):
             return False  # it kept its task, and that is gone
         asked = any(a.run_id == run.id and a.decision is None for a in ledger.approvals.values())

@@ -48,7 +48,7 @@ class Ledger:
         self._moments: dict[str, anyio.Event] = {}
         self.trouble_at = 0.0
         """When storage last failed, or may have."""
-        self.troubles = 0
+        self.fault_at = -1000.0
         self.store_trouble_at = -1.0
         self.abrupt_at = -1000.0
         """When an engine was last cancelled."""
@@ -63,9 +63,10 @@ class Ledger:
         if self.note is not None:
             self.note(f"!!! {problem}")
 
-    def trouble(self, port: Port = "store") -> None:
+    def trouble(self, port: Port = "store", *, fault: bool = True) -> None:
+        """`fault`: something failed; otherwise it only takes time."""
         self.trouble_at = self.now()
-        self.troubles += 1
+        self.fault_at = self.now() if fault else self.fault_at
         if port == "store":
             self.store_trouble_at = self.now()
 

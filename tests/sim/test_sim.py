@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sim.__main__ import run_chunk
+from tests.sim.chunk import run_chunk
 from tests.sim.history import run_history, run_plan
 from tests.sim.past import PAST
 from tests.sim.situations import EXPECTED

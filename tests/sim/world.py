@@ -26,6 +26,8 @@ from tests.sim.truth import TrueJournal
 
 T = TypeVar("T")
 EPOCH = 1_700_000_000.0
+_LONGEST_STALL = 41.0
+"""Seconds after which a fault is over for certain."""
 PORTS: tuple[Port, ...] = ("store", "journal", "wakeups")
 
 
@@ -174,7 +176,7 @@ class World:
         node = Node(name, engine, faulty, lines)
         self.nodes.append(node)
         self.ledger.situations["node started"] += 1
-        self.ledger.trouble()  # before it, perhaps, there was none
+        self.ledger.trouble(fault=False)  # before it, perhaps, there was none
         if self.note is not None:
             self.note(f"{name} starts")
         tg.start_soon(self._live, node)
@@ -210,7 +212,7 @@ class World:
         """Ask the engine to end, or cancel it: it saves what its runs have said either way."""
         self.ledger.situations["node cancelled" if abrupt else "node stopped"] += 1
         node.stopping = True
-        troubles, executed = self.ledger.troubles, set(node.engine.supervisor._executions)
+        began, executed = self.loop.current_time(), set(node.engine.supervisor._executions)
         if abrupt:
             self.ledger.abrupt_at = self.loop.current_time()
             node.scope.cancel()
@@ -223,7 +225,7 @@ class World:
         if not node.gone.is_set():
             self.ledger.blame(f"{node.name} was told to stop and did not within {enough} s: {node.left(set())}")
             node.kill()
-        if troubles == self.ledger.troubles and not any(line.cut or line.stalled for line in node.lines.values()):
+        if began - self.ledger.fault_at > _LONGEST_STALL:
             for rid in executed:
                 run = self.ledger.runs[rid]
                 if run.is_open and run.lease is not None and run.lease.holder == node.engine.node:

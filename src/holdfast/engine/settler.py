@@ -302,7 +302,7 @@ class Settler:
             await self._settle({mine.id: (transcript, after)})
 
     async def _end_look(self, run: Run, after: Recovery) -> None:
-        await self._store.transact(partial(endings.end_look, rid=run.id, epoch=run.epoch, recovery=after))
+        await self._store.transact(partial(endings.end_look, held=run, recovery=after))
         if after.state != "pending":
             await self._hub.announce(Wake("control", run.id), Wake("changed"))
 

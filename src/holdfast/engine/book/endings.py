@@ -71,11 +71,14 @@ def take_look(tx: Tx, me: Me, seen: Run) -> Run | None:
     return run
 
 
-def end_look(tx: Tx, rid: RunId, epoch: int, recovery: Recovery) -> None:
-    """The look found nothing final, or the time is over. The run ends as it is shown, or stays pending."""
-    run = tx.run(rid)
-    if run is None or run.epoch != epoch or not run.is_pending:
+def end_look(tx: Tx, held: Run, recovery: Recovery) -> None:
+    """The look found nothing final, or the time is over. The run ends as it is shown, or stays pending; a recovery that
+    was begun anew meanwhile (`look_again`) is not ended by a look that began before it."""
+    run = tx.run(held.id)
+    if run is None or run.epoch != held.epoch or not run.is_pending:
         return
+    if run.recovery is not None and run.recovery != held.recovery:
+        recovery = run.recovery
     run = replace(run, lease=None, recovery=recovery)
     if recovery.state == "pending":
         tx.put_run(run)
