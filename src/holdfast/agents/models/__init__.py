@@ -1,0 +1,1 @@
+"""Language models: the port (`port.py`) and one module per way to reach one."""
