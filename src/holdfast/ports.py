@@ -11,7 +11,8 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from types import TracebackType
+from typing import BinaryIO, Literal, NamedTuple, Protocol, TypeVar
 
 from holdfast.core.errors import Refused
 from holdfast.core.events import ApprovalRequested, Decision, Entry, Event
@@ -412,7 +413,23 @@ class Ids(Protocol):
         """A fresh id `prefix_…`; later ones sort after earlier ones of the same process."""
 
 
+class Incoming(Protocol):
+    """A content that is being written. A context manager: leaving it without `finish` throws the content away."""
+
+    def __enter__(self) -> "Incoming": ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+    def write(self, chunk: bytes) -> None: ...
+    def finish(self) -> tuple[str, int]:
+        """Digest and size; the content is durable under its digest."""
+
+
 class Files(Protocol):
     """Contents by digest. Synchronous: called from worker threads."""
+
+    def begin(self) -> Incoming: ...
+    def open(self, sha256: str) -> BinaryIO:
+        """NotFound if it is not there."""
 
     def delete(self, sha256: str) -> None: ...

@@ -1,5 +1,7 @@
 """Retention of settled journals, and erasing: clear and delete leave nothing behind."""
 
+from pathlib import Path
+
 import anyio
 import pytest
 
@@ -9,6 +11,7 @@ from holdfast.core.events import Entry, MessageSeeded
 from holdfast.core.ids import LOCAL, FileId
 from holdfast.core.parts import File, Text
 from holdfast.engine.settings import Settings
+from holdfast.storage.files import FileStore
 from tests.harness import GUARD, AnyWorld, Running, collect, crash_at, follow, in_turn, running, texts
 
 pytestmark = pytest.mark.anyio
@@ -100,10 +103,11 @@ async def test_continuing_after_pruning_uses_the_stored_parts(world: AnyWorld) -
 # ---- erasing ----
 
 
-class Blobs:
-    """File contents, by digest."""
+class Blobs(FileStore):
+    """File contents that nobody wrote; what is deleted is noted."""
 
     def __init__(self) -> None:
+        super().__init__(Path("nowhere"))
         self.deleted: list[str] = []
 
     def delete(self, sha256: str) -> None:

@@ -10,6 +10,7 @@ from holdfast.engine.book.rows import Me
 from holdfast.engine.executor import Deps
 from holdfast.engine.feed import Feed
 from holdfast.engine.hub import Hub
+from holdfast.engine.library import Library
 from holdfast.engine.service import Service
 from holdfast.engine.settings import Settings
 from holdfast.engine.settler import Settler
@@ -45,7 +46,8 @@ class Engine:
         self.settler = Settler(store, journal, self.writer, self._hub, agents, me, settings)
         deps = Deps(store, journal, self.writer, self.feed, self._hub, self.settler, agents, clock, ids, settings)
         self.supervisor = Supervisor(deps, me)
-        self.sweeper = Sweeper(deps, self.supervisor, files)
+        self.library = None if files is None else Library(store, files, clock, ids, settings)
+        self.sweeper = Sweeper(deps, self.supervisor, self.library)
         self.service = Service(deps, self.supervisor, me)
         self._stop = anyio.Event()
         self._writing = anyio.CancelScope(shield=True)

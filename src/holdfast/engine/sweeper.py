@@ -7,8 +7,9 @@ import anyio
 
 from holdfast.engine.book import edits, endings
 from holdfast.engine.executor import Deps
+from holdfast.engine.library import Library
 from holdfast.engine.supervisor import Supervisor
-from holdfast.ports import Files, Tx, Wake
+from holdfast.ports import Wake
 
 log = logging.getLogger("holdfast.engine")
 
@@ -16,10 +17,10 @@ _BATCH = 500
 
 
 class Sweeper:
-    def __init__(self, deps: Deps, supervisor: Supervisor, files: Files | None) -> None:
+    def __init__(self, deps: Deps, supervisor: Supervisor, library: Library | None) -> None:
         self._deps = deps
         self._supervisor = supervisor
-        self._files = files
+        self._library = library
 
     async def run(self) -> None:
         while True:
@@ -93,18 +94,8 @@ class Sweeper:
             await store.transact(lambda tx, rids=rids: endings.mark_pruned(tx, rids))  # type: ignore[misc]
 
     async def drop_orphans(self) -> None:
-        files, store, grace = self._files, self._deps.store, self._deps.settings.orphan_grace
-        if files is None:
-            return
-
-        def drop(tx: Tx) -> list[str]:
-            gone = tx.orphan_files(tx.now - grace, _BATCH)
-            for file in gone:
-                tx.drop_file(file.id)
-            return [file.sha256 for file in gone if not tx.digest_in_use(file.sha256)]
-
-        for digest in await store.transact(drop):
-            await anyio.to_thread.run_sync(files.delete, digest)
+        if self._library is not None:
+            await self._library.drop_orphans()
 
     async def trim_changes(self) -> None:
         keep = self._deps.settings.keep_changes
