@@ -1,7 +1,4 @@
-"""The `holdfast` command. For now one thing: a durable conversation in the terminal with a demonstration agent.
-
-Stop it in mid-answer with `kill -9`, start it again, and what it had shown is there.
-"""
+"""The `holdfast` command."""
 
 import argparse
 import os
@@ -11,18 +8,12 @@ from pathlib import Path
 
 import anyio
 
-from holdfast.agents.scripted import Action, AgentTable, Say, ScriptedAgent
-from holdfast.core.errors import StorageError
+from holdfast import config as configuration
+from holdfast import logs, wiring
+from holdfast.agents.scripted import Action, Say, ScriptedAgent
+from holdfast.core.errors import HoldfastError
 from holdfast.core.parts import plain_text
-from holdfast.engine.settings import Settings
-from holdfast.faces.terminal import converse
 from holdfast.ports import Turn
-from holdfast.wiring import open_node
-
-
-def default_data_dir() -> Path:
-    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(os.environ.get("HOLDFAST_DATA_DIR") or Path(base) / "holdfast")
 
 
 def demonstration(turn: Turn) -> Sequence[Action]:
@@ -34,41 +25,29 @@ def demonstration(turn: Turn) -> Sequence[Action]:
     return [Say(word + " ", after=0.08) for word in answer.split(" ")]
 
 
-async def run(path: Path) -> None:
-    agents = AgentTable({"chat": ScriptedAgent(demonstration)})
-    node = await open_node(path, agents, Settings(drain=0.0))
-    try:
-        async with anyio.create_task_group() as tg:
-            await tg.start(node.engine.run)
-            await converse(node.engine.service, _show, _ask)
-            node.engine.stop()
-    finally:
-        await node.close()
-
-
-def _show(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
-
-
-async def _ask(prompt: str) -> str | None:
-    _show(prompt)
-    line = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
-    return line.rstrip("\n") if line else None
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="holdfast", description=__doc__)
-    parser.add_argument(
-        "--data-dir", type=Path, default=None, help="default: HOLDFAST_DATA_DIR, else ~/.local/share/holdfast"
-    )
-    arguments = parser.parse_args()
+    parser.add_argument("command", choices=["serve"], nargs="?", default="serve")
+    parser.add_argument("--host")
+    parser.add_argument("--port", type=int)
+    parser.add_argument("--data-dir", type=Path)
+    arguments = vars(parser.parse_args())
+    arguments.pop("command")
     try:
-        anyio.run(run, arguments.data_dir or default_data_dir(), backend_options={"use_uvloop": True})
-    except StorageError as error:
+        config = configuration.load(arguments, os.environ, home=Path.home(), working=Path.cwd())
+        logs.configure(config.log_level, config.log_format)
+        anyio.run(_serve, config, backend_options={"use_uvloop": True})
+    except HoldfastError as error:
         sys.exit(f"holdfast: {error}")
-    except KeyboardInterrupt:
-        sys.exit(130)
+
+
+async def _serve(config: configuration.Config) -> None:
+    await wiring.serve(config, {"chat": ScriptedAgent(demonstration)}, _ready)
+
+
+def _ready(url: str) -> None:
+    sys.stdout.write(f"Holdfast listens on {url}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import BinaryIO, Literal, NamedTuple, Protocol, TypeVar
 
@@ -433,3 +433,34 @@ class Files(Protocol):
         """NotFound if it is not there."""
 
     def delete(self, sha256: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A program's key to the API. Shown once; kept as a digest."""
+
+    id: str
+    name: str
+    sha256: str
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Keyring:
+    """What must not be lost to strangers. Never exported, returned or logged."""
+
+    cookie_key: str = field(repr=False)
+    """Signs login cookies. Replacing it ends every login."""
+    password: str | None = field(default=None, repr=False)
+    """Argon2id hash, or None: open to the person at the machine."""
+    tokens: tuple[Token, ...] = ()
+    provider_keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Keys typed into the settings, by provider."""
+
+
+class Keys(Protocol):
+    """The keyring's file. Synchronous; what another process changed is seen at the next `read`."""
+
+    def read(self) -> Keyring: ...
+    def change(self, work: Callable[[Keyring], Keyring]) -> Keyring:
+        """Atomic and durable; returns what is there now."""

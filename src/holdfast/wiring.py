@@ -1,15 +1,38 @@
 """The composition root: the only place that knows which adapters there are."""
 
+import json
+import os
+import secrets
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
+import anyio
+
+from holdfast.agents.scripted import AgentTable
+from holdfast.config import Config, ConfigError
+from holdfast.core.recovery import Policy
 from holdfast.engine.engine import Engine
-from holdfast.engine.settings import Settings
-from holdfast.ports import Agents, Clock
+from holdfast.engine.settings import DAY, Settings
+from holdfast.faces.http import app, server
+from holdfast.faces.http.access import is_loopback
+from holdfast.faces.http.api import MIB, Api, Limits
+from holdfast.faces.http.gate import Gate
+from holdfast.faces.http.stream import Line
+from holdfast.ports import Agent, Agents, Clock, Journal, Store
+from holdfast.storage import disk
 from holdfast.storage.files import FileStore
+from holdfast.storage.keys import KeyFile
 from holdfast.storage.memory import MemoryWakeups
 from holdfast.storage.sqlite import DataDir, SqliteJournal, SqliteStore, open_embedded
 from holdfast.system import RandomIds, SystemClock
+
+SERVER_FILE: Final = "server.json"
+"""Where commands on this machine find the running server: address and token, for its owner's eyes alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +50,21 @@ class Node:
         self.directory.close()
 
 
-async def open_node(path: Path, agents: Agents, settings: Settings | None = None, clock: Clock | None = None) -> Node:
-    """The embedded default: SQLite in a directory whose lock is the lease. Raises StorageError with nothing changed."""
+async def open_node(
+    path: Path,
+    agents: Agents,
+    settings: Settings | None = None,
+    clock: Clock | None = None,
+    around: Callable[[Store, Journal], tuple[Store, Journal]] = lambda store, journal: (store, journal),
+) -> Node:
+    """The embedded default: SQLite in a directory whose lock is the lease. Raises StorageError with nothing changed.
+    `around` puts something between the engine and its storage, as tests do."""
     clock = clock or SystemClock()
     directory, store, journal = open_embedded(path, clock)
+    seen_store, seen_journal = around(store, journal)
     engine = Engine(
-        store=store,
-        journal=journal,
+        store=seen_store,
+        journal=seen_journal,
         wakeups=MemoryWakeups(),
         agents=agents,
         clock=clock,
@@ -42,3 +73,90 @@ async def open_node(path: Path, agents: Agents, settings: Settings | None = None
         files=FileStore(directory.files),
     )
     return Node(engine, store, journal, directory)
+
+
+def engine_settings(config: Config) -> Settings:
+    return Settings(
+        retention=config.retention_days * DAY,
+        drain=config.drain,
+        max_runs=config.max_runs,
+        recovery=Policy(auto_continue=config.auto_continue),
+    )
+
+
+async def serve(
+    config: Config,
+    agents: Mapping[str, Agent],
+    ready: Callable[[str], None],
+    around: Callable[[Store, Journal], tuple[Store, Journal]] = lambda store, journal: (store, journal),
+) -> None:
+    """Until SIGTERM or SIGINT: then no new connections, the engine drains, streams end, and everything is closed. A
+    second signal cuts the draining short; what is not saved by then, the next start saves from the journal."""
+    keys = KeyFile(config.data_dir)
+    token = secrets.token_urlsafe(32)
+    listener = _bind(config)
+    with listener:
+        node = await open_node(config.data_dir, AgentTable(agents), engine_settings(config), around=around)
+        try:
+            gate = Gate(keys, SystemClock(), token, config.password)
+            if not is_loopback(config.host) and not gate.password_set:
+                raise ConfigError(
+                    "host",
+                    f"{config.host} can be reached by others, and there is no password. Set one with `holdfast "
+                    "password`, or listen on 127.0.0.1",
+                )
+            limits = Limits(max_file=config.max_file_mb * MIB, line=Line(config.heartbeat, config.write_deadline))
+            api = Api(node.engine, gate, [(name, agent.can_continue) for name, agent in agents.items()], limits=limits)
+            await _run(node, api, listener, config, token, ready)
+        finally:
+            await node.close()
+
+
+async def _run(
+    node: Node, api: Api, listener: socket.socket, config: Config, token: str, ready: Callable[[str], None]
+) -> None:
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(node.engine.run)
+        async with _announced(config, listener, token) as url, anyio.create_task_group() as serving:
+            web = server.make(app.build(api), graceful=config.drain + 5.0, started=lambda: ready(url))
+            serving.start_soon(_stop_on_signal, node.engine, web)
+            await web.serve([listener])
+            serving.cancel_scope.cancel()
+        node.engine.stop()  # if it is not stopping already
+
+
+def _bind(config: Config) -> socket.socket:
+    try:
+        return server.bind(config.host, config.port)
+    except OSError as error:
+        raise ConfigError(
+            "port",
+            f"cannot listen on {config.host}:{config.port}: {os.strerror(error.errno or 0)}. Stop what uses it, or "
+            "choose another with --port",
+        ) from error
+
+
+async def _stop_on_signal(engine: Engine, web: server.Server) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        stopping = False
+        async for _ in signals:
+            if stopping:
+                web.force_exit = True
+                engine.hurry()
+            stopping = True
+            web.should_exit = True
+            engine.stop()
+
+
+@asynccontextmanager
+async def _announced(config: Config, listener: socket.socket, token: str) -> AsyncIterator[str]:
+    host, port = listener.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    path = config.data_dir / SERVER_FILE
+    disk.write_private(path, json.dumps({"url": url, "token": token, "pid": os.getpid()}).encode())
+    try:
+        yield url
+    finally:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)

@@ -24,7 +24,7 @@ from holdfast.core.errors import (
 from holdfast.core.events import Decision
 from holdfast.core.ids import LOCAL, ApprovalId, MessageId, OwnerId, RunId, SessionId
 from holdfast.core.parts import Json, Part, all_to_json
-from holdfast.core.run import Lifetime, Run
+from holdfast.core.run import OPEN, Lifetime, Run
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.engine.book import accept, edits, endings, rows, turns
 from holdfast.engine.book.accept import Accepted, OnBusy
@@ -275,12 +275,17 @@ class Service:
         return await self._transact(partial(accept.edit_queued, rid=rid, owner=owner, parts=tuple(parts)))
 
     async def run(self, rid: RunId, owner: OwnerId = LOCAL) -> Run:
-        """The run as it is; one that nobody executes is settled first (X2)."""
+        """The run as it is; one that nobody executes is settled first (X2). `last_seq` of an open one is how far its
+        journal goes now."""
         run = await self._store.read(lambda tx: rows.the_run(tx, rid, owner))
         if not run.is_open and not run.is_pending:
             return run
         await self._settle_session(run.session_id)
-        return await self._store.read(lambda tx: rows.the_run(tx, rid, owner))
+        run = await self._store.read(lambda tx: rows.the_run(tx, rid, owner))
+        with suppress(StorageError):
+            if run.is_open:
+                run = replace(run, last_seq=(await self._deps.journal.heads([rid]))[rid].last_seq)
+        return run
 
     async def runs(
         self,
@@ -322,6 +327,18 @@ class Service:
         await self._deps.settler.look(run, now, insist=True)
         return await self._store.read(lambda tx: rows.the_run(tx, rid, owner))
 
+    # ---- the engine itself ----
+
+    async def ping(self) -> None:
+        """Raises StorageError unless both the store and the journal answer."""
+        await self._store.read(lambda tx: tx.now)
+        await self._deps.journal.heads([])
+
+    async def count_open_runs(self) -> dict[str, int]:
+        """By state; of very many, the first ten thousand."""
+        found = await self._store.read(lambda tx: tx.all_open_runs(10_000))
+        return {status: sum(run.status == status for run in found) for status in sorted(OPEN)}
+
     # ---- following ----
 
     @asynccontextmanager
@@ -334,15 +351,26 @@ class Service:
 
     @asynccontextmanager
     async def attached(self, rid: RunId) -> AsyncIterator[None]:
-        """Hold the connection of an attached run, entered without an await after `submit`. Leaving, however it comes
-        about, is leaving: the run is cancelled (L3), at once where it is executed here, whatever the store says."""
-        try:
+        """Hold the connection of an attached run, entered without an await after `submit`."""
+        async with self.connection() as hold:
+            hold(rid)
             yield
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Callable[[RunId], None]]:
+        """A client's line, and what holds attached runs on it: to be called without an await after `submit`. Leaving,
+        however it comes about, is leaving: the runs are cancelled (L3), those that are executed here all at once and
+        whatever the store says."""
+        rids: list[RunId] = []
+        try:
+            yield rids.append
         finally:
-            self._deps.settler.connections.discard(rid)
-            self._supervisor.stop(rid, cancelled("disconnected"))
+            for rid in rids:
+                self._deps.settler.connections.discard(rid)
+                self._supervisor.stop(rid, cancelled("disconnected"))
             with anyio.move_on_after(self._deps.settings.final_save, shield=True), suppress(StorageError):
-                await self._disconnected(rid)
+                for rid in rids:
+                    await self._disconnected(rid)
 
     async def _disconnected(self, rid: RunId) -> None:
         run = await self._store.read(lambda tx: tx.run(rid))

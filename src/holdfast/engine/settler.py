@@ -6,6 +6,7 @@ look        section J: the journal was away when the run was ended
 """
 
 import logging
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
@@ -66,6 +67,8 @@ class Settler:
         self.claims = anyio.Lock()
         """Held while a claim is under way. Who holds it can tell such a lease from one that nobody has."""
         self.recovered = 0
+        self.ended: Counter[str] = Counter()
+        """How the runs ended that were settled here."""
         self._settled: list[RunId] = []
         self._bell = Bell()
 
@@ -97,6 +100,7 @@ class Settler:
                 endings.settle(tx, rid, transcript, recovery)
 
         await self._store.transact(work)
+        self.ended.update(transcript.status for transcript, _ in ended.values())
         await self._hub.announce(*(Wake("control", rid) for rid in ended), Wake("queue"), Wake("changed"))
         self._settled.extend(ended)
         self._bell.ring()

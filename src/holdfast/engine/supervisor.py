@@ -25,6 +25,7 @@ class Supervisor:
         self._me = me
         self._executions: dict[RunId, Execution] = {}
         self.draining = False
+        self._patience = anyio.CancelScope()
 
     @property
     def executing(self) -> int:
@@ -191,12 +192,17 @@ class Supervisor:
         """Take nothing new, let runs end by themselves for a while, then seal the rest as interrupted."""
         self.draining = True
         self._deps.hub.signals.fire(("queue", None))
-        with anyio.move_on_after(self._deps.settings.drain):
+        with self._patience:
+            self._patience.deadline = anyio.current_time() + self._deps.settings.drain
             await self._empty()
         for execution in list(self._executions.values()):
             execution.stop(SHUTDOWN)
         with anyio.move_on_after(self._deps.settings.final_save):
             await self._empty()
+
+    def hurry(self) -> None:
+        """Draining, wait for nothing that would end by itself."""
+        self._patience.cancel()
 
     async def _empty(self) -> None:
         while self._executions:

@@ -37,6 +37,7 @@ class Writer:
         self._marked: list[Recorder] = []
         self._bell = Bell()
         self.commits = 0
+        self.commit_seconds = 0.0
         self.events = 0
         self.retries = 0
 
@@ -62,11 +63,13 @@ class Writer:
                     await self._commit(items)
 
     async def _commit(self, items: Sequence[Item]) -> None:
+        began = anyio.current_time()
         try:
             refusals = await self._journal.append([append for _, append in items])
         except StorageError as error:
             await self._rescue(items, error)
             return
+        self.commit_seconds += anyio.current_time() - began
         for item, refusal in zip(items, refusals, strict=True):
             self._tell(item, refusal)
         self.commits += 1

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import secrets
 from pathlib import Path
 from typing import Final
 
@@ -43,3 +44,20 @@ def make_directory(directory: Path) -> None:
     except FileExistsError:
         return
     sync_directory(directory.parent)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Replace a file by one with this content that only its owner can read: the old whole or the new whole, never
+    between."""
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)

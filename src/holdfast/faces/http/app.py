@@ -1,0 +1,49 @@
+"""The app: routes, errors and the guard, put together."""
+
+import time
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from starlette.types import ASGIApp
+
+from holdfast import __version__
+from holdfast.faces.http import descriptions as d
+from holdfast.faces.http import pages, problems
+from holdfast.faces.http.api import Api
+from holdfast.faces.http.guard import Guard
+from holdfast.faces.http.routes import about, entry, files, runs, sessions, streams
+
+_PROBLEM: dict[str, Any] = {
+    "model": d.Problem,
+    "description": "Refused: the problem says why.",
+    "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+}
+
+
+def build(api: Api) -> ASGIApp:
+    app = FastAPI(
+        title="Holdfast",
+        version=__version__,
+        description="AI chat and agents that never lose a token.",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        responses={"4XX": _PROBLEM, "5XX": _PROBLEM},
+        generate_unique_id_function=lambda route: route.name,
+    )
+    problems.install(app)
+    for router in _routers(api):
+        app.include_router(router)
+    pages.install(app)
+    return Guard(app, api.gate, api.limits.max_body, api.answered)
+
+
+def _routers(api: Api) -> list[APIRouter]:
+    return [
+        sessions.routes(api),
+        runs.routes(api),
+        streams.routes(api),
+        files.routes(api),
+        about.routes(api),
+        entry.routes(api, time.monotonic),
+    ]

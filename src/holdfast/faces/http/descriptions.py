@@ -1,0 +1,172 @@
+"""What answers look like, for the API's description. They are built by `answers.py`; a test holds the one against the
+other."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+
+class UsageOut(BaseModel):
+    input_tokens: int
+    output_tokens: int
+    cost: float | None = None
+
+
+class ErrorOut(BaseModel):
+    code: str
+    message: str
+
+
+class RecoveryOut(BaseModel):
+    state: Literal["pending", "recovered", "none"]
+
+
+class RunOut(BaseModel):
+    id: str
+    session_id: str
+    message_id: str
+    user_message_id: str
+    status: Literal["queued", "running", "waiting", "complete", "cancelled", "failed", "interrupted"]
+    reason: str | None
+    finish_reason: str | None
+    lifetime: Literal["detached", "attached"]
+    model: str | None
+    agent: str
+    usage: UsageOut | None
+    error: ErrorOut | None
+    recovery: RecoveryOut | None
+    cancel_requested: bool
+    continues: str | None
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    last_seq: int
+
+
+class MessageOut(BaseModel):
+    id: str
+    session_id: str
+    role: Literal["user", "assistant"]
+    parent_id: str | None
+    run_id: str | None
+    status: Literal["streaming", "complete", "cancelled", "failed", "interrupted"]
+    parts: list[dict[str, Any]]
+    reason: str | None
+    error: ErrorOut | None
+    recovery: RecoveryOut | None
+    siblings: list[str]
+    model: str | None
+    usage: UsageOut | None
+    idempotency_key: str | None
+    created_at: datetime
+    last_seq: int
+
+
+class AcceptedOut(BaseModel):
+    run: RunOut
+    message: MessageOut
+
+
+class SessionOut(BaseModel):
+    id: str
+    title: str
+    titled_by: Literal["nobody", "model", "person"]
+    agent: str
+    model: str | None
+    system: str | None
+    settings: dict[str, Any] | None
+    previous_session_id: str | None
+    pinned: bool
+    archived: bool
+    tags: list[str]
+    project: str | None
+    head: str | None
+    can_redo: bool
+    active_run: str | None
+    queued_runs: list[AcceptedOut]
+    version: int
+    created_at: datetime
+    updated_at: datetime
+
+
+class MatchOut(BaseModel):
+    message_id: str | None
+    excerpt: str
+
+
+class FoundSession(SessionOut):
+    match: MatchOut | None = None
+
+
+class Sessions(BaseModel):
+    items: list[FoundSession]
+    next: str | None
+
+
+class Messages(BaseModel):
+    items: list[MessageOut]
+    next: str | None
+
+
+class Runs(BaseModel):
+    items: list[RunOut]
+    next: str | None
+
+
+class FileOut(BaseModel):
+    id: str
+    name: str
+    media_type: str
+    size: int
+    created_at: datetime
+
+
+class TokenOut(BaseModel):
+    id: str
+    name: str
+    created_at: datetime
+
+
+class NewTokenOut(TokenOut):
+    token: str
+
+
+class Tokens(BaseModel):
+    items: list[TokenOut]
+    next: str | None
+
+
+class ModelOut(BaseModel):
+    id: str
+    name: str
+    provider: str
+    context: int | None
+    abilities: list[str]
+    available: bool
+    reason: str | None
+
+
+class Models(BaseModel):
+    items: list[ModelOut]
+    default: str | None
+
+
+class AgentOut(BaseModel):
+    name: str
+    can_continue: bool
+
+
+class Agents(BaseModel):
+    items: list[AgentOut]
+
+
+class Health(BaseModel):
+    status: Literal["ok"]
+
+
+class Problem(BaseModel):
+    type: str
+    title: str
+    status: int
+    detail: str

@@ -1,0 +1,47 @@
+"""Numbers for Prometheus, gathered when they are asked for: the engine counts, this only names."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from holdfast.engine.engine import Engine
+
+
+class _Numbers(Collector):
+    def __init__(self, engine: Engine, runs: Mapping[str, int], answered: "Counter[tuple[str, int]]") -> None:
+        self._engine = engine
+        self._runs = runs
+        self._answered = answered
+
+    def collect(self) -> Iterator[Metric]:
+        engine = self._engine
+        runs = GaugeMetricFamily("holdfast_runs", "Open runs by state.", labels=["status"])
+        for state, count in self._runs.items():
+            runs.add_metric([state], count)
+        yield runs
+        ended = CounterMetricFamily("holdfast_runs_ended", "Runs ended by this node, by state.", labels=["status"])
+        for state, count in engine.settler.ended.items():
+            ended.add_metric([state], count)
+        yield ended
+        yield GaugeMetricFamily("holdfast_runs_executing", "Runs executed by this node.", engine.supervisor.executing)
+        yield CounterMetricFamily("holdfast_events", "Events committed to the journal.", engine.writer.events)
+        yield CounterMetricFamily("holdfast_journal_commits", "Commits of the journal.", engine.writer.commits)
+        yield CounterMetricFamily(
+            "holdfast_journal_commit_seconds", "Time spent waiting for commits.", engine.writer.commit_seconds
+        )
+        yield CounterMetricFamily("holdfast_journal_retries", "Commits that were tried again.", engine.writer.retries)
+        yield GaugeMetricFamily("holdfast_subscribers", "Clients that follow a run.", engine.feed.subscribers)
+        yield CounterMetricFamily("holdfast_recoveries", "Runs ended for another process.", engine.settler.recovered)
+        requests = CounterMetricFamily("holdfast_http_requests", "Answered requests.", labels=["method", "status"])
+        for (method, status), count in self._answered.items():
+            requests.add_metric([method, str(status)], count)
+        yield requests
+
+
+def render(engine: Engine, runs: Mapping[str, int], answered: "Counter[tuple[str, int]]") -> bytes:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Numbers(engine, runs, answered))
+    return generate_latest(registry)

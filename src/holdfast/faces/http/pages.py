@@ -1,0 +1,101 @@
+"""The few pages that the server makes itself: how to log in, and what the API is. No script runs from a page; what
+there is comes from `/static`."""
+
+from collections.abc import Mapping
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+
+
+def install(app: FastAPI) -> None:
+    static = {
+        name: (files("holdfast.faces.http") / "static" / name).read_bytes()
+        for name in ("holdfast.css", "login.js", "icon.svg")
+    }
+
+    async def asset(request: Request) -> Response:
+        body = static.get(request.path_params["name"])
+        if body is None:
+            return Response(status_code=404)
+        kind = _TYPES[request.path_params["name"].rpartition(".")[2]]
+        return Response(body, media_type=kind, headers={"Cache-Control": "no-cache"})
+
+    async def login(_: Request) -> Response:
+        return HTMLResponse(_page("Log in", _LOGIN))
+
+    async def docs(_: Request) -> Response:
+        return HTMLResponse(_page("API", _docs(app.openapi())))
+
+    async def home(_: Request) -> Response:
+        return HTMLResponse(_page("Holdfast", _HOME))
+
+    for path, page in {"/login": login, "/docs": docs, "/": home, "/static/{name}": asset}.items():
+        app.router.routes.append(Route(path, page, methods=["GET"], include_in_schema=False))
+
+
+def _page(title: str, body: str) -> str:
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)} · Holdfast</title>"
+        '<link rel="icon" href="/static/icon.svg"><link rel="stylesheet" href="/static/holdfast.css"></head>'
+        f"<body><main>{body}</main></body></html>"
+    )
+
+
+_LOGIN = (
+    '<form id="login" class="card"><img src="/static/icon.svg" alt="" width="48" height="48"><h1>Holdfast</h1>'
+    '<label for="password">Password</label>'
+    '<input id="password" name="password" type="password" autocomplete="current-password" required autofocus>'
+    '<p id="problem" role="alert"></p><button type="submit">Log in</button></form>'
+    '<script src="/static/login.js" defer></script>'
+)
+_HOME = (
+    '<section class="card"><img src="/static/icon.svg" alt="" width="48" height="48"><h1>Holdfast is running</h1>'
+    "<p>Every turn is a durable run: it is in the journal before you see it.</p>"
+    "<p>Talk to it in a terminal with <code>holdfast chat</code>, or over HTTP: "
+    '<a href="/docs">what the API can do</a>.</p></section>'
+)
+
+
+def _docs(description: Mapping[str, Any]) -> str:
+    """The API's description as a page to read. Programs read `/openapi.json`."""
+    out = [
+        f"<h1>{escape(description['info']['title'])} API</h1>",
+        '<p>For programs: <a href="/openapi.json">/openapi.json</a>.</p>',
+    ]
+    for path, calls in description["paths"].items():
+        for method, call in calls.items():
+            out.append(_call(path, method, call))
+    return "".join(out)
+
+
+def _call(path: str, method: str, call: Mapping[str, Any]) -> str:
+    rows = "".join(
+        f"<tr><td><code>{escape(p['name'])}</code></td><td>{escape(p['in'])}</td>"
+        f"<td>{escape(p.get('description', ''))}</td></tr>"
+        for p in call.get("parameters", ())
+    )
+    answers = ", ".join(escape(status) for status in call["responses"])
+    body = "".join(
+        f"<p>Body: <code>{escape(kind)}</code> {escape(_name(content.get('schema', {})))}</p>"
+        for kind, content in call.get("requestBody", {}).get("content", {}).items()
+    )
+    return (
+        f'<section class="call"><h2><span class="method">{escape(method.upper())}</span> '
+        f"<code>{escape(path)}</code></h2>"
+        f"<p>{escape(call.get('description') or call.get('summary', ''))}</p>{body}"
+        + (f"<table><tbody>{rows}</tbody></table>" if rows else "")
+        + f"<p>Answers: {answers}</p></section>"
+    )
+
+
+def _name(schema: Mapping[str, Any]) -> str:
+    return str(schema.get("$ref", "")).rpartition("/")[2]

@@ -1,0 +1,70 @@
+"""uvicorn, and how it stops: no new connections, then the engine drains, then the streams end, then the process."""
+
+import contextlib
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+
+class Protocol(HttpToolsProtocol):
+    """Offers an ASGI extension: to drop the connection with what is buffered for it. Closing would wait for a client
+    that does not read."""
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        extensions: dict[str, Any] = {"holdfast.abort": self.transport.abort}
+        self.scope["extensions"] = extensions
+
+
+class Server(uvicorn.Server):
+    """Leaves signals to whoever runs it, and tells him when it listens."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._tell = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._tell()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def make(app: ASGIApp, *, graceful: float, started: Callable[[], None]) -> Server:
+    """`graceful`: seconds after which calls that do not end are cut off."""
+    config = uvicorn.Config(
+        app,
+        http=Protocol,
+        loop="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=int(graceful) + 1,
+        backlog=4096,
+        ws="none",
+    )
+    return Server(config, started)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Listen, or OSError: better before anything else is opened than after."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+        sock.listen(4096)
+        sock.setblocking(False)
+    except BaseException:
+        sock.close()
+        raise
+    return sock

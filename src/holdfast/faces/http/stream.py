@@ -1,0 +1,118 @@
+"""A server-sent event stream to one client.
+
+Two tasks: one sends what its source has, the other watches the line. The watcher notices that the client has left,
+in the middle of whatever the first one awaits and whatever version of ASGI the server speaks; it keeps a silent line
+alive with comments; and it drops a client that has not read for too long. Nothing is timed per event.
+"""
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import anyio
+from anyio.abc import TaskGroup
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+HEADERS: Final = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store, no-transform"),
+    (b"x-accel-buffering", b"no"),  # proxies that would gather the stream
+]
+OPENING: Final = b"retry: 1000\n\n"
+"""Clients that lose the line come back after a second."""
+HEARTBEAT: Final = b": still here\n\n"
+_GLANCES: Final = 3
+"""How often the watcher looks within the shorter of its limits; that is how exactly they are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Limits of a client's line, in seconds."""
+
+    heartbeat: float = 15.0
+    write_deadline: float = 30.0
+    """How long a client may leave unread what was sent before it is dropped. It loses nothing: it comes back."""
+
+
+class Source(Protocol):
+    def start(self, tasks: TaskGroup) -> None:
+        """Called once, before `next`; tasks started here end with the stream."""
+
+    async def next(self) -> Sequence[bytes] | None:
+        """The next frames, at least one; None at the end. Safe to cancel."""
+
+
+class EventStream(Response):
+    """`held` is left when the stream ends, however that comes about."""
+
+    def __init__(
+        self, source: Source, held: AsyncExitStack, line: Line, headers: Sequence[tuple[bytes, bytes]] = ()
+    ) -> None:
+        self.background = None
+        self.status_code = 200
+        self._source = source
+        self._held = held
+        self._line = line
+        self._extra = headers
+        self._sent = 0
+        self._sending = False
+        self._done = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self._held, anyio.create_task_group() as tg:
+            self._source.start(tg)
+            tg.start_soon(self._watch, scope, receive, send, tg.cancel_scope)
+            await self._send_all(send)
+            tg.cancel_scope.cancel()
+
+    async def _send_all(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *self._extra]})
+        await send({"type": "http.response.body", "body": OPENING, "more_body": True})
+        while (frames := await self._source.next()) is not None:
+            await self._send(send, frames[0] if len(frames) == 1 else b"".join(frames))
+        self._done = True
+        await self._send(send, b"", more=False)
+
+    async def _send(self, send: Send, body: bytes, *, more: bool = True) -> None:
+        self._sending = True
+        await send({"type": "http.response.body", "body": body, "more_body": more})
+        self._sending = False
+        self._sent += 1
+
+    async def _watch(self, scope: Scope, receive: Receive, send: Send, stream: anyio.CancelScope) -> None:
+        line, sent, still = self._line, 0, 0.0
+        glance = min(line.heartbeat, line.write_deadline) / _GLANCES
+        while True:
+            with anyio.move_on_after(glance):
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                if not self._done:  # otherwise it is only told that it has had everything
+                    stream.cancel()
+                return
+            still = still + glance if self._sent == sent else 0.0
+            sent = self._sent
+            if self._sending and still >= line.write_deadline:
+                _abort(scope)
+                stream.cancel()
+                return
+            if not self._sending and still >= line.heartbeat:
+                still = 0.0
+                await self._beat(scope, send, stream)
+
+    async def _beat(self, scope: Scope, send: Send, stream: anyio.CancelScope) -> None:
+        with anyio.move_on_after(self._line.write_deadline) as limit:
+            await send({"type": "http.response.body", "body": HEARTBEAT, "more_body": True})
+        if limit.cancelled_caught:
+            _abort(scope)
+            stream.cancel()
+
+
+def _abort(scope: Scope) -> None:
+    """Let go of a client that does not read: what is buffered for it must not stay. A server without this extension
+    closes the connection when it can."""
+    extension: dict[str, Any] = scope.get("extensions") or {}
+    abort = extension.get("holdfast.abort")
+    if abort is not None:
+        abort()
