@@ -1,0 +1,36 @@
+"""Real server processes, one data directory a test."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.http.client import Served
+from tests.nursery import Nursery
+
+Start = Callable[..., Served]
+
+
+@pytest.fixture(scope="session")
+def http_nursery() -> Iterator[Nursery]:
+    with Nursery("tests.http.server") as nursery:
+        yield nursery
+
+
+@pytest.fixture
+def start(tmp_path: Path, http_nursery: Nursery) -> Iterator[Start]:
+    """Start a server on the test's directory, once or after the last one has gone."""
+    with ExitStack() as started:
+
+        def begin(**settings: Any) -> Served:
+            served = started.enter_context(Served(http_nursery, tmp_path / "data", **settings))
+            return served.ready()
+
+        yield begin
+
+
+@pytest.fixture
+def server(start: Start) -> Served:
+    return start()
