@@ -72,10 +72,16 @@ class Server:
         return self._store, self._journal
 
     async def run(self) -> None:
+        refused: HoldfastError | None = None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._obey)
-            await wiring.serve(self._config, self._agents, lambda url: say({"url": url}), self._around)
+            try:
+                await wiring.serve(self._config, self._agents, lambda url: say({"url": url}), self._around)
+            except HoldfastError as error:
+                refused = error
             tasks.cancel_scope.cancel()
+        if refused is not None:
+            raise refused
 
     async def _obey(self) -> None:
         rest = b""
