@@ -70,8 +70,8 @@ def _docs(description: Mapping[str, Any]) -> str:
     schemas = description["components"]["schemas"]
     out = [
         f"<h1>{escape(description['info']['title'])} API</h1>",
-        '<p>For programs: <a href="/openapi.json">/openapi.json</a>. '
-        "Errors are <code>application/problem+json</code>.</p>",
+        '<p>For programs: <a href="/openapi.json">/openapi.json</a>.</p>',
+        "<p>Errors are <code>application/problem+json</code>.</p>",
     ]
     for path, calls in description["paths"].items():
         out += [_call(path, method, call, schemas) for method, call in calls.items()]
