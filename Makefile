@@ -7,6 +7,8 @@ MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
 STAMP := .venv/.installed
+WEB := .venv/.web
+WEB_SOURCES := $(shell find web -path web/node_modules -prune -o -type f -print)
 PYTHONS ?= python3 python3.14 python3.13 python3.12 python3.11 python
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
@@ -19,17 +21,17 @@ FUZZ_EXAMPLES ?= 5000
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install run test check bench sim mutants fuzz soak screenshots clean
+.PHONY: help install run test check bench sim mutants fuzz soak screenshots clean chromium
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-install: $(STAMP) ## Set up .venv; does nothing unless pyproject.toml or constraints.txt changed.
+install: $(STAMP) $(WEB) ## Set up .venv and build the web app; does only what has changed.
 
-run: $(STAMP) ## Serve on http://127.0.0.1:8484 (HOLDFAST_HOST, HOLDFAST_PORT, HOLDFAST_DATA_DIR; flags go in ARGS).
+run: $(STAMP) $(WEB) ## Serve on http://127.0.0.1:8484 (HOLDFAST_HOST, HOLDFAST_PORT, HOLDFAST_DATA_DIR; flags go in ARGS).
 	@exec $(BIN)/holdfast serve $(ARGS)
 
-test: $(STAMP) ## Run all tests.
+test: $(STAMP) $(WEB) chromium ## Run all tests.
 	@$(BIN)/python -m pytest -n 2 -q
 
 check: $(STAMP) ## Check formatting, lint, types and the direction of imports.
@@ -37,6 +39,7 @@ check: $(STAMP) ## Check formatting, lint, types and the direction of imports.
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python web/build.py check
 
 bench: $(STAMP) ## Measure, and print a table.
 	@$(BIN)/python -m bench
@@ -54,11 +57,12 @@ fuzz: $(STAMP) ## Send hostile requests to the HTTP surface (FUZZ_EXAMPLES).
 soak: $(STAMP) ## Kill real server processes with -9, restart, compare (SOAK_KILLS).
 	@$(BIN)/python -m tests.crash --kills $(SOAK_KILLS)
 
-screenshots: $(STAMP) ## Take the pictures the documentation shows.
-	@echo "make screenshots arrives with the web app." >&2; exit 1
+screenshots: $(STAMP) $(WEB) chromium ## Take the pictures the documentation shows.
+	@$(BIN)/python -m tests.browser.screenshots
 
 clean: ## Remove the environment, caches and build output; data directories are left alone.
-	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist \
+		web/node_modules src/holdfast/faces/http/static/app
 	@find src tests bench -type d -name __pycache__ -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml constraints.txt
@@ -84,3 +88,14 @@ $(STAMP): pyproject.toml constraints.txt
 		| sed -n 's/^Collecting \([A-Za-z0-9._-]*\).*/  \1/p'
 	@touch $@
 	@echo "Ready: .venv/bin/holdfast"
+
+# The server works without the web app, and says so: a machine that cannot reach the npm registry is no reason to stop.
+$(WEB): $(STAMP) $(WEB_SOURCES)
+	@if $(BIN)/python web/build.py; then touch $@; fi
+
+# The browser tests use Debian's Chromium. Where it cannot be had, they say what they skip.
+chromium:
+	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "Installing chromium for the browser tests"; \
+		(apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium) >/dev/null 2>&1 || true; \
+	fi

@@ -8,7 +8,7 @@ from starlette.types import ASGIApp
 
 from holdfast import __version__
 from holdfast.faces.http import descriptions as d
-from holdfast.faces.http import pages, problems
+from holdfast.faces.http import pages, problems, web
 from holdfast.faces.http.api import Api
 from holdfast.faces.http.guard import Guard
 from holdfast.faces.http.routes import about, entry, files, runs, sessions, streams
@@ -34,6 +34,7 @@ def build(api: Api) -> ASGIApp:
     problems.install(app)
     for router in _routers(api):
         app.include_router(router)
+    web.install(app)
     pages.install(app)
     return Guard(app, api.gate, api.limits.max_body, api.answered)
 

@@ -28,19 +28,16 @@ def install(app: FastAPI) -> None:
         return Response(body, media_type=kind, headers={"Cache-Control": "no-cache"})
 
     async def login(_: Request) -> Response:
-        return HTMLResponse(_page("Log in", _LOGIN))
+        return HTMLResponse(page("Log in", _LOGIN))
 
     async def docs(_: Request) -> Response:
-        return HTMLResponse(_page("API", _docs(app.openapi())))
+        return HTMLResponse(page("API", _docs(app.openapi())))
 
-    async def home(_: Request) -> Response:
-        return HTMLResponse(_page("Holdfast", _HOME))
-
-    for path, page in {"/login": login, "/docs": docs, "/": home, "/static/{name}": asset}.items():
+    for path, page in {"/login": login, "/docs": docs, "/static/{name}": asset}.items():
         app.router.routes.append(Route(path, page, methods=["GET"], include_in_schema=False))
 
 
-def _page(title: str, body: str) -> str:
+def page(title: str, body: str) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -56,12 +53,6 @@ _LOGIN = (
     '<input id="password" name="password" type="password" autocomplete="current-password" required autofocus>'
     '<p id="problem" role="alert"></p><button type="submit">Log in</button></form>'
     '<script src="/static/login.js" defer></script>'
-)
-_HOME = (
-    '<section class="card"><img src="/static/icon.svg" alt="" width="48" height="48"><h1>Holdfast is running</h1>'
-    "<p>Every turn is a durable run: it is in the journal before you see it.</p>"
-    "<p>Talk to it in a terminal with <code>holdfast chat</code>, or over HTTP: "
-    '<a href="/docs">what the API can do</a>.</p></section>'
 )
 
 

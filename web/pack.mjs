@@ -1,0 +1,13 @@
+// Packed copies beside what was built: the server sends them as they are.
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+
+const root = new URL("../src/holdfast/faces/http/static/app", import.meta.url).pathname;
+for (const name of readdirSync(root, { recursive: true })) {
+  const path = join(root, name);
+  if (!/\.(js|css|html|svg|webmanifest)$/.test(name) || !statSync(path).isFile()) continue;
+  const plain = readFileSync(path);
+  writeFileSync(`${path}.gz`, gzipSync(plain, { level: 9 }));
+  writeFileSync(`${path}.br`, brotliCompressSync(plain, { params: { [constants.BROTLI_PARAM_QUALITY]: 10 } }));
+}

@@ -1,0 +1,3 @@
+export default function Activity(_: any) {
+  return <div className="screen empty">Activity</div>;
+}

@@ -1,0 +1,71 @@
+import type { Thread } from "../core/thread.ts";
+import type { Session } from "../core/wire.ts";
+import { useApp } from "./context.ts";
+import { navigate } from "./router.tsx";
+import { ask, confirm, toggleSidebar } from "./shell.ts";
+import { IconButton, Menu } from "./widgets.tsx";
+
+export function ChatHead({ thread, session }: { thread: Thread | null; session: Session | null }) {
+  return (
+    <header className="head">
+      <IconButton name="Show sessions" icon="menu" className="only-narrow" onClick={toggleSidebar} />
+      <h1 className="head-title">{thread ? session?.title || "Chat" : "New chat"}</h1>
+      {thread && session && (
+        <>
+          <IconButton name="Undo" icon="undo" disabled={session.head === null} onClick={() => void thread.undo()} />
+          <IconButton name="Redo" icon="redo" disabled={!session.can_redo} onClick={() => void thread.redo()} />
+          <SessionMenu session={session} />
+        </>
+      )}
+    </header>
+  );
+}
+
+export function SessionMenu({ session }: { session: Session }) {
+  const app = useApp();
+  const { sessions } = app;
+  const leave = () => {
+    if (location.pathname === `/c/${session.id}`) navigate("/");
+  };
+  const rename = async () => {
+    const title = await ask("Rename", "Title", session.title);
+    if (title?.trim()) await sessions.patch(session.id, { title: title.trim() });
+  };
+  const tag = async () => {
+    const tags = await ask("Tags", "Tags, with commas", session.tags.join(", "));
+    if (tags !== null) {
+      await sessions.patch(session.id, {
+        tags: tags
+          .split(",")
+          .map((item) => item.trim())
+          .filter(Boolean),
+      });
+    }
+  };
+  const remove = async () => {
+    if (await confirm("Delete this chat?", "Its messages, journals and files are erased.", "Delete")) {
+      await sessions.remove(session.id);
+      leave();
+    }
+  };
+  return (
+    <Menu
+      name={`More about ${session.title || "this chat"}`}
+      items={[
+        { name: "Rename", icon: "edit", run: () => void rename() },
+        {
+          name: session.pinned ? "Unpin" : "Pin",
+          icon: "pin",
+          run: () => void sessions.patch(session.id, { pinned: !session.pinned }),
+        },
+        { name: "Tags", icon: "spark", run: () => void tag() },
+        {
+          name: session.archived ? "Take out of the archive" : "Archive",
+          icon: "archive",
+          run: () => void sessions.patch(session.id, { archived: !session.archived }).then(leave),
+        },
+        { name: "Delete", icon: "trash", danger: true, run: () => void remove() },
+      ]}
+    />
+  );
+}

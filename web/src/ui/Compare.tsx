@@ -1,0 +1,3 @@
+export default function Compare(_: any) {
+  return <div className="screen empty">Compare</div>;
+}

@@ -1,0 +1,3 @@
+export default function Palette(_: any) {
+  return <div className="screen empty">Palette</div>;
+}

@@ -1,0 +1,3 @@
+export default function Recorder(_: any) {
+  return <div className="screen empty">Recorder</div>;
+}

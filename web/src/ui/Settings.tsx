@@ -1,0 +1,3 @@
+export default function Settings(_: any) {
+  return <div className="screen empty">Settings</div>;
+}

@@ -1,0 +1,125 @@
+// The messages of a session, newest at the bottom. It stays at the bottom while text grows there, unless somebody
+// scrolled away; older pages come in above without moving what is read.
+
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import type { Outgoing } from "../core/outbox.ts";
+import type { Thread, ThreadState } from "../core/thread.ts";
+import { useApp, useStore } from "./context.ts";
+import { MessageView } from "./Message.tsx";
+import { OutgoingView } from "./OutgoingView.tsx";
+import { IconButton, Spinner } from "./widgets.tsx";
+
+const NEAR = 80;
+
+export function ThreadView({ thread, state }: { thread: Thread; state: ThreadState }) {
+  const app = useApp();
+  const outgoing = useStore(app.outbox.state).filter((item) => item.sid === state.sid);
+  const { agents } = useStore(app.catalogue);
+  const { session, messages } = state;
+  const busy = session?.active_run != null;
+  const canContinue = agents.find((agent) => agent.name === session?.agent)?.can_continue ?? true;
+  const scroll = useSticky(state, outgoing);
+
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable
+    <section className="scroll" ref={scroll.box} onScroll={scroll.onScroll} tabIndex={0} aria-label="Conversation">
+      <div className="thread" ref={scroll.content}>
+        {state.older !== null && <Older thread={thread} box={scroll.box} loading={state.loadingOlder} />}
+        {!state.loaded && <Spinner name="Loading the conversation" />}
+        {messages.map((message, n) => (
+          <MessageView
+            key={message.id}
+            message={message}
+            thread={thread}
+            busy={busy}
+            canContinue={canContinue}
+            last={n === messages.length - 1}
+          />
+        ))}
+        {outgoing.map((item) => (
+          <OutgoingView key={item.key} item={item} outbox={app.outbox} />
+        ))}
+      </div>
+      {!scroll.stuck && (
+        <div className="to-latest">
+          <IconButton name="Jump to latest" icon="down" onClick={scroll.toLatest} />
+        </div>
+      )}
+    </section>
+  );
+}
+
+function useSticky(state: ThreadState, outgoing: readonly Outgoing[]) {
+  const box = useRef<HTMLElement>(null);
+  const content = useRef<HTMLDivElement>(null);
+  const [stuck, setStuck] = useState(true);
+  const now = useRef(true);
+  const before = useRef(0);
+
+  const stick = useCallback((to: boolean) => {
+    now.current = to;
+    setStuck(to);
+  }, []);
+  const toLatest = useCallback(() => {
+    stick(true);
+    const area = box.current;
+    if (area) area.scrollTop = area.scrollHeight;
+  }, [stick]);
+  const onScroll = useCallback(() => {
+    const area = box.current;
+    if (!area) return;
+    const up = area.scrollTop < before.current - 1;
+    before.current = area.scrollTop;
+    const near = area.scrollHeight - area.scrollTop - area.clientHeight < NEAR;
+    if (near) stick(true);
+    else if (up) stick(false); // growth alone moves nothing up
+  }, [stick]);
+
+  useEffect(() => {
+    const [area, inner] = [box.current, content.current];
+    if (!area || !inner) return;
+    const follow = new ResizeObserver(() => {
+      if (now.current) area.scrollTop = area.scrollHeight;
+    });
+    follow.observe(inner);
+    follow.observe(area);
+    return () => follow.disconnect();
+  }, []);
+
+  // Another session, or something sent from here: go to the bottom.
+  const sent = outgoing.at(-1)?.key;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: these are what it is about
+  useLayoutEffect(() => {
+    toLatest();
+  }, [state.sid, sent, toLatest]);
+  return { box, content, stuck, onScroll, toLatest };
+}
+
+interface OlderProps {
+  thread: Thread;
+  box: React.RefObject<HTMLElement | null>;
+  loading: boolean;
+}
+
+/** Older messages are read when their place comes near. */
+function Older({ thread, box, loading }: OlderProps) {
+  const mark = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (!mark.current || loading) return;
+    const seen = new IntersectionObserver(
+      (entries) => {
+        if (entries.some((entry) => entry.isIntersecting)) void thread.loadOlder();
+      },
+      { root: box.current, rootMargin: "600px 0px 0px 0px" },
+    );
+    seen.observe(mark.current);
+    return () => seen.disconnect();
+  }, [thread, box, loading]);
+  return (
+    <div ref={mark} className="older">
+      <button type="button" className="button" onClick={() => void thread.loadOlder()} disabled={loading}>
+        {loading ? "Loading…" : "Earlier messages"}
+      </button>
+    </div>
+  );
+}

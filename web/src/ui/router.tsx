@@ -1,0 +1,41 @@
+// Places in the app are addresses: /, /c/{session}, /runs/{run}, /compare, /activity, /settings.
+
+import type { AnchorHTMLAttributes, MouseEvent } from "react";
+import { Store } from "../core/store.ts";
+import { useStore } from "./context.ts";
+
+export type Place =
+  | { readonly screen: "chat"; readonly sid: string | null }
+  | { readonly screen: "recorder"; readonly rid: string }
+  | { readonly screen: "compare" | "activity" | "settings" };
+
+const path = new Store(location.pathname);
+addEventListener("popstate", () => path.set(location.pathname));
+
+export function navigate(to: string, how: "push" | "replace" = "push"): void {
+  if (to === location.pathname) return;
+  history[how === "push" ? "pushState" : "replaceState"](null, "", to);
+  path.set(location.pathname);
+}
+
+export function placeOf(pathname: string): Place {
+  const [, first, second] = pathname.split("/");
+  if (first === "c" && second) return { screen: "chat", sid: second };
+  if (first === "runs" && second) return { screen: "recorder", rid: second };
+  if (first === "compare" || first === "activity" || first === "settings") return { screen: first };
+  return { screen: "chat", sid: null };
+}
+
+export function usePath(): string {
+  return useStore(path);
+}
+
+export function Link({ href, onClick, ...rest }: AnchorHTMLAttributes<HTMLAnchorElement> & { href: string }) {
+  const go = (event: MouseEvent<HTMLAnchorElement>) => {
+    onClick?.(event);
+    if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
+    event.preventDefault();
+    navigate(href);
+  };
+  return <a href={href} onClick={go} {...rest} />;
+}

@@ -1,0 +1,30 @@
+// What any screen may ask of the frame around it.
+
+import { Store } from "../core/store.ts";
+
+export const sidebarOpen = new Store(false);
+export const toggleSidebar = (): void => sidebarOpen.set(!sidebarOpen.get());
+
+export interface Question {
+  readonly title: string;
+  readonly detail: string;
+  /** null: only yes or no is asked. */
+  readonly field: string | null;
+  readonly value: string;
+  readonly action: string;
+  readonly answer: (value: string | null) => void;
+}
+
+export const question = new Store<Question | null>(null);
+
+/** The text, or null. */
+export function ask(title: string, field: string, value: string): Promise<string | null> {
+  return new Promise((answer) => question.set({ title, detail: "", field, value, action: "Save", answer }));
+}
+
+export async function confirm(title: string, detail: string, action: string): Promise<boolean> {
+  const said = await new Promise<string | null>((answer) =>
+    question.set({ title, detail, field: null, value: "", action, answer }),
+  );
+  return said !== null;
+}
