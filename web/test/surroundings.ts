@@ -85,6 +85,12 @@ export class Surroundings implements Env {
       this.watchers.delete(changed);
     };
   }
+  lead(_: string, begin: () => () => void) {
+    return begin();
+  }
+  channel() {
+    return { say: () => undefined, close: () => undefined };
+  }
   onOnline = () => () => undefined;
   frame(then: () => void) {
     return this.after(16, then);

@@ -3,11 +3,11 @@
 import { Api } from "./api.ts";
 import { Drafts } from "./drafts.ts";
 import type { Env } from "./env.ts";
+import { Feed } from "./feed.ts";
 import { Outbox } from "./outbox.ts";
 import { Sessions } from "./sessions.ts";
 import type { Frame } from "./sse.ts";
 import { Store } from "./store.ts";
-import { Follower } from "./stream.ts";
 import { Thread } from "./thread.ts";
 import { Watch } from "./watch.ts";
 import type { Agent, FilePart, JsonObject, Model } from "./wire.ts";
@@ -37,8 +37,7 @@ export class App {
   readonly connection = new Store<Connection>("connecting");
   readonly catalogue = new Store<Catalogue>({ models: [], defaultModel: null, agents: [], loaded: false });
   readonly thread = new Store<Thread | null>(null);
-  private feed: Follower | null = null;
-  private cursor: string | null = null;
+  private feed: Feed | null = null;
   private readonly listeners = new Set<(change: Change) => void>();
 
   constructor(readonly env: Env) {
@@ -62,34 +61,24 @@ export class App {
   // ---- the change feed ----
 
   follow(): void {
-    this.feed ??= new Follower(this.env, {
-      path: "/api/events",
-      cursor: () => this.cursor,
-      take: (frames) => {
-        for (const frame of frames) this.take(frame);
-        return false;
-      },
+    this.feed ??= new Feed(this.env, {
+      frame: (frame) => this.take(frame),
       line: (state) => this.connection.set(state === "open" ? "online" : "lost"),
       opened: () => this.readAgain(),
-    });
-    void this.feed.done.then((outcome) => {
-      if (outcome === "login") location.assign("/login");
-      else if (outcome === "behind") {
-        this.cursor = null;
-        this.feed = null;
-        this.follow();
-      }
+      over: (outcome) => {
+        if (outcome === "login") location.assign("/login");
+        else this.env.after(1000, () => this.followAgain());
+      },
     });
   }
 
-  /** Give the connection back, as Compare does: browsers have six for all tabs. */
-  unfollow(): void {
-    this.feed?.stop();
+  private followAgain(): void {
+    this.feed?.close();
     this.feed = null;
+    this.follow();
   }
 
   private take(frame: Frame): void {
-    this.cursor = frame.id ?? this.cursor;
     if (frame.event === "reset") return this.readAgain();
     const change: Change = { kind: frame.event, ...(JSON.parse(frame.data) as object) };
     const sid = change.session_id;

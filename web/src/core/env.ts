@@ -11,8 +11,17 @@ export interface Env {
   isHidden(): boolean;
   onVisibility(changed: () => void): () => void;
   onOnline(changed: () => void): () => void;
+  /** Lead among the tabs under this name, as soon as no other does; the answer resigns. */
+  lead(name: string, begin: () => () => void): () => void;
+  /** A word to all other tabs. */
+  channel(name: string, hear: (word: unknown) => void): Channel;
   /** The next moment at which something new can be painted. */
   frame(then: () => void): () => void;
+}
+
+export interface Channel {
+  say(word: unknown): void;
+  close(): void;
 }
 
 export function sleep(env: Env, ms: number, signal: AbortSignal): Promise<void> {

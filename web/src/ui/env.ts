@@ -34,6 +34,27 @@ export const browser: Env = {
     window.addEventListener("online", changed);
     return () => window.removeEventListener("online", changed);
   },
+  lead(name, begin) {
+    if (!navigator.locks) return begin(); // only where the page is not secure: then each tab for itself
+    const resigned = new AbortController();
+    let end: (() => void) | null = null;
+    const reign = () =>
+      new Promise<void>((done) => {
+        const stop = begin();
+        end = () => {
+          stop();
+          done();
+        };
+      });
+    navigator.locks.request(name, { signal: resigned.signal }, reign).catch(() => undefined);
+    return () => (end ? end() : resigned.abort());
+  },
+  channel(name, hear) {
+    if (!navigator.locks) return { say: () => undefined, close: () => undefined };
+    const channel = new BroadcastChannel(name);
+    channel.onmessage = (event: MessageEvent<unknown>) => hear(event.data);
+    return { say: (word) => channel.postMessage(word), close: () => channel.close() };
+  },
   frame(then) {
     const id = requestAnimationFrame(then);
     return () => cancelAnimationFrame(id);
