@@ -22,7 +22,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.events import Event, ToolStarted
 from holdfast.core.recovery import Policy
 from holdfast.ports import Journal, Out, Store, Turn
-from holdfast.testing.faults import Fault, FaultyJournal, FaultyStore, Operation
+from holdfast.testing.faults import FaultyJournal, FaultyStore
 from tests.http import scripts
 from tests.http.held import Held
 
@@ -58,7 +58,7 @@ class Agent(ScriptedAgent):
 
 class Server:
     """Settings beside those of `Config`: `engine` (fields of `Settings`), `policy` (of `Policy`), and what storage does
-    from the start: `journal_away`, `faults` ([[port, operation, n, kind], …])."""
+    from the start: `journal_away`, `faults` ([[port, call, how], …])."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         settings["data_dir"] = Path(settings["data_dir"])
@@ -79,18 +79,13 @@ class Server:
 
     def _around(self, store: Store, journal: Journal) -> tuple[Store, Journal]:
         self._held = {"store": Held(store), "journal": Held(journal)}
-        faulty_store = FaultyStore(cast(Store, self._held["store"]), {})
-        faulty_journal = FaultyJournal(cast(Journal, self._held["journal"]), {})
+        faulty_store = FaultyStore(cast(Store, self._held["store"]))
+        faulty_journal = FaultyJournal(cast(Journal, self._held["journal"]))
         faulty_journal.away = self._journal_away
         self._ports = {"store": faulty_store, "journal": faulty_journal}
-        for port, operation, n, kind in self._faults:
-            self._plan(port, operation, n, kind)
+        for port, call, how in self._faults:
+            self._held[port].fail(call, how)
         return faulty_store, faulty_journal
-
-    def _plan(self, port: str, operation: Operation, n: int, kind: Any) -> None:
-        """What happens to the nth call from now on."""
-        faults = self._ports[port].faults
-        faults.plan = {**faults.plan, (operation, faults.calls[operation] + n): Fault(kind)}
 
     async def run(self) -> None:
         async with anyio.create_task_group() as tasks:
@@ -129,14 +124,14 @@ class Server:
                 self._ports["store"].faults.away = away
             case {"free": free}:
                 cast(FaultyStore, self._ports["store"]).free = free
-            case {"fault": [port, operation, n, kind]}:
-                self._plan(port, operation, n, kind)
-            case {"hold": [port, operation]}:
-                self._held[port].hold(operation)
-            case {"held": [port, operation]}:
-                await self._held[port].reached(operation)
-            case {"release": [port, operation]}:
-                self._held[port].release(operation)
+            case {"fail": [port, call, how]}:
+                self._held[port].fail(call, how)
+            case {"hold": [port, call]}:
+                self._held[port].hold(call)
+            case {"held": [port, call]}:
+                await self._held[port].reached(call)
+            case {"release": [port, call]}:
+                self._held[port].release(call)
             case {"calls": [port, operation]}:
                 return self._held[port].calls[operation]
             case _:

@@ -57,7 +57,7 @@ def cancels(server: Served, rid: str) -> list[str]:
 
 
 def test_two_cancels_leave_one_end(server: Served) -> None:
-    """C6: cancelled by several at once and once more: each is told the same, and there is one notice and one message."""
+    """C6: cancelled by several at once and once more: each is told the same; one notice, one message."""
     sid = server.session()
     rid = server.begin(sid, [{"say": "half"}, {"meet": "here"}, {"hang": True}])
     server.order(reached="here")
