@@ -179,6 +179,17 @@ class Served:
         self.events(rid)
         return until(lambda: self.run(rid), lambda run: run["status"] not in OPEN)
 
+    def stand(self, sid: str, script: Any, gate: str = "here", **how: Any) -> str:
+        """Send, and wait until the run is at its gate and what it said before is durable; the run's id."""
+        rid = self.begin(sid, script, **how)
+        self.stands(rid, gate)
+        return rid
+
+    def stands(self, rid: str, gate: str = "here") -> None:
+        self.order(reached=gate)
+        with self.watch(rid) as stream:
+            stream.until("text.delta")
+
     def turn(self, sid: str, script: Any) -> Any:
         """Send and wait for the end; the answer."""
         self.ended(self.begin(sid, script))

@@ -19,8 +19,7 @@ INTERRUPTED = [{"say": "half "}, {"meet": "here"}, {"hang": True}]
 def busy(server: Served, script: Any = BUSY, **fields: Any) -> tuple[str, str]:
     """A session with a run that stands at its gate."""
     sid = server.session(**fields)
-    rid = server.begin(sid, script)
-    server.order(reached="here")
+    rid = server.stand(sid, script)
     return sid, rid
 
 

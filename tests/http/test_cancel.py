@@ -59,8 +59,7 @@ def cancels(server: Served, rid: str) -> list[str]:
 def test_two_cancels_leave_one_end(server: Served) -> None:
     """C6: cancelled by several at once and once more: each is told the same; one notice, one message."""
     sid = server.session()
-    rid = server.begin(sid, [{"say": "half"}, {"meet": "here"}, {"hang": True}])
-    server.order(reached="here")
+    rid = server.stand(sid, [{"say": "half"}, {"meet": "here"}, {"hang": True}])
     with ThreadPoolExecutor(6) as clients:
         told = list(clients.map(lambda _: server.cancel(rid), range(6)))
     told.append(server.cancel(rid))
@@ -107,8 +106,7 @@ def test_cancel_after_the_end_changes_nothing(server: Served) -> None:
 def test_cancel_interrupts_an_await(server: Served, agent: str) -> None:
     """C7: the upstream call is let go of in the middle of an await that would never have ended."""
     sid = server.session(agent=agent)
-    rid = server.begin(sid, [{"say": "half "}, {"meet": "here"}, {"say": "never"}])
-    server.order(reached="here")
+    rid = server.stand(sid, [{"say": "half "}, {"meet": "here"}, {"say": "never"}])
     assert server.order(upstreams=True) == 1
     assert server.cancel(rid)["status"] == "cancelled"
     assert server.order(upstreams=True) == 0
@@ -150,8 +148,7 @@ def test_cancel_that_storage_holds_up_is_answered_as_requested(start: Start) -> 
     """C6 C7: while the end cannot be saved the caller is told that the cancel is under way; the upstream is gone."""
     server = start(engine={"cancel_wait": 0.05})
     sid = server.session()
-    rid = server.begin(sid, [{"say": "half"}, {"meet": "here"}, {"hang": True}])
-    server.order(reached="here")
+    rid = server.stand(sid, [{"say": "half"}, {"meet": "here"}, {"hang": True}])
     server.order(journal_away=True)
     run = server.cancel(rid)
     assert (run["status"], run["cancel_requested"]) == ("running", True)
