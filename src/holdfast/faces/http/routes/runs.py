@@ -52,10 +52,16 @@ def routes(api: Api) -> APIRouter:
         held = AsyncExitStack()
         if taken.fresh:  # entered without an await in between: from here on the run is its connection
             await held.enter_async_context(service.attached(taken.run.id))
-        return await _stream(taken.run.id, 0, held, [(b"location", f"/api/runs/{taken.run.id}".encode())])
+        location = [(b"location", f"/api/runs/{taken.run.id}".encode())]
+        return await _stream(taken.run.id, 0, held, location, attached=taken.fresh)
 
     async def _stream(
-        rid: RunId, after: int, held: AsyncExitStack, headers: Sequence[tuple[bytes, bytes]] = ()
+        rid: RunId,
+        after: int,
+        held: AsyncExitStack,
+        headers: Sequence[tuple[bytes, bytes]] = (),
+        *,
+        attached: bool = False,
     ) -> Response:
         try:
             subscription = await held.enter_async_context(service.watch(rid, after))
@@ -65,7 +71,7 @@ def routes(api: Api) -> APIRouter:
         if subscription.at_end:
             await held.aclose()
             return Response(status_code=204)
-        return EventStream(RunSource(subscription), held, api.limits.line, headers)
+        return EventStream(RunSource(subscription, attached=attached), held, api.limits.line, headers)
 
     @router.get("/runs", response_model=d.Runs)
     async def list_runs(

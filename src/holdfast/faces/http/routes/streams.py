@@ -31,7 +31,9 @@ def routes(api: Api) -> APIRouter:
     ) -> Response:
         """What happens to sessions, runs and approvals. `reset`: read the lists again, then go on."""
         cursor = (last_event_id or "").strip() or (after or "").strip() or None
-        source = ChangeSource(service.watch_changes(cursor))
+        subscription = service.watch_changes(cursor)
+        place = await subscription.begin()
+        source = ChangeSource(subscription, place if cursor is None else None)
         return EventStream(source, AsyncExitStack(), api.limits.line)
 
     @router.post("/compare", response_class=Response, responses=STREAM)
@@ -46,7 +48,9 @@ def routes(api: Api) -> APIRouter:
         except BaseException:
             await held.aclose()
             raise
-        return EventStream(MergedSource(watched, _opening(taken)), held, api.limits.line)
+        source = MergedSource(watched, _opening(taken))
+        held.callback(source.close)
+        return EventStream(source, held, api.limits.line)
 
     async def _take(pane: ComparedRun, parts: Sequence[Part], hold: Callable[[RunId], None]) -> Accepted:
         sid = pane.session_id
