@@ -40,6 +40,9 @@ def routes(api: Api) -> APIRouter:
     async def compare(body: Compare) -> Response:
         """Ask several models at once. One stream; each frame carries `run_id` and `seq`. Leaving it stops them all."""
         inputs = [await read_input(pane.input, api.library) for pane in body.runs]
+        for pane in body.runs:  # before any is begun: a refused call leaves nothing behind
+            if pane.session_id is not None:
+                await service.session(SessionId(pane.session_id))
         held = AsyncExitStack()
         try:
             hold = await held.enter_async_context(service.connection())
