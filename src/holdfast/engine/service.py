@@ -49,6 +49,18 @@ class SessionView:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """A session that a search found, as it is, and where."""
+
+    view: SessionView
+    hit: Hit
+
+    @property
+    def session(self) -> Session:
+        return self.view.session
+
+
+@dataclass(frozen=True, slots=True)
 class MessageView:
     message: Message
     siblings: tuple[MessageId, ...]
@@ -91,8 +103,11 @@ class Service:
 
     async def search(
         self, text: str, owner: OwnerId = LOCAL, limit: int = 50, before: int | None = None
-    ) -> Sequence[Hit]:
-        return await self._store.read(lambda tx: tx.search(owner, text, limit, before))
+    ) -> Sequence[Found]:
+        return await self._fresh(
+            lambda tx: [Found(_view(tx, hit.session), hit) for hit in tx.search(owner, text, limit, before)],
+            lambda found: [one.view.active_run for one in found if one.view.active_run is not None],
+        )
 
     async def messages(
         self, sid: SessionId, owner: OwnerId = LOCAL, limit: int = 50, before: MessageId | None = None
@@ -132,10 +147,16 @@ class Service:
         )
 
     async def amend(
-        self, sid: SessionId, fields: dict[str, Any], owner: OwnerId = LOCAL, if_version: int | None = None
+        self,
+        sid: SessionId,
+        fields: dict[str, Any],
+        owner: OwnerId = LOCAL,
+        if_version: int | None = None,
+        show: MessageId | None = None,
     ) -> Session:
-        """Rename, pin, archive, tag, project, model …"""
-        return await self._transact(partial(edits.amend, sid=sid, owner=owner, if_version=if_version, fields=fields))
+        """Rename, pin, archive, tag, project, model …, and with `show` a branch switch, as one step."""
+        work = partial(edits.amend, sid=sid, owner=owner, if_version=if_version, fields=fields, show=show)
+        return await self._edit(work)
 
     async def undo(self, sid: SessionId, owner: OwnerId = LOCAL, if_version: int | None = None) -> Session:
         return await self._edit(partial(edits.undo, sid=sid, owner=owner, if_version=if_version))
