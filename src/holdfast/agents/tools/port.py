@@ -107,19 +107,25 @@ def as_text(content: Json) -> str:
 
 
 def capped(result: ToolResult, limit: int = MAX_RESULT) -> ToolResult:
-    """The result, or as much of it as one event and one context can take: its head and its tail."""
+    """The result, or as much of it as one event and one context can take: its head and its tail. What JSON or UTF-8
+    cannot carry is told in other words."""
     text = as_text(result.content)
     if len(text) <= limit:
-        return result if _is_json(result.content) else ToolResult(text, result.is_error)
+        return result if _is_json(result.content) else ToolResult(_clean(text), result.is_error)
+    text = _clean(text)
     return ToolResult(shorten(text, limit), result.is_error)
 
 
 def _is_json(content: Json) -> bool:
     try:
-        json.dumps(content)
+        json.dumps(content, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError):
         return False
     return True
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
 def shorten(text: str, limit: int) -> str:
