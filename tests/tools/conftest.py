@@ -3,10 +3,12 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import anyio
 import pytest
 
 from holdfast.agents.tools.port import Tool, ToolContext, ToolFailed, ToolResult, Validator
 from holdfast.core.parts import Json
+from tests.harness import GUARD
 
 
 @dataclass
@@ -15,13 +17,23 @@ class Bench:
 
     workspace: Path
     printed: list[str] = field(default_factory=list)
+    news: anyio.Event = field(default_factory=anyio.Event)
 
     @property
     def context(self) -> ToolContext:
         async def output(text: str) -> None:
             self.printed.append(text)
+            self.news.set()
+            self.news = anyio.Event()
 
         return ToolContext(self.workspace, output)
+
+    async def until(self, word: str, times: int) -> str:
+        """Wait until a tool has printed the word so often; all that was printed."""
+        with anyio.fail_after(GUARD):
+            while (printed := "".join(self.printed)).count(word) < times:
+                await self.news.wait()
+        return printed
 
     async def run(self, tool: Tool, **args: Json) -> ToolResult:
         """As the loop runs it: arguments checked, failures told."""
