@@ -112,9 +112,9 @@ async def test_a_flood_is_stopped(bench: Bench) -> None:
 
 async def test_a_command_out_of_time_is_stopped(bench: Bench) -> None:
     """E1: what it printed is kept, and the model is told why it ended."""
-    result = await bench.run(SHELL, command="echo begun; sleep 1000", timeout=0.3)
+    result = await bench.run(SHELL, command="echo begun; sleep 1000", timeout=2.0)
     assert result.is_error
-    assert result.content == "begun\n[stopped after 0.3 seconds]"
+    assert result.content == "begun\n[stopped after 2 seconds]"
 
 
 # ---- the end of process trees ----
@@ -188,7 +188,7 @@ async def test_what_a_command_leaves_running_ends_with_it(bench: Bench, pids: Pi
 async def test_processes_get_a_moment_to_tidy_up(bench: Bench) -> None:
     """C7: SIGTERM comes first: a program that heeds it can still put its things away."""
     command = "trap 'echo tidy > tidied; exit' TERM; echo ready; while :; do sleep 0.01; done"
-    await bench.run(SHELL, command=command, timeout=0.5)
+    await bench.run(SHELL, command=command, timeout=2.0)
     assert (bench.workspace / "tidied").read_text() == "tidy\n"
 
 
