@@ -227,8 +227,14 @@ def chat(model: Model, *tools: Tool, **options: object) -> ChatAgent:
     async def find_tools(turn: Turn) -> Sequence[Tool]:
         return tools
 
-    fields: dict[str, object] = {"files": NoFiles(), "workspaces": Path("/nonexistent"), **options}
-    return ChatAgent(find_model=find_model, find_tools=find_tools, **fields)  # type: ignore[arg-type]
+    fields: dict[str, object] = {
+        "find_model": find_model,
+        "find_tools": find_tools,
+        "files": NoFiles(),
+        "workspaces": Path("/nonexistent"),
+        **options,
+    }
+    return ChatAgent(**fields)  # type: ignore[arg-type]
 
 
 def limits(**fields: object) -> Limits:

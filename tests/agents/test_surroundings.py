@@ -2,19 +2,33 @@
 
 from dataclasses import dataclass, field
 
+import anyio
 import pytest
 
-from holdfast.agents.chat.helpers import ModelSummariser, ModelTitler
+from holdfast.agents.chat.compaction import SessionHistory
+from holdfast.agents.chat.helpers import SUMMARISE, ModelSummariser, ModelTitler
 from holdfast.agents.models.port import Media, ModelFailed, Request, ToolSaid, UserSaid
 from holdfast.agents.tools.policy import Grant, Policy
 from holdfast.agents.tools.port import Traits
 from holdfast.core.events import Decision, Usage
-from holdfast.core.ids import LOCAL, SessionId
+from holdfast.core.ids import LOCAL, OwnerId, RunId, SessionId
 from holdfast.core.parts import File, Text, Tool
 from holdfast.core.session import ModelInput
-from holdfast.ports import Turn
-from tests.agents.models import Asks, KeptGrants, ScriptedModel, Thinks, Trace, answers, chat, limits
-from tests.harness import AnyWorld, Running, World, running
+from holdfast.ports import Summariser, Turn
+from tests.agents.models import (
+    Asks,
+    Breaks,
+    Gates,
+    KeptGrants,
+    Piece,
+    ScriptedModel,
+    Thinks,
+    Trace,
+    answers,
+    chat,
+    limits,
+)
+from tests.harness import GUARD, AnyWorld, Running, World, running
 
 pytestmark = pytest.mark.anyio
 
@@ -112,7 +126,7 @@ class Shrinking:
     async def reload(self, turn: Turn) -> ModelInput:
         return ModelInput("They talked.", turn.input.messages[-1:]) if self.compactions else turn.input
 
-    async def compact(self, turn: Turn) -> None:
+    async def compact(self, turn: Turn, summariser: Summariser) -> None:
         self.compactions += 1
 
 
@@ -144,6 +158,94 @@ async def test_long_results_of_a_long_run_make_room(memory: World) -> None:
         assert max(results[:2]) < 200
         saved = [part.result for part in (await it.answer(sid)).parts if isinstance(part, Tool)]
         assert {len(result) for result in saved} == {4000}
+
+
+async def test_a_context_that_the_provider_finds_too_small_is_compacted_too(memory: World) -> None:
+    """O3: the provider refuses the length before a word is said: the past is summarised, and it is asked again."""
+    history = Shrinking()
+    model = ScriptedModel(lambda request: ["Fine."] if len(request.messages) == 1 else [Breaks("context-length")])
+    async with running(agents={"chat": chat(model, history=history)}, world=memory) as it:
+        sid = await it.new_session()
+        assert (await it.turn(sid, "first")).status == "complete"
+        assert (await it.turn(sid, "second")).status == "complete"
+        assert (history.compactions, len(model.requests)) == (1, 3)
+
+
+async def test_a_context_that_stays_too_small_is_a_failure(memory: World) -> None:
+    """E1: it is tried once more and not for ever."""
+    history = Shrinking()
+    model = ScriptedModel(answers([Breaks("context-length")]))
+    async with running(agents={"chat": chat(model, history=history)}, world=memory) as it:
+        run = await it.turn(await it.new_session())
+        assert run.error is not None
+        assert (run.error.code, history.compactions, len(model.requests)) == ("context-length", 1, 2)
+
+
+def session_history(engines: list[Running]) -> SessionHistory:
+    """Over the service of the engine that runs now."""
+
+    async def model_input(rid: RunId, owner: OwnerId) -> ModelInput:
+        return await engines[-1].service.model_input(rid, owner)
+
+    async def compact(sid: SessionId, summariser: Summariser, owner: OwnerId) -> object:
+        return await engines[-1].service.compact(sid, summariser, owner)
+
+    return SessionHistory(model_input, compact)
+
+
+async def test_a_full_context_is_compacted_through_the_engine(world: AnyWorld) -> None:
+    """O3: the run's own model writes the summary, the session keeps every message, and the turn goes on."""
+    engines: list[Running] = []
+
+    def script(request: Request) -> list[Piece]:
+        return ["A summary."] if request.system == SUMMARISE else ["y" * 4000]
+
+    model = ScriptedModel(script, context=1200)
+    async with running(agents={"chat": chat(model, history=session_history(engines))}, world=world) as it:
+        engines.append(it)
+        sid = await it.new_session()
+        await it.turn(sid, "first")
+        assert (await it.turn(sid, "second")).status == "complete"
+        assert model.requests[-1].messages == (UserSaid(("second",)),)
+        assert "A summary." in (model.requests[-1].system or "")
+        assert len(await it.shown(sid)) == 4
+
+
+async def test_a_compaction_during_a_run_waits_for_its_next_step(world: AnyWorld) -> None:
+    """O3: asked for while a tool runs, it is done at once, and the step that follows is shown the summary."""
+    engines: list[Running] = []
+    model = ScriptedModel(answers([Asks("c1", "one")], ["Done."]))
+    tool = Trace("one", [], before="here", gates=model.gates)
+    async with running(agents={"chat": chat(model, tool, history=session_history(engines))}, world=world) as it:
+        engines.append(it)
+        sid = await it.new_session()
+        model.gates.open("here").set()
+        await it.turn(sid, "first")
+        model.gates = tool.gates = Gates()
+        run = await it.send(sid, "second")
+        with anyio.fail_after(GUARD):
+            await tool.gates.reached("here").wait()
+        await it.service.compact(sid, ModelSummariser(ScriptedModel(answers(["A summary."]))))
+        tool.gates.open("here").set()
+        assert (await it.ended(run.id)).status == "complete"
+        before, after = model.requests[-2:]
+        assert (len(before.messages), before.system) != (len(after.messages), after.system)
+        assert after.messages[0] == UserSaid(("second",))
+        assert "A summary." in (after.system or "")
+
+
+async def test_a_summary_that_fails_does_not_fail_the_run(memory: World) -> None:
+    """E1: the model cannot summarise; the turn is answered with what there is."""
+    engines: list[Running] = []
+    model = ScriptedModel(
+        lambda request: [Breaks()] if request.system == SUMMARISE else ["y" * 4000],
+        context=1200,
+    )
+    async with running(agents={"chat": chat(model, history=session_history(engines))}, world=memory) as it:
+        engines.append(it)
+        sid = await it.new_session()
+        await it.turn(sid, "first")
+        assert (await it.turn(sid, "second")).status == "complete"
 
 
 # ---- summaries and titles ----

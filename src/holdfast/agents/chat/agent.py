@@ -7,23 +7,24 @@ the calls that have no answer yet, then the model.
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from holdfast.agents.chat import tokens
 from holdfast.agents.chat.calls import Wanted, unfinished_text, unsettled
+from holdfast.agents.chat.compaction import FixedHistory, History
 from holdfast.agents.chat.files import FileReader, attached
 from holdfast.agents.chat.hands import Hands
+from holdfast.agents.chat.helpers import ModelSummariser
 from holdfast.agents.chat.history import ABANDONED, Attached, answer, conversation
 from holdfast.agents.chat.joint import Joint
 from holdfast.agents.chat.prompt import GO_ON, INSTRUCTIONS, system_prompt
 from holdfast.agents.chat.record import Record
 from holdfast.agents.chat.stream import Listening
-from holdfast.agents.models.port import AssistantSaid, Model, Request, Said, UserSaid
+from holdfast.agents.models.port import AssistantSaid, Model, ModelFailed, Request, Said, ToolCall, UserSaid
 from holdfast.agents.tools.policy import Grants, NoGrants, Policy
 from holdfast.agents.tools.port import Tool, by_name
 from holdfast.core.events import ReasoningDelta
 from holdfast.core.parts import Json, Reasoning
-from holdfast.core.session import ModelInput
 from holdfast.ports import AgentFailed, Out, Turn
 
 FindModel = Callable[[str | None], Awaitable[Model]]
@@ -31,16 +32,6 @@ FindModel = Callable[[str | None], Awaitable[Model]]
 FindTools = Callable[[Turn], Awaitable[Sequence[Tool]]]
 
 MODEL_SETTINGS: Final = ("temperature", "top_p", "max_tokens", "seed", "reasoning_effort", "stop")
-
-
-class History(Protocol):
-    """What came before the run, where it can become shorter while the run goes on."""
-
-    async def reload(self, turn: Turn) -> ModelInput:
-        """The turn's input as it is now: somebody may have compacted the session since."""
-
-    async def compact(self, turn: Turn) -> None:
-        """Summarise what came before this turn; nothing happens where there is nothing to summarise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +55,7 @@ class ChatAgent:
     """Below it, each session has a directory of its own."""
     policy: Policy = field(default_factory=Policy)
     grants: Grants = field(default_factory=NoGrants)
-    history: History | None = None
+    history: History = field(default_factory=FixedHistory)
     limits: Limits = field(default_factory=Limits)
     instructions: str = INSTRUCTIONS
     can_continue: bool = True
@@ -115,18 +106,27 @@ class _Loop:
         request = await self._request()
         await self._close_reasoning()
         await self._record.begin_step(goes_on=partial is not None)
-        repeats = partial is not None and isinstance(request.messages[-1], UserSaid)
-        listening = Listening(self._record, Joint(partial or "") if repeats else Joint(""))
+        told_to_go_on = partial is not None and isinstance(request.messages[-1], UserSaid)
+        listening = Listening(self._record, Joint(partial or "" if told_to_go_on else ""))
         self._steps += 1
-        async with self._model.stream(request) as upstream:
-            async for deltas in upstream:
-                for delta in deltas:
-                    await listening.take(delta)
-            calls, finish_reason = upstream.calls, upstream.finish_reason
+        try:
+            calls, finish_reason = await self._listen(listening, request)
+        except ModelFailed as error:
+            if error.code != "context-length" or listening.spoke or self._compacted:
+                raise
+            await self._compact()  # its context is smaller than we thought, or not known
+            return await self._step()
         wanted = await listening.end(calls)
         if not listening.spoke and partial is None:
             raise AgentFailed("empty-answer", "The model ended its answer without saying anything. Try again.")
         return wanted, finish_reason
+
+    async def _listen(self, listening: Listening, request: Request) -> tuple[Sequence[ToolCall], str | None]:
+        async with self._model.stream(request) as upstream:
+            async for deltas in upstream:
+                for delta in deltas:
+                    await listening.take(delta)
+            return upstream.calls, upstream.finish_reason
 
     def _check_limits(self) -> None:
         limits, usage = self._agent.limits, self._record.transcript.usage
@@ -146,19 +146,23 @@ class _Loop:
     # ---- what the model is shown ----
 
     async def _request(self) -> Request:
-        if self._agent.history is not None and self._steps:
+        if self._steps:
             self._input = await self._agent.history.reload(self._turn)
         request = await self._compose()
         limit = self._model.info.context
         if limit is None or tokens.of_request(request) < limit * self._agent.limits.compact_at:
             return request
-        if self._agent.history is not None and not self._compacted:
-            self._compacted = True
-            await self._agent.history.compact(self._turn)
-            self._input = await self._agent.history.reload(self._turn)
+        if not self._compacted:
+            await self._compact()
             request = await self._compose()
         room = limit * self._agent.limits.compact_at - tokens.of_request(replace(request, messages=()))
         return replace(request, messages=tuple(tokens.fit(request.messages, int(room))))
+
+    async def _compact(self) -> None:
+        """Once per execution: what a second summary could save is what this one kept."""
+        self._compacted = True
+        await self._agent.history.compact(self._turn, ModelSummariser(self._model))
+        self._input = await self._agent.history.reload(self._turn)
 
     async def _compose(self) -> Request:
         self._files = await attached(self._agent.files, self._input.messages, self._model.info, self._files)

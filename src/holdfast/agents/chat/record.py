@@ -42,7 +42,7 @@ class Record:
 
     async def begin_step(self, *, goes_on: bool) -> None:
         """`goes_on`: the step takes up the words that the one before was cut off in."""
-        if not goes_on:
+        if not goes_on and len(self.parts) not in self.marks:
             self.marks.append(len(self.parts))
         await self.write(StepStarted(max(0, len(self.marks) - 1)))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
-from holdfast.agents.models.port import AssistantSaid, Media, Request, Said, ToolSaid, ToolSpec, UserSaid
+from holdfast.agents.models.port import AssistantSaid, Media, ModelInfo, Request, Said, ToolSaid, ToolSpec, UserSaid
 from holdfast.agents.tools.port import as_text
 from holdfast.core.parts import Reasoning, Text
 
@@ -29,6 +29,10 @@ class Meter:
     @property
     def fraction(self) -> float | None:
         return None if not self.limit else self.used / self.limit
+
+
+def meter(request: Request, model: ModelInfo) -> Meter:
+    return Meter(of_request(request), model.context)
 
 
 def of_text(text: str) -> int:
