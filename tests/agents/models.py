@@ -186,10 +186,12 @@ class Trace:
     gates: Gates = field(default_factory=Gates)
     raises: Exception | None = None
     scopes: bool = False
+    open_schema: bool = False
 
     @property
     def spec(self) -> ToolSpec:
-        parameters = {"type": "object", "properties": {"x": {"type": "integer"}}, "additionalProperties": False}
+        properties = {"x": {"type": "integer"}}
+        parameters = {"type": "object", "properties": properties, "additionalProperties": self.open_schema}
         return ToolSpec(self.name, f"Does {self.name}.", parameters)
 
     def scope(self, args: Mapping[str, Json]) -> str:

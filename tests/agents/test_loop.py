@@ -11,7 +11,7 @@ from holdfast.core.events import Usage
 from holdfast.core.parts import Reasoning, Text, Tool
 from tests.agents.models import Asks, Breaks, Piece, ScriptedModel, Thinks, Trace, Wait, answers, chat, limits
 from tests.engine.checks import check_one_end
-from tests.harness import GUARD, AnyWorld, World, running, texts
+from tests.harness import GUARD, AnyWorld, Hold, World, appends, running, texts
 
 pytestmark = pytest.mark.anyio
 
@@ -181,6 +181,50 @@ async def test_call_ids_that_come_again_are_told_apart(world: AnyWorld) -> None:
         ]
         assert effects == ["look 1", "look 2"]
         assert isinstance(model.requests[2].messages[-1], ToolSaid)
+
+
+async def test_a_start_is_durable_before_the_effect(world: AnyWorld) -> None:
+    """C8: while the journal has not taken `tool.started`, the tool has not begun."""
+    effects: list[str] = []
+    model = ScriptedModel(answers([Asks("c1", "look")], ["Done."]))
+    hold = Hold(appends("tool.started"))
+    async with running(agents={"chat": chat(model, Trace("look", effects))}, world=world, tap=hold) as it:
+        run = await it.send(await it.new_session())
+        with anyio.fail_after(GUARD):
+            await hold.reached.wait()
+        await anyio.wait_all_tasks_blocked()
+        assert effects == []
+        hold.go.set()
+        assert (await it.ended(run.id)).status == "complete"
+        assert effects == ["look"]
+
+
+async def test_a_result_is_durable_before_the_model_hears_of_it(world: AnyWorld) -> None:
+    """C8: while the journal has not taken `tool.finished`, nothing that rests on it happens."""
+    model = ScriptedModel(answers([Asks("c1", "look"), Asks("c2", "then")], ["Done."]))
+    effects: list[str] = []
+    hold = Hold(appends("tool.finished"))
+    tools = Trace("look", effects), Trace("then", effects)
+    async with running(agents={"chat": chat(model, *tools)}, world=world, tap=hold) as it:
+        run = await it.send(await it.new_session())
+        with anyio.fail_after(GUARD):
+            await hold.reached.wait()
+        await anyio.wait_all_tasks_blocked()
+        assert (effects, len(model.requests)) == (["look"], 1)
+        hold.go.set()
+        assert (await it.ended(run.id)).status == "complete"
+        assert (effects, len(model.requests)) == (["look", "then"], 2)
+
+
+async def test_arguments_that_no_event_can_hold_are_refused(world: AnyWorld) -> None:
+    """E1: the model is told to do it in smaller pieces, and the run goes on."""
+    effects: list[str] = []
+    many = {"x": 1} | {"y" * 1000 + str(n): n for n in range(600)}
+    model = ScriptedModel(answers([Asks("c1", "look", many)], ["Then not."]))
+    async with running(agents={"chat": chat(model, Trace("look", effects, open_schema=True))}, world=world) as it:
+        assert (await it.turn(await it.new_session())).status == "complete"
+        assert effects == []
+        assert "several smaller calls" in str(model.requests[1].messages[-1])
 
 
 # ---- limits and failures ----

@@ -1,15 +1,19 @@
 """The pure pieces of the loop: joining texts, estimating, fitting, composing."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.agents.chat import tokens
+from holdfast.agents.chat.agent import workspace
 from holdfast.agents.chat.calls import repeats, step_marks, unsettled
 from holdfast.agents.chat.history import answer
 from holdfast.agents.chat.joint import Joint
 from holdfast.agents.chat.prompt import system_prompt
 from holdfast.agents.models.port import AssistantSaid, Media, Request, Said, ToolCall, ToolSaid, UserSaid
+from holdfast.core.ids import SessionId
 from holdfast.core.parts import Part, Reasoning, Remembered, Text, Tool, ToolState
 
 # ---- the joint ----
@@ -162,3 +166,11 @@ def test_the_system_prompt_has_what_there_is() -> None:
         True
     ] * 5
     assert system_prompt("", None, None, [], tools=False) is None
+
+
+@pytest.mark.parametrize("sid", ["../../etc", "a/b", "..", "", "ses_1\0", "."])
+def test_a_session_stays_below_the_root(sid: str) -> None:
+    """X5: an id that came from elsewhere cannot name another directory."""
+    assert workspace(Path("/root"), SessionId(sid)).parent == Path("/root")
+    assert ".." not in workspace(Path("/root"), SessionId(sid)).parts
+    assert workspace(Path("/root"), SessionId("ses_1-a")) == Path("/root/ses_1-a")

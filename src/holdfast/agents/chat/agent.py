@@ -4,6 +4,7 @@ Everything that the loop knows of a run is its transcript, so it starts a turn a
 the calls that have no answer yet, then the model.
 """
 
+import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from holdfast.agents.models.port import AssistantSaid, Model, ModelFailed, Reque
 from holdfast.agents.tools.policy import Grants, NoGrants, Policy
 from holdfast.agents.tools.port import Tool, by_name
 from holdfast.core.events import ReasoningDelta
+from holdfast.core.ids import SessionId
 from holdfast.core.parts import Json, Reasoning
 from holdfast.ports import AgentFailed, Out, Turn
 
@@ -66,6 +68,13 @@ class ChatAgent:
         return await _Loop(self, turn, out, model, tools).go()
 
 
+def workspace(root: Path, sid: SessionId) -> Path:
+    """The directory of a session. Ids of our own are plain names; one that is not becomes one."""
+    plain = sid.replace("_", "").replace("-", "")
+    name = sid if plain.isascii() and plain.isalnum() else hashlib.sha256(sid.encode()).hexdigest()
+    return root / name
+
+
 class _Loop:
     def __init__(self, agent: ChatAgent, turn: Turn, out: Out, model: Model, tools: Sequence[Tool]) -> None:
         self._agent = agent
@@ -84,7 +93,7 @@ class _Loop:
             by_name(tools),
             agent.policy,
             agent.grants,
-            agent.workspaces / turn.session.id,
+            workspace(agent.workspaces, turn.session.id),
             agent.limits.max_repeats,
             dict(turn.decisions),
         )

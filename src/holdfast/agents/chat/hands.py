@@ -4,12 +4,13 @@
 "outcome unknown"; before, the call did not run; after, it is never run again.
 """
 
+import json
 import logging
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import anyio
 
@@ -26,6 +27,10 @@ log = logging.getLogger("holdfast.agents")
 
 ASKS = "This tool asks before it runs."
 ASKS_AGAIN = "It was started before, and how that ended is not known. Running it again may do it twice."
+
+_PIECE: Final = 32_000
+_MAX_ARGS: Final = 500_000
+"""One event has to hold them: the journal refuses what is over a megabyte."""
 
 
 @dataclass(slots=True)
@@ -94,6 +99,8 @@ class Hands:
         problem = Validator(tool.spec.parameters).problem(call.args)
         if problem is not None:
             return problem
+        if len(json.dumps(call.args)) > _MAX_ARGS:
+            return f"The arguments are longer than {_MAX_ARGS} characters. Do it in several smaller calls."
         if rules.rule_for(self.policy, call.name, tool.traits.rule) == "deny":
             return f"The settings do not allow {call.name!r}. Go on without it."
         if repeats(self.record.parts, call.call_id, call.name, call.args) >= self.max_repeats:
@@ -128,8 +135,8 @@ class Hands:
 
     async def _run(self, call: Wanted, tool: Tool) -> ToolResult:
         async def output(text: str) -> None:
-            if text:
-                await self.record.write(ToolDelta(call.call_id, output_delta=text))
+            for at in range(0, len(text), _PIECE):
+                await self.record.write(ToolDelta(call.call_id, output_delta=text[at : at + _PIECE]))
 
         try:
             return capped(await tool.run(call.args, ToolContext(self.workspace, output)))
