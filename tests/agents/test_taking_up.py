@@ -29,18 +29,26 @@ async def crashed(
     """A run whose process went away when clients had been shown so much, as `shape` tells it."""
     async with running(agents={"chat": chat(model, *tools)}, world=world, tap=tap) as it:
         run = await it.send(await it.new_session())
-        with anyio.fail_after(GUARD):
-            async with it.service.watch(run.id) as subscription:
-                seen = EMPTY
-                while shape(seen.parts) != shown:
-                    seen = fold(await subscription.next() or (), seen)
+        try:
+            with anyio.fail_after(GUARD):
+                await until_shown(it, run, shown)
+                if tap is not None:
+                    await tap.reached.wait()
+            it.store.away = it.journal.away = True
+        finally:
             if tap is not None:
-                await tap.reached.wait()
-        it.store.away = it.journal.away = True
-        if tap is not None:
-            tap.go.set()
+                tap.go.set()
         await it.crash()
     return run
+
+
+async def until_shown(it: Running, run: Run, shown: Sequence[str]) -> None:
+    seen = EMPTY
+    async with it.service.watch(run.id) as subscription:
+        while shape(seen.parts) != shown:
+            entries = await subscription.next()
+            assert entries is not None, f"the run ended; clients had been shown {shape(seen.parts)}"
+            seen = fold(entries, seen)
 
 
 def shape(parts: Sequence[Part]) -> list[str]:

@@ -84,7 +84,9 @@ async def first_output(it: Running, rid: Any) -> str:
         async with it.service.watch(rid) as subscription:
             seen = EMPTY
             while not (tools := [part for part in seen.parts if isinstance(part, Tool) and part.output]):
-                seen = fold(await subscription.next() or (), seen)
+                entries = await subscription.next()
+                assert entries is not None, "the run ended before it printed anything"
+                seen = fold(entries, seen)
     return tools[0].output
 
 
