@@ -1,9 +1,13 @@
 """Who decides whether a tool runs: pure values."""
 
+from dataclasses import dataclass
+
 import pytest
 
+from holdfast.agents.tools.grants import StoredGrants
 from holdfast.agents.tools.policy import Grant, Policy, choices, grant_of, rule_for, verdict
 from holdfast.agents.tools.port import Rule, ToolResult, Validator, capped
+from holdfast.core.ids import LOCAL, OwnerId, SessionId
 
 OPEN_LOOPBACK = Policy(never_always=frozenset({"shell"}))
 
@@ -114,3 +118,33 @@ def test_a_long_result_keeps_its_head_and_tail() -> None:
     assert result.content.endswith("b" * 100)
     assert "900 characters left out" in result.content
     assert result.is_error
+
+
+# ---- where allowances are kept ----
+
+
+@dataclass(frozen=True)
+class Row:
+    session_id: SessionId | None
+    tool: str
+    scope: str
+
+
+@pytest.mark.anyio
+async def test_allowances_are_kept_for_a_session_or_for_all() -> None:
+    """X5: what is remembered comes back as it was given, in its session or everywhere."""
+    rows: list[Row] = []
+
+    async def grants(owner: OwnerId, sid: SessionId) -> list[Row]:
+        return [row for row in rows if row.session_id in (None, sid)]
+
+    async def grant(tool: str, scope: str, owner: OwnerId, sid: SessionId | None) -> None:
+        rows.append(Row(sid, tool, scope))
+
+    kept = StoredGrants(grants, grant)
+    here, there = SessionId("here"), SessionId("there")
+    session, always = Grant("fetch", "a.org", "session"), Grant("write_file", "", "always")
+    await kept.remember(LOCAL, here, session)
+    await kept.remember(LOCAL, here, always)
+    assert await kept.granted(LOCAL, here) == [session, always]
+    assert await kept.granted(LOCAL, there) == [always]
