@@ -342,6 +342,15 @@ class Service:
         await self._deps.hub.announce(Wake("control", rid))
         return run
 
+    async def model_input(self, rid: RunId, owner: OwnerId = LOCAL) -> tree.ModelInput:
+        """§5: a compaction during a run counts from its next step on: this is what that step shows of the past."""
+
+        def load(tx: Tx) -> tree.ModelInput:
+            run = rows.the_run(tx, rid, owner)
+            return turns.model_input(tx, run, rows.the_session(tx, run.session_id, owner))
+
+        return await self._store.read(load)
+
     async def recover(self, rid: RunId, owner: OwnerId = LOCAL) -> Run:
         """J6: look again for the output of a run whose recovery is pending or was given up."""
         run = await self._transact(partial(endings.look_again, rid=rid, owner=owner))
