@@ -9,7 +9,7 @@ from pathlib import Path
 from secrets import randbelow
 
 from tests.crash.lives import RandomLives
-from tests.crash.nursery import Nursery
+from tests.nursery import Nursery
 
 KILLS_EACH = 8
 
@@ -22,7 +22,7 @@ def main() -> int:
     first = randbelow(10**6) * 1000 if options.seed is None else options.seed
     kills = events = lost = doubled = wrong = 0
     began = time.monotonic()
-    with Nursery() as nursery:
+    with Nursery("tests.crash.server") as nursery:
         seed = first
         while kills < options.kills:
             planned = min(KILLS_EACH, options.kills - kills)

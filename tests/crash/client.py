@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal
 
-from tests.crash.nursery import Fresh, Nursery
+from tests.nursery import Fresh, Nursery
 
 GUARD: Final = 30.0
 """Seconds after which a client that waits for something has failed."""

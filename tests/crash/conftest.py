@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.crash.lives import World
-from tests.crash.nursery import Nursery
+from tests.nursery import Nursery
 
 
 @pytest.fixture(scope="session")
 def nursery() -> Iterator[Nursery]:
-    with Nursery() as nursery:
+    with Nursery("tests.crash.server") as nursery:
         yield nursery
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.crash import check
 from tests.crash.client import Budget, Enough, Ledger, Refused, Server, Turn, Violation
-from tests.crash.nursery import Fresh, Nursery
 from tests.crash.server import EFFECTS
+from tests.nursery import Fresh, Nursery
 
 
 class World:

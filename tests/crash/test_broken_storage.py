@@ -13,8 +13,8 @@ import pytest
 
 from tests.crash.client import Refused, Server, Turn
 from tests.crash.lives import World, ended_as, last
-from tests.crash.nursery import Nursery
 from tests.crash.server import EXIT_IN_USE, EXIT_STORAGE
+from tests.nursery import Nursery
 
 QUICK: dict[str, Any] = {"storage_patience": 0.3, "final_save": 1.0, "fence_wait": 1.0}
 """Nobody waits long for storage that is gone."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.lives import RandomLives
-from tests.crash.nursery import Nursery
+from tests.nursery import Nursery
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -9,12 +9,12 @@ import pytest
 
 from tests.crash.client import Refused, Server
 from tests.crash.lives import World, ended_as, last
-from tests.crash.nursery import Fresh
+from tests.nursery import Fresh
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    return World(tmp_path / "data", Fresh())
+    return World(tmp_path / "data", Fresh("tests.crash.server"))
 
 
 def busy(world: World, server: Server, runs: int = 5) -> None:

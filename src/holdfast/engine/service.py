@@ -381,10 +381,17 @@ class Service:
     @asynccontextmanager
     async def watch(self, rid: RunId, after: int = 0, owner: OwnerId = LOCAL) -> AsyncIterator[Subscription]:
         """L5: everything after the cursor, then live. Any number of watchers; each costs a cursor."""
+        subscription = await self.subscribe(rid, after, owner)
+        try:
+            yield subscription
+        finally:
+            subscription.close()
+
+    async def subscribe(self, rid: RunId, after: int = 0, owner: OwnerId = LOCAL) -> Subscription:
+        """The same, to be closed by the caller."""
         if (await self.run(rid, owner)).pruned:
             raise JournalPruned(rid)
-        async with self._deps.feed.watch(rid, after) as subscription:
-            yield subscription
+        return await self._deps.feed.subscribe(rid, after)
 
     @asynccontextmanager
     async def attached(self, rid: RunId) -> AsyncIterator[None]:

@@ -21,6 +21,9 @@ class RunSource:
     def start(self, tasks: TaskGroup) -> None:
         pass
 
+    def close(self) -> None:
+        self._subscription.close()
+
     async def next(self) -> Sequence[bytes] | None:
         entries = await self._subscription.next()
         return None if entries is None else [entry.frame for entry in entries]
@@ -31,6 +34,9 @@ class ChangeSource:
         self._subscription = subscription
 
     def start(self, tasks: TaskGroup) -> None:
+        pass
+
+    def close(self) -> None:
         pass
 
     async def next(self) -> Sequence[bytes] | None:
@@ -74,6 +80,10 @@ class MergedSource:
         async with send:
             while (entries := await subscription.next()) is not None:
                 await send.send([_tagged(subscription.run, entry) for entry in entries])
+
+    def close(self) -> None:
+        for subscription in self._subscriptions:
+            subscription.close()
 
     async def next(self) -> Sequence[bytes] | None:
         if self._opening is not None:

@@ -1,6 +1,8 @@
 """A process that has imported everything and forks servers on request: each is a process of its own, and starting one
-costs milliseconds instead of the imports. `python -m tests.crash.nursery <socket fd>` is started by `Nursery`."""
+costs milliseconds instead of the imports. `python -m tests.nursery <socket fd> <module>` is started by `Nursery`; the
+module has `main(arguments) -> exit code`."""
 
+import importlib
 import json
 import os
 import socket
@@ -12,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol
 
-ROOT: Final = Path(__file__).parents[2]
+ROOT: Final = Path(__file__).parents[1]
 _MESSAGE: Final = 1 << 16
 
 
@@ -26,10 +28,10 @@ class Process(Protocol):
 class Nursery:
     """The test's end. Close it when its last server is gone."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            command = [sys.executable, "-m", "tests.crash.nursery", str(theirs.fileno())]
+            command = [sys.executable, "-m", "tests.nursery", str(theirs.fileno()), module]
             self._process = subprocess.Popen(command, cwd=ROOT, pass_fds=[theirs.fileno()])
 
     def spawn(self, arguments: Sequence[str], stdin: int, stdout: int, stderr: int) -> Process:
@@ -60,14 +62,16 @@ class _Born:
 class Fresh:
     """The same without a nursery: a new interpreter."""
 
+    def __init__(self, module: str) -> None:
+        self._module = module
+
     def spawn(self, arguments: Sequence[str], stdin: int, stdout: int, stderr: int) -> Process:
-        command = [sys.executable, "-m", "tests.crash.server", *arguments]
+        command = [sys.executable, "-m", self._module, *arguments]
         return subprocess.Popen(command, cwd=ROOT, stdin=stdin, stdout=stdout, stderr=stderr)
 
 
 def main() -> None:
-    from tests.crash import server
-
+    server = importlib.import_module(sys.argv[2])
     nursery = socket.socket(fileno=int(sys.argv[1]))
     while True:
         request, fds, _, _ = socket.recv_fds(nursery, _MESSAGE, 3)

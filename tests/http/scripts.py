@@ -1,0 +1,56 @@
+"""What the agent does, written in the message itself: a JSON list of actions. Any other text is said back.
+
+[{"say": "a", "times": 3}, {"think": "b"}, {"tokens": 5, "rate": 20}, {"step": 0}, {"call": "c1", "asks": true},
+ {"usage": [3, 4]}, {"meet": "gate"}, {"hang": true}, {"fail": ["code", "words"]}, {"crash": true}]
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.agents.scripted import Action, Call, Crash, Fail, Hang, Meet, Recall, Say, Spend, Step, Think, Tokens
+from holdfast.core.parts import plain_text
+from holdfast.ports import Turn
+
+
+def of_turn(turn: Turn) -> Sequence[Action]:
+    return of_text(plain_text(turn.input.messages[-1].parts) if turn.input.messages else "")
+
+
+def of_text(text: str) -> Sequence[Action]:
+    try:
+        items = json.loads(text)
+    except ValueError:
+        items = None
+    if not isinstance(items, list):
+        return [Say(text)] if text else []
+    return [_action(item) for item in items for _ in range(item.pop("times", 1))]
+
+
+def _action(item: dict[str, Any]) -> Action:
+    match item:
+        case {"say": text, **rest}:
+            return Say(text, rest.get("after", 0.0))
+        case {"think": text, **rest}:
+            return Think(text, rest.get("after", 0.0))
+        case {"tokens": count, **rest}:
+            return Tokens(count, rest.get("rate"))
+        case {"step": index}:
+            return Step(index)
+        case {"call": call_id, **rest}:
+            tuples: dict[str, Any] = {name: tuple(rest.pop(name)) for name in ("output", "writes_args") if name in rest}
+            return Call(call_id, **rest, **tuples)
+        case {"usage": [given, said]}:
+            return Spend(given, said)
+        case {"recall": items}:
+            return Recall(tuple(items))
+        case {"meet": name}:
+            return Meet(name)
+        case {"hang": _}:
+            return Hang()
+        case {"fail": [code, words]}:
+            return Fail(code, words)
+        case {"crash": _}:
+            return Crash()
+        case _:
+            raise ValueError(f"no such action: {item}")
