@@ -1,6 +1,7 @@
 """`holdfast chat`. The event loop has a thread of its own; the main thread is the person's: it reads lines and gets
 Ctrl-C, which is the only way to have both line editing and a prompt stop."""
 
+import contextlib
 import sys
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
@@ -105,6 +106,8 @@ class Conversation:
                 self._show(open_run)
         if text is not None:
             return self._once(text)
+        with contextlib.suppress(ImportError):
+            import readline  # noqa: F401  from now on `input` has line editing and a history
         self._screen.note("Ctrl-C stops an answer, Ctrl-D leaves, /help shows more.")
         while (said := self._ask("you> ")) is not None:
             if not self._obey(said.strip()):

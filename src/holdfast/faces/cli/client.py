@@ -98,6 +98,7 @@ class Client:
             url,
             timeout=timeout,
             headers={"Authorization": f"Bearer {self.place.token}", **(headers or {})},
+            skip_auto_headers=("Content-Type",) if not any(value is not None for value in sent.values()) else (),
             **{name: value for name, value in sent.items() if value is not None},
         )
 

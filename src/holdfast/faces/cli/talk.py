@@ -54,8 +54,9 @@ class Talk:
     async def send(self, text: str) -> Watched:
         """Stored when this returns. One key for all attempts: however often it is tried, it is one turn."""
         if self.sid is None:
+            # If the answer is lost, an empty session may be left behind: nothing that anybody said is doubled.
             body = {} if self.model is None else {"model": self.model}
-            self.sid = (await self.line.client.call("POST", path("sessions"), body=body))["id"]
+            self.sid = (await self._post(path("sessions"), body))["id"]
         body = {"input": text} if self.model is None else {"input": text, "model": self.model}
         return self._watched(await self._post(path("sessions", self.sid, "runs"), body))
 

@@ -27,6 +27,10 @@ class CopySource:
     def start(self, tasks: TaskGroup) -> None:
         tasks.start_soon(self._copy)
 
+    def close(self) -> None:
+        self._send.close()
+        self._receive.close()
+
     async def _copy(self) -> None:
         async with self._send:
             try:

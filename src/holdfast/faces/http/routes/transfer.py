@@ -1,7 +1,7 @@
 """Whole sessions out and in, and a copy of everything."""
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, aclosing
+from contextlib import aclosing
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -74,7 +74,7 @@ def routes(api: Api) -> APIRouter:
             raise HTTPException(403, "A backup needs a token. Use the command `holdfast backup`.")
         if api.backup is None:
             raise NotAllowed("make a backup", "this server's storage has to be copied by its own means")
-        return EventStream(CopySource(api.backup, Path(body.path)), AsyncExitStack(), api.limits.line)
+        return EventStream(CopySource(api.backup, Path(body.path)), api.limits.line)
 
     return router
 
