@@ -92,14 +92,17 @@ async def serve(
     agents: Mapping[str, Agent],
     ready: Callable[[str], None],
     around: Callable[[Store, Journal], tuple[Store, Journal]] = lambda store, journal: (store, journal),
+    settings: Settings | None = None,
 ) -> None:
     """Until SIGTERM or SIGINT: then no new connections, the engine drains, streams end, and everything is closed. A
-    second signal cuts the draining short; what is not saved by then, the next start saves from the journal."""
+    second signal cuts the draining short; what is not saved by then, the next start saves from the journal.
+    `settings` go before what the config says of the engine."""
     keys = KeyFile(config.data_dir)
     token = secrets.token_urlsafe(32)
     listener = _bind(config)
     with listener:
-        node = await open_node(config.data_dir, AgentTable(agents), engine_settings(config), around=around)
+        settings = settings or engine_settings(config)
+        node = await open_node(config.data_dir, AgentTable(agents), settings, around=around)
         try:
             gate = Gate(keys, SystemClock(), token, config.password)
             if not is_loopback(config.host) and not gate.password_set:

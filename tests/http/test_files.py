@@ -58,7 +58,7 @@ def test_a_file_goes_up_and_comes_down_again(start: Start) -> None:
 )
 def test_the_type_is_seen_in_the_content(shared: Served, content: bytes, said: str, kept: str) -> None:
     """Nothing is ever served as a page or a script because somebody said that it is one."""
-    file = upload(server, "x", content, said).json()
+    file = upload(shared, "x", content, said).json()
     assert file["media_type"] == kept
     assert shared.http.get(f"/api/files/{file['id']}/content").headers["content-type"] == kept
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -33,7 +33,7 @@ from holdfast.engine.executor import Deps, cancelled
 from holdfast.engine.feed import Subscription
 from holdfast.engine.hub import wait
 from holdfast.engine.supervisor import Supervisor
-from holdfast.ports import Hit, SessionQuery, Summariser, Titler, Tx, Wake
+from holdfast.ports import Grant, Hit, SessionQuery, Summariser, Titler, Tx, Wake
 
 T = TypeVar("T")
 
@@ -46,6 +46,18 @@ class SessionView:
     session: Session
     active_run: Run | None
     queued: tuple[tuple[Run, Message], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A session that a search found, as it is, and where."""
+
+    view: SessionView
+    hit: Hit
+
+    @property
+    def session(self) -> Session:
+        return self.view.session
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +116,11 @@ class Service:
 
     async def search(
         self, text: str, owner: OwnerId = LOCAL, limit: int = 50, before: int | None = None
-    ) -> Sequence[Hit]:
-        return await self._store.read(lambda tx: tx.search(owner, text, limit, before))
+    ) -> Sequence[Found]:
+        return await self._fresh(
+            lambda tx: [Found(_view(tx, hit.session), hit) for hit in tx.search(owner, text, limit, before)],
+            lambda found: [one.view.active_run for one in found if one.view.active_run is not None],
+        )
 
     async def messages(
         self, sid: SessionId, owner: OwnerId = LOCAL, limit: int = 50, before: MessageId | None = None
@@ -145,10 +160,16 @@ class Service:
         )
 
     async def amend(
-        self, sid: SessionId, fields: dict[str, Any], owner: OwnerId = LOCAL, if_version: int | None = None
+        self,
+        sid: SessionId,
+        fields: dict[str, Any],
+        owner: OwnerId = LOCAL,
+        if_version: int | None = None,
+        show: MessageId | None = None,
     ) -> Session:
-        """Rename, pin, archive, tag, project, model …"""
-        return await self._transact(partial(edits.amend, sid=sid, owner=owner, if_version=if_version, fields=fields))
+        """Rename, pin, archive, tag, project, model …, and with `show` a branch switch, as one step."""
+        work = partial(edits.amend, sid=sid, owner=owner, if_version=if_version, fields=fields, show=show)
+        return await self._edit(work)
 
     async def undo(self, sid: SessionId, owner: OwnerId = LOCAL, if_version: int | None = None) -> Session:
         return await self._edit(partial(edits.undo, sid=sid, owner=owner, if_version=if_version))
@@ -363,6 +384,32 @@ class Service:
         now = await self._store.read(lambda tx: tx.now)
         await self._deps.settler.look(run, now, insist=True)
         return await self._store.read(lambda tx: rows.the_run(tx, rid, owner))
+
+    # ---- what a person has settled for good ----
+
+    async def grants(self, owner: OwnerId = LOCAL, sid: SessionId | None = None) -> Sequence[Grant]:
+        """What is allowed in this session without asking; without one, what is allowed in all."""
+        return await self._store.read(lambda tx: tx.grants(owner, sid))
+
+    async def grant(self, tool: str, scope: str, owner: OwnerId = LOCAL, sid: SessionId | None = None) -> None:
+        grant = Grant(owner, sid, tool, scope, self._deps.clock.now())
+        await self._transact(lambda tx: tx.put_grant(grant), wake_queue=False)
+
+    async def revoke(self, tool: str, scope: str, owner: OwnerId = LOCAL, sid: SessionId | None = None) -> None:
+        await self._transact(lambda tx: tx.drop_grant(owner, sid, tool, scope), wake_queue=False)
+
+    async def settings(self, owner: OwnerId = LOCAL) -> Mapping[str, Json]:
+        return await self._store.read(lambda tx: tx.settings(owner))
+
+    async def change_settings(self, values: Mapping[str, Json], owner: OwnerId = LOCAL) -> Mapping[str, Json]:
+        """Only what is named; None takes a setting away."""
+
+        def work(tx: Tx) -> Mapping[str, Json]:
+            for name, value in values.items():
+                tx.put_setting(owner, name, value)
+            return tx.settings(owner)
+
+        return await self._transact(work, wake_queue=False)
 
     # ---- the engine itself ----
 

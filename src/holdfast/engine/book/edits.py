@@ -46,12 +46,21 @@ def _moved(tx: Tx, session: Session) -> Edited:
     return Edited(session, stop_hidden(tx, session))
 
 
-def amend(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None, fields: dict[str, Any]) -> Session:
-    """Rename, pin, archive, tag …: no activity, so `updated_at` stays (P6). A title set here is a person's."""
+def amend(
+    tx: Tx,
+    sid: SessionId,
+    owner: OwnerId,
+    if_version: int | None,
+    fields: dict[str, Any],
+    show: MessageId | None = None,
+) -> Edited:
+    """Rename, pin, archive, tag …: no activity, so `updated_at` stays (P6). A title set here is a person's. `show`: the
+    branch switch to that message in the same step."""
     session = the_session(tx, sid, owner, if_version)
     if "title" in fields:
         fields = {**fields, "titled_by": "person"}
-    return put_session(tx, replace(session, **fields))
+    session = replace(session, **fields)
+    return Edited(put_session(tx, session)) if show is None else _moved(tx, tree.switch(tx, session, show))
 
 
 def title(tx: Tx, sid: SessionId, owner: OwnerId, text: str) -> Session:
