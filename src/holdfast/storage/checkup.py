@@ -117,7 +117,9 @@ def _room(path: Path) -> Iterator[Seen]:
 
 
 def _open(file: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)
+    """Whoever has it open keeps a WAL beside it. Where there is none, `immutable` keeps SQLite from making one."""
+    used = file.with_name(f"{file.name}-wal").exists()
+    return sqlite3.connect(f"{file.absolute().as_uri()}?{'mode=ro' if used else 'immutable=1'}", uri=True, timeout=5.0)
 
 
 def _one(db: sqlite3.Connection, sql: str) -> int:
