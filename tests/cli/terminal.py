@@ -10,36 +10,72 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from tests.nursery import ROOT
+from tests.nursery import ROOT, Nursery
 
 GUARD: Final = 60.0
 _STEERING: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 
 
-def _environment(more: dict[str, str] | None = None) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-    return {**kept, "TERM": "xterm", "PYTHONWARNINGS": "error", **(more or {})}
+nurseries: Final[list[Nursery]] = []
+"""The one that the fixture `nursery` has started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    returncode: int
+    stdout: bytes
+    stderr: bytes
 
 
 def holdfast(
     *arguments: object, data: Path | None = None, stdin: bytes = b"", environ: dict[str, str] | None = None
-) -> "subprocess.CompletedProcess[bytes]":
+) -> Done:
     """Run a command to its end."""
-    return subprocess.run(
-        _command(arguments, data),
-        input=stdin,
-        capture_output=True,
-        timeout=GUARD,
-        check=False,
-        cwd=ROOT,
-        env=_environment(environ),
-    )
+    if environ is not None:
+        command = [sys.executable, "-m", "tests.cli.program", *_arguments(arguments, data)]
+        own = subprocess.run(
+            command,
+            input=stdin,
+            capture_output=True,
+            timeout=GUARD,
+            check=False,
+            cwd=ROOT,
+            env={**os.environ, **environ},
+        )
+        return Done(own.returncode, own.stdout, own.stderr)
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as complaints:
+        given.write(stdin)
+        given.seek(0)
+        read, write = os.pipe()
+        try:
+            process = nurseries[0].spawn(_arguments(arguments, data), given.fileno(), write, complaints.fileno())
+        finally:
+            os.close(write)
+        said = _read_all(read, process.pid)
+        code = process.wait()
+        complaints.seek(0)
+        return Done(code, said, complaints.read())
+
+
+def _read_all(fd: int, pid: int) -> bytes:
+    found, ends_at = bytearray(), time.monotonic() + GUARD
+    while True:
+        if not select.select([fd], [], [], max(0.0, ends_at - time.monotonic()))[0]:
+            os.kill(pid, signal.SIGKILL)
+            ends_at = time.monotonic() + GUARD
+        elif got := os.read(fd, 65536):
+            found += got
+        else:
+            os.close(fd)
+            return bytes(found)
 
 
 def ok(*arguments: object, data: Path | None = None, stdin: bytes = b"") -> str:
@@ -53,9 +89,8 @@ def as_json(*arguments: object, data: Path) -> Any:
     return json.loads(ok(*arguments, "--json", data=data))
 
 
-def _command(arguments: tuple[object, ...], data: Path | None, *first: str) -> list[str]:
-    where = [] if data is None else ["--data-dir", str(data)]
-    return [sys.executable, "-m", "tests.cli.program", *first, *map(str, arguments), *where]
+def _arguments(arguments: tuple[object, ...], data: Path | None) -> list[str]:
+    return [*map(str, arguments), *([] if data is None else ["--data-dir", str(data)])]
 
 
 class Terminal:
@@ -65,17 +100,11 @@ class Terminal:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 1000, 0, 0))  # what is typed stays on its line
         try:
-            self.process = subprocess.Popen(
-                _command(arguments, data, "--at-terminal"),
-                stdin=slave,
-                stdout=slave,
-                stderr=slave,
-                cwd=ROOT,
-                start_new_session=True,
-                env=_environment(),
-            )
+            order = ["--at-terminal", *_arguments(arguments, data)]
+            self._process = nurseries[0].spawn(order, slave, slave, slave)
         finally:
             os.close(slave)
+        self._code: int | None = None
         self.seen = ""
         self._at = 0
 
@@ -114,13 +143,15 @@ class Terminal:
         ends_at = time.monotonic() + GUARD
         while self._read(ends_at):
             pass
-        return self.process.wait(GUARD)
+        assert time.monotonic() < ends_at, f"it did not end; this was shown:\n{self.seen}"
+        self._code = self._process.wait()
+        return self._code
 
     def __enter__(self) -> "Terminal":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
+        if self._code is None:
+            os.kill(self._process.pid, signal.SIGKILL)
+            self._process.wait()
         os.close(self._master)

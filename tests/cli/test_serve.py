@@ -79,6 +79,17 @@ def test_a_directory_in_use_by_something_silent(data: Path) -> None:
         held.close()
 
 
+def test_a_damaged_directory_is_named(data: Path) -> None:
+    """Where no server runs, a database that cannot be read is said to be one, in a line and with exit code 1."""
+    ok("chat", "hello", data=data)
+    (data / "holdfast.db").write_bytes(b"x" * 200)
+    for command in (["sessions", "list"], ["chat", "hello"]):
+        done = holdfast(*command, data=data)
+        assert done.returncode == 1
+        assert "holdfast.db is not a database" in done.stderr.decode()
+        assert "Traceback" not in done.stderr.decode()
+
+
 def test_a_stale_file_that_names_a_stranger(data: Path) -> None:
     """After a crash another program may have the port, and another process the number: neither is taken for ours."""
     ok("chat", "hello", data=data)

@@ -113,6 +113,23 @@ def test_what_is_no_export_is_refused(server: Served, tmp_path: Path) -> None:
         assert said in done.stderr.decode()
 
 
+def test_what_an_import_says_of_a_file_is_a_hint(server: Served) -> None:
+    """A type that the content does not have, and a name that is a path, are not believed."""
+    sid = filled(server)[0]
+    text = holdfast("export", sid, data=server.data_dir).stdout
+    claimed = text.replace(
+        b'"name":"notes.txt","media_type":"text/plain"', b'"name":"../n","media_type":"text/html\\r\\nX: y"'
+    )
+    assert claimed != text
+    [taken] = json.loads(holdfast("import", "-", "--json", data=server.data_dir, stdin=claimed).stdout)
+    [question, _] = server.call("GET", f"/api/sessions/{taken['session_id']}/messages")["items"]
+    [file] = [part for part in question["parts"] if part["type"] == "file"]
+    assert (file["name"], file["media_type"]) == ("n", "text/plain")
+    headers = server.http.get(f"/api/files/{file['file_id']}/content").headers
+    assert headers["content-type"] == "text/plain"
+    assert "x" not in headers
+
+
 def test_the_server_refuses_what_is_no_export(server: Served) -> None:
     """Over HTTP too: the line is named, and a body of another type is not taken."""
     lines = {"Content-Type": "application/x-ndjson"}

@@ -12,7 +12,7 @@ from holdfast.agents.scripted import Action, Call, Fail, Hang, Meet, Recall, Say
 from holdfast.core.errors import Invalid
 from holdfast.core.ids import SessionId
 from holdfast.core.parts import Text
-from holdfast.engine.transfer import Taken, Transfer
+from holdfast.engine.transfer import FileRules, Taken, Transfer
 from holdfast.ports import SessionQuery, Summariser
 from holdfast.storage.files import FileStore
 from tests.harness import GUARD, AnyWorld, Running, in_turn, running
@@ -26,6 +26,9 @@ RICH: list[Action] = [
     Say("At six."),
     Spend(10, 20),
 ]
+
+
+RULES = FileRules(10_000_000, lambda start, said: "text/plain" if start.startswith(b"some") else None, str.strip)
 
 
 class Short(Summariser):
@@ -43,7 +46,7 @@ async def export(it: Running, sid: SessionId) -> bytes:
 
 
 async def take(it: Running, data: bytes, pieces: int = 7) -> list[Taken]:
-    importing = transfer(it).importing()
+    importing = transfer(it).importing(RULES)
     try:
         taken: list[Taken] = []
         for at in range(0, len(data), max(1, len(data) // pieces)):

@@ -137,9 +137,10 @@ def above(mid: MessageId | None, left_out: Mapping[MessageId, MessageId | None])
 
 
 def renamed(
-    section: Section, owner: OwnerId, new_id: Callable[[str], str], files: Mapping[FileId, FileId]
+    section: Section, owner: OwnerId, new_id: Callable[[str], str], files: Mapping[FileId, File]
 ) -> tuple[Session, list[Message], list[Compaction]]:
-    """The section under fresh ids, which are made in the order of the messages, so that siblings keep theirs."""
+    """The section under fresh ids and with the files as they were kept here. The ids are made in the order of the
+    messages, so that siblings keep theirs."""
     sid = SessionId(new_id("ses"))
     ids = {message.id: MessageId(new_id("msg")) for message in section.messages}
     session = replace(
@@ -166,5 +167,5 @@ def renamed(
     return session, messages, compactions
 
 
-def _renamed(part: Part, files: Mapping[FileId, FileId]) -> Part:
-    return replace(part, file_id=files[part.file_id]) if isinstance(part, File) else part
+def _renamed(part: Part, files: Mapping[FileId, File]) -> Part:
+    return files[part.file_id] if isinstance(part, File) else part

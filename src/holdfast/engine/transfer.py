@@ -1,6 +1,6 @@
 """Whole sessions in and out: as lines that can be kept, as Markdown that can be read."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final
@@ -19,9 +19,21 @@ from holdfast.engine.service import Service
 from holdfast.ports import Incoming
 
 _BATCH: Final = 100
+_START: Final = 4096
+"""Bytes of a file by which its kind is seen."""
 MAX_LINE: Final = 64 * 1024 * 1024
 MAX_SESSION: Final = 512 * 1024 * 1024
 """Bytes of one session without its files: it is written in one transaction, so it is held as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRules:
+    """What is said about a file in an import is a hint, like what a client says when it sends one."""
+
+    max_size: int
+    media_type: Callable[[bytes, str], str | None]
+    """Of its beginning and what it is said to be; None: not taken."""
+    label: Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +96,18 @@ class Transfer:
 
     # ---- in ----
 
-    def importing(self, owner: OwnerId = LOCAL) -> "Import":
-        return Import(self._service, self._library, owner)
+    def importing(self, rules: FileRules, owner: OwnerId = LOCAL) -> "Import":
+        return Import(self._service, self._library, rules, owner)
 
 
 class Import:
     """Takes bytes as they come; each session is stored when its last line is there, in one transaction. Files are
     kept as they come, and are nobody's, and so swept, if the session is not taken."""
 
-    def __init__(self, service: Service, library: Library, owner: OwnerId) -> None:
+    def __init__(self, service: Service, library: Library, rules: FileRules, owner: OwnerId) -> None:
         self._service = service
         self._library = library
+        self._rules = rules
         self._owner = owner
         self._reader = Reader()
         self._rest = bytearray()
@@ -102,7 +115,8 @@ class Import:
         self._open = ExitStack()
         self._incoming: Incoming | None = None
         self._note: FileNote | None = None
-        self._files: dict[FileId, FileId] = {}
+        self._start = b""
+        self._files: dict[FileId, File] = {}
 
     async def feed(self, chunk: bytes) -> Sequence[Taken]:
         """What is stored now. Invalid: the session that was being read is not taken; those before it are."""
@@ -138,6 +152,7 @@ class Import:
                 await self._begin(note)
             case Content(data, last):
                 assert self._incoming is not None
+                self._start += data[: _START - len(self._start)]
                 await to_thread.run_sync(self._incoming.write, data)
                 if last:
                     await self._keep()
@@ -152,15 +167,26 @@ class Import:
         return ()
 
     async def _begin(self, note: FileNote) -> None:
-        self._files[note.id] = FileId(self._service.new_id("file"))
-        if not note.missing:
-            self._note = note
-            self._incoming = self._open.enter_context(await to_thread.run_sync(self._library.begin))
+        if note.missing:
+            fid = FileId(self._service.new_id("file"))
+            self._files[note.id] = File(fid, self._rules.label(note.name), note.media_type, note.size)
+            return
+        if note.size > self._rules.max_size:
+            raise self._refused(f"file {note.id!r} is over the limit of {self._rules.max_size} bytes")
+        self._note, self._start = note, b""
+        self._incoming = self._open.enter_context(await to_thread.run_sync(self._library.begin))
 
     async def _keep(self) -> None:
         assert self._incoming is not None
         assert self._note is not None
         note = self._note
-        await self._library.add(self._incoming, note.name, note.media_type, self._owner, fid=self._files[note.id])
+        kind = self._rules.media_type(self._start, note.media_type)
+        if kind is None:
+            raise self._refused(f"file {note.id!r} is of a kind that is not taken; images, PDF and text are")
+        kept = await self._library.add(self._incoming, self._rules.label(note.name), kind, self._owner)
+        self._files[note.id] = kept.part()
         self._open.close()
         self._incoming = self._note = None
+
+    def _refused(self, why: str) -> Invalid:
+        return Invalid(f"line {self._reader.lines}", why)

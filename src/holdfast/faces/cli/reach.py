@@ -122,16 +122,18 @@ async def _in_this_process(
 
     try:
         await all_of_it()
-    except* DataDirInUse as group:
-        problems.insert(0, _in_use(group))
+    except ExceptionGroup as group:
+        problems.insert(0, _first(group))
     if problems:
         raise problems[0]
     return results[0]
 
 
-def _in_use(group: BaseExceptionGroup[DataDirInUse]) -> Exception:
-    found: BaseException = group
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    text = f"{found} No server answers there: it may be starting or stopping; try again in a moment."
-    return CommandError(text, Exit.IN_USE)
+def _first(group: Exception) -> Exception:
+    """What the server of our own could not start or go on for."""
+    while isinstance(group, ExceptionGroup):
+        group = group.exceptions[0]
+    if isinstance(group, DataDirInUse):
+        text = f"{group} No server answers there: it may be starting or stopping; try again in a moment."
+        return CommandError(text, Exit.IN_USE)
+    return group

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
 from starlette.exceptions import HTTPException
@@ -13,14 +14,16 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import NotAllowed
 from holdfast.core.ids import SessionId
-from holdfast.engine.transfer import Taken, Transfer
+from holdfast.engine.transfer import FileRules, Taken, Transfer
 from holdfast.faces.http import descriptions as d
 from holdfast.faces.http.access import LINES
 from holdfast.faces.http.api import Api, Sid
 from holdfast.faces.http.copying import CopySource
+from holdfast.faces.http.media import media_type
 from holdfast.faces.http.requests import Backup
 from holdfast.faces.http.routes.runs import STREAM
 from holdfast.faces.http.stream import EventStream
+from holdfast.faces.http.upload import label
 
 _EXPORT: dict[int | str, dict[str, Any]] = {
     200: {
@@ -36,6 +39,8 @@ _IMPORT: dict[str, Any] = {
 def routes(api: Api) -> APIRouter:
     router = APIRouter(prefix="/api", tags=["transfer"])
 
+    rules = FileRules(api.limits.max_file, media_type, label)
+
     def transfer() -> Transfer:
         assert api.engine.transfer is not None
         return api.engine.transfer
@@ -46,7 +51,9 @@ def routes(api: Api) -> APIRouter:
         out = transfer()
         pieces = out.export(SessionId(sid)) if format == "json" else out.read(SessionId(sid))
         first = await anext(pieces)  # a session that is not there is refused before the answer begins
-        return _Pieces(first, pieces, LINES if format == "json" else "text/markdown; charset=utf-8")
+        if format == "json":
+            return _Pieces(first, pieces, LINES, f"{sid}.jsonl")
+        return _Pieces(first, pieces, "text/markdown; charset=utf-8", f"{sid}.md")
 
     @router.post("/import", status_code=201, response_model=d.Imported, openapi_extra=_IMPORT)
     async def import_sessions(request: Request) -> Response:
@@ -54,7 +61,7 @@ def routes(api: Api) -> APIRouter:
         line."""
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != LINES:
             raise HTTPException(415, f"Send the export as {LINES}.")
-        importing = transfer().importing()
+        importing = transfer().importing(rules)
         taken: list[Taken] = []
         try:
             async for chunk in request.stream():
@@ -92,17 +99,20 @@ class _Pieces(Response):
     """What an async generator yields, closed whatever happens. A fault in the middle cuts the answer off, so that no
     client takes it for the whole."""
 
-    def __init__(self, first: bytes, rest: AsyncIterator[bytes], media_type: str) -> None:
+    def __init__(self, first: bytes, rest: AsyncIterator[bytes], kind: str, name: str) -> None:
         self.status_code = 200
         self.background = None
         self._first = first
         self._rest = rest
-        self._type = media_type
+        self._head = [
+            (b"content-type", kind.encode()),
+            (b"content-disposition", f"attachment; filename*=UTF-8''{quote(name, safe='')}".encode()),
+            (b"cache-control", b"no-store"),
+        ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with aclosing(self._rest):  # type: ignore[type-var]
-            headers = [(b"content-type", self._type.encode()), (b"cache-control", b"no-store")]
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.start", "status": 200, "headers": self._head})
             await send({"type": "http.response.body", "body": self._first, "more_body": True})
             async for piece in self._rest:
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
