@@ -5,34 +5,37 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Final
 
 import anyio
+from anyio import to_thread
+from anyio.abc import TaskStatus
 
 from holdfast.agents.scripted import AgentTable
 from holdfast.config import Config, ConfigError
 from holdfast.core.recovery import Policy
 from holdfast.engine.engine import Engine
 from holdfast.engine.settings import DAY, Settings
+from holdfast.faces.cli.desk import Finding
+from holdfast.faces.cli.place import Place
+from holdfast.faces.cli.reach import SERVER_FILE
 from holdfast.faces.http import app, server
 from holdfast.faces.http.access import is_loopback
 from holdfast.faces.http.api import MIB, Api, Limits
 from holdfast.faces.http.gate import Gate
 from holdfast.faces.http.stream import Line
-from holdfast.ports import Agent, Agents, Clock, Journal, Store
-from holdfast.storage import disk
+from holdfast.ports import Agent, Agents, Clock, Journal, Keys, Store
+from holdfast.storage import checkup, disk
 from holdfast.storage.files import FileStore
 from holdfast.storage.keys import KeyFile
 from holdfast.storage.memory import MemoryWakeups
-from holdfast.storage.sqlite import DataDir, SqliteJournal, SqliteStore, open_embedded
+from holdfast.storage.sqlite import DataDir, SqliteJournal, SqliteStore, backup, open_embedded
 from holdfast.system import RandomIds, SystemClock
-
-SERVER_FILE: Final = "server.json"
-"""Where commands on this machine find the running server: address and token, for its owner's eyes alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +111,65 @@ async def serve(
                     f"{config.host} can be reached by others, and there is no password. Set one with `holdfast "
                     "password`, or listen on 127.0.0.1",
                 )
-            limits = Limits(max_file=config.max_file_mb * MIB, line=Line(config.heartbeat, config.write_deadline))
-            api = Api(node.engine, gate, [(name, agent.can_continue) for name, agent in agents.items()], limits=limits)
-            await _run(node, api, listener, config, token, ready)
+            await _run(node, _api(node, config, agents, gate), listener, config, token, ready)
         finally:
             await node.close()
+
+
+def _api(node: Node, config: Config, agents: Mapping[str, Agent], gate: Gate) -> Api:
+    return Api(
+        node.engine,
+        gate,
+        [(name, agent.can_continue) for name, agent in agents.items()],
+        limits=Limits(max_file=config.max_file_mb * MIB, line=Line(config.heartbeat, config.write_deadline)),
+        backup=partial(_back_up, node),
+    )
+
+
+async def _back_up(node: Node, path: Path, report: backup.Report) -> Mapping[str, int]:
+    """Nothing is erased meanwhile, so what the copied store names is there when it is copied."""
+    async with node.engine.sweeper.keeping_everything():
+        done = await to_thread.run_sync(partial(backup.copy, node.directory.path, path, report))
+    return asdict(done)
+
+
+async def serve_own(
+    config: Config, agents: Mapping[str, Agent], stop: anyio.Event, *, task_status: TaskStatus[Place]
+) -> None:
+    """The same app for one command of this process: on a socket in a directory that only this user can enter."""
+    token = secrets.token_urlsafe(32)
+    node = await open_node(config.data_dir, AgentTable(agents), engine_settings(replace(config, drain=0.0)))
+    with tempfile.TemporaryDirectory(prefix="holdfast-") as directory:
+        path = Path(directory) / "socket"
+        try:
+            api = _api(node, config, agents, Gate(KeyFile(config.data_dir), SystemClock(), token, config.password))
+            async with anyio.create_task_group() as tasks:
+                await tasks.start(node.engine.run)
+
+                def ready() -> None:
+                    task_status.started(Place("http://localhost", token, path))
+
+                web = server.make(app.build(api), graceful=5.0, started=ready, unix=path)
+                tasks.start_soon(_stop_when, stop, node.engine, web)
+                await web.serve()
+                node.engine.stop()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await node.close()
+
+
+async def _stop_when(stop: anyio.Event, engine: Engine, web: server.Server) -> None:
+    await stop.wait()
+    web.should_exit = True
+    engine.stop()
+
+
+def key_file(directory: Path) -> Keys:
+    return KeyFile(directory)
+
+
+def examine(config: Config) -> Sequence[Finding]:
+    return [Finding(seen.what, seen.ok, seen.text) for seen in checkup.examine(config.data_dir)]
 
 
 async def _run(

@@ -13,6 +13,7 @@ from holdfast.core.parts import Part, Text
 from holdfast.engine.engine import Engine
 from holdfast.engine.library import Library
 from holdfast.engine.service import Service
+from holdfast.faces.http.copying import MakeBackup
 from holdfast.faces.http.gate import Gate
 from holdfast.faces.http.requests import FileIn, Input, TextIn
 from holdfast.faces.http.stream import Line
@@ -60,6 +61,8 @@ class Api:
     """Names, and whether each can continue."""
     models: Models | None = None
     summariser: Summariser | None = None
+    backup: MakeBackup | None = None
+    """Copies everything; None where the storage has its own means for that."""
     limits: Limits = field(default_factory=Limits)
     answered: "Counter[tuple[str, int]]" = field(default_factory=Counter)
     """Requests by method and status."""
