@@ -38,55 +38,6 @@ from holdfast.storage.sqlite import DataDir, SqliteJournal, SqliteStore, backup,
 from holdfast.system import RandomIds, SystemClock
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """An engine on its own data directory. Run `engine.run` in a task group; close when that has returned."""
-
-    engine: Engine
-    store: SqliteStore
-    journal: SqliteJournal
-    directory: DataDir
-
-    async def close(self) -> None:
-        await self.journal.close()
-        await self.store.close()
-        self.directory.close()
-
-
-async def open_node(
-    path: Path,
-    agents: Agents,
-    settings: Settings | None = None,
-    clock: Clock | None = None,
-    around: Callable[[Store, Journal], tuple[Store, Journal]] = lambda store, journal: (store, journal),
-) -> Node:
-    """The embedded default: SQLite in a directory whose lock is the lease. Raises StorageError with nothing changed.
-    `around` puts something between the engine and its storage, as tests do."""
-    clock = clock or SystemClock()
-    directory, store, journal = open_embedded(path, clock)
-    seen_store, seen_journal = around(store, journal)
-    engine = Engine(
-        store=seen_store,
-        journal=seen_journal,
-        wakeups=MemoryWakeups(),
-        agents=agents,
-        clock=clock,
-        ids=RandomIds(),
-        settings=settings,
-        files=FileStore(directory.files),
-    )
-    return Node(engine, store, journal, directory)
-
-
-def engine_settings(config: Config) -> Settings:
-    return Settings(
-        retention=config.retention_days * DAY,
-        drain=config.drain,
-        max_runs=config.max_runs,
-        recovery=Policy(auto_continue=config.auto_continue),
-    )
-
-
 async def serve(
     config: Config,
     agents: Mapping[str, Agent],
