@@ -15,6 +15,7 @@ SIM_HISTORIES ?= 100000
 SIM_SEED ?=
 SIM_MINUTES ?=
 SOAK_KILLS ?= 500
+WEIGHTS ?= yes
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -23,7 +24,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-install: $(STAMP) ## Set up .venv; does nothing unless pyproject.toml or constraints.txt changed.
+install: $(STAMP) ## Set up .venv and fetch the small local model (WEIGHTS=no: without it).
 
 run: $(STAMP) ## Talk to the engine in the terminal (flags for `holdfast` go in ARGS).
 	@$(BIN)/holdfast $(ARGS)
@@ -81,5 +82,6 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Installing (a minute or so the first time)"
 	@$(BIN)/python -m pip install -c constraints.txt -e '.[dev]' \
 		| sed -n 's/^Collecting \([A-Za-z0-9._-]*\).*/  \1/p'
+	@$(if $(filter no,$(WEIGHTS)),:,$(BIN)/python -m holdfast.agents.models.fetch)
 	@touch $@
 	@echo "Ready: .venv/bin/holdfast"
