@@ -1,7 +1,7 @@
 """The body of a chat completion, from bytes that are cut anywhere to deltas. No I/O: `feed` and `finish` decide
 everything, so that any cutting of the same bytes gives the same answer."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 from holdfast.agents.models.chunks import Assembler
 from holdfast.agents.models.failures import Trouble, from_error
@@ -43,13 +43,22 @@ class ChatStream:
         if self._size > self._max_answer:
             self.trouble = Trouble("protocol", f"the answer did not end within {self._max_answer:,} bytes")
             return ()
-        return self._read(self._events.feed, data)
+        if self._over():
+            return ()
+        try:
+            events = self._events.feed(data)
+        except TooLong:
+            return self._too_long()
+        return self._read(events)
 
     def finish(self) -> Sequence[Delta]:
         """The stream has ended. Without a finish reason or the end mark it broke off."""
         if self._over():
             return ()
-        deltas = list(self._read(lambda _: self._events.finish(), b""))
+        try:
+            deltas = list(self._read(self._events.finish()))
+        except TooLong:
+            return self._too_long()
         if self._over():
             return deltas
         if self.finish_reason is None:
@@ -78,23 +87,20 @@ class ChatStream:
     def _over(self) -> bool:
         return self.done or self.trouble is not None
 
-    def _read(self, parse: Callable[[bytes], Sequence[list[bytes]]], data: bytes) -> Sequence[Delta]:
-        if self._over():
-            return ()
-        try:
-            events = parse(data)
-        except TooLong:
-            self.trouble = Trouble("protocol", f"one event is larger than {self._max_event:,} bytes")
-            return self._chunks.take()
+    def _read(self, events: Sequence[list[bytes]]) -> Sequence[Delta]:
         for event in events:
             self._event(event)
             if self._over():
                 break
         return self._chunks.take()
 
+    def _too_long(self) -> Sequence[Delta]:
+        self.trouble = Trouble("protocol", f"one event is larger than {self._max_event:,} bytes")
+        return self._chunks.take()
+
     def _event(self, lines: list[bytes]) -> None:
         data = lines[0] if len(lines) == 1 else b"\n".join(lines)
-        if data.strip() == b"[DONE]":
+        if data == b"[DONE]" or data.strip() == b"[DONE]":
             self._complete()
             return
         try:

@@ -24,8 +24,23 @@ class EventParser:
         self._data_size = 0
         self._after_cr = False
         self._begun = False
+        self._between = False  # nothing is open: what comes next begins an event
 
     def feed(self, data: bytes) -> Sequence[list[bytes]]:
+        if self._between and self._is_one_event(data):
+            return ([data[6:-2]],)
+        self._between = False
+        events = self._feed(data)
+        self._between = self._begun and not (self._tail or self._data or self._after_cr)
+        return events
+
+    def _is_one_event(self, data: bytes) -> bool:
+        """As most tokens arrive: alone and whole."""
+        if not data.startswith(b"data: ") or not data.endswith(b"\n\n") or b"\r" in data:
+            return False
+        return data.find(b"\n") == len(data) - 2 <= self._limit
+
+    def _feed(self, data: bytes) -> Sequence[list[bytes]]:
         if self._after_cr and data[:1] == b"\n":
             data = data[1:]
             self._after_cr = False
