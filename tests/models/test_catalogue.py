@@ -115,7 +115,7 @@ async def test_a_provider_that_hangs_does_not_hold_up_the_others() -> None:
     async with upstream([Hang()]) as slow, upstream(models({"id": "quick"})) as quick:
         hanging = ProviderConfig(name="slow", base_url=slow.url, default="s")
         fine = ProviderConfig(name="fine", base_url=quick.url)
-        async with catalogue(hanging, fine, here=0.2) as it:
+        async with catalogue(hanging, fine, here=2.0) as it:
             listed = by_id(await it.list())
             await slow.closed()
         assert "in time" in (listed["slow/s"].reason or "")
@@ -245,6 +245,20 @@ async def test_keys_of_the_environment() -> None:
     assert (own.name, own.kind, own.api_key) == ("openai", "compatible", None)
     settings = CatalogueSettings(environment={"OPENAI_API_KEY": KEY})
     assert KEY not in repr(found) + repr(settings)
+
+
+async def test_an_error_of_the_caller_passes_through() -> None:
+    """What goes wrong inside the block comes out of it as it is."""
+    with pytest.raises(ModelFailed, match="nonsense"):
+        async with catalogue() as it:
+            it.get("nonsense")
+
+
+async def test_abilities_that_a_person_vouches_for() -> None:
+    """A server of one's own does not say what its models can see; the settings may."""
+    mine = ProviderConfig(name="mine", base_url="http://127.0.0.1:1/v1", models=("m",), abilities=("tools", "images"))
+    async with catalogue(mine) as it:
+        assert it.get("mine/m").info.abilities == {"tools", "images"}
 
 
 async def test_a_configured_provider_goes_before_one_of_the_environment() -> None:

@@ -184,7 +184,7 @@ async def test_a_process_that_ended_in_between_is_replaced(model: LocalModel) ->
 @pytest.mark.anyio
 async def test_an_idle_process_gives_its_memory_back() -> None:
     """It ends by itself when nobody asks, and is started again by the next question."""
-    process = LocalProcess(LocalSettings(WEIGHTS or Path("none"), context=256, idle=0.05))
+    process = LocalProcess(LocalSettings(WEIGHTS or Path("none"), context=256, idle=2.0))
     with anyio.fail_after(GUARD):
         number = await process.ask(body(ask("Hi", max_tokens=1)))
         while await process.chunk(number) is not None:

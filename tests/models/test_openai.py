@@ -18,7 +18,7 @@ from holdfast.agents.models.retry import RetryPolicy
 from holdfast.core.events import TextDelta
 from holdfast.testing.fakes import FakeClock
 from tests.models.asking import HELLO, KEY, Naps, client, outcome
-from tests.upstream import GUARD, Chunk, End, Hang, Head, Meet, Raw, answers, delta, says, sse, upstream
+from tests.upstream import GUARD, Chunk, End, Forever, Hang, Head, Meet, Raw, answers, delta, says, sse, upstream
 
 pytestmark = pytest.mark.anyio
 BEGUN = [Head(), *sse(delta(content="Half"))]
@@ -49,6 +49,26 @@ async def test_cancel_in_mid_stream_closes_the_upstream() -> None:
                 async for deltas in answer:
                     assert deltas == [TextDelta("Half")]
                     scope.cancel()
+        await up.closed()
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio", ("asyncio", {"use_uvloop": True})])
+@pytest.mark.parametrize("flood", [b": still here\n\n", b'data: {"choices":[{"delta":{"content":"x"}}]}\n\n'])
+async def test_cancel_reaches_a_reader_in_a_flood(flood: bytes, anyio_backend: object) -> None:
+    """C7: an upstream that sends faster than it is read leaves the reader no moment to wait in, and is closed too."""
+    begun = anyio.Event()
+
+    async def read(model: OpenAIModel) -> None:
+        async with model.stream(HELLO) as answer:
+            async for _ in answer:
+                begun.set()
+
+    async with upstream([*BEGUN, Forever(Chunk(flood))]) as up, client(up) as model:
+        with anyio.fail_after(GUARD):
+            async with anyio.create_task_group() as group:
+                group.start_soon(read, model)
+                await begun.wait()
+                group.cancel_scope.cancel()
         await up.closed()
 
 

@@ -247,7 +247,7 @@ async def test_an_error_in_mid_stream_keeps_what_was_said() -> None:
 
 async def test_a_provider_that_hangs_is_given_up() -> None:
     """The time to the first delta is limited here too."""
-    patience = Patience(connect=GUARD, first_token=0.3, idle=GUARD, stalled=GUARD)
+    patience = Patience(connect=GUARD, first_token=1.0, idle=GUARD, stalled=GUARD)
     async with upstream([*begun(), Hang()]) as up, asked("anthropic", up, patience) as model:
         got = await outcome(model)
         await up.closed()

@@ -89,10 +89,10 @@ class Catalogue:
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
+    ) -> None:
         self._group.cancel_scope.cancel()
         try:
-            return await self._group.__aexit__(kind, error, trace)
+            await self._group.__aexit__(None, None, None)  # the caller's error is not one of its tasks'
         finally:
             with anyio.CancelScope(shield=True):
                 if self._local is not None:
@@ -179,7 +179,9 @@ class Catalogue:
         return self._describe(config, listed.get(name, Listed(name, name)), None)
 
     def _describe(self, config: ProviderConfig, model: Listed, reason: str | None) -> ModelInfo:
-        abilities = PRESETS[config.kind].abilities if model.abilities is None else model.abilities
+        abilities = model.abilities
+        if abilities is None:
+            abilities = PRESETS[config.kind].abilities if config.abilities is None else frozenset(config.abilities)
         if DIALECTS.get(config.kind, GENERIC).prefill != "never":
             extra: frozenset[Ability] = frozenset({"prefill"})
             abilities |= extra

@@ -41,6 +41,8 @@ class ProviderConfig:
     default: str | None = None
     context: int | None = None
     """Tokens, where the provider does not say."""
+    abilities: tuple[Ability, ...] | None = None
+    """What its models can do, where the provider does not say."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     found: bool = False
     """Found on this machine and configured by nobody: not worth a word when it is not there."""
