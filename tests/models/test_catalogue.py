@@ -226,6 +226,16 @@ async def test_anthropic_and_google_list_their_models() -> None:
         assert a.exchanges[0].headers["x-api-key"] == g.exchanges[0].headers["x-goog-api-key"] == KEY
 
 
+async def test_without_the_extra_its_models_are_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are listed with what to install, and are nobody's default."""
+    monkeypatch.setattr("holdfast.agents.models.providers.find_spec", lambda name: None)
+    config = ProviderConfig(name="anthropic", kind="anthropic", models=("claude-x",), api_key=KEY)
+    async with catalogue(config) as it:
+        listed = by_id(await it.list())["anthropic/claude-x"]
+        assert "holdfast[providers]" in (listed.reason or "")
+        assert await it.default() == DEMO.id
+
+
 async def test_ids_that_name_nothing() -> None:
     """The sentence says what there is, or which key is missing."""
     async with catalogue() as it:

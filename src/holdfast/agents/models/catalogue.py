@@ -1,6 +1,7 @@
 """All models that can be had, from wherever they come: configured providers, keys in the environment, servers on this
 machine, the local model, the demo."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -14,12 +15,12 @@ from holdfast.agents.models.demo import DEMO, DemoModel
 from holdfast.agents.models.dialects import DIALECTS, GENERIC
 from holdfast.agents.models.endpoint import Endpoint, Patience
 from holdfast.agents.models.http import Http
-from holdfast.agents.models.listing import Listed, pick
+from holdfast.agents.models.knowledge import Knowledge
 from holdfast.agents.models.local import LOCAL_ID, LocalModel, local_info
 from holdfast.agents.models.local_process import LocalSettings
 from holdfast.agents.models.openai import OpenAIModel
-from holdfast.agents.models.port import Ability, Model, ModelFailed, ModelInfo
-from holdfast.agents.models.probe import Seen, probe, who
+from holdfast.agents.models.port import Model, ModelFailed, ModelInfo
+from holdfast.agents.models.probe import who
 from holdfast.agents.models.provider_config import (
     PRESETS,
     Kind,
@@ -28,9 +29,8 @@ from holdfast.agents.models.provider_config import (
     from_environment,
     merged,
     on_this_machine,
-    title,
 )
-from holdfast.agents.models.providers import Providers
+from holdfast.agents.models.providers import KINDS, Providers
 from holdfast.agents.models.retry import RetryPolicy
 from holdfast.ports import Clock
 
@@ -48,15 +48,10 @@ class CatalogueSettings:
     here: float = 0.5
     elsewhere: float = 2.0
     """Seconds that a provider has for its list: on this machine, and anywhere else."""
-    threads: int = 1
+    threads: int = field(default_factory=lambda: max(1, (os.cpu_count() or 2) - 1))
+    """Of the local model; a core is left for everything else."""
     patience: Patience = field(default_factory=Patience)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
-
-
-@dataclass(frozen=True, slots=True)
-class _Remembered:
-    seen: Seen
-    at: float
 
 
 class Catalogue:
@@ -72,27 +67,26 @@ class Catalogue:
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._monotonic = monotonic
-        self._configured = merged(settings.providers, from_environment(settings.environment))
-        self._providers = merged(self._configured, on_this_machine(settings.ports))
+        self._providers = merged(
+            settings.providers, from_environment(settings.environment), on_this_machine(settings.ports)
+        )
         self._by_name = {config.name: config for config in self._providers}
         self._http = Http()
         self._libraries = Providers(settings.patience)
-        self._seen: dict[str, _Remembered] = {}
-        self._asking: dict[str, anyio.Event] = {}
-        self._group = anyio.create_task_group()
+        self._known = Knowledge(
+            self._http, monotonic, fresh=settings.fresh, here=settings.here, elsewhere=settings.elsewhere
+        )
         self._local: LocalModel | None = None
 
     async def __aenter__(self) -> "Catalogue":
-        await self._group.__aenter__()
+        await self._known.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._group.cancel_scope.cancel()
         try:
-            await self._group.__aexit__(None, None, None)  # the caller's error is not one of its tasks'
+            await self._known.__aexit__(kind, error, trace)
         finally:
             with anyio.CancelScope(shield=True):
                 if self._local is not None:
@@ -103,16 +97,16 @@ class Catalogue:
     async def list(self) -> Sequence[ModelInfo]:
         """All models, those that are down among them with the reason. Waits for a provider only if nothing is known of
         it yet; what has grown old is shown, and asked for again behind this call's back."""
-        await self._refresh()
-        infos = [info for config in self._providers for info in self._infos(config)]
+        await self._known.refresh(self._providers)
+        infos = [info for config in self._providers for info in self._known.infos(config)]
         return [*infos, self._local_info(), DEMO]
 
     async def default(self) -> str:
         """The id of the model to begin with. A configured provider stays the choice while it is down: answering with
         another model without a word would be worse than failing."""
-        await self._refresh()
+        await self._known.refresh(self._providers)
         for config in self._providers:
-            name = self._default_name(config)
+            name = self._known.default_name(config)
             if name is not None:
                 return f"{config.name}/{name}"
         return LOCAL_ID if self._local_info().available else DEMO.id
@@ -127,83 +121,9 @@ class Catalogue:
         config = self._by_name.get(provider)
         if config is None or not name:
             raise self._unknown(model_id, provider)
-        if config.kind in ("anthropic", "google"):
-            return self._libraries.model(self._info(config, name), config, name)
-        return OpenAIModel(self._info(config, name), self._endpoint(config, name), self._http, self._clock)
-
-    # ---- asking ----
-
-    async def _refresh(self) -> None:
-        for config in self._providers:
-            if not config.models and self._is_old(config.name) and config.name not in self._asking:
-                self._asking[config.name] = anyio.Event()
-                self._group.start_soon(self._look, config)
-        for config in self._providers:
-            asked = self._asking.get(config.name)
-            if asked is not None and config.name not in self._seen:
-                await asked.wait()
-
-    def _is_old(self, name: str) -> bool:
-        known = self._seen.get(name)
-        if known is None:
-            return True
-        lasts = self._settings.fresh if known.seen.reason is None else self._settings.fresh / 10
-        return self._monotonic() - known.at > lasts
-
-    async def _look(self, config: ProviderConfig) -> None:
-        settings = self._settings
-        try:
-            seen = await probe(self._http, config, here=settings.here, elsewhere=settings.elsewhere)
-            known = self._seen.get(config.name)
-            if seen.reason is not None and known is not None:
-                seen = Seen(known.seen.models, seen.reason)
-            self._seen[config.name] = _Remembered(seen, self._monotonic())
-        finally:
-            self._asking.pop(config.name).set()
-
-    # ---- what is known ----
-
-    def _infos(self, config: ProviderConfig) -> Sequence[ModelInfo]:
-        known = self._seen.get(config.name)
-        seen = Seen() if known is None else known.seen
-        if config.found and (not seen.models or seen.reason is not None):
-            return ()
-        listed = [Listed(name, name) for name in config.models] or list(seen.models)
-        if not listed and (name := self._default_name(config)) is not None:
-            listed = [Listed(name, name)]
-        return [self._describe(config, model, seen.reason) for model in listed]
-
-    def _info(self, config: ProviderConfig, name: str) -> ModelInfo:
-        known = self._seen.get(config.name)
-        listed = {model.name: model for model in known.seen.models} if known else {}
-        return self._describe(config, listed.get(name, Listed(name, name)), None)
-
-    def _describe(self, config: ProviderConfig, model: Listed, reason: str | None) -> ModelInfo:
-        abilities = model.abilities
-        if abilities is None:
-            abilities = PRESETS[config.kind].abilities if config.abilities is None else frozenset(config.abilities)
-        if DIALECTS.get(config.kind, GENERIC).prefill != "never":
-            extra: frozenset[Ability] = frozenset({"prefill"})
-            abilities |= extra
-        return ModelInfo(
-            f"{config.name}/{model.name}",
-            model.title,
-            title(config),
-            model.context or config.context,
-            abilities,
-            reason is None,
-            reason,
-        )
-
-    def _default_name(self, config: ProviderConfig) -> str | None:
-        if config.default is not None:
-            return config.default
-        known = self._seen.get(config.name)
-        if config.found and (known is None or known.seen.reason is not None):
-            return None
-        names = list(config.models) or ([m.name for m in known.seen.models] if known else [])
-        prefer = PRESETS[config.kind].prefer
-        return pick(names, prefer) or (prefer[0] if prefer else None)
+        if config.kind in KINDS:
+            return self._libraries.model(self._known.info(config, name), config, name)
+        return OpenAIModel(self._known.info(config, name), self._endpoint(config, name), self._http, self._clock)
 
     # ---- making ----
 

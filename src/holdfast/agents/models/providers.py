@@ -4,6 +4,7 @@ models is first asked: it takes seconds and 84 MB. Its types and exceptions stay
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,17 @@ from holdfast.agents.models.provider_config import ProviderConfig, base_url, tit
 
 if TYPE_CHECKING:
     from holdfast.agents.models.provider_stream import Reader
+
+
+KINDS = ("anthropic", "google")
+"""Providers that are asked through the library."""
+
+
+def missing(kind: str) -> str | None:
+    """What has to be installed before models of this kind can be asked, as a sentence."""
+    if kind not in KINDS or find_spec("pydantic_ai") is not None:
+        return None
+    return "It needs an extra that is not installed: pip install 'holdfast[providers]'."
 
 
 class Providers:
