@@ -1,7 +1,7 @@
 """The composition root: the only place that knows which adapters there are.
 
-    node.py      storage and engine            tables.py    what `holdfast.toml` says of providers, servers and tools
-    crew.py      models, tools and agents      serving.py   a server's life: listen, open, answer, drain
+node.py      storage and engine            tables.py    what `holdfast.toml` says of providers, servers and tools
+crew.py      models, tools and agents      serving.py   a server's life: listen, open, answer, drain
 """
 
 from holdfast.wiring.node import Node, engine_settings, open_node

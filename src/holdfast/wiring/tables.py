@@ -1,10 +1,10 @@
 """The tables of `holdfast.toml` as the values that adapters want. ConfigError names the table and the line.
 
-    [providers.work]                    [mcp.files]                     [tools]
-    kind = "openai"                     command = "my-mcp-server"       shell = "deny"
-    base_url = "https://llm.work/v1"    args = ["--stdio"]              github__* = "ask"
-    api_key_env = "WORK_KEY"            [mcp.search]                    [models]
-    models = ["a", "b"]                 url = "https://…/mcp"           default = "work/a"
+[providers.work]                    [mcp.files]                     [tools]
+kind = "openai"                     command = "my-mcp-server"       shell = "deny"
+base_url = "https://llm.work/v1"    args = ["--stdio"]              github__* = "ask"
+api_key_env = "WORK_KEY"            [mcp.search]                    [models]
+models = ["a", "b"]                 url = "https://…/mcp"           default = "work/a"
 """
 
 from collections.abc import Mapping
@@ -56,9 +56,7 @@ def _tables(config: Config, name: str) -> list[_Table]:
     return found
 
 
-def providers(
-    config: Config, environment: Mapping[str, str], keys: Mapping[str, str]
-) -> tuple[ProviderConfig, ...]:
+def providers(config: Config, environment: Mapping[str, str], keys: Mapping[str, str]) -> tuple[ProviderConfig, ...]:
     """`keys` are those that were typed into the settings, by provider; one of a kind that is not configured makes it
     one."""
     found = [_provider(table, environment, keys) for table in _tables(config, "providers")]
