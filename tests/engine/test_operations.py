@@ -607,12 +607,12 @@ async def test_search_finds_what_is_settled_newest_first(world: AnyWorld) -> Non
         assert await it.service.search("aardvark") == []
         await it.service.cancel(run.id)
         (hit,) = await it.service.search("aardvark")
-        assert (hit.session.id, hit.message_id) == (two, run.message_id)
-        assert "aardvark" in hit.excerpt
+        assert (hit.session.id, hit.hit.message_id) == (two, run.message_id)
+        assert "aardvark" in hit.hit.excerpt
         await it.turn(one, "badgers again")
         hits = await it.service.search("badgers")
         assert [hit.session.id for hit in hits] == [one, two]
         page = await it.service.search("badgers", limit=1)
-        rest = await it.service.search("badgers", before=page[-1].at)
+        rest = await it.service.search("badgers", before=page[-1].hit.at)
         assert [hit.session.id for hit in [*page, *rest]] == [one, two]
         assert await it.service.search("badgers unicorns") == []

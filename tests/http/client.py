@@ -1,4 +1,4 @@
-"""The test's end: a server process, and a client that reads streams frame by frame."""
+"""The test's end: a server process and its client."""
 
 import contextlib
 import json
@@ -8,92 +8,31 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
 import httpx
 
+from tests.http.streams import GUARD, Follower, Frame, Stream, until
 from tests.nursery import Fresh, Nursery, Process
 
-GUARD: Final = 30.0
-"""Seconds after which something that should happen has not."""
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    id: str | None
-    event: str
-    data: Any
-    raw: bytes
-
-    @property
-    def seq(self) -> int:
-        assert self.id is not None
-        return int(self.id)
-
-
-@dataclass
-class Stream:
-    """An open event stream. `frames` are all that have been read."""
-
-    response: httpx.Response
-    frames: list[Frame] = field(default_factory=list)
-    comments: list[str] = field(default_factory=list)
-    _rest: bytes = b""
-    _bytes: Iterator[bytes] | None = None
-
-    def next(self) -> Frame | None:
-        """The next frame, or None at the end of the stream."""
-        if self._bytes is None:
-            self._bytes = self.response.iter_raw()
-        while True:
-            while b"\n\n" in self._rest:
-                block, _, self._rest = self._rest.partition(b"\n\n")
-                frame = _parse(block)
-                if frame is None:
-                    self.comments.append(block.decode())
-                    continue
-                self.frames.append(frame)
-                return frame
-            try:
-                self._rest += next(self._bytes)
-            except (StopIteration, httpx.RemoteProtocolError, httpx.ReadError):
-                return None
-
-    def until(self, event: str) -> Frame:
-        """Read to the next frame of this type."""
-        while (frame := self.next()) is not None:
-            if frame.event == event:
-                return frame
-        raise AssertionError(f"the stream ended without {event}: {[frame.event for frame in self.frames]}")
-
-    def rest(self) -> list[Frame]:
-        while self.next() is not None:
-            pass
-        return self.frames
-
-    def comment(self) -> str:
-        """Read until a comment has come."""
-        before = len(self.comments)
-        while len(self.comments) == before:
-            assert self._bytes is not None
-            self._rest += next(self._bytes)
-            while b"\n\n" in self._rest and self._rest.startswith(b":"):
-                block, _, self._rest = self._rest.partition(b"\n\n")
-                self.comments.append(block.decode())
-        return self.comments[-1]
-
-
-def _parse(block: bytes) -> Frame | None:
-    fields: dict[str, str] = {}
-    for line in block.decode().split("\n"):
-        name, _, value = line.partition(": ")
-        fields[name] = value
-    if "event" not in fields:
-        return None
-    return Frame(fields.get("id"), fields["event"], json.loads(fields["data"]), block + b"\n\n")
+OPEN: Final = ("queued", "running", "waiting")
+PROBLEMS: Final = {
+    "not-found": 404,
+    "session-busy": 409,
+    "not-allowed": 409,
+    "already-decided": 409,
+    "cursor-ahead": 409,
+    "journal-pruned": 410,
+    "version-mismatch": 412,
+    "invalid": 422,
+    "idempotency-key-reused": 422,
+    "draining": 503,
+    "storage-unavailable": 503,
+    "storage-full": 507,
+}
+"""Types of problems and the status each comes with."""
 
 
 class Served:
@@ -116,7 +55,7 @@ class Served:
         self._rest = b""
         self.exit_code: int | None = None
         self.url = ""
-        self.http = httpx.Client()
+        self.http = httpx.Client(verify=False)
 
     def _read_errors(self, fd: int) -> None:
         while got := os.read(fd, 65536):
@@ -128,8 +67,9 @@ class Served:
         return self._errors.decode()
 
     def ready(self) -> "Served":
+        self.http.close()
         self.url = self._hear()["url"]
-        self.http = httpx.Client(base_url=self.url, timeout=GUARD)
+        self.http = httpx.Client(base_url=self.url, timeout=GUARD, verify=False)
         return self
 
     def _hear(self) -> Any:
@@ -206,6 +146,18 @@ class Served:
     def post(self, path: str, body: Any = None, expect: int = 200, **how: Any) -> Any:
         return self.call("POST", path, body, expect, **how)
 
+    def refused(self, problem: str, method: str, path: str, body: Any = None, **how: Any) -> Any:
+        """A call that must be answered with this problem; its body."""
+        answer = self.http.request(method, path, **({} if body is None else {"json": body}), **how)
+        found = answer.json()
+        assert (answer.status_code, found["type"]) == (PROBLEMS[problem], problem), (answer.status_code, found)
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert found["status"] == answer.status_code
+        assert found["title"]
+        assert found["detail"]
+        assert ("retry-after" in answer.headers) == (answer.status_code == 503)
+        return found
+
     def session(self, **fields: Any) -> str:
         sid: str = self.post("/api/sessions", fields, 201)["id"]
         return sid
@@ -216,8 +168,56 @@ class Served:
         headers = {} if key is None else {"Idempotency-Key": key}
         return self.post(f"/api/sessions/{sid}/runs", {"input": text, **how}, expect, headers=headers)
 
+    def begin(self, sid: str, script: Any, key: str | None = None, **how: Any) -> str:
+        """Send; the run's id."""
+        rid: str = self.send(sid, script, key, **how)["run"]["id"]
+        return rid
+
     def run(self, rid: str) -> Any:
         return self.get(f"/api/runs/{rid}")
+
+    def ended(self, rid: str) -> Any:
+        """Wait for the run's end; the run."""
+        self.events(rid)
+        return until(lambda: self.run(rid), lambda run: run["status"] not in OPEN)
+
+    def stand(self, sid: str, script: Any, gate: str = "here", **how: Any) -> str:
+        """Send, and wait until the run is at its gate and what it said before is durable; the run's id."""
+        rid = self.begin(sid, script, **how)
+        self.stands(rid, gate)
+        return rid
+
+    def stands(self, rid: str, gate: str = "here") -> None:
+        self.order(reached=gate)
+        with self.watch(rid) as stream:
+            stream.until("text.delta")
+
+    def turn(self, sid: str, script: Any) -> Any:
+        """Send and wait for the end; the answer."""
+        self.ended(self.begin(sid, script))
+        return self.answer(sid)
+
+    def cancel(self, rid: str) -> Any:
+        return self.post(f"/api/runs/{rid}/cancel")
+
+    def look(self, sid: str) -> Any:
+        return self.get(f"/api/sessions/{sid}")
+
+    def listed(self, sid: str) -> Any:
+        """The session as the list has it."""
+        (found,) = [item for item in self.get("/api/sessions", params={"limit": 200})["items"] if item["id"] == sid]
+        return found
+
+    def follow(self, rid: str, after: int = 0) -> Follower:
+        return Follower(self.url, "GET", f"/api/runs/{rid}/events", params={"after": after})
+
+    def follow_changes(self, after: str | None = None) -> Follower:
+        return Follower(self.url, "GET", "/api/events", headers={} if after is None else {"Last-Event-ID": after})
+
+    def metric(self, name: str) -> float:
+        """The sum of a metric over its labels."""
+        lines = self.http.get("/metrics").text.splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.partition(" ")[0].partition("{")[0] == name)
 
     def messages(self, sid: str) -> Any:
         return self.get(f"/api/sessions/{sid}/messages")["items"]

@@ -22,13 +22,16 @@ def http_nursery() -> Iterator[Nursery]:
 @pytest.fixture
 def start(tmp_path: Path, http_nursery: Nursery) -> Iterator[Start]:
     """Start a server on the test's directory, once or after the last one has gone."""
+    lives: list[Served] = []
     with ExitStack() as started:
 
         def begin(**settings: Any) -> Served:
-            served = started.enter_context(Served(http_nursery, tmp_path / "data", **settings))
-            return served.ready()
+            lives.append(started.enter_context(Served(http_nursery, tmp_path / "data", **settings)))
+            return lives[-1].ready()
 
         yield begin
+    for served in lives:  # no call may end in an exception that nobody foresaw
+        assert "Exception in ASGI application" not in served.complaints, served.complaints
 
 
 @pytest.fixture

@@ -9,19 +9,23 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 
 from holdfast import logs, wiring
-from holdfast.agents.scripted import ScriptedAgent
+from holdfast.agents.scripted import Gate, ScriptedAgent
 from holdfast.config import Config
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import Event, ToolStarted
+from holdfast.core.recovery import Policy
 from holdfast.ports import Journal, Out, Store, Turn
 from holdfast.testing.faults import FaultyJournal, FaultyStore
+from holdfast.wiring.crew import Fixed
 from tests.http import scripts
+from tests.http.held import Held
 
 EFFECTS = "effects"
 """File in the data directory with one line for each effect of a tool."""
@@ -45,8 +49,8 @@ class _Noted:
 
 
 class Agent(ScriptedAgent):
-    def __init__(self, file: Path, *, can_continue: bool) -> None:
-        super().__init__(scripts.of_turn, can_continue=can_continue)
+    def __init__(self, file: Path, gates: dict[str, Gate], *, can_continue: bool) -> None:
+        super().__init__(scripts.of_turn, can_continue=can_continue, _gates=gates)
         self._file = file
 
     async def run(self, turn: Turn, out: Out) -> str | None:
@@ -54,29 +58,43 @@ class Agent(ScriptedAgent):
 
 
 class Server:
+    """Settings beside those of `Config`: `engine` (fields of `Settings`), `policy` (of `Policy`), and what storage does
+    from the start: `journal_away`, `faults` ([[port, call, how], …])."""
+
     def __init__(self, settings: dict[str, Any]) -> None:
         settings["data_dir"] = Path(settings["data_dir"])
         self._journal_away = settings.pop("journal_away", False)
+        self._faults = settings.pop("faults", [])
+        engine, policy = settings.pop("engine", {}), settings.pop("policy", {})
         self._config = Config(**settings)
-        effects = self._config.data_dir / EFFECTS
+        told = wiring.engine_settings(self._config)
+        recovery: Policy = replace(told.recovery, **policy)
+        self._settings = replace(told, recovery=recovery, **engine)
+        effects, gates = self._config.data_dir / EFFECTS, dict[str, Gate]()
         self._agents = {
-            "chat": Agent(effects, can_continue=True),
-            "stiff": Agent(effects, can_continue=False),
+            "chat": Agent(effects, gates, can_continue=True),
+            "stiff": Agent(effects, gates, can_continue=False),
         }
-        self._journal: FaultyJournal | None = None
-        self._store: FaultyStore | None = None
+        self._ports: dict[str, FaultyJournal | FaultyStore] = {}
+        self._held: dict[str, Held] = {}
 
     def _around(self, store: Store, journal: Journal) -> tuple[Store, Journal]:
-        self._store, self._journal = FaultyStore(store), FaultyJournal(journal)
-        self._journal.away = self._journal_away
-        return self._store, self._journal
+        self._held = {"store": Held(store), "journal": Held(journal)}
+        faulty_store = FaultyStore(cast(Store, self._held["store"]))
+        faulty_journal = FaultyJournal(cast(Journal, self._held["journal"]))
+        faulty_journal.away = self._journal_away
+        self._ports = {"store": faulty_store, "journal": faulty_journal}
+        for port, call, how in self._faults:
+            self._held[port].fail(call, how)
+        return faulty_store, faulty_journal
 
     async def run(self) -> None:
         refused: HoldfastError | None = None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._obey)
+            config, settings, crew = self._config, self._settings, Fixed(self._agents)
             try:
-                await wiring.serve(self._config, self._agents, lambda url: say({"url": url}), self._around)
+                await wiring.serve(config, lambda *_: crew, lambda url: say({"url": url}), self._around, settings)
             except HoldfastError as error:
                 refused = error
             tasks.cancel_scope.cancel()
@@ -96,29 +114,36 @@ class Server:
                     orders.start_soon(self._do, json.loads(line))
 
     async def _do(self, order: dict[str, Any]) -> None:
-        assert self._journal is not None
-        assert self._store is not None
+        say({"ok": await self._done(order)})
+
+    async def _done(self, order: dict[str, Any]) -> Any:
+        chat = self._agents["chat"]
         match order:
             case {"open": gate}:
-                for agent in self._agents.values():
-                    agent.gate(gate).open.set()
-                say({"ok": None})
-            case {"journal_away": away}:
-                self._journal.away = away
-                say({"ok": None})
-            case {"store_away": away}:
-                self._store.away = away
-                say({"ok": None})
-            case {"free": free}:
-                self._store.free = free
-                say({"ok": None})
-            case {"upstreams": _}:
-                say({"ok": sum(agent.upstreams for agent in self._agents.values())})
+                chat.gate(gate).open.set()
             case {"reached": gate}:
-                await self._agents["chat"].gate(gate).reached.wait()
-                say({"ok": None})
+                await chat.gate(gate).reached.wait()
+            case {"upstreams": _}:
+                return sum(agent.upstreams for agent in self._agents.values())
+            case {"journal_away": away}:
+                self._ports["journal"].faults.away = away
+            case {"store_away": away}:
+                self._ports["store"].faults.away = away
+            case {"free": free}:
+                cast(FaultyStore, self._ports["store"]).free = free
+            case {"fail": [port, call, how]}:
+                self._held[port].fail(call, how)
+            case {"hold": [port, call]}:
+                self._held[port].hold(call)
+            case {"held": [port, call]}:
+                await self._held[port].reached(call)
+            case {"release": [port, call]}:
+                self._held[port].release(call)
+            case {"calls": [port, operation]}:
+                return self._held[port].calls[operation]
             case _:
                 raise ValueError(order)
+        return None
 
 
 def say(thing: Any) -> None:

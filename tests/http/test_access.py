@@ -11,8 +11,9 @@ import pytest
 
 from holdfast.faces.http.gate import issue_token, set_password
 from holdfast.storage.keys import KeyFile
-from tests.http.client import GUARD, Served
+from tests.http.client import Served
 from tests.http.conftest import Start
+from tests.http.streams import GUARD
 from tests.nursery import Nursery
 
 EVIL = "https://evil.example"

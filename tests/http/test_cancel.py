@@ -1,10 +1,15 @@
 """Section C over HTTP: whatever had streamed when somebody said stop is kept."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from tests.http.client import Served
+from tests.http.conftest import Start
+from tests.http.streams import said, until
+
+ENDINGS = ("run.complete", "run.cancelled", "run.failed", "run.interrupted")
 
 PHASES: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
     "C1 only reasoning": ([{"think": "hm, "}], ["reasoning"]),
@@ -44,3 +49,111 @@ def test_what_had_streamed_is_kept_in_order(server: Served, phase: str) -> None:
     if phase.startswith("C3"):
         assert (tools["a"]["state"], tools["a"]["result"], tools["b"]["state"]) == ("done", 1, "unknown")
         assert tools["b"]["name"] == "tool"
+
+
+def cancels(server: Served, rid: str) -> list[str]:
+    """What the run's journal says of its end."""
+    return [frame.event for frame in server.events(rid) if frame.event in ENDINGS]
+
+
+def test_two_cancels_leave_one_end(server: Served) -> None:
+    """C6: cancelled by several at once and once more: each is told the same; one notice, one message."""
+    sid = server.session()
+    rid = server.stand(sid, [{"say": "half"}, {"meet": "here"}, {"hang": True}])
+    with ThreadPoolExecutor(6) as clients:
+        told = list(clients.map(lambda _: server.cancel(rid), range(6)))
+    told.append(server.cancel(rid))
+    assert {(run["status"], run["reason"], run["ended_at"]) for run in told} == {
+        ("cancelled", "requested", told[0]["ended_at"])
+    }
+    assert cancels(server, rid) == ["run.cancelled"]
+    assert [(message["role"], message["status"]) for message in server.messages(sid)] == [
+        ("user", "complete"),
+        ("assistant", "cancelled"),
+    ]
+
+
+def test_cancel_racing_the_normal_end_leaves_one_end(server: Served) -> None:
+    """C6: whoever is first, run, journal and message name the same end, once."""
+    ends = set()
+    for n in range(12):
+        sid = server.session()
+        rid = server.begin(sid, [{"say": "whole"}, {"meet": f"{n}"}])
+        server.order(reached=f"{n}")
+        with ThreadPoolExecutor(2) as both:
+            cancelling = both.submit(server.cancel, rid)
+            if n % 3:  # in every third the cancel comes alone
+                server.order(open=f"{n}")
+            run = cancelling.result()
+        assert run["status"] in ("complete", "cancelled")
+        assert cancels(server, rid) == [f"run.{run['status']}"]
+        assert (server.answer(sid)["status"], said(server.answer(sid))) == (run["status"], "whole")
+        ends.add(run["status"])
+    assert "cancelled" in ends
+
+
+def test_cancel_after_the_end_changes_nothing(server: Served) -> None:
+    """C6: a complete run stays complete, and its message as it was."""
+    sid = server.session()
+    before = server.turn(sid, "whole")
+    run = server.cancel(before["run_id"])
+    assert (run["status"], run["cancel_requested"]) == ("complete", False)
+    assert server.answer(sid) == before
+    server.refused("not-found", "POST", "/api/runs/run_none/cancel")
+
+
+@pytest.mark.parametrize("agent", ["chat", "stiff"])
+def test_cancel_interrupts_an_await(server: Served, agent: str) -> None:
+    """C7: the upstream call is let go of in the middle of an await that would never have ended."""
+    sid = server.session(agent=agent)
+    rid = server.stand(sid, [{"say": "half "}, {"meet": "here"}, {"say": "never"}])
+    assert server.order(upstreams=True) == 1
+    assert server.cancel(rid)["status"] == "cancelled"
+    assert server.order(upstreams=True) == 0
+    server.order(open="here")
+    assert said(server.answer(sid)) == "half "
+
+
+@pytest.mark.parametrize("agent", ["chat", "stiff"])
+def test_cancel_of_a_run_that_waits_for_a_person_denies(server: Served, agent: str) -> None:
+    """C3 C6: the question is answered with deny, the tool did not run, and a late answer is told so."""
+    sid = server.session(agent=agent)
+    rid = server.begin(sid, [{"say": "may I? "}, {"call": "a", "asks": True}])
+    with server.watch(rid) as stream:
+        asked = stream.until("approval.requested").data["approval_id"]
+        until(lambda: server.run(rid)["status"], lambda status: status == "waiting")
+        assert server.cancel(rid)["status"] == "cancelled"
+        assert stream.rest()[-1].event == "run.cancelled"
+    text, tool = server.answer(sid)["parts"]
+    assert (text["text"], tool["state"]) == ("may I? ", "not_run")
+    assert server.effects == []
+    late = server.refused("already-decided", "POST", f"/api/runs/{rid}/approvals/{asked}", {"decision": "once"})
+    assert late["decision"] == "deny"
+
+
+def test_cancel_of_a_queued_run_keeps_it_out_of_the_conversation(server: Served) -> None:
+    """C5 C6: it never joins the branch, has one end, and holds up nobody behind it."""
+    sid = server.session()
+    first = server.begin(sid, [{"say": "one"}, {"meet": "here"}])
+    second, third = server.begin(sid, "two"), server.begin(sid, "three")
+    assert server.cancel(second)["status"] == "cancelled"
+    assert cancels(server, second) == ["run.cancelled"]
+    server.order(open="here")
+    server.ended(first)
+    server.ended(third)
+    assert [said(message) for message in server.messages(sid)][1:] == ["one", "three", "three"]
+
+
+def test_cancel_that_storage_holds_up_is_answered_as_requested(start: Start) -> None:
+    """C6 C7: while the end cannot be saved the caller is told that the cancel is under way; the upstream is gone."""
+    server = start(engine={"cancel_wait": 0.05})
+    sid = server.session()
+    rid = server.stand(sid, [{"say": "half"}, {"meet": "here"}, {"hang": True}])
+    server.order(journal_away=True)
+    run = server.cancel(rid)
+    assert (run["status"], run["cancel_requested"]) == ("running", True)
+    until(lambda: server.order(upstreams=True), lambda open_now: open_now == 0)
+    server.order(journal_away=False)
+    assert server.ended(rid)["status"] == "cancelled"
+    assert cancels(server, rid) == ["run.cancelled"]
+    assert said(server.answer(sid)) == "half"

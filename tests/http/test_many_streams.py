@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.http.client import GUARD, Served
+from tests.http.client import Served
+from tests.http.streams import GUARD
 
 STREAMS = 2000
 BOUND = 20_000

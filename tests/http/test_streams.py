@@ -16,8 +16,9 @@ from holdfast.faces.http.gate import Gate
 from holdfast.storage.files import FileStore
 from holdfast.storage.keys import KeyFile
 from tests.harness import running
-from tests.http.client import GUARD, Served
+from tests.http.client import Served
 from tests.http.conftest import Start
+from tests.http.streams import GUARD
 
 
 def test_a_stream_tells_everybody_not_to_hold_it_back(server: Served) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from holdfast.core.errors import Invalid
 from holdfast.core.ids import OwnerId
@@ -10,6 +11,8 @@ from holdfast.engine.hub import Signals, wait
 from holdfast.ports import Change, Store, Tx
 
 _PAGE = 500
+_DIGITS = 18
+"""Of a cursor's number: what storage can hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +32,22 @@ class ChangeSubscription:
         self._owner = owner
         self._from: tuple[str, int] | None = None if after is None else parse_cursor(after)
 
+    async def begin(self) -> str:
+        """Take the place to begin at, now if none was given; the cursor. Raises StorageError. Whoever tells a client
+        that it is subscribed does this first: what happens afterwards is then not missed."""
+        if self._from is None:
+            _, newest = await self._store.read(lambda tx: tx.change_bounds())
+            self._from = (self._store.generation, newest)
+        return f"{self._from[0]}-{self._from[1]}"
+
     async def next(self) -> Changes | None:
         """The next changes or a reset; None when the server lets go."""
+        await self.begin()
         while not self._feed.stopping:
             signal = self._signals.armed(("changed", None))
-            (oldest, newest), found = await self._store.read(self._look)
-            if self._from is None:
-                self._from = (self._store.generation, newest)
-                continue
+            assert self._from is not None
             generation, after = self._from
+            (oldest, newest), found = await self._store.read(partial(_look, after=after))
             if generation != self._store.generation or not oldest <= after <= newest:
                 return self._move(newest, (), reset=True)
             if found:
@@ -48,17 +58,18 @@ class ChangeSubscription:
                 await wait(signal, self._feed.poll)
         return None
 
-    def _look(self, tx: Tx) -> tuple[tuple[int, int], Sequence[Change]]:
-        """Bounds and rows in one snapshot: the feed may be trimmed at any time."""
-        return tx.change_bounds(), () if self._from is None else tx.changes(self._from[1], _PAGE)
-
     def _move(self, n: int, items: Sequence[Change], *, reset: bool = False) -> Changes:
         self._from = (self._store.generation, n)
         return Changes(items, f"{self._store.generation}-{n}", reset)
 
 
+def _look(tx: Tx, after: int) -> tuple[tuple[int, int], Sequence[Change]]:
+    """Bounds and rows in one snapshot: the feed may be trimmed at any time."""
+    return tx.change_bounds(), tx.changes(after, _PAGE)
+
+
 def parse_cursor(text: str) -> tuple[str, int]:
     generation, _, n = text.rpartition("-")
-    if not generation or not n.isdecimal() or not n.isascii():
+    if not generation or not n.isdecimal() or not n.isascii() or len(n) > _DIGITS:
         raise Invalid("cursor", "is not one that this feed has given out; leave it away to start from now")
     return generation, int(n)

@@ -12,7 +12,6 @@ from typing import Literal, NoReturn, TypeVar
 import anyio
 
 from holdfast.core import recovery
-from holdfast.core import session as tree
 from holdfast.core.errors import HoldfastError, NotJson, Refused, StorageError, TooLarge
 from holdfast.core.events import (
     ApprovalRequested,
@@ -232,9 +231,6 @@ class Execution:
         session = tx.session(self.run.session_id)
         if run is None or session is None:
             raise AgentFailed("session-gone", "The session was deleted.")
-        history: list[tree.Message] = []
-        if tx.message(run.user_message_id) is not None:
-            history = tree.path(tx, session, run.user_message_id)
         asked = None if self._begun.approval is None else tx.approval(self._begun.approval.approval_id)
         opening: list[Event] = []
         decisions: dict[str, Decision] = {}
@@ -242,13 +238,13 @@ class Execution:
             opening.append(RunResumed(run.epoch))
             if asked is not None and asked.decision is not None:
                 decisions[asked.call_id] = asked.decision
-                opening.append(ApprovalResolved(asked.id, asked.decision))
+                opening.append(ApprovalResolved(asked.id, asked.decision, asked.note))
         else:
             seed = endings.seed(tx, run)
             opening += [] if seed is None else [seed]
             answers = (run.session_id, run.message_id, run.user_message_id)
             opening.append(RunStarted(run.id, *answers, run.model, run.agent))
-        model_input = tree.model_input(history, tx.compactions(session.id))
+        model_input = turns.model_input(tx, run, session)
         first = self._begun.last_seq + 1
         transcript = fold([entry(first + n, event) for n, event in enumerate(opening)], self._begun)
         return _Loaded(run, Turn(run, session, model_input, transcript, decisions), tuple(opening))
@@ -288,13 +284,13 @@ class Execution:
             await anyio.sleep_forever()
         self.waiting = True
         try:
-            decision = await self._decision(question)
+            decision, note = await self._decision(question)
         finally:
             self.waiting = False
-        await self.commit(ApprovalResolved(question.approval_id, decision))
+        await self.commit(ApprovalResolved(question.approval_id, decision, note))
         return decision
 
-    async def _decision(self, question: ApprovalRequested) -> Decision:
+    async def _decision(self, question: ApprovalRequested) -> tuple[Decision, str | None]:
         store, run = self._deps.store, self.run
         parked = await store.transact(
             lambda tx: turns.park(tx, run.id, run.epoch, question.approval_id, keep_lease=True)
@@ -306,7 +302,7 @@ class Execution:
             signal = self._deps.hub.signals.armed(("control", run.id))
             approval = await store.read(lambda tx: tx.approval(question.approval_id))
             if approval is not None and approval.decision is not None:
-                return approval.decision
+                return approval.decision, approval.note
             await wait(signal, self._deps.settings.poll)
 
     async def _touch(self) -> None:

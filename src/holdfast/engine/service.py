@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,6 +12,7 @@ import anyio
 
 from holdfast.core import session as tree
 from holdfast.core.errors import (
+    Busy,
     Draining,
     HoldfastError,
     JournalPruned,
@@ -33,7 +34,7 @@ from holdfast.engine.executor import Deps, cancelled
 from holdfast.engine.feed import Subscription
 from holdfast.engine.hub import wait
 from holdfast.engine.supervisor import Supervisor
-from holdfast.ports import Hit, SessionQuery, Summariser, Titler, Tx, Wake
+from holdfast.ports import Grant, Hit, SessionQuery, Summariser, Titler, Tx, Wake
 
 T = TypeVar("T")
 
@@ -49,6 +50,18 @@ class SessionView:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """A session that a search found, as it is, and where."""
+
+    view: SessionView
+    hit: Hit
+
+    @property
+    def session(self) -> Session:
+        return self.view.session
+
+
+@dataclass(frozen=True, slots=True)
 class MessageView:
     message: Message
     siblings: tuple[MessageId, ...]
@@ -59,6 +72,19 @@ class Page:
     items: tuple[MessageView, ...]
     next: MessageId | None
     """Cursor to the older messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A whole session without its words: every settled message of the tree, above it those that it answers."""
+
+    session: Session
+    order: tuple[MessageId, ...]
+    unsettled: dict[MessageId, MessageId | None]
+    """What is still being written, with what is above it. Neither these nor queued turns are in `order`."""
+    shown: tuple[MessageId, ...]
+    """Those of the shown branch."""
+    compactions: tuple[Compaction, ...]
 
 
 class Service:
@@ -91,8 +117,11 @@ class Service:
 
     async def search(
         self, text: str, owner: OwnerId = LOCAL, limit: int = 50, before: int | None = None
-    ) -> Sequence[Hit]:
-        return await self._store.read(lambda tx: tx.search(owner, text, limit, before))
+    ) -> Sequence[Found]:
+        return await self._fresh(
+            lambda tx: [Found(_view(tx, hit.session), hit) for hit in tx.search(owner, text, limit, before)],
+            lambda found: [one.view.active_run for one in found if one.view.active_run is not None],
+        )
 
     async def messages(
         self, sid: SessionId, owner: OwnerId = LOCAL, limit: int = 50, before: MessageId | None = None
@@ -132,10 +161,16 @@ class Service:
         )
 
     async def amend(
-        self, sid: SessionId, fields: dict[str, Any], owner: OwnerId = LOCAL, if_version: int | None = None
+        self,
+        sid: SessionId,
+        fields: dict[str, Any],
+        owner: OwnerId = LOCAL,
+        if_version: int | None = None,
+        show: MessageId | None = None,
     ) -> Session:
-        """Rename, pin, archive, tag, project, model …"""
-        return await self._transact(partial(edits.amend, sid=sid, owner=owner, if_version=if_version, fields=fields))
+        """Rename, pin, archive, tag, project, model …, and with `show` a branch switch, as one step."""
+        work = partial(edits.amend, sid=sid, owner=owner, if_version=if_version, fields=fields, show=show)
+        return await self._edit(work)
 
     async def undo(self, sid: SessionId, owner: OwnerId = LOCAL, if_version: int | None = None) -> Session:
         return await self._edit(partial(edits.undo, sid=sid, owner=owner, if_version=if_version))
@@ -168,6 +203,30 @@ class Service:
         ]  # a message's ancestors never change, so these are enough
         new = SessionId(self._deps.ids.new("ses"))
         return await self._transact(partial(edits.fork, sid=sid, owner=owner, last=last, new_sid=new, new_ids=ids))
+
+    async def outline(self, sid: SessionId, owner: OwnerId = LOCAL) -> Outline:
+        """One snapshot. What it lists does not change afterwards, but may be erased by clear or delete."""
+        await self._settle_session(sid)
+        return await self._store.read(lambda tx: _outline(tx, rows.the_session(tx, sid, owner)))
+
+    async def by_id(self, sid: SessionId, mids: Sequence[MessageId], use: Callable[[Message], T]) -> list[T]:
+        """`use` of each, called where the store reads, off the event loop. NotFound if one was erased."""
+
+        def work(tx: Tx) -> list[T]:
+            found = [rows.the_message(tx, mid) for mid in mids]
+            return [use(message) for message in found if message.session_id == sid]
+
+        return await self._store.read(work)
+
+    async def adopt(self, session: Session, messages: Sequence[Message], compactions: Sequence[Compaction]) -> Session:
+        """Take in a session from elsewhere: all of it or nothing. Its ids must be fresh ones of `new_id`."""
+        closed = self._closed()
+        if closed is not None:
+            raise closed
+        return await self._transact(partial(edits.adopt, session=session, messages=messages, compactions=compactions))
+
+    def new_id(self, prefix: str) -> str:
+        return self._deps.ids.new(prefix)
 
     async def compact(self, sid: SessionId, summariser: Summariser, owner: OwnerId = LOCAL) -> Session:
         """O3, O4: the summary is made outside every transaction; the record is one. A delete meanwhile wins."""
@@ -320,12 +379,47 @@ class Service:
         await self._deps.hub.announce(Wake("control", rid))
         return run
 
+    async def model_input(self, rid: RunId, owner: OwnerId = LOCAL) -> tree.ModelInput:
+        """§5: a compaction during a run counts from its next step on: this is what that step shows of the past."""
+
+        def load(tx: Tx) -> tree.ModelInput:
+            run = rows.the_run(tx, rid, owner)
+            return turns.model_input(tx, run, rows.the_session(tx, run.session_id, owner))
+
+        return await self._store.read(load)
+
     async def recover(self, rid: RunId, owner: OwnerId = LOCAL) -> Run:
         """J6: look again for the output of a run whose recovery is pending or was given up."""
         run = await self._transact(partial(endings.look_again, rid=rid, owner=owner))
         now = await self._store.read(lambda tx: tx.now)
         await self._deps.settler.look(run, now, insist=True)
         return await self._store.read(lambda tx: rows.the_run(tx, rid, owner))
+
+    # ---- what a person has settled for good ----
+
+    async def grants(self, owner: OwnerId = LOCAL, sid: SessionId | None = None) -> Sequence[Grant]:
+        """What is allowed in this session without asking; without one, what is allowed in all."""
+        return await self._store.read(lambda tx: tx.grants(owner, sid))
+
+    async def grant(self, tool: str, scope: str, owner: OwnerId = LOCAL, sid: SessionId | None = None) -> None:
+        grant = Grant(owner, sid, tool, scope, self._deps.clock.now())
+        await self._transact(lambda tx: tx.put_grant(grant), wake_queue=False)
+
+    async def revoke(self, tool: str, scope: str, owner: OwnerId = LOCAL, sid: SessionId | None = None) -> None:
+        await self._transact(lambda tx: tx.drop_grant(owner, sid, tool, scope), wake_queue=False)
+
+    async def settings(self, owner: OwnerId = LOCAL) -> Mapping[str, Json]:
+        return await self._store.read(lambda tx: tx.settings(owner))
+
+    async def change_settings(self, values: Mapping[str, Json], owner: OwnerId = LOCAL) -> Mapping[str, Json]:
+        """Only what is named; None takes a setting away."""
+
+        def work(tx: Tx) -> Mapping[str, Json]:
+            for name, value in values.items():
+                tx.put_setting(owner, name, value)
+            return tx.settings(owner)
+
+        return await self._transact(work, wake_queue=False)
 
     # ---- the engine itself ----
 
@@ -352,7 +446,10 @@ class Service:
 
     async def subscribe(self, rid: RunId, after: int = 0, owner: OwnerId = LOCAL) -> Subscription:
         """The same, to be closed by the caller."""
-        if (await self.run(rid, owner)).pruned:
+        run = await self._store.read(lambda tx: rows.the_run(tx, rid, owner))
+        if (run.is_open or run.is_pending) and not self._deps.feed.has(rid):  # one that is executed here is well
+            run = await self.run(rid, owner)
+        if run.pruned:
             raise JournalPruned(rid)
         return await self._deps.feed.subscribe(rid, after)
 
@@ -430,7 +527,13 @@ class Service:
             if before is None:
                 raise closed
             return before
-        accepted = await self._transact(work)
+        try:
+            accepted = await self._transact(work)
+        except Busy as busy:  # with a run whose end its client has seen: that is not what it is told
+            if not self._deps.feed.is_sealed(busy.run):
+                raise
+            await self._until_ended(busy.run, self._deps.settings.fence_wait)
+            accepted = await self._transact(work)
         await self._stop_runs(accepted.stop)
         return accepted
 
@@ -469,6 +572,14 @@ class Service:
                 await wait(signal, _GLANCE)
         return found
 
+    async def _until_all_ended(self, runs: Sequence[Run]) -> bool:
+        """Of runs just read: wait for those that are about to be ended. Another reader was first, or somebody has seen
+        the terminal event already and must not be shown the run as running. Whether there were any."""
+        about = [run.id for run in runs if run.id in self._deps.settler.ending or self._deps.feed.is_sealed(run.id)]
+        for rid in about:
+            await self._until_ended(rid, self._deps.settings.fence_wait)
+        return bool(about)
+
     async def _end_stale(self, runs: Sequence[Run], now: float) -> None:
         await self._deps.settler.end_stale(self._deps.settler.find_stale(runs, now))
 
@@ -476,7 +587,7 @@ class Service:
         """Read a list; if it shows runs that nobody executes (X2), end them and read it again."""
         now, found = await self._store.read(lambda tx: (tx.now, read(tx)))
         stale = self._deps.settler.find_stale(runs_in(found), now)
-        if not stale:
+        if not await self._until_all_ended([run for run in runs_in(found) if run.is_open]) and not stale:
             return found
         with suppress(StorageError):  # what is there can still be shown; the sweeper tries again
             await self._deps.settler.end_stale(stale)
@@ -486,9 +597,7 @@ class Service:
         """Before a session is shown: end what nobody executes (X2) and look for output that was not there yet (J2)."""
         settler = self._deps.settler
         now, opened, pending = await self._store.read(lambda tx: (tx.now, tx.open_runs(sid), tx.pending_runs(100, sid)))
-        being_ended = [run.id for run in opened if run.id in settler.ending]
-        for rid in being_ended:  # another reader was first: wait for it rather than show the run as running
-            await self._until_ended(rid, self._deps.settings.fence_wait)
+        await self._until_all_ended(opened)
         try:
             await self._end_stale(opened, now)
             for run in pending:
@@ -502,6 +611,29 @@ def _view(tx: Tx, session: Session) -> SessionView:
     active = [run for run in runs if run.in_tree]
     queued = [(run, rows.the_message(tx, run.user_message_id)) for run in runs if not run.in_tree]
     return SessionView(session, active[-1] if active else None, tuple(queued))
+
+
+def _outline(tx: Tx, session: Session) -> Outline:
+    unsettled: dict[MessageId, MessageId | None] = {}
+    for run in tx.open_runs(session.id):
+        message = tx.message(run.message_id) if run.in_tree else None
+        if message is not None:
+            unsettled[message.id] = message.parent_id
+    order: list[MessageId] = []
+    parents: dict[MessageId, MessageId] = {}
+    level: list[MessageId] = list(tx.children(session.id, None))
+    while level:
+        order += [mid for mid in level if mid not in unsettled]
+        below = [(child, mid) for mid in level for child in tx.children(session.id, mid)]
+        parents.update(below)
+        level = [child for child, _ in below]
+    shown: list[MessageId] = []
+    at = session.head
+    while at is not None:
+        shown.append(at)
+        at = parents.get(at)
+    branch = tuple(mid for mid in reversed(shown) if mid not in unsettled)
+    return Outline(session, tuple(order), unsettled, branch, tuple(tx.compactions(session.id).values()))
 
 
 def _page(tx: Tx, session: Session, limit: int, before: MessageId | None) -> Page:

@@ -1,11 +1,12 @@
 """What has to be done now and then: end runs that nobody executes, look again for lost output, keep retention."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import anyio
 
-from holdfast.engine.book import edits, endings
+from holdfast.engine.book import edits, endings, turns
 from holdfast.engine.executor import Deps
 from holdfast.engine.library import Library
 from holdfast.engine.supervisor import Supervisor
@@ -21,6 +22,14 @@ class Sweeper:
         self._deps = deps
         self._supervisor = supervisor
         self._library = library
+        self._erasing = anyio.Lock()
+
+    @asynccontextmanager
+    async def keeping_everything(self) -> AsyncIterator[None]:
+        """While this is held no journal and no content of a file is erased: what a copy of the store names can be
+        copied after it. Whatever was being erased is erased first; what is due meanwhile, at a later tick."""
+        async with self._erasing:
+            yield
 
     async def run(self) -> None:
         while True:
@@ -33,9 +42,8 @@ class Sweeper:
             self._deps.settler.hand_back,
             self.recover,
             self.look_again,
-            self.purge,
-            self.prune,
-            self.drop_orphans,
+            self.expire,
+            self.erase,
             self.trim_changes,
         )
 
@@ -76,6 +84,25 @@ class Sweeper:
         for run in runs:
             await self._deps.settler.look(run, now)
 
+    async def erase(self) -> None:
+        try:
+            self._erasing.acquire_nowait()
+        except anyio.WouldBlock:
+            return
+        try:
+            await self._do(self.purge, self.prune, self.drop_orphans)
+        finally:
+            self._erasing.release()
+
+    async def expire(self) -> None:
+        """A question that nobody answers is answered with deny."""
+        limit = self._deps.settings.answer_within
+        if limit <= 0:
+            return
+        note = f"Nobody answered within {_span(limit)}, so it was denied."
+        while runs := await self._deps.store.transact(lambda tx: turns.expire(tx, tx.now - limit, note, _BATCH)):
+            await self._deps.hub.announce(*(Wake("control", run.id) for run in runs), Wake("queue"), Wake("changed"))
+
     async def purge(self) -> None:
         """Erase what was deleted or cleared: first the rows, which leave a note, then the journals the note names."""
         store, journal = self._deps.store, self._deps.journal
@@ -101,3 +128,12 @@ class Sweeper:
         keep = self._deps.settings.keep_changes
         await self._deps.store.transact(lambda tx: tx.trim_changes(keep))
         await self._deps.hub.announce(Wake("changed"))
+
+
+def _span(seconds: float) -> str:
+    """`7 days`, `2 hours`: as a person says it."""
+    for unit, length in (("day", 86400.0), ("hour", 3600.0), ("minute", 60.0), ("second", 1.0)):
+        if seconds >= length:
+            count = round(seconds / length)
+            return f"{count} {unit}" + ("s" if count != 1 else "")
+    return "a moment"

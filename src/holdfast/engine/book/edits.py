@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.core import session as tree
 from holdfast.core.ids import MessageId, OwnerId, SessionId
 from holdfast.core.run import Intent, Run
-from holdfast.core.session import Compaction, Session
+from holdfast.core.session import Compaction, Message, Session
 from holdfast.engine.book.rows import intend, put_session, stop_hidden, the_session
 from holdfast.ports import Tx
 
@@ -46,12 +46,21 @@ def _moved(tx: Tx, session: Session) -> Edited:
     return Edited(session, stop_hidden(tx, session))
 
 
-def amend(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None, fields: dict[str, Any]) -> Session:
-    """Rename, pin, archive, tag …: no activity, so `updated_at` stays (P6). A title set here is a person's."""
+def amend(
+    tx: Tx,
+    sid: SessionId,
+    owner: OwnerId,
+    if_version: int | None,
+    fields: dict[str, Any],
+    show: MessageId | None = None,
+) -> Edited:
+    """Rename, pin, archive, tag …: no activity, so `updated_at` stays (P6). A title set here is a person's. `show`: the
+    branch switch to that message in the same step."""
     session = the_session(tx, sid, owner, if_version)
     if "title" in fields:
         fields = {**fields, "titled_by": "person"}
-    return put_session(tx, replace(session, **fields))
+    session = replace(session, **fields)
+    return Edited(put_session(tx, session)) if show is None else _moved(tx, tree.switch(tx, session, show))
 
 
 def title(tx: Tx, sid: SessionId, owner: OwnerId, text: str) -> Session:
@@ -85,6 +94,16 @@ def fork(
     for message in copies:
         tx.put_message(message)
     return new
+
+
+def adopt(tx: Tx, session: Session, messages: Sequence[Message], compactions: Sequence[Compaction]) -> Session:
+    """A whole session from elsewhere, under ids that nobody has used. `updated_at` is what it was there."""
+    create(tx, session)
+    for message in messages:
+        tx.put_message(message)
+    for compaction in compactions:
+        tx.put_compaction(compaction)
+    return session
 
 
 def clear(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None) -> Edited:

@@ -1,22 +1,44 @@
 """What a stream can be made of: one run, the change feed, or several runs at once."""
 
 import json
+import logging
 from collections.abc import Sequence
+from typing import Final
 
 import anyio
 from anyio.abc import TaskGroup
 
+from holdfast.core.errors import StorageError
 from holdfast.core.events import Entry
 from holdfast.engine.changes import ChangeSubscription
 from holdfast.engine.feed import Subscription
 from holdfast.ports import Change
 
+log = logging.getLogger("holdfast.http")
+
+_PAUSE: Final = 0.25
+"""Seconds between two looks at storage that is away."""
+
+
+async def _next(subscription: Subscription, *, patient: bool) -> Sequence[Entry] | None:
+    """The next events. While storage is away: a client that can come back is let go; one whose leaving would stop its
+    run is kept waiting, for it has not left."""
+    while True:
+        try:
+            return await subscription.next()
+        except StorageError as error:
+            log.warning("the events of run %s cannot be read: %s", subscription.run, error.code)
+            if not patient:
+                return None
+            await anyio.sleep(_PAUSE)
+
 
 class RunSource:
-    """The journal's own bytes, shared by everybody who watches."""
+    """The journal's own bytes, shared by everybody who watches. `attached`: the run is this stream."""
 
-    def __init__(self, subscription: Subscription) -> None:
+    def __init__(self, subscription: Subscription, *, attached: bool = False) -> None:
         self._subscription = subscription
+        self._attached = attached
 
     def start(self, tasks: TaskGroup) -> None:
         pass
@@ -25,13 +47,17 @@ class RunSource:
         self._subscription.close()
 
     async def next(self) -> Sequence[bytes] | None:
-        entries = await self._subscription.next()
+        entries = await _next(self._subscription, patient=self._attached)
         return None if entries is None else [entry.frame for entry in entries]
 
 
 class ChangeSource:
-    def __init__(self, subscription: ChangeSubscription) -> None:
+    """With `place` it begins with an id alone: a client that came without one, and loses the line before the first
+    change, knows where it was."""
+
+    def __init__(self, subscription: ChangeSubscription, place: str | None = None) -> None:
         self._subscription = subscription
+        self._opening = None if place is None else f"id: {place}\n\n".encode()
 
     def start(self, tasks: TaskGroup) -> None:
         pass
@@ -40,7 +66,14 @@ class ChangeSource:
         pass
 
     async def next(self) -> Sequence[bytes] | None:
-        found = await self._subscription.next()
+        if self._opening is not None:
+            opening, self._opening = self._opening, None
+            return [opening]
+        try:
+            found = await self._subscription.next()
+        except StorageError as error:  # the client comes back
+            log.warning("the change feed cannot be read: %s", error.code)
+            return None
         if found is None:
             return None
         if found.reset:
@@ -78,12 +111,13 @@ class MergedSource:
 
     async def _follow(self, subscription: Subscription, send: anyio.abc.ObjectSendStream[list[bytes]]) -> None:
         async with send:
-            while (entries := await subscription.next()) is not None:
+            while (entries := await _next(subscription, patient=True)) is not None:
                 await send.send([_tagged(subscription.run, entry) for entry in entries])
 
     def close(self) -> None:
         for subscription in self._subscriptions:
             subscription.close()
+        self._receive.close()
 
     async def next(self) -> Sequence[bytes] | None:
         if self._opening is not None:

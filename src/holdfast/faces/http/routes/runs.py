@@ -53,8 +53,9 @@ def routes(api: Api) -> APIRouter:
         if taken.fresh:  # entered without an await in between: from here on the run is its connection
             held = AsyncExitStack()
             await held.enter_async_context(service.attached(taken.run.id))
+        location = [(b"location", f"/api/runs/{taken.run.id}".encode())]
         try:
-            return await _stream(taken.run.id, 0, held, [(b"location", f"/api/runs/{taken.run.id}".encode())])
+            return await _stream(taken.run.id, 0, held, location)
         except BaseException:
             if held is not None:
                 await held.aclose()
@@ -67,7 +68,7 @@ def routes(api: Api) -> APIRouter:
         if subscription.at_end and held is None:
             subscription.close()
             return Response(status_code=204)
-        return EventStream(RunSource(subscription), api.limits.line, held, headers)
+        return EventStream(RunSource(subscription, attached=held is not None), api.limits.line, held, headers)
 
     @router.get("/runs", response_model=d.Runs)
     async def list_runs(

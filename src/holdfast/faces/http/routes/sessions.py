@@ -61,8 +61,9 @@ def routes(api: Api) -> APIRouter:
     async def _search(query: str, limit: int, cursor: str | None) -> Response:
         before = None if cursor is None else int(cursors.read(cursor, int)[0])
         hits = await service.search(query, LOCAL, limit + 1, before)
-        items = [{**answers.session(hit.session), "match": answers.match(hit)} for hit in hits[:limit]]
-        return JSONResponse({"items": items, "next": cursors.write(hits[limit - 1].at) if len(hits) > limit else None})
+        items = [{**answers.session_view(found.view), "match": answers.match(found.hit)} for found in hits[:limit]]
+        more = hits[limit - 1].hit.at if len(hits) > limit else None
+        return JSONResponse({"items": items, "next": None if more is None else cursors.write(more)})
 
     @router.get("/{sid}", response_model=d.SessionOut)
     async def read_session(sid: Sid) -> Response:
@@ -77,12 +78,9 @@ def routes(api: Api) -> APIRouter:
             fields["tags"] = tuple(fields["tags"])
         if "agent" in fields and not fields["agent"]:
             raise Invalid("agent", "is empty; name one of the agents")
-        expected = version(if_match)
-        if fields:
-            changed = await service.amend(SessionId(sid), fields, if_version=expected)
-            expected = None if expected is None else changed.version
-        if head is not None:
-            await service.switch(SessionId(sid), MessageId(head), if_version=expected)
+        show = None if head is None else MessageId(head)
+        if fields or show is not None:
+            await service.amend(SessionId(sid), fields, if_version=version(if_match), show=show)
         return shown(await service.session(SessionId(sid)))
 
     @router.delete("/{sid}", status_code=204)
@@ -126,7 +124,7 @@ def routes(api: Api) -> APIRouter:
         """Give the model a summary of what was said so far. Every message stays as it is."""
         if api.summariser is None:
             raise NotAllowed("compact", "no model is configured that could write a summary")
-        await service.compact(SessionId(sid), api.summariser)
+        await service.compact(SessionId(sid), await api.summariser(SessionId(sid)))
         return shown(await service.session(SessionId(sid)))
 
     @router.post("/{sid}/truncate", response_model=d.SessionOut)

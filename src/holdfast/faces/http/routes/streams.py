@@ -31,13 +31,18 @@ def routes(api: Api) -> APIRouter:
     ) -> Response:
         """What happens to sessions, runs and approvals. `reset`: read the lists again, then go on."""
         cursor = (last_event_id or "").strip() or (after or "").strip() or None
-        source = ChangeSource(service.watch_changes(cursor))
+        subscription = service.watch_changes(cursor)
+        place = await subscription.begin()
+        source = ChangeSource(subscription, place if cursor is None else None)
         return EventStream(source, api.limits.line)
 
     @router.post("/compare", response_class=Response, responses=STREAM)
     async def compare(body: Compare) -> Response:
         """Ask several models at once. One stream; each frame carries `run_id` and `seq`. Leaving it stops them all."""
         inputs = [await read_input(pane.input, api.library) for pane in body.runs]
+        for pane in body.runs:  # before any is begun: a refused call leaves nothing behind
+            if pane.session_id is not None:
+                await service.session(SessionId(pane.session_id))
         held = AsyncExitStack()
         try:
             hold = await held.enter_async_context(service.connection())

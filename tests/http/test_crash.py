@@ -1,0 +1,276 @@
+"""Section X over HTTP: `kill -9` while clients watch, and what the next process shows."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.http.client import OPEN, Served
+from tests.http.conftest import Start
+from tests.http.streams import Follower, Frame, said, shown, until
+
+MIXED: list[dict[str, Any]] = [
+    {"think": "let me see "},
+    {"tokens": 30, "rate": 400},
+    {"call": "a", "args": {"q": 1}, "result": {"found": 2}},
+    {"tokens": 30, "rate": 400},
+    {"call": "b", "output": ["some ", "lines"], "repeatable": True},
+    {"tokens": 100000, "rate": 400},
+]
+"""It never ends by itself within a test. (A second `tokens` goes on where the first one stopped only in a continue.)"""
+
+
+def check_kept(server: Served, sid: str, rid: str, seen: list[list[Frame]]) -> Any:
+    """X1: the journal has what each client was sent, byte for byte, and the message is what the journal says."""
+    journal = server.events(rid)
+    assert [frame.seq for frame in journal] == list(range(1, len(journal) + 1))
+    for frames in seen:
+        first = frames[0].seq - 1 if frames else 0
+        assert [frame.raw for frame in frames] == [frame.raw for frame in journal[first : first + len(frames)]]
+    (answer,) = [message for message in server.messages(sid) if message["run_id"] == rid and message["role"] != "user"]
+    assert said(answer) == shown(journal)
+    assert said(answer, "reasoning") == shown(journal, "reasoning.delta")
+    for frame in journal:
+        if frame.event == "tool.finished":
+            (tool,) = [part for part in answer["parts"] if part.get("call_id") == frame.data["call_id"]]
+            assert (tool["state"], tool["result"]) == ("done", frame.data["result"])
+    assert answer["last_seq"] == len(journal)
+    return answer
+
+
+def check_interrupted(server: Served, sid: str, rid: str) -> None:
+    """X3: one notice, and nothing says active."""
+    run, session = server.run(rid), server.look(sid)
+    assert (run["status"], run["reason"], run["recovery"]) == ("interrupted", "process-gone", None)
+    assert session["active_run"] is None
+    ends = [
+        frame.event for frame in server.events(rid) if frame.event.startswith("run.") and frame.event != "run.started"
+    ]
+    assert ends == ["run.interrupted"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_killed_at_any_instant_nothing_that_was_shown_is_lost(start: Start, seed: int) -> None:
+    """X1 X2 X3: several clients watch several runs when the process is killed; all that any of them had received is in
+    the transcript, once and in order."""
+    rng = random.Random(seed)
+    server = start()
+    sids = [server.session() for _ in range(3)]
+    taken = [server.send(sid, MIXED) for sid in sids]
+    rids = [one["run"]["id"] for one in taken]
+    clients = [[server.follow(rid), server.follow(rid)] for rid in rids]
+    clients[0][0].until("text.delta", rng.randrange(1, 60))
+    for pair, rid in zip(clients, rids, strict=True):
+        pair.append(server.follow(rid, after=len(pair[0].frames)))  # one that came late, or back
+    clients[-1][1].until("text.delta", rng.randrange(1, 90))
+    server.kill()
+    seen = [[client.ended() for client in pair] for pair in clients]
+    server = start()
+    for sid, one, frames in zip(sids, taken, seen, strict=True):
+        answer = check_kept(server, sid, one["run"]["id"], frames)
+        assert answer["status"] == "interrupted"
+        check_interrupted(server, sid, one["run"]["id"])
+        assert server.messages(sid)[0] == one["message"]
+    assert server.order(upstreams=True) == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_again_and_again_while_it_goes_on_by_itself(start: Start, seed: int) -> None:
+    """X1 X2: automatic continue: over two kills clients that come back with their last event see one run, whole."""
+    rng = random.Random(seed)
+    script = [{"tokens": 120, "rate": 300}, {"call": "a", "result": 1}, {"say": "end"}]
+    server = start(auto_continue=True)
+    sid = server.session()
+    rid = server.begin(sid, script)
+    frames: list[Frame] = []
+    for _ in range(2):
+        client = server.follow(rid, after=len(frames))
+        client.until("text.delta", rng.randrange(2, 15))
+        server.kill()
+        frames += client.ended()
+        server = start(auto_continue=True)
+        assert server.run(rid)["status"] in (*OPEN, "complete")
+    frames += server.follow(rid, after=len(frames)).ended()
+    assert [frame.seq for frame in frames] == list(range(1, len(frames) + 1))
+    assert [frame.event for frame in frames if frame.event.startswith("run.")] == [
+        "run.started",
+        "run.resumed",
+        "run.resumed",
+        "run.complete",
+    ]
+    assert server.ended(rid)["status"] == "complete"
+    answer = check_kept(server, sid, rid, [frames])
+    assert said(answer) == "".join(f"t{n} " for n in range(120)) + "end"
+    assert server.effects == ["a"]
+
+
+def test_going_on_by_itself_has_a_budget(start: Start) -> None:
+    """X2: a run that was taken up twice is interrupted by the third crash, with everything it had said."""
+    server = start(auto_continue=True)
+    sid = server.session()
+    rid = server.begin(sid, [{"say": "half "}, {"meet": "here"}, {"hang": True}])
+    for _ in range(3):
+        server.stands(rid)
+        server.kill()
+        server = start(auto_continue=True)
+    assert server.run(rid)["status"] == "interrupted"
+    assert said(server.answer(sid)) == "half "
+    assert server.look(sid)["active_run"] is None
+
+
+def test_automatic_continue_leaves_what_cannot_go_on(start: Start) -> None:
+    """X2 L3: a run whose agent cannot take it up, and one whose client went with the process, are ended."""
+    server = start(auto_continue=True)
+    stiff, sid = server.session(agent="stiff"), server.session()
+    one = server.stand(stiff, [{"say": "half "}, {"meet": "here"}, {"hang": True}])
+    with server.attached(sid, [{"say": "half "}, {"hang": True}]) as stream:
+        stream.until("text.delta")
+        other = stream.frames[0].data["run_id"]
+        server.kill()
+    server = start(auto_continue=True)
+    assert [server.run(rid)["status"] for rid in (one, other)] == ["interrupted", "interrupted"]
+    assert said(server.answer(stiff)) == said(server.answer(sid)) == "half "
+
+
+# ---- X2, X4: by whatever way one reads ----
+
+READS: dict[str, Callable[[Served, str, str], Any]] = {
+    "session": lambda server, sid, rid: server.look(sid)["active_run"],
+    "list": lambda server, sid, rid: server.listed(sid)["active_run"],
+    "messages": lambda server, sid, rid: server.answer(sid)["status"] == "streaming" or None,
+    "run": lambda server, sid, rid: server.run(rid)["ended_at"] is None or None,
+    "runs": lambda server, sid, rid: server.get("/api/runs", params={"status": ",".join(OPEN)})["items"] or None,
+    "events": lambda server, sid, rid: server.events(rid)[-1].event != "run.interrupted" or None,
+    "search": lambda server, sid, rid: server.get("/api/sessions", params={"query": "zebra"})["items"][0]["active_run"],
+}
+
+
+@pytest.mark.parametrize("how", READS)
+def test_whoever_reads_first_settles_a_run_that_nobody_executes(start: Start, how: str) -> None:
+    """X2: the store refused to settle it at the start, so it is still open there; no reader is shown it as running."""
+    server = start()
+    sid = server.session(title="zebra")
+    rid = server.stand(sid, [{"say": "half "}, {"meet": "here"}, {"hang": True}])
+    server.kill()
+    server = start(faults=[["store", "_end", "refuse"]], engine={"sweep": 3600.0})
+    assert "a chore failed" in server.complaints
+    assert READS[how](server, sid, rid) is None
+    check_interrupted(server, sid, rid)
+    assert said(server.answer(sid)) == "half "
+
+
+def test_the_settled_state_is_the_same_for_every_reader(start: Start) -> None:
+    """X4: the process that settled it and the one after it show the same, through every call."""
+    server = start()
+    sid = server.session()
+    rid = server.begin(sid, [*MIXED[:3], {"call": "c", "takes": 3600}])
+    with server.watch(rid) as stream:
+        stream.until("tool.finished"), stream.until("tool.started")
+        server.kill()
+    views = []
+    for _ in range(2):
+        server = start()
+        paths = [f"/api/sessions/{sid}/messages", f"/api/runs/{rid}", f"/api/sessions/{sid}", "/api/sessions"]
+        views += [[server.get(path) for path in paths] for _ in range(2)]
+        views[-1].append([frame.raw for frame in server.events(rid)])
+        views[-2].append(views[-1][-1])
+        server.kill()
+    assert all(view == views[0] for view in views)
+    assert [part.get("state") for part in views[0][0]["items"][1]["parts"]] == [None, None, "done", "unknown"]
+
+
+# ---- X5 ----
+
+
+def test_an_interrupted_run_is_continued_where_its_journal_ends(start: Start) -> None:
+    """X5: finished tools are not run again, and the answer goes on in a message that takes the earlier one's place."""
+    server = start()
+    sid = server.session()
+    script = [{"say": "one "}, {"call": "a", "result": 1}, {"say": "two "}, {"meet": "here"}, {"say": "three"}]
+    rid = server.stand(sid, script)
+    server.kill()
+    server = start()
+    before = server.answer(sid)
+    server.order(open="here")
+    taken = server.post(f"/api/runs/{rid}/continue", {}, 202)
+    new = taken["run"]["id"]
+    assert (server.ended(new)["status"], taken["run"]["continues"]) == ("complete", rid)
+    frames = server.events(new)
+    assert [frame.event for frame in frames[:2]] == ["message.seeded", "run.started"]
+    assert (frames[0].data["from_run"], frames[0].data["parts"]) == (rid, before["parts"])
+    answer = server.answer(sid)
+    assert [part["type"] for part in answer["parts"]] == ["text", "tool", "text"]
+    assert said(answer) == "one two three"
+    assert answer["siblings"] == [before["id"], answer["id"]]
+    assert server.effects == ["a"]
+    server.call("PATCH", f"/api/sessions/{sid}", {"head": before["id"]}, 200)
+    assert {**server.answer(sid), "siblings": []} == {**before, "siblings": []}
+    server.refused("not-allowed", "POST", f"/api/runs/{new}/continue", {})
+
+
+@pytest.mark.parametrize("decision", ["once", "deny"])
+def test_a_tool_with_unknown_outcome_is_asked_about_before_it_is_repeated(start: Start, decision: str) -> None:
+    """X5: started and unanswered: `unknown` after the crash, and a continue asks first; the answer survives a kill."""
+    server = start()
+    sid = server.session()
+    rid = server.begin(sid, [{"say": "one "}, {"call": "a", "takes": 3600}, {"say": "two"}])
+    with server.watch(rid) as stream:
+        stream.until("tool.started")
+        server.kill()
+    server = start()
+    assert server.answer(sid)["parts"][1]["state"] == "unknown"
+    new = server.post(f"/api/runs/{rid}/continue", {}, 202)["run"]["id"]
+    with server.watch(new) as stream:
+        asked = stream.until("approval.requested").data["approval_id"]
+    until(lambda: server.run(new)["status"], lambda status: status == "waiting")
+    assert server.effects == ["a"]
+    server.kill()  # the question outlives the process
+    server = start()
+    assert server.run(new)["status"] == "waiting"
+    assert server.look(sid)["active_run"] == new
+    assert server.answer(sid)["parts"][1]["state"] == "waiting"
+    server.post(f"/api/runs/{new}/approvals/{asked}", {"decision": decision})
+    late = server.refused("already-decided", "POST", f"/api/runs/{new}/approvals/{asked}", {"decision": "always"})
+    assert late["decision"] == decision
+    if decision == "deny":
+        assert server.ended(new)["status"] == "complete"
+        assert (server.answer(sid)["parts"][1]["state"], server.effects) == ("denied", ["a"])
+        assert said(server.answer(sid)) == "one two"
+    else:
+        with server.watch(new) as stream:
+            stream.until("tool.started")
+        assert server.effects == ["a", "a"]
+        server.cancel(new)
+
+
+def test_a_continue_is_refused_while_the_session_is_busy(start: Start) -> None:
+    """X5: 409 with the run in the way; afterwards it can be continued."""
+    server = start()
+    sid = server.session()
+    rid = server.stand(sid, [{"say": "half "}, {"meet": "here"}, {"say": "whole"}])
+    server.kill()
+    server = start()
+    server.order(open="here")
+    busy = server.begin(sid, [{"say": "x"}, {"meet": "busy"}])
+    assert server.refused("session-busy", "POST", f"/api/runs/{rid}/continue", {})["active_run"] == busy
+    server.order(open="busy")
+    server.ended(busy)
+    server.ended(server.post(f"/api/runs/{rid}/continue", {}, 202)["run"]["id"])
+    assert said(server.answer(sid)) == "half whole"
+
+
+def test_followers_of_a_dead_server_are_let_go(start: Start) -> None:
+    """X1: a client that is cut off in mid-stream comes back with its last event and misses nothing."""
+    server = start()
+    sid = server.session()
+    rid = server.begin(sid, MIXED)
+    client: Follower = server.follow(rid)
+    client.until("text.delta", 5)
+    server.kill()
+    first = list(client.ended())
+    server = start()
+    with server.watch(rid, last_id=str(first[-1].seq)) as stream:
+        rest = stream.rest()
+    assert [frame.seq for frame in [*first, *rest]] == list(range(1, len(first) + len(rest) + 1))
+    check_kept(server, sid, rid, [[*first, *rest]])
