@@ -40,7 +40,8 @@ export class Api {
     const limit = new AbortController();
     const relax = this.env.after(LIMIT, () => limit.abort());
     const init: RequestInit = { method, headers, signal: limit.signal };
-    if (body instanceof FormData) init.body = body;
+    if (body instanceof Blob) init.body = body;
+    else if (body instanceof FormData) init.body = body;
     else if (body !== undefined) {
       init.headers = { ...headers, "Content-Type": "application/json" };
       init.body = JSON.stringify(body);
@@ -93,6 +94,11 @@ export class Api {
   run = (rid: string) => this.get<Run>(`/api/runs/${rid}`);
   models = () => this.get<{ items: Model[]; default: string | null }>("/api/models");
   agents = () => this.get<{ items: Agent[] }>("/api/agents");
+  importLines(file: Blob) {
+    return this.call<Page<{ session_id: string }>>("POST", "/api/import", file.slice(), {
+      "Content-Type": "application/x-ndjson",
+    });
+  }
   upload(file: File): Promise<StoredFile> {
     const form = new FormData();
     form.append("file", file);

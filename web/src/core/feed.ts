@@ -85,7 +85,7 @@ export class Feed {
   private take(word: Word): void {
     if ("frame" in word) {
       this.cursor = word.frame.id ?? this.cursor;
-      this.listener.frame(word.frame);
+      if (word.frame.event) this.listener.frame(word.frame);
     } else if ("line" in word) {
       const before = this.state;
       this.state = word.line;

@@ -43,7 +43,7 @@ export class LiveRun {
     let last = false;
     for (const frame of frames) {
       const seq = Number(frame.id);
-      if (seq <= this.seen) continue; // said twice
+      if (!frame.event || seq <= this.seen) continue; // no event, or said twice
       if (seq !== this.seen + 1) throw new Error("a gap: come back with the cursor");
       this.pending.push({ seq, type: frame.event, data: JSON.parse(frame.data) as JsonObject });
       this.seen = seq;

@@ -34,5 +34,6 @@ function frame(block: string): Frame[] {
     else if (name === "event") event = value;
     else if (name === "data") data.push(value);
   }
-  return data.length ? [{ id, event, data: data.join("\n") }] : [];
+  if (data.length) return [{ id, event, data: data.join("\n") }];
+  return id === null ? [] : [{ id, event: "", data: "" }]; // only a place to come back to
 }

@@ -64,6 +64,7 @@ export function SessionMenu({ session }: { session: Session }) {
           icon: "archive",
           run: () => void sessions.patch(session.id, { archived: !session.archived }).then(leave),
         },
+        { name: "Export", icon: "file", run: () => location.assign(`/api/sessions/${session.id}/export`) },
         { name: "Delete", icon: "trash", danger: true, run: () => void remove() },
       ]}
     />

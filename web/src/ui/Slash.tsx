@@ -39,7 +39,6 @@ export function Slash({ text, commands, area, onRun }: Props) {
   });
   if (!found.length) return null;
   return (
-    // biome-ignore lint/a11y/useFocusableInteractive: the message box keeps the focus
     <div className="floating slash" role="listbox" aria-label="Commands" id={id}>
       {found.map((command, n) => (
         // biome-ignore lint/a11y/useKeyWithClickEvents: keys go to the message box

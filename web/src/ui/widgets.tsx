@@ -106,7 +106,6 @@ export function Menu({ name, items, icon = "more" }: { name: string; items: read
       >
         <Icon name={icon} />
       </button>
-      {/* biome-ignore lint/a11y/useSemanticElements: a menu of commands has no element of its own */}
       <div
         ref={box}
         id={id}
@@ -139,7 +138,14 @@ export function Menu({ name, items, icon = "more" }: { name: string; items: read
 }
 
 /** Browsers give a modal dialog its focus trap and Escape. */
-export function Dialog({ name, onClose, children }: { name: string; onClose: () => void; children: ReactNode }) {
+interface DialogProps {
+  name: string;
+  onClose: () => void;
+  children: ReactNode;
+  className?: string;
+}
+
+export function Dialog({ name, onClose, children, className = "" }: DialogProps) {
   const box = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     box.current?.showModal();
@@ -148,7 +154,7 @@ export function Dialog({ name, onClose, children }: { name: string; onClose: () 
     // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes it; the click is for its backdrop
     <dialog
       ref={box}
-      className="dialog"
+      className={`dialog ${className}`}
       aria-label={name}
       onClose={onClose}
       onClick={(event) => {
