@@ -4,6 +4,7 @@ import { Component, lazy, type ReactNode, Suspense, useEffect, useState, useSync
 import { Chat } from "./Chat.tsx";
 import { useApp, useStore } from "./context.ts";
 import { News } from "./News.tsx";
+import Palette from "./Palette.tsx";
 import { QuestionDialog } from "./QuestionDialog.tsx";
 import { placeOf, usePath } from "./router.tsx";
 import { Sidebar } from "./Sidebar.tsx";
@@ -12,7 +13,6 @@ import { Spinner } from "./widgets.tsx";
 
 const Activity = lazy(() => import("./Activity.tsx"));
 const Compare = lazy(() => import("./Compare.tsx"));
-const Palette = lazy(() => import("./Palette.tsx"));
 const Recorder = lazy(() => import("./Recorder.tsx"));
 const Settings = lazy(() => import("./Settings.tsx"));
 
@@ -55,11 +55,7 @@ export function Frame() {
       </main>
       <QuestionDialog />
       <News />
-      {palette && (
-        <Suspense>
-          <Palette onClose={() => setPalette(false)} />
-        </Suspense>
-      )}
+      {palette && <Palette onClose={() => setPalette(false)} />}
     </div>
   );
 }

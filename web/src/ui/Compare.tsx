@@ -110,6 +110,12 @@ export default function Compare() {
           {state.problem}
         </p>
       )}
+      {!state.panes.length && (
+        <p className="quiet">
+          All of them answer at once, each in a pane that can be stopped by itself. Closing this page stops them. Blind
+          hides the names until you have chosen.
+        </p>
+      )}
       <div className="panes">
         {state.panes.map((pane, n) => (
           <PaneView

@@ -40,11 +40,11 @@ function Recorded({ recording, rid }: { recording: Recording; rid: string }) {
       <ScreenHead title="Flight recorder">
         {run && (
           <Link className="button" href={`/c/${run.session_id}`}>
-            Open the chat
+            Chat
           </Link>
         )}
         <button type="button" className="button" onClick={save} disabled={!entries.length}>
-          Export the journal
+          Export
         </button>
       </ScreenHead>
       {outcome === "gone" && <p className="problem">There is no such run.</p>}

@@ -139,7 +139,9 @@ function Tokens() {
   };
   return (
     <Section title="Tokens">
-      <p className="quiet">Programs show one instead of the password. The password is set with `holdfast password`.</p>
+      <p className="quiet">
+        Programs show one instead of the password. The password is set with <code>holdfast password</code>.
+      </p>
       {fresh && (
         <p className="notice warn">
           <span>
@@ -185,7 +187,9 @@ function Data() {
   };
   return (
     <Section title="Data">
-      <p className="quiet">A chat is exported from its menu. A backup of everything: `holdfast backup`.</p>
+      <p className="quiet">
+        A chat is exported from its menu. A backup of everything: <code>holdfast backup</code>.
+      </p>
       <button type="button" className="button" onClick={() => picker.current?.click()}>
         Import chats
       </button>

@@ -68,6 +68,8 @@ function useSticky(state: ThreadState, outgoing: readonly Outgoing[]) {
   const onScroll = useCallback(() => {
     const area = box.current;
     if (!area) return;
+    // At the very top browsers anchor nothing, and what is read would jump when older messages come in above it.
+    if (area.scrollTop < 1 && area.scrollHeight > area.clientHeight) area.scrollTop = 1;
     const up = area.scrollTop < before.current - 1;
     before.current = area.scrollTop;
     const near = area.scrollHeight - area.scrollTop - area.clientHeight < NEAR;

@@ -44,7 +44,7 @@ const STATES: Readonly<Record<ToolState, string>> = {
 };
 
 export const ToolCard = memo(function ToolCard({ part }: { part: ToolPart }) {
-  const live = part.state === "running" || part.state === "waiting";
+  const live = part.state === "running";
   const [open, setOpen] = useState<boolean | null>(null);
   const shown = open ?? (live || part.is_error);
   const state = part.state === "done" && part.is_error ? "failed" : STATES[part.state];

@@ -33,8 +33,8 @@ def install(app: FastAPI) -> None:
     async def docs(_: Request) -> Response:
         return HTMLResponse(page("API", _docs(app.openapi())))
 
-    for path, page in {"/login": login, "/docs": docs, "/static/{name}": asset}.items():
-        app.router.routes.append(Route(path, page, methods=["GET"], include_in_schema=False))
+    for path, answer in {"/login": login, "/docs": docs, "/static/{name}": asset}.items():
+        app.router.routes.append(Route(path, answer, methods=["GET"], include_in_schema=False))
 
 
 def page(title: str, body: str) -> str:

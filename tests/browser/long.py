@@ -1,0 +1,47 @@
+"""A data directory with one long session, written without asking any model."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import anyio
+
+from holdfast.core.ids import LOCAL, MessageId, SessionId
+from holdfast.core.parts import Text
+from holdfast.core.session import Message, Role, Session
+from holdfast.ports import Tx
+from holdfast.storage.sqlite import open_embedded
+from holdfast.system import SystemClock
+
+LONG = SessionId("ses_long")
+
+
+def write(path: Path, messages: int) -> None:
+    """Alternating user and assistant, the last of them an answer."""
+    with ThreadPoolExecutor(1) as elsewhere:  # the browser's driver has an event loop in this thread
+        elsewhere.submit(anyio.run, _write, path, messages).result()
+
+
+def text_of(n: int) -> str:
+    return f"Message number {n}.\n\n- a list\n- of two with `code`\n\nAnd a last line."
+
+
+async def _write(path: Path, messages: int) -> None:
+    directory, store, journal = open_embedded(path, SystemClock())
+    try:
+        await store.transact(lambda tx: _fill(tx, messages))
+    finally:
+        await journal.close()
+        await store.close()
+        directory.close()
+
+
+def _fill(tx: Tx, messages: int) -> None:
+    start = tx.now - messages
+    head = MessageId(f"msg_{messages:06}")
+    tx.put_session(Session(LONG, LOCAL, start, tx.now, title="A long one", titled_by="person", head=head))
+    parent: MessageId | None = None
+    for n in range(1, messages + 1):
+        role: Role = "user" if n % 2 else "assistant"
+        mid = MessageId(f"msg_{n:06}")
+        tx.put_message(Message(mid, LOCAL, LONG, role, parent, start + n, parts=(Text(text_of(n)),)))
+        parent = mid
