@@ -72,12 +72,14 @@ async def go_on(it: Running, run: Run, how: str) -> Run:
 # ---- tools ----
 
 
+@pytest.mark.parametrize("silent", [False, True], ids=["written", "silent"])
 @HOW
-async def test_a_crash_between_two_tools_runs_each_once(world: AnyWorld, how: str) -> None:
+async def test_a_crash_between_two_tools_runs_each_once(world: AnyWorld, how: str, silent: bool) -> None:
     """X5: the finished tool is not run again, the one that was only written is run, and then the model goes on."""
     effects: list[str] = []
     tools = Trace("one", effects), Trace("two", effects)
-    script = answers(["I do. ", *DO], ["Both done."])
+    calls = [Asks("c1", "one", {"x": 1}, silent=silent), Asks("c2", "two", {"x": 2}, silent=silent)]
+    script = answers(["I do. ", *calls], ["Both done."])
     run = await between(world, ScriptedModel(script), *tools)
     assert effects == ["one 1"]
     model = ScriptedModel(script)
@@ -191,6 +193,18 @@ async def test_a_call_that_was_half_written_is_asked_for_again(world: AnyWorld) 
         assert more.status == "complete"
         assert effects == ["one 1", "two 22"]
         assert [each.call_id for each in model.requests[0].messages if isinstance(each, ToolSaid)] == ["c1"]
+
+
+async def test_words_before_a_half_written_call_are_not_said_twice(world: AnyWorld) -> None:
+    """X5: the call is dropped and the words before it stay: the model, which begins its step anew, repeats none."""
+    first = ScriptedModel(answers(["I do it now. ", Writes("c1", "one", '{"x": '), Wait("here")]))
+    run = await crashed(world, first, Trace("one", []), shown=["I do it now. ", "one:pending"])
+    effects: list[str] = []
+    model = ScriptedModel(answers(["I do it ", "now. ", Asks("c1", "one", {"x": 1})], ["Done."]))
+    async with running(agents={"chat": chat(model, Trace("one", effects))}, world=world) as it:
+        assert (await it.ended((await go_on(it, run, "continue")).id)).status == "complete"
+        assert shape((await it.answer(run.session_id)).parts) == ["I do it now. ", "one:not_run", "one:done", "Done."]
+        assert effects == ["one 1"]
 
 
 async def test_what_came_after_an_open_call_belongs_to_its_step(world: AnyWorld) -> None:
