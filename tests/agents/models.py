@@ -46,6 +46,8 @@ class Asks:
     invalid: str | None = None
     silent: bool = False
     """Comes whole at the end, without deltas."""
+    only_name: bool = False
+    """Only its name is written: no arguments are an empty object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,8 @@ class ScriptedAnswer:
         self.calls.append(ToolCall(asks.call_id, asks.name, asks.args, invalid=asks.invalid))
         if asks.silent:
             return []
+        if asks.only_name:
+            return [ToolDelta(asks.call_id, asks.name)]
         half = len(text) // asks.pieces
         return [ToolDelta(asks.call_id, asks.name, text[:half]), ToolDelta(asks.call_id, None, text[half:])]
 

@@ -1,6 +1,7 @@
 """A run that is taken up: after a crash, after a decision, by continue. Effects happen once, words are not repeated."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -72,21 +73,22 @@ async def go_on(it: Running, run: Run, how: str) -> Run:
 # ---- tools ----
 
 
-@pytest.mark.parametrize("silent", [False, True], ids=["written", "silent"])
+@pytest.mark.parametrize("written", [{}, {"silent": True}, {"only_name": True}], ids=["whole", "silent", "name"])
 @HOW
-async def test_a_crash_between_two_tools_runs_each_once(world: AnyWorld, how: str, silent: bool) -> None:
+async def test_a_crash_between_two_tools_runs_each_once(world: AnyWorld, how: str, written: dict[str, Any]) -> None:
     """X5: the finished tool is not run again, the one that was only written is run, and then the model goes on."""
     effects: list[str] = []
     tools = Trace("one", effects), Trace("two", effects)
-    calls = [Asks("c1", "one", {"x": 1}, silent=silent), Asks("c2", "two", {"x": 2}, silent=silent)]
+    args = {} if "only_name" in written else {"x": 1}
+    calls = [replace(Asks("c1", "one", args), **written), replace(Asks("c2", "two", args), **written)]
     script = answers(["I do. ", *calls], ["Both done."])
     run = await between(world, ScriptedModel(script), *tools)
-    assert effects == ["one 1"]
+    assert [effect.split()[0] for effect in effects] == ["one"]
     model = ScriptedModel(script)
     async with running(agents={"chat": chat(model, *tools)}, world=world, **settings(how)) as it:
         ended = await it.ended((await go_on(it, run, how)).id)
         assert ended.status == "complete"
-        assert effects == ["one 1", "two 2"]
+        assert [effect.split()[0] for effect in effects] == ["one", "two"]
         parts = (await it.answer(run.session_id)).parts
         assert shape(parts) == ["I do. ", "one:done", "two:done", "Both done."]
         assert len(model.requests) == 1

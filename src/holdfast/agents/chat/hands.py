@@ -95,7 +95,8 @@ class Hands:
         if tool is None:
             return f"There is no tool named {call.name!r}. Available: {', '.join(sorted(self.tools)) or 'none'}."
         if call.invalid is not None:
-            return f"The arguments could not be read: {call.invalid} Write them again as one JSON object."
+            why = call.invalid.rstrip(".")
+            return f"The arguments could not be read: {why}. Write them again as one JSON object."
         problem = Validator(tool.spec.parameters).problem(call.args)
         if problem is not None:
             return problem
