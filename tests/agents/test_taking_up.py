@@ -158,6 +158,31 @@ async def test_a_repeatable_tool_is_repeated_without_asking(world: AnyWorld) -> 
         assert effects == ["one"]
 
 
+async def test_a_model_without_tools_takes_up_what_one_with_tools_left(world: AnyWorld) -> None:
+    """X5: calls that were written are run and answered, though the model that goes on is offered no tools."""
+    effects: list[str] = []
+    first = ScriptedModel(answers(["I do. ", Asks("c1", "one"), Wait("here")]))
+    run = await crashed(world, first, Trace("one", effects), shown=["I do. ", "one:pending"])
+    model = ScriptedModel(answers([], ["Done."]), frozenset())
+    async with running(agents={"chat": chat(model, Trace("one", effects))}, world=world) as it:
+        assert (await it.ended((await go_on(it, run, "continue")).id)).status == "complete"
+        assert effects == ["one"]
+        assert model.requests[0].tools == ()
+
+
+async def test_a_tool_that_is_gone_leaves_its_outcome_unknown_to_the_model(world: AnyWorld) -> None:
+    """X5: the tool had been started and no longer exists: the model is told both."""
+    script = answers([Asks("c1", "one")], ["Well."])
+    run = await crashed(world, ScriptedModel(script), Trace("one", [], after="here"), shown=["one:running"])
+    model = ScriptedModel(script)
+    async with running(agents={"chat": chat(model)}, world=world) as it:
+        assert (await it.ended((await go_on(it, run, "continue")).id)).status == "complete"
+        said = model.requests[0].messages[-1]
+        assert isinstance(said, ToolSaid)
+        assert "no tool named 'one'" in said.text
+        assert "whether that took effect is not known" in said.text
+
+
 async def test_an_allowance_is_not_used_twice(world: AnyWorld) -> None:
     """X5: allowed once, started, and lost in a crash: the person is asked again, also if the tool asks anyway."""
     effects: list[str] = []

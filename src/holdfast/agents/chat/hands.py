@@ -118,7 +118,9 @@ class Hands:
         return None if found == "allow" else ASKS
 
     async def _refuse(self, call: Wanted, why: str) -> None:
-        """An answer without a start: nothing ran."""
+        """An answer without a start: nothing ran now, whatever an earlier start did."""
+        if call.unknown:
+            why = f"{why} The call had been started before; whether that took effect is not known."
         self.decisions.pop(call.call_id, None)
         again = repeats(self.record.parts, call.call_id, call.name, call.args)
         await self.record.commit(ToolFinished(call.call_id, why, is_error=True, duration_ms=0))
