@@ -28,6 +28,7 @@ log = logging.getLogger("holdfast.agents")
 ASKS = "This tool asks before it runs."
 ASKS_AGAIN = "It was started before, and how that ended is not known. Running it again may do it twice."
 
+_AT_ONCE: Final = 8
 _PIECE: Final = 32_000
 _MAX_ARGS: Final = 500_000
 """One event has to hold them: the journal refuses what is over a megabyte."""
@@ -50,7 +51,8 @@ class Hands:
         """Give every call an answer, in order; side by side only if none of them changes anything."""
         grants = await self.grants.granted(self.turn.run.owner, self.turn.session.id)
         if len(wanted) > 1 and all(self._is_harmless(call, grants) for call in wanted):
-            await _together([partial(self._settle, call, grants) for call in wanted])
+            for at in range(0, len(wanted), _AT_ONCE):
+                await _together([partial(self._settle, call, grants) for call in wanted[at : at + _AT_ONCE]])
             return
         for call in wanted:
             await self._settle(call, grants)
