@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -29,7 +29,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.service import Service
 from holdfast.engine.titles import FirstWords
 from holdfast.faces.http.api import Models
-from holdfast.ports import Agent, Grant, Keys, Out, Summariser, Titler, Turn
+from holdfast.ports import Agent, Grant, Keys, Summariser, Titler, Turn
 from holdfast.system import SystemClock
 from holdfast.wiring import tables
 
@@ -132,19 +132,19 @@ class Office:
 
     def _chat(self) -> Agent:
         bridge = self._bridge
-        agent = ChatAgent(
+        return ChatAgent(
             self._find_model,
             Toolbox(own_tools(self._environment), self._mcp.tools),
             bridge,
             self._config.data_dir / "workspaces",
+            find_policy=self._policy,
             grants=StoredGrants(bridge.grants, bridge.grant),
             history=SessionHistory(bridge.model_input, bridge.compact),
         )
-        return _UnderPolicy(agent, self._policy)
 
-    async def _policy(self, owner: OwnerId) -> Policy:
+    async def _policy(self, turn: Turn) -> Policy:
         """As the settings are now: a change counts from the next run on."""
-        typed: Any = (await self._bridge.service.settings(owner)).get("tools") or {}
+        typed: Any = (await self._bridge.service.settings(turn.run.owner)).get("tools") or {}
         open_to_all = self._config.password is None and self._keys.read().password is None
         return Policy({**self._rules, **typed}, _ASK_AT_LEAST_ONCE if open_to_all else frozenset())
 
@@ -168,13 +168,3 @@ class Office:
         """A small model is spared: its titles are worse than the first words, and it answers one at a time."""
         model = await self._find_model(session.model)
         return FirstWords() if model.info.provider in _SMALL else ModelTitler(model)
-
-
-@dataclass(frozen=True, slots=True)
-class _UnderPolicy:
-    agent: ChatAgent
-    policy: Callable[[OwnerId], Awaitable[Policy]]
-    can_continue: bool = True
-
-    async def run(self, turn: Turn, out: Out) -> str | None:
-        return await replace(self.agent, policy=await self.policy(turn.run.owner)).run(turn, out)
