@@ -17,7 +17,7 @@ from holdfast.core.parts import plain_text
 from holdfast.engine.settings import Settings
 from holdfast.faces.terminal import converse
 from holdfast.ports import Turn
-from holdfast.wiring import open_node
+from holdfast.wiring import open_node, tune_gc
 
 
 def default_data_dir() -> Path:
@@ -40,6 +40,7 @@ async def run(path: Path) -> None:
     try:
         async with anyio.create_task_group() as tg:
             await tg.start(node.engine.run)
+            tune_gc()
             await converse(node.engine.service, _show, _ask)
             node.engine.stop()
     finally:

@@ -4,7 +4,8 @@ A script is data. Continuing, the agent skips what its transcript already holds:
 one whose outcome is unknown is run again only if the script says that it is repeatable, otherwise a person is asked.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -30,10 +31,11 @@ class Think:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """`count` numbered tokens, at `rate` a second from the start, or as fast as they are taken."""
+    """`count` numbered tokens, at `rate` a second from `after` on, or as fast as they are taken."""
 
     count: int
     rate: float | None = None
+    after: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +151,8 @@ class _Performance:
                 left = text[self._thought :]
                 self._thought -= len(text) - len(left)
                 await self._speak(ev.ReasoningDelta(left), after)
-            case Tokens(count, rate):
-                await self._tokens(count, rate)
+            case Tokens(count, rate, after):
+                await self._tokens(count, rate, after)
             case Step(index):
                 await self._out.write(ev.StepStarted(index))
             case Call():
@@ -177,15 +179,16 @@ class _Performance:
             await anyio.sleep(after)
             await self._out.write(delta)
 
-    async def _tokens(self, count: int, rate: float | None) -> None:
-        write, start = self._out.write, anyio.current_time()
+    async def _tokens(self, count: int, rate: float | None, after: float) -> None:
+        write, (now, sleep) = self._out.write, _timer()
+        start = now() + after
         for n in range(count):
             text = f"t{n} "
             if self._said >= len(text):
                 self._said -= len(text)
                 continue
             if rate is not None:
-                await anyio.sleep_until(start + n / rate)
+                await sleep(start + n / rate - now())
             await write(ev.TextDelta(text[self._said :]))
             self._said = 0
 
@@ -212,6 +215,20 @@ class _Performance:
             await self._out.write(ev.ToolDelta(call.call_id, output_delta=piece))
         took = int(call.takes * 1000)
         await self._out.commit(ev.ToolFinished(call.call_id, call.result, call.is_error, took))
+
+
+def _timer() -> tuple[Callable[[], float], Callable[[float], Awaitable[None]]]:
+    """What time it is, and sleeping. Asyncio's own where it runs: anyio's cost a paced token 6 µs more, a quarter of
+    its whole way to the subscriber."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return anyio.current_time, _sleep
+    return loop.time, asyncio.sleep
+
+
+async def _sleep(seconds: float) -> None:
+    await anyio.sleep(max(0.0, seconds))
 
 
 def _length(transcript: Transcript, kind: type[Text] | type[Reasoning]) -> int:
