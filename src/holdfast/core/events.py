@@ -189,6 +189,8 @@ class Entry(NamedTuple):
         return decode(name.decode(), json.loads(rest))
 
 
+_new = tuple.__new__
+"""Makes a named tuple in half the time that its own constructor takes, which is Python."""
 _TEXT_HEAD: Final = b'\nevent: text.delta\ndata: {"text":"'
 _TEXT_TAIL: Final = b'"}\n\n'
 TERMINAL_TYPES: Final = frozenset({"run.complete", "run.cancelled", "run.failed", "run.interrupted"})
@@ -226,7 +228,7 @@ def _finite(value: Json) -> Json:
 def text_entry(seq: int, text: str) -> Entry:
     """What `entry` makes of a text delta: the hot path of the hot path."""
     frame = f'id: {seq}\nevent: text.delta\ndata: {{"text":{quote(text)}}}\n\n'
-    return Entry(seq, frame.encode("utf-8", "replace"))
+    return _new(Entry, (seq, frame.encode("utf-8", "replace")))
 
 
 def encode(event: Event) -> tuple[str, dict[str, Json]]:

@@ -21,6 +21,8 @@ _PAGE = 1000
 class Tail:
     """The newest events of a run that is executed here."""
 
+    __slots__ = ("bell", "broken", "closed", "entries", "last_seq", "sealed", "size")
+
     def __init__(self, last_seq: int, sealed: bool) -> None:
         self.entries: list[Entry] = []
         self.size = 0
@@ -33,12 +35,14 @@ class Tail:
         self.bell = Bell()
 
     def add(self, entries: Sequence[Entry], seals: bool, limit: int) -> None:
-        self.entries.extend(entries)
-        self.last_seq = entries[-1].seq
+        self.entries += entries
+        self.last_seq += len(entries)
         self.sealed = seals
-        for item in entries:
-            self.size += len(item.frame)
-        if self.size > 2 * limit:  # trimmed by halves, so that the cost per event does not grow
+        size = self.size
+        for _, frame in entries:
+            size += len(frame)
+        self.size = size
+        if size > 2 * limit:  # trimmed by halves, so that the cost per event does not grow
             self._trim(limit)
         self.bell.ring()
 

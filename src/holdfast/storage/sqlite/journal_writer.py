@@ -5,6 +5,7 @@ import contextlib
 import sqlite3
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final
 from zlib import crc32
@@ -21,7 +22,13 @@ _PRAGMAS: Final = (
     "cache_size = -8000",
     "secure_delete = FAST",
 )
-_INSERT: Final = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?)"
+_FEW: Final = 8
+_MANY: Final = 64
+_INSERT: Final = {
+    count: "INSERT INTO log VALUES " + ", ".join(["(?, ?, ?, ?, ?, ?)"] * count) for count in (*range(1, _FEW + 1), _MANY)
+}
+"""By the number of rows. Each step of a statement lets go of the GIL and takes it again, which beside a busy event loop
+costs as much as the row itself. Not one for every number: SQLite would be preparing new ones all the time."""
 _NEW: Final = "INSERT INTO runs (alias, run, epoch) VALUES (?, ?, ?)"
 _RAISE: Final = "UPDATE runs SET epoch = ? WHERE alias = ?"
 _ROWS: Final = 2000
@@ -114,13 +121,13 @@ class JournalWriter:
                     row += 1
                 if item.seals and item.entries:
                     rows[-1] = (*rows[-1][:4], True, rows[-1][5])
-            if len(rows) == 1 and not new and not raised:
-                db.execute(_INSERT, rows[0])
+            if 0 < len(rows) <= _FEW and not new and not raised:
+                _insert(db, rows)  # one statement, which is a transaction by itself
             elif rows or new or raised:
                 with _transaction(db):
                     db.executemany(_NEW, new)
                     db.executemany(_RAISE, raised)
-                    db.executemany(_INSERT, rows)
+                    _insert(db, rows)
         self.index.next_row, self.index.next_alias = row, alias
         for item, log, first in taken:
             self.index.grow(item, log, first)
@@ -234,6 +241,14 @@ class JournalWriter:
                 self.trouble = str(ours)
                 self.disconnect()
             raise ours from error
+
+
+def _insert(db: sqlite3.Connection, rows: Sequence[_LogRow]) -> None:
+    at, left = 0, len(rows)
+    while left:
+        count = _MANY if left >= _MANY else min(left, _FEW)
+        db.execute(_INSERT[count], [*chain.from_iterable(rows[at : at + count])])
+        at, left = at + count, left - count
 
 
 @contextlib.contextmanager
