@@ -141,10 +141,10 @@ async def measure(scenario: Scenario, directory: Path) -> Result:
     """Accept all runs first, then stream, then end them, each on its own account."""
     agent, audience = ScriptedAgent(script(scenario)), Audience(scenario.runs)
     settings = Settings(max_runs=2000, max_output=1 << 30)
+    tune_gc()
     node = await open_node(directory, AgentTable({"chat": agent}), settings)
     async with anyio.create_task_group() as tg:
         await tg.start(node.engine.run)
-        tune_gc()
         service, writer = node.engine.service, node.engine.writer
         watching: list[Subscriber] = []
         for number in range(scenario.runs):

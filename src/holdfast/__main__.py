@@ -36,11 +36,11 @@ def demonstration(turn: Turn) -> Sequence[Action]:
 
 async def run(path: Path) -> None:
     agents = AgentTable({"chat": ScriptedAgent(demonstration)})
+    tune_gc()
     node = await open_node(path, agents, Settings(drain=0.0))
     try:
         async with anyio.create_task_group() as tg:
             await tg.start(node.engine.run)
-            tune_gc()
             await converse(node.engine.service, _show, _ask)
             node.engine.stop()
     finally:

@@ -46,7 +46,7 @@ async def open_node(path: Path, agents: Agents, settings: Settings | None = None
 
 
 def tune_gc() -> None:
-    """Call once in a process that serves, when it is open and before the first run. Python looks for cycles whenever
+    """Call once in a process that serves, when everything is imported. Python looks for cycles whenever
     700 objects more were made than freed, and every event that a tail holds is one: at 1,000 runs that was 4 to 9 µs a
     token, most of it over objects that live as long as the process. So those are set aside for good, and the rest is
     looked at less often. Not for a library to decide: it concerns everything in the process."""

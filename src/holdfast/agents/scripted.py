@@ -139,7 +139,7 @@ class _Performance:
 
     async def play(self, script: Sequence[Action]) -> None:
         for action in script:
-            await self._play(action)
+            await (self._tokens(action) if isinstance(action, Tokens) else self._play(action))
 
     async def _play(self, action: Action) -> None:
         match action:
@@ -151,8 +151,8 @@ class _Performance:
                 left = text[self._thought :]
                 self._thought -= len(text) - len(left)
                 await self._speak(ev.ReasoningDelta(left), after)
-            case Tokens(count, rate, after):
-                await self._tokens(count, rate, after)
+            case Tokens():
+                await self._tokens(action)
             case Step(index):
                 await self._out.write(ev.StepStarted(index))
             case Call():
@@ -179,10 +179,10 @@ class _Performance:
             await anyio.sleep(after)
             await self._out.write(delta)
 
-    async def _tokens(self, count: int, rate: float | None, after: float) -> None:
-        write, (now, sleep) = self._out.write, _timer()
-        start = now() + after
-        for n in range(count):
+    async def _tokens(self, tokens: Tokens) -> None:
+        write, rate, (now, sleep) = self._out.write, tokens.rate, _timer()
+        start = now() + tokens.after
+        for n in range(tokens.count):
             text = f"t{n} "
             if self._said >= len(text):
                 self._said -= len(text)

@@ -53,11 +53,11 @@ class Tail:
             at += 1
         del self.entries[:at]
 
-    def after(self, cursor: int) -> list[Entry] | None:
+    def after(self, cursor: int) -> Sequence[Entry] | None:
         """What follows the cursor; None if part of it is no longer here."""
-        if cursor >= self.last_seq:
-            return []
         missing = self.last_seq - cursor
+        if missing <= 0:
+            return ()
         return self.entries[-missing:] if missing <= len(self.entries) else None
 
 
@@ -146,7 +146,9 @@ class Subscription:
         """The next events, at least one; None when the stream ends: after the terminal event, or when the server lets
         go."""
         while not self.at_end:
-            tail = self._tail = self._tail or self._feed._tails.get(self.run)
+            tail = self._tail
+            if tail is None:
+                tail = self._tail = self._feed._tails.get(self.run)
             signal = None
             found: Sequence[Entry] | None
             if tail is None:
