@@ -72,8 +72,8 @@ class Recorder:
     # ---- the agent's side ----
 
     def add(self, event: Event) -> bool:
-        """Take an event in; whether it is full now, and the agent should wait until it is `drained`. Raises what stopped
-        this run from being recorded."""
+        """Take an event in; whether this is full now, so that the agent should wait until it is `drained`. Raises what
+        stopped this run from being recorded."""
         if self._failure is not None:
             raise self._failure
         self.writes += 1
