@@ -1,5 +1,8 @@
 """CPU per token from the agent to the subscriber: the scripted agent, one subscriber a run, `synchronous=FULL`.
 
+Measured is the time of the whole process from the first token to the last: the agent with its timers, the engine, SQLite,
+and a subscriber that counts what it reads. Accepting the runs, and ending them, is not in it.
+
 Each scenario runs in a process of its own, so that its CPU time (user and system, all threads) is its own.
 """
 
@@ -49,7 +52,7 @@ class Result:
     tokens: int
     cpu_us_per_token: float
     tokens_per_second: float
-    tokens_per_event: float
+    events_per_token: float
     events_per_commit: float
     ending_ms_per_run: float
     peak_mb: float
@@ -177,7 +180,7 @@ async def measure(scenario: Scenario, directory: Path) -> Result:
         total,
         cpu * 1e6 / total,
         total / wall,
-        total / max(events, 1),
+        events / total,
         events / max(commits, 1),
         ending * 1e3 / scenario.runs,
         resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
