@@ -1,7 +1,7 @@
 """CPU per token from the agent to the subscriber: the scripted agent, one subscriber a run, `synchronous=FULL`.
 
-Measured is the time of the whole process from the first token to the last: the agent with its timers, the engine, SQLite,
-and a subscriber that counts what it reads. Accepting the runs, and ending them, is not in it.
+Measured is the time of the whole process from the first token to the last: the agent with its timers, the engine,
+SQLite, and a subscriber that counts what it reads. Accepting the runs, and ending them, is not in it.
 
 Each scenario runs in a process of its own, so that its CPU time (user and system, all threads) is its own.
 """
