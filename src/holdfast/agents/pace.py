@@ -6,6 +6,7 @@ loops keep time in milliseconds anyway: so whoever sleeps until the same millise
 
 import asyncio
 import math
+from collections.abc import Awaitable
 
 import anyio
 
@@ -25,12 +26,11 @@ class Pace:
         loop = _running_loop()
         return anyio.current_time() if loop is None else loop.time()
 
-    async def until(self, moment: float) -> None:
-        """Not before `moment`, and at the earliest at the next turn of the event loop."""
+    def until(self, moment: float) -> Awaitable[None]:
+        """To be awaited at once: not before `moment`, and at the earliest at the next turn of the event loop."""
         loop = _running_loop()
         if loop is None:
-            await anyio.sleep_until(moment)
-            return
+            return anyio.sleep_until(moment)
         if loop is not self._loop:  # the timers of an earlier one will never fire
             self._loop, self._sleeping = loop, {}
         millisecond = math.ceil(moment * 1000)
@@ -40,7 +40,7 @@ class Pace:
             loop.call_at(millisecond / 1000, self._wake, millisecond)
         future = loop.create_future()
         sleepers.append(future)
-        await future
+        return future
 
     def _wake(self, millisecond: int) -> None:
         for future in self._sleeping.pop(millisecond, ()):

@@ -177,8 +177,9 @@ class Entry(NamedTuple):
         return decode(name.decode(), json.loads(rest))
 
 
-_new = tuple.__new__
-"""Makes a named tuple in half the time that its own constructor takes, which is Python."""
+named = tuple.__new__
+"""`named(Entry, (seq, frame))` takes half the time of `Entry(seq, frame)`, whose constructor is Python. For what is
+made with every token; mypy does not check the fields."""
 _TEXT_HEAD: Final = b'\nevent: text.delta\ndata: {"text":"'
 _TEXT_TAIL: Final = b'"}\n\n'
 _HEAD_LENGTH: Final = len(_TEXT_HEAD)
@@ -218,7 +219,7 @@ def _finite(value: Json) -> Json:
 def text_entry(seq: int, text: str) -> Entry:
     """What `entry` makes of a text delta: the hot path of the hot path."""
     frame = f'id: {seq}\nevent: text.delta\ndata: {{"text":{quote(text)}}}\n\n'
-    return _new(Entry, (seq, frame.encode("utf-8", "replace")))
+    return named(Entry, (seq, frame.encode("utf-8", "replace")))
 
 
 def quoted_text(frame: bytes) -> bytes | None:

@@ -20,6 +20,7 @@ from holdfast.core.events import (
     ToolStarted,
     entry,
     merge,
+    named,
     text_entry,
 )
 from holdfast.core.ids import RunId
@@ -142,7 +143,7 @@ class Recorder:
         pieces = self._pieces
         if len(pieces) == 1 and not self._events and not self._kept and len(pieces[0]) <= _SLICE:  # a lone token
             self._taken = self._size
-            return Append(self.run, self.epoch, (text_entry(self.committed + 1, pieces.pop()),))
+            return named(Append, (self.run, self.epoch, (text_entry(self.committed + 1, pieces.pop()),), False))
         self._close_text()
         if not self._events:
             return None
