@@ -15,7 +15,7 @@ import anyio
 
 from holdfast.core import recovery as verdicts
 from holdfast.core.errors import BrokenSequence, JournalPruned, Refused, StorageError
-from holdfast.core.events import Event, entry
+from holdfast.core.events import Entry, Event, entry
 from holdfast.core.ids import RunId
 from holdfast.core.recovery import Look
 from holdfast.core.run import Intent, Recovery, Run, dead, is_live
@@ -194,9 +194,8 @@ class Settler:
                     pages = await self._journal.read_whole([run.id for run in some]) if len(some) > 1 else {}
                 for run in some:
                     # a journal that is broken leaves this one run pending; one that does not answer, all that are left
-                    with self._limit(), suppress(BrokenSequence):
-                        page = pages.get(run.id)
-                        told[run.id] = await self.transcript(run.id) if page is None else fold(page)
+                    with suppress(BrokenSequence):
+                        told[run.id] = await self._told(run.id, pages)
                         if await self._park_again(run, told[run.id]):
                             del left[run.id], told[run.id]
             with self._limit():
@@ -208,6 +207,12 @@ class Settler:
         self.recovered += len(ended)
         if ended:
             await self._settle(dict(ended))
+
+    async def _told(self, rid: RunId, pages: Mapping[RunId, Sequence[Entry]]) -> Transcript:
+        if rid in pages:
+            return fold(pages[rid])
+        with self._limit():
+            return await self.transcript(rid)
 
     async def _sealed(self, runs: Sequence[Run]) -> frozenset[RunId]:
         """Rule 4 comes before automatic continue: a crash between seal and settle only leaves the settling to do."""
@@ -258,9 +263,10 @@ class Settler:
             return False
         if run.lifetime == "attached" or not self.can_continue(run):
             return False
-        parked = await self._store.transact(
-            lambda tx: turns.park(tx, run.id, run.epoch, asked.approval_id, keep_lease=False)
-        )
+        with self._limit():
+            parked = await self._store.transact(
+                lambda tx: turns.park(tx, run.id, run.epoch, asked.approval_id, keep_lease=False)
+            )
         return parked is not None
 
     async def let_go(self, run: Run, intent: Intent | None) -> None:
