@@ -40,7 +40,9 @@ def _hire(agents: GetAgents | None) -> "Hire":
 async def _serve(agents: GetAgents | None, config: Config, ready: Callable[[str], None]) -> None:
     from holdfast import wiring
 
-    await wiring.serve(config, _hire(agents), ready)
+    hire = _hire(agents)
+    wiring.tune_gc()
+    await wiring.serve(config, hire, ready)
 
 
 async def _own(agents: GetAgents | None, config: Config, stop: anyio.Event, *, task_status: TaskStatus[Place]) -> None:
