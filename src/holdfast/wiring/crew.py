@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -21,7 +21,7 @@ from holdfast.agents.tools.mcp.servers import McpServers
 from holdfast.agents.tools.policy import Policy
 from holdfast.agents.tools.toolbox import Toolbox, own_tools
 from holdfast.config import Config
-from holdfast.core.errors import NotFound
+from holdfast.core.errors import Invalid, NotFound
 from holdfast.core.ids import LOCAL, OwnerId, RunId, SessionId
 from holdfast.core.parts import File
 from holdfast.core.session import ModelInput, Session
@@ -29,7 +29,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.service import Service
 from holdfast.engine.titles import FirstWords
 from holdfast.faces.http.api import Models
-from holdfast.ports import Agent, Grant, Keys, Summariser, Titler, Turn
+from holdfast.ports import Agent, Grant, Keyring, Keys, Summariser, Titler, Turn
 from holdfast.system import SystemClock
 from holdfast.wiring import tables
 
@@ -157,6 +157,20 @@ class Office:
         """What a person chose, else what the config says, else the first that can answer."""
         typed = (await self._bridge.service.settings(LOCAL)).get("default_model")
         return str(typed) if typed else self._default or await self._catalogue.default()
+
+    def providers(self) -> Sequence[tuple[str, bool]]:
+        return self._catalogue.providers()
+
+    async def set_key(self, provider: str, key: str | None) -> None:
+        if provider not in {name for name, _ in self.providers()}:
+            raise Invalid("provider", f"{provider!r} is not one; configure it in holdfast.toml first")
+
+        def change(ring: Keyring) -> Keyring:
+            keys = {name: value for name, value in ring.provider_keys.items() if name != provider}
+            return replace(ring, provider_keys=keys if key is None else {**keys, provider: key})
+
+        ring = await to_thread.run_sync(self._keys.change, change)
+        self._catalogue.configure(tables.providers(self._config, self._environment, ring.provider_keys))
 
     async def _find_model(self, model_id: str | None) -> Model:
         return self._catalogue.get(model_id or await self.default())
