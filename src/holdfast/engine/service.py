@@ -180,6 +180,16 @@ class Service:
             last_seq=told.last_seq,
         )
 
+    async def past(self, sid: SessionId, owner: OwnerId = LOCAL) -> tuple[Session, tree.ModelInput]:
+        """What a model would be shown of the session if a message were sent now."""
+
+        def load(tx: Tx) -> tuple[Session, tree.ModelInput]:
+            session = rows.the_session(tx, sid, owner)
+            return session, tree.model_input(tree.path(tx, session, session.head), tx.compactions(sid))
+
+        await self._settle_session(sid)
+        return await self._store.read(load)
+
     async def usage(self, sid: SessionId, owner: OwnerId = LOCAL) -> Total:
         """Of all runs of the session that are still there."""
 
