@@ -134,7 +134,7 @@ class Service:
             return message
         try:
             told = await self._deps.settler.transcript(message.run_id)
-        except StorageError:
+        except (StorageError, JournalPruned):  # away, or erased since the message was read
             return message
         return replace(
             message,
@@ -394,9 +394,20 @@ class Service:
 
     async def _disconnected(self, rid: RunId) -> None:
         run = await self._store.read(lambda tx: tx.run(rid))
-        if run is not None and run.is_open:
-            with suppress(NotFound):  # deleted meanwhile, and so asked to end already
-                await self.cancel(rid, run.owner, "disconnected")
+        if run is None or not run.is_open:
+            return
+        if await self._is_sealed(rid):
+            await self._until_ended(rid, self._deps.settings.cancel_wait)
+            return
+        with suppress(NotFound):  # deleted meanwhile, and so asked to end already
+            await self.cancel(rid, run.owner, "disconnected")
+
+    async def _is_sealed(self, rid: RunId) -> bool:
+        """Whether the run has ended and is only to be saved still: then nobody has cancelled it."""
+        try:
+            return (await self._deps.journal.heads([rid]))[rid].sealed
+        except StorageError:
+            return False
 
     def watch_changes(self, after: str | None, owner: OwnerId = LOCAL) -> ChangeSubscription:
         """The change feed over all sessions, from a cursor it gave (None: from now)."""

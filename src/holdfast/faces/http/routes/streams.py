@@ -43,6 +43,7 @@ def routes(api: Api) -> APIRouter:
         for pane in body.runs:  # before any is begun: a refused call leaves nothing behind
             if pane.session_id is not None:
                 await service.session(SessionId(pane.session_id))
+        await service.ping()
         held = AsyncExitStack()
         try:
             hold = await held.enter_async_context(service.connection())
