@@ -15,6 +15,7 @@ SIM_HISTORIES ?= 100000
 SIM_SEED ?=
 SIM_MINUTES ?=
 SOAK_KILLS ?= 500
+FUZZ_EXAMPLES ?= 5000
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -25,8 +26,8 @@ help: ## Print this list.
 
 install: $(STAMP) ## Set up .venv; does nothing unless pyproject.toml or constraints.txt changed.
 
-run: $(STAMP) ## Talk to the engine in the terminal (flags for `holdfast` go in ARGS).
-	@$(BIN)/holdfast $(ARGS)
+run: $(STAMP) ## Serve on http://127.0.0.1:8484 (HOLDFAST_HOST, HOLDFAST_PORT, HOLDFAST_DATA_DIR; flags go in ARGS).
+	@exec $(BIN)/holdfast serve $(ARGS)
 
 test: $(STAMP) ## Run all tests.
 	@$(BIN)/python -m pytest -n 2 -q
@@ -47,8 +48,8 @@ sim: $(STAMP) ## Run simulated histories with faults (SIM_HISTORIES, SIM_SEED, S
 mutants: $(STAMP) ## Break each guard on purpose and show that a test notices.
 	@$(BIN)/python -m tests.mutants
 
-fuzz: $(STAMP) ## Send hostile requests to the HTTP surface.
-	@echo "make fuzz arrives with the HTTP surface." >&2; exit 1
+fuzz: $(STAMP) ## Send hostile requests to the HTTP surface (FUZZ_EXAMPLES).
+	@$(BIN)/python -m tests.fuzz --examples $(FUZZ_EXAMPLES)
 
 soak: $(STAMP) ## Kill real server processes with -9, restart, compare (SOAK_KILLS).
 	@$(BIN)/python -m tests.crash --kills $(SOAK_KILLS)

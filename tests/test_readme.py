@@ -1,11 +1,19 @@
 """What the README shows is executed."""
 
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+
+from tests.http.client import Served
+from tests.http.conftest import http_nursery, server, start
+
+__all__ = ["http_nursery", "server", "start"]
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -21,3 +29,27 @@ def test_the_library_example_of_the_readme_runs(tmp_path: Path, capsys: pytest.C
     assert printed[0] == "1 run.started"
     assert [line.split()[1] for line in printed[1:-1]][-1] == "run.complete"
     assert printed[-1] == "['complete', 'complete']"
+
+
+def test_the_calls_of_the_readme_work(server: Served) -> None:
+    """The shell block runs against a real server: it streams to the end, resumes, reads, steps back and finds."""
+    if shutil.which("curl") is None:
+        pytest.skip("this machine has no curl")
+    (block,) = re.findall(r"```bash\n(.*?)```", README.read_text(), re.DOTALL)
+    environ = {"HOLDFAST_URL": server.url, "PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", block],
+        check=False,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stderr == ""
+    assert done.returncode == 0
+    streams = done.stdout.split("retry: 1000\n\n")
+    assert [streams[1].count(f"id: {n}\n") for n in (1, 2, 3)] == [1, 1, 1]
+    assert [streams[2].count(f"id: {n}\n") for n in (1, 2, 3)] == [0, 0, 1]
+    assert streams[2].count('"status":"complete"') >= 2
+    assert '"head":null' in streams[2]
+    assert '"title":"Tides"' in streams[2].splitlines()[-1]

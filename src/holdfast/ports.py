@@ -45,6 +45,17 @@ class Approval:
     decided_at: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A person allowed a tool, within `scope` if that is not empty: in one session, or (None) in all."""
+
+    owner: OwnerId
+    session_id: SessionId | None
+    tool: str
+    scope: str
+    created_at: float
+
+
 ChangeKind = Literal["session.changed", "session.deleted", "run.changed", "approval.changed"]
 
 
@@ -168,6 +179,19 @@ class Tx(Protocol):
     def put_approval(self, approval: Approval) -> None: ...
     def open_approvals(self, rid: RunId) -> Sequence[Approval]:
         """Undecided ones of a run."""
+
+    def grants(self, owner: OwnerId, sid: SessionId | None) -> Sequence[Grant]:
+        """What counts in this session: its own and those for all (None: those alone), oldest first. A session's own go
+        with it."""
+
+    def put_grant(self, grant: Grant) -> None:
+        """One per owner, session, tool and scope."""
+
+    def drop_grant(self, owner: OwnerId, sid: SessionId | None, tool: str, scope: str) -> None: ...
+
+    def settings(self, owner: OwnerId) -> Mapping[str, Json]: ...
+    def put_setting(self, owner: OwnerId, name: str, value: Json) -> None:
+        """None takes it away."""
 
     def compactions(self, sid: SessionId) -> Mapping[MessageId, Compaction]: ...
     def put_compaction(self, compaction: Compaction) -> None: ...

@@ -121,10 +121,11 @@ async def test_a_newer_schema_is_refused_untouched(tmp_path: Path, name: str, wh
 async def test_an_older_store_is_copied_before_its_upgrade(tmp_path: Path) -> None:
     """The copy beside it is the whole old database; the new one has the old rows and the new version."""
     await filled(tmp_path)
-    file, copy = tmp_path / "holdfast.db", tmp_path / "holdfast.db.v1.bak"
+    now = len(schema.STORE)
+    file, copy = tmp_path / "holdfast.db", tmp_path / f"holdfast.db.v{now}.bak"
     newer = (*schema.STORE, "CREATE TABLE extra (x); INSERT INTO extra VALUES ('it''s; fine')", "DROP TABLE purges")
     prepare(file, newer, keep_copy=True)
-    for path, version, tables in ((file, 3, {"extra"}), (copy, 1, {"purges"})):
+    for path, version, tables in ((file, now + 2, {"extra"}), (copy, now, {"purges"})):
         db = sqlite3.connect(path)
         assert db.execute("PRAGMA user_version").fetchone() == (version,)
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -140,7 +141,7 @@ async def test_a_failed_upgrade_changes_nothing(tmp_path: Path) -> None:
     """A script that fails in its middle leaves the rows and the version as they were, and the file usable."""
     await filled(tmp_path)
     broken = (*schema.STORE, "DELETE FROM sessions; CREATE TABLE extra (x); SELECT * FROM nowhere")
-    with pytest.raises(StorageError, match="not upgraded to version 2"):
+    with pytest.raises(StorageError, match=f"not upgraded to version {len(broken)}"):
         prepare(tmp_path / "holdfast.db", broken, keep_copy=True)
     data, store, journal = open_embedded(tmp_path, FakeClock())
     assert await store.read(lambda tx: tx.session(SessionId("ses_1"))) is not None

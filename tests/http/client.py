@@ -77,6 +77,8 @@ class Served:
         while b"\n" not in self._rest:
             readable, _, _ = select.select([self._lines], [], [], max(0.0, ends_at - time.monotonic()))
             got = os.read(self._lines, 65536) if readable else b""
+            if readable and not got:
+                self._reader.join(GUARD)  # it is going: hear what it has to say
             assert got, f"the server said nothing; on stderr: {self.complaints}"
             self._rest += got
         line, _, self._rest = self._rest.partition(b"\n")

@@ -37,3 +37,10 @@ def start(tmp_path: Path, http_nursery: Nursery) -> Iterator[Start]:
 @pytest.fixture
 def server(start: Start) -> Served:
     return start()
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory, http_nursery: Nursery) -> Iterator[Served]:
+    """One server for tests that leave nothing behind which another would notice."""
+    with Served(http_nursery, tmp_path_factory.mktemp("shared") / "data") as served:
+        yield served.ready()

@@ -1,6 +1,6 @@
 """What the agent does, written in the message itself: a JSON list of actions. Any other text is said back.
 
-[{"say": "a"}, {"think": "b"}, {"tokens": 5, "rate": 20}, {"step": 0}, {"call": "c1", "asks": true},
+[{"say": "a", "times": 3}, {"think": "b"}, {"tokens": 5, "rate": 20}, {"step": 0}, {"call": "c1", "asks": true},
  {"usage": [3, 4]}, {"meet": "gate"}, {"hang": true}, {"fail": ["code", "words"]}, {"crash": true}]
 """
 
@@ -24,7 +24,7 @@ def of_text(text: str) -> Sequence[Action]:
         items = None
     if not isinstance(items, list):
         return [Say(text)] if text else []
-    return [_action(item) for item in items]
+    return [_action(item) for item in items for _ in range(item.pop("times", 1))]
 
 
 def _action(item: dict[str, Any]) -> Action:

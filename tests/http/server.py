@@ -88,11 +88,17 @@ class Server:
         return faulty_store, faulty_journal
 
     async def run(self) -> None:
+        refused: HoldfastError | None = None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._obey)
             config, settings = self._config, self._settings
-            await wiring.serve(config, self._agents, lambda url: say({"url": url}), self._around, settings)
+            try:
+                await wiring.serve(config, self._agents, lambda url: say({"url": url}), self._around, settings)
+            except HoldfastError as error:
+                refused = error
             tasks.cancel_scope.cancel()
+        if refused is not None:
+            raise refused
 
     async def _obey(self) -> None:
         rest = b""

@@ -4,8 +4,7 @@ Runs that are executed here have a bounded tail of their newest events in memory
 from the journal. Runs of other nodes are read from the journal on a hint, or after a while without one.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 
 from holdfast.core.errors import CursorAhead, Invalid, JournalPruned
 from holdfast.core.events import Entry
@@ -78,6 +77,15 @@ class Feed:
         self._tails[run] = Tail(last_seq, sealed)
         self._signals.fire(("appended", run))
 
+    def has(self, run: RunId) -> bool:
+        """Whether the run is executed here."""
+        return run in self._tails
+
+    def is_sealed(self, run: RunId) -> bool:
+        """Whether watchers of a run that is executed here have seen its end, which the store may not know yet."""
+        tail = self._tails.get(run)
+        return tail is not None and tail.sealed
+
     def publish(self, run: RunId, entries: Sequence[Entry], seals: bool) -> None:
         """Only ever called with what the journal has committed."""
         tail = self._tails.get(run)
@@ -102,9 +110,8 @@ class Feed:
 
     # ---- the reading side ----
 
-    @asynccontextmanager
-    async def watch(self, run: RunId, after: int) -> AsyncIterator["Subscription"]:
-        """Raises CursorAhead, JournalPruned or StorageError before anything is delivered."""
+    async def subscribe(self, run: RunId, after: int) -> "Subscription":
+        """To be closed. Raises CursorAhead, JournalPruned or StorageError before anything is delivered."""
         if after < 0:
             raise Invalid("after", "is a cursor and cannot be negative; 0 is the beginning")
         tail = self._tails.get(run)
@@ -121,10 +128,7 @@ class Feed:
         if after > last:
             raise CursorAhead(run, after, last)
         self.subscribers += 1
-        try:
-            yield Subscription(self, run, after, at_end=sealed and after == last)
-        finally:
-            self.subscribers -= 1
+        return Subscription(self, run, after, at_end=sealed and after == last)
 
 
 class Subscription:
@@ -137,6 +141,9 @@ class Subscription:
         self.at_end = at_end
         """The terminal event is behind the cursor: there is nothing more to come."""
         self._tail = feed._tails.get(run)
+
+    def close(self) -> None:
+        self._feed.subscribers -= 1
 
     async def next(self) -> Sequence[Entry] | None:
         """The next events, at least one; None when the stream ends: after the terminal event, or when the server lets

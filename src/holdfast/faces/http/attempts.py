@@ -15,6 +15,7 @@ class Attempts:
     def __init__(self, everybody: int = 100) -> None:
         self._everybody = everybody
         self._tried: dict[str, tuple[int, float]] = {}
+        self._tidied_at = float("-inf")
 
     def wait(self, who: str, now: float) -> float:
         """Seconds until the next attempt counts; 0: now."""
@@ -27,7 +28,8 @@ class Attempts:
         return max(0.0, last + min(LONGEST, 2.0 ** min(count - free, 10)) - now)
 
     def note(self, who: str, now: float) -> None:
-        if len(self._tried) >= _MOST_CALLERS:
+        if len(self._tried) >= _MOST_CALLERS and now - self._tidied_at >= LONGEST:
+            self._tidied_at = now
             self._tried = {name: seen for name, seen in self._tried.items() if now - seen[1] < LONGEST}
         full = len(self._tried) >= _MOST_CALLERS
         for name in {"" if full else who, ""}:

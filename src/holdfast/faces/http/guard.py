@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast.core.errors import StorageError
 from holdfast.faces.http import access, problems
 from holdfast.faces.http.gate import Gate
+from holdfast.faces.http.stream import STREAM, EventStream
 
 log = logging.getLogger("holdfast.http")
 
@@ -30,6 +31,10 @@ SECURITY: Final = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 )
+
+
+_KEPT: Final = ("type", "asgi", "method", "path", "http_version", "extensions")
+"""What of a request is still needed when only its stream is left."""
 
 
 class Guard:
@@ -52,6 +57,10 @@ class Guard:
             await self._app(scope, receive, answer.send)
         else:
             await self._app(scope, _Limited(receive, self._max_body).receive, answer.send)
+        stream: EventStream | None = scope.pop(STREAM, None)
+        if stream is not None:
+            _shrink(scope)
+            await stream.run(scope, receive, send, answer.send)
 
     def _refuse(self, scope: Scope) -> Response | None:
         headers = _headers(scope)
@@ -125,6 +134,13 @@ class _Answer:
                 "ms": round((time.perf_counter() - self._began) * 1000, 1),
             }
             log.info("%(method)s %(path)s %(status)d %(ms).1f ms", fields, extra={"fields": fields})
+
+
+def _shrink(scope: Scope) -> None:
+    """For as long as the stream lasts. Emptied first: a table that was large stays so."""
+    kept = {name: scope[name] for name in _KEPT if name in scope}
+    scope.clear()
+    scope.update(kept)
 
 
 def _headers(scope: Scope) -> Mapping[str, str]:

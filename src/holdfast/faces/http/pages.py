@@ -67,35 +67,64 @@ _HOME = (
 
 def _docs(description: Mapping[str, Any]) -> str:
     """The API's description as a page to read. Programs read `/openapi.json`."""
+    schemas = description["components"]["schemas"]
     out = [
         f"<h1>{escape(description['info']['title'])} API</h1>",
         '<p>For programs: <a href="/openapi.json">/openapi.json</a>.</p>',
+        "<p>Errors are <code>application/problem+json</code>.</p>",
     ]
     for path, calls in description["paths"].items():
-        for method, call in calls.items():
-            out.append(_call(path, method, call))
+        out += [_call(path, method, call, schemas) for method, call in calls.items()]
     return "".join(out)
 
 
-def _call(path: str, method: str, call: Mapping[str, Any]) -> str:
-    rows = "".join(
-        f"<tr><td><code>{escape(p['name'])}</code></td><td>{escape(p['in'])}</td>"
-        f"<td>{escape(p.get('description', ''))}</td></tr>"
-        for p in call.get("parameters", ())
+def _call(path: str, method: str, call: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
+    rows = [(p["name"], p["in"], p.get("description", "")) for p in call.get("parameters", ())]
+    for content in call.get("requestBody", {}).get("content", {}).values():
+        rows += _fields(content.get("schema", {}), schemas)
+    table = "".join(
+        f"<tr><td><code>{escape(name)}</code></td><td>{escape(where)}</td><td>{_prose(told)}</td></tr>"
+        for name, where, told in rows
     )
-    answers = ", ".join(escape(status) for status in call["responses"])
-    body = "".join(
-        f"<p>Body: <code>{escape(kind)}</code> {escape(_name(content.get('schema', {})))}</p>"
-        for kind, content in call.get("requestBody", {}).get("content", {}).items()
-    )
+    answers = ", ".join(escape(status) for status in call["responses"] if status.isdigit())
     return (
         f'<section class="call"><h2><span class="method">{escape(method.upper())}</span> '
-        f"<code>{escape(path)}</code></h2>"
-        f"<p>{escape(call.get('description') or call.get('summary', ''))}</p>{body}"
-        + (f"<table><tbody>{rows}</tbody></table>" if rows else "")
+        f"<code>{escape(path)}</code></h2><p>{_prose(call.get('description') or call.get('summary', ''))}</p>"
+        + (f"<table><tbody>{table}</tbody></table>" if table else "")
         + f"<p>Answers: {answers}</p></section>"
     )
 
 
-def _name(schema: Mapping[str, Any]) -> str:
-    return str(schema.get("$ref", "")).rpartition("/")[2]
+def _prose(text: str) -> str:
+    """What stands between backquotes is code."""
+    pieces = escape(text).split("`")
+    return "".join(f"<code>{piece}</code>" if n % 2 else piece for n, piece in enumerate(pieces))
+
+
+def _fields(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Name, place and type of what a body may have."""
+    schema = _resolved(schema, schemas)
+    wanted = schema.get("required", ())
+    return [
+        (name, "body" if name in wanted else "body, optional", _kind(_resolved(field, schemas)))
+        for name, field in schema.get("properties", {}).items()
+    ]
+
+
+def _resolved(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Through references, and past the null of what may be left away."""
+    choices = [item for item in schema.get("anyOf", ()) if item.get("type") != "null"]
+    if len(choices) == 1:
+        schema = choices[0]
+    return schemas[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return " or ".join(f"`{item}`" for item in schema["enum"])
+    if "const" in schema:
+        return f"`{schema['const']}`"
+    if "anyOf" in schema:
+        return " or ".join(_kind(item) for item in schema["anyOf"])
+    kind = str(schema.get("type", ""))
+    return {"array": "list", "integer": "number"}.get(kind, kind)

@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,8 +17,15 @@ class Protocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        extensions: dict[str, Any] = {"holdfast.abort": self.transport.abort}
+        extensions: dict[str, Any] = {"holdfast.abort": self._abort}
         self.scope["extensions"] = extensions
+
+    def _abort(self) -> None:
+        """Also what the system still holds for the client: without this it would go on trying for a long time."""
+        sock = self.transport.get_extra_info("socket")
+        if sock is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.transport.abort()
 
 
 class Server(uvicorn.Server):

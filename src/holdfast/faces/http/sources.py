@@ -43,6 +43,9 @@ class RunSource:
     def start(self, tasks: TaskGroup) -> None:
         pass
 
+    def close(self) -> None:
+        self._subscription.close()
+
     async def next(self) -> Sequence[bytes] | None:
         entries = await _next(self._subscription, patient=self._attached)
         return None if entries is None else [entry.frame for entry in entries]
@@ -57,6 +60,9 @@ class ChangeSource:
         self._opening = None if place is None else f"id: {place}\n\n".encode()
 
     def start(self, tasks: TaskGroup) -> None:
+        pass
+
+    def close(self) -> None:
         pass
 
     async def next(self) -> Sequence[bytes] | None:
@@ -109,6 +115,8 @@ class MergedSource:
                 await send.send([_tagged(subscription.run, entry) for entry in entries])
 
     def close(self) -> None:
+        for subscription in self._subscriptions:
+            subscription.close()
         self._receive.close()
 
     async def next(self) -> Sequence[bytes] | None:

@@ -5,6 +5,7 @@ in the middle of whatever the first one awaits and whatever version of ASGI the 
 alive with comments; and it drops a client that has not read for too long. Nothing is timed per event.
 """
 
+from asyncio import timeout  # a cancel scope would cost a waiting client another kilobyte
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ HEADERS: Final = [
     (b"cache-control", b"no-store, no-transform"),
     (b"x-accel-buffering", b"no"),  # proxies that would gather the stream
 ]
+STREAM: Final = "holdfast.stream"
+"""Where a route leaves the stream that it wants sent."""
 OPENING: Final = b"retry: 1000\n\n"
 """Clients that lose the line come back after a second."""
 HEARTBEAT: Final = b": still here\n\n"
@@ -43,12 +46,18 @@ class Source(Protocol):
     async def next(self) -> Sequence[bytes] | None:
         """The next frames, at least one; None at the end. Safe to cancel."""
 
+    def close(self) -> None: ...
+
 
 class EventStream(Response):
-    """`held` is left when the stream ends, however that comes about."""
+    """When it ends, however that comes about, its source is closed, and what it holds is left."""
 
     def __init__(
-        self, source: Source, held: AsyncExitStack, line: Line, headers: Sequence[tuple[bytes, bytes]] = ()
+        self,
+        source: Source,
+        line: Line,
+        held: AsyncExitStack | None = None,
+        headers: Sequence[tuple[bytes, bytes]] = (),
     ) -> None:
         self.background = None
         self.status_code = 200
@@ -61,14 +70,24 @@ class EventStream(Response):
         self._done = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with self._held, anyio.create_task_group() as tg:
-            self._source.start(tg)
-            tg.start_soon(self._watch, scope, receive, send, tg.cancel_scope)
-            await self._send_all(send)
-            tg.cancel_scope.cancel()
+        """Leave the streaming to the guard: by then the framework's frames are gone, and an idle stream costs half."""
+        scope[STREAM] = self
+
+    async def run(self, scope: Scope, receive: Receive, send: Send, begin: Send) -> None:
+        """`begin` takes the head of the answer, `send` the rest."""
+        try:
+            async with anyio.create_task_group() as tg:
+                self._source.start(tg)
+                tg.start_soon(self._watch, scope, receive, send, tg.cancel_scope)
+                await begin({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *self._extra]})
+                await self._send_all(send)
+                tg.cancel_scope.cancel()
+        finally:
+            self._source.close()
+            if self._held is not None:
+                await self._held.aclose()
 
     async def _send_all(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *self._extra]})
         await send({"type": "http.response.body", "body": OPENING, "more_body": True})
         while (frames := await self._source.next()) is not None:
             await self._send(send, frames[0] if len(frames) == 1 else b"".join(frames))
@@ -85,12 +104,15 @@ class EventStream(Response):
         line, sent, still = self._line, 0, 0.0
         glance = min(line.heartbeat, line.write_deadline) / _GLANCES
         while True:
-            with anyio.move_on_after(glance):
-                while (await receive())["type"] != "http.disconnect":
-                    pass
+            try:
+                async with timeout(glance):
+                    while (await receive())["type"] != "http.disconnect":
+                        pass
                 if not self._done:  # otherwise it is only told that it has had everything
                     stream.cancel()
                 return
+            except TimeoutError:
+                pass
             still = still + glance if self._sent == sent else 0.0
             sent = self._sent
             if self._sending and still >= line.write_deadline:

@@ -4,9 +4,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from holdfast.core.ids import ApprovalId, FileId, MessageId, OwnerId, RunId, SessionId
+from holdfast.core.parts import Json
 from holdfast.core.run import Run
 from holdfast.core.session import Compaction, Message, Session
-from holdfast.ports import Approval, Change, StoredFile
+from holdfast.ports import Approval, Change, Grant, StoredFile
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -25,6 +26,8 @@ class Data:
     runs: dict[RunId, Run] = field(default_factory=dict)
     approvals: dict[ApprovalId, Approval] = field(default_factory=dict)
     compactions: dict[SessionId, dict[MessageId, Compaction]] = field(default_factory=dict)
+    grants: dict[tuple[OwnerId, SessionId | None, str, str], Grant] = field(default_factory=dict)
+    settings: dict[tuple[OwnerId, str], Json] = field(default_factory=dict)
     files: dict[FileId, StoredFile] = field(default_factory=dict)
     purges: dict[RunId, None] = field(default_factory=dict)
     changes: dict[int, Change] = field(default_factory=dict)

@@ -7,10 +7,10 @@ from typing import TypeVar
 
 from holdfast.core.errors import StorageError
 from holdfast.core.ids import ApprovalId, FileId, MessageId, OwnerId, RunId, SessionId
-from holdfast.core.parts import File
+from holdfast.core.parts import File, Json
 from holdfast.core.run import Run
 from holdfast.core.session import Compaction, Message, Session
-from holdfast.ports import Approval, Change, ChangeKind, Hit, SessionQuery, StoredFile
+from holdfast.ports import Approval, Change, ChangeKind, Grant, Hit, SessionQuery, StoredFile
 from holdfast.storage.memory.data import Data, UndoLog
 from holdfast.storage.memory.search import search
 
@@ -73,6 +73,8 @@ class MemoryTx:
             self.drop_run(rid)
         self._drop_approvals([each for each in self._data.approvals.values() if each.session_id == sid])
         self._log.remove(self._data.compactions, sid)
+        for key in [key for key in self._data.grants if key[1] == sid]:
+            self._log.remove(self._data.grants, key)
         self._log.remove(self._data.titles, sid)
         self._log.remove(self._data.sessions, sid)
 
@@ -234,6 +236,27 @@ class MemoryTx:
         for approval in approvals:
             self._log.take_from(self._data.run_approvals, approval.run_id, approval.id)
             self._log.remove(self._data.approvals, approval.id)
+
+    def grants(self, owner: OwnerId, sid: SessionId | None) -> Sequence[Grant]:
+        found = [g for g in self._data.grants.values() if g.owner == owner and g.session_id in (None, sid)]
+        return sorted(found, key=lambda grant: (grant.created_at, grant.tool, grant.scope))
+
+    def put_grant(self, grant: Grant) -> None:
+        key = (grant.owner, grant.session_id, grant.tool, grant.scope)
+        if key not in self._data.grants:
+            self._log.set(self._data.grants, key, grant)
+
+    def drop_grant(self, owner: OwnerId, sid: SessionId | None, tool: str, scope: str) -> None:
+        self._log.remove(self._data.grants, (owner, sid, tool, scope))
+
+    def settings(self, owner: OwnerId) -> Mapping[str, Json]:
+        return {name: value for (whose, name), value in sorted(self._data.settings.items()) if whose == owner}
+
+    def put_setting(self, owner: OwnerId, name: str, value: Json) -> None:
+        if value is None:
+            self._log.remove(self._data.settings, (owner, name))
+        else:
+            self._log.set(self._data.settings, (owner, name), value)
 
     def compactions(self, sid: SessionId) -> Mapping[MessageId, Compaction]:
         return dict(self._data.compactions.get(sid, {}))

@@ -8,7 +8,7 @@ from holdfast.core.events import Failure, Usage, failure_from_json
 from holdfast.core.parts import Json, all_from_json, all_to_json
 from holdfast.core.run import Intent, Lease, Recovery, Run
 from holdfast.core.session import Compaction, Message, Session
-from holdfast.ports import Approval, Change, StoredFile
+from holdfast.ports import Approval, Change, Grant, StoredFile
 
 Row = Sequence[Any]
 
@@ -146,6 +146,17 @@ def from_compaction(c: Compaction) -> Row:
 
 def to_compaction(row: Row) -> Compaction:
     return Compaction(*row)
+
+
+GRANT: Final = "owner, session_id, tool, scope, created_at"
+
+
+def from_grant(g: Grant) -> Row:
+    return g.owner, g.session_id or "", g.tool, g.scope, g.created_at
+
+
+def to_grant(row: Row) -> Grant:
+    return Grant(row[0], row[1] or None, *row[2:])
 
 
 FILE: Final = "id, owner, sha256, name, media_type, size, created_at"

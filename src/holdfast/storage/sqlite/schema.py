@@ -187,6 +187,25 @@ STORE: Final = (
         INSERT INTO words (rowid, text) VALUES (new.n, new.text);
     END;
     """,
+    """
+    -- Tools that a person allowed, in one session or ('') in all.
+    CREATE TABLE grants (
+        owner TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        tool TEXT NOT NULL,
+        scope TEXT NOT NULL,
+        created_at REAL NOT NULL,
+        PRIMARY KEY (owner, session_id, tool, scope)
+    ) WITHOUT ROWID;
+    CREATE INDEX grants_of_session ON grants (session_id);
+
+    CREATE TABLE settings (
+        owner TEXT NOT NULL,
+        name TEXT NOT NULL,
+        value TEXT NOT NULL,                -- JSON
+        PRIMARY KEY (owner, name)
+    ) WITHOUT ROWID;
+    """,
 )
 
 JOURNAL: Final = (

@@ -1,15 +1,16 @@
 """One transaction on `holdfast.db`: thin SQL over plain values. Statements are constants, so SQLite prepares each
 once."""
 
+import json
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from holdfast.core.ids import ApprovalId, FileId, MessageId, OwnerId, RunId, SessionId
-from holdfast.core.parts import File, plain_text
+from holdfast.core.parts import File, Json, plain_text
 from holdfast.core.run import Run
 from holdfast.core.session import Compaction, Message, Session
-from holdfast.ports import Approval, Change, ChangeKind, Hit, SessionQuery, StoredFile
+from holdfast.ports import Approval, Change, ChangeKind, Grant, Hit, SessionQuery, StoredFile
 from holdfast.storage.sqlite import rows, search
 
 _PUT_SESSION: Final = rows.upsert("sessions", rows.SESSION)
@@ -91,7 +92,7 @@ class SqliteTx:
         return [sid for (sid,) in self._all(sql, limit)]
 
     def drop_session(self, sid: SessionId) -> None:
-        for table in ("messages", "runs", "approvals", "compactions", "docs"):
+        for table in ("messages", "runs", "approvals", "compactions", "docs", "grants"):
             self._do(f"DELETE FROM {table} WHERE session_id = ?", sid)
         self._do("DELETE FROM sessions WHERE id = ?", sid)
 
@@ -199,6 +200,28 @@ class SqliteTx:
     def open_approvals(self, rid: RunId) -> Sequence[Approval]:
         sql = f"{_APPROVALS} WHERE run_id = ? AND decision IS NULL ORDER BY created_at, id"
         return [rows.to_approval(row) for row in self._all(sql, rid)]
+
+    def grants(self, owner: OwnerId, sid: SessionId | None) -> Sequence[Grant]:
+        where = "owner = ? AND session_id IN ('', ?)"
+        sql = f"SELECT {rows.GRANT} FROM grants WHERE {where} ORDER BY created_at, tool, scope"
+        return [rows.to_grant(row) for row in self._all(sql, owner, sid or "")]
+
+    def put_grant(self, grant: Grant) -> None:
+        self._do("INSERT OR IGNORE INTO grants VALUES (?, ?, ?, ?, ?)", *rows.from_grant(grant))
+
+    def drop_grant(self, owner: OwnerId, sid: SessionId | None, tool: str, scope: str) -> None:
+        where = "owner = ? AND session_id = ? AND tool = ? AND scope = ?"
+        self._do(f"DELETE FROM grants WHERE {where}", owner, sid or "", tool, scope)
+
+    def settings(self, owner: OwnerId) -> Mapping[str, Json]:
+        found = self._all("SELECT name, value FROM settings WHERE owner = ? ORDER BY name", owner)
+        return {name: json.loads(value) for name, value in found}
+
+    def put_setting(self, owner: OwnerId, name: str, value: Json) -> None:
+        if value is None:
+            self._do("DELETE FROM settings WHERE owner = ? AND name = ?", owner, name)
+        else:
+            self._do("INSERT OR REPLACE INTO settings VALUES (?, ?, ?)", owner, name, json.dumps(value))
 
     def compactions(self, sid: SessionId) -> Mapping[MessageId, Compaction]:
         found = self._all(f"SELECT {rows.COMPACTION} FROM compactions WHERE session_id = ?", sid)

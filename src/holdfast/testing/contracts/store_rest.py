@@ -1,14 +1,15 @@
 """Approvals, compactions, files, purges, and the change feed."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import get_args
 
 import anyio
 import pytest
 
-from holdfast.core.ids import LOCAL, ApprovalId, FileId, MessageId, RunId, SessionId
+from holdfast.core.ids import LOCAL, ApprovalId, FileId, MessageId, OwnerId, RunId, SessionId
 from holdfast.core.parts import File, Text
-from holdfast.ports import Change, ChangeKind, Store, Tx
+from holdfast.ports import Change, ChangeKind, Grant, Store, Tx
 from holdfast.testing.contracts import samples as s
 
 
@@ -28,6 +29,43 @@ class ApprovalsAndFiles:
         assert [found.id for found in open_ones] == ["apr_2"]
         assert await store.read(lambda tx: tx.approval(ApprovalId("apr_1"))) == decided
         assert len(await store.read(lambda tx: tx.open_approvals(RunId("run_2")))) == 1
+
+    async def test_grants_count_in_their_session_or_in_all(self, store: Store) -> None:
+        """A grant is one per tool and scope; a session's own count there alone and go with it."""
+        here = Grant(LOCAL, s.SID, "shell", "", 1.0)
+        there = Grant(LOCAL, SessionId("ses_2"), "shell", "", 1.0)
+        everywhere = Grant(LOCAL, None, "write", "docs", 2.0)
+        others = Grant(OwnerId("other"), None, "write", "", 3.0)
+        await s.put(store, s.session(), s.session("ses_2"))
+
+        def grant(tx: Tx) -> None:
+            for each in (everywhere, here, there, others, replace(here, created_at=9.0)):
+                tx.put_grant(each)
+
+        await store.transact(grant)
+        assert list(await store.read(lambda tx: tx.grants(LOCAL, s.SID))) == [here, everywhere]
+        assert list(await store.read(lambda tx: tx.grants(LOCAL, None))) == [everywhere]
+        await store.transact(lambda tx: tx.drop_session(s.SID))
+        assert list(await store.read(lambda tx: tx.grants(LOCAL, s.SID))) == [everywhere]
+        await store.transact(lambda tx: tx.drop_grant(LOCAL, None, "write", "docs"))
+        await store.transact(lambda tx: tx.drop_grant(LOCAL, None, "never", ""))
+        assert list(await store.read(lambda tx: tx.grants(LOCAL, SessionId("ses_2")))) == [there]
+
+    async def test_settings_are_kept_by_owner_and_name(self, store: Store) -> None:
+        """Any JSON; None takes a setting away, and one that was rolled back never was."""
+        value = {"a": [1, 2.5, None, "ä"], "b": False}
+        await store.transact(lambda tx: tx.put_setting(LOCAL, "x", value))
+        await store.transact(lambda tx: tx.put_setting(LOCAL, "y", 1))
+        await store.transact(lambda tx: tx.put_setting(OwnerId("other"), "x", 2))
+        await store.transact(lambda tx: tx.put_setting(LOCAL, "y", None))
+
+        def fails(tx: Tx) -> None:
+            tx.put_setting(LOCAL, "x", 0)
+            raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            await store.transact(fails)
+        assert dict(await store.read(lambda tx: tx.settings(LOCAL))) == {"x": value}
 
     async def test_a_message_has_one_compaction(self, store: Store) -> None:
         """O3: compactions are found by session and message; a second one of a message replaces the first."""

@@ -51,29 +51,26 @@ def routes(api: Api) -> APIRouter:
         )
         if taken.run.lifetime == "detached":
             return accepted(taken)
-        held = AsyncExitStack()
+        held: AsyncExitStack | None = None
         if taken.fresh:  # entered without an await in between: from here on the run is its connection
+            held = AsyncExitStack()
             await held.enter_async_context(service.attached(taken.run.id))
         location = [(b"location", f"/api/runs/{taken.run.id}".encode())]
-        return await _stream(taken.run.id, 0, held, location, attached=taken.fresh)
+        try:
+            return await _stream(taken.run.id, 0, held, location)
+        except BaseException:
+            if held is not None:
+                await held.aclose()
+            raise
 
     async def _stream(
-        rid: RunId,
-        after: int,
-        held: AsyncExitStack,
-        headers: Sequence[tuple[bytes, bytes]] = (),
-        *,
-        attached: bool = False,
+        rid: RunId, after: int, held: AsyncExitStack | None = None, headers: Sequence[tuple[bytes, bytes]] = ()
     ) -> Response:
-        try:
-            subscription = await held.enter_async_context(service.watch(rid, after))
-        except BaseException:
-            await held.aclose()
-            raise
-        if subscription.at_end:
-            await held.aclose()
+        subscription = await service.subscribe(rid, after)
+        if subscription.at_end and held is None:
+            subscription.close()
             return Response(status_code=204)
-        return EventStream(RunSource(subscription, attached=attached), held, api.limits.line, headers)
+        return EventStream(RunSource(subscription, attached=held is not None), api.limits.line, held, headers)
 
     @router.get("/runs", response_model=d.Runs)
     async def list_runs(
@@ -121,7 +118,7 @@ def routes(api: Api) -> APIRouter:
             if not (text.isascii() and text.isdigit() and int(text[:17]) <= MAX_SEQ and len(text) < 17):
                 raise Invalid("Last-Event-ID", f"{text!r} is not the id of an event; ids are numbers")
             cursor = int(text)
-        return await _stream(RunId(rid), cursor, AsyncExitStack())
+        return await _stream(RunId(rid), cursor)
 
     @router.patch("/runs/{rid}", response_model=d.AcceptedOut)
     async def edit_queued(rid: Rid, body: EditQueued) -> Response:

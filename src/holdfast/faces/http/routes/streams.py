@@ -34,7 +34,7 @@ def routes(api: Api) -> APIRouter:
         subscription = service.watch_changes(cursor)
         place = await subscription.begin()
         source = ChangeSource(subscription, place if cursor is None else None)
-        return EventStream(source, AsyncExitStack(), api.limits.line)
+        return EventStream(source, api.limits.line)
 
     @router.post("/compare", response_class=Response, responses=STREAM)
     async def compare(body: Compare) -> Response:
@@ -48,13 +48,11 @@ def routes(api: Api) -> APIRouter:
         try:
             hold = await held.enter_async_context(service.connection())
             taken = [await _take(pane, parts, hold) for pane, parts in zip(body.runs, inputs, strict=True)]
-            watched = [await held.enter_async_context(service.watch(one.run.id)) for one in taken]
+            watched = [await service.subscribe(one.run.id) for one in taken]
         except BaseException:
             await held.aclose()
             raise
-        source = MergedSource(watched, _opening(taken))
-        held.callback(source.close)
-        return EventStream(source, held, api.limits.line)
+        return EventStream(MergedSource(watched, _opening(taken)), api.limits.line, held)
 
     async def _take(pane: ComparedRun, parts: Sequence[Part], hold: Callable[[RunId], None]) -> Accepted:
         sid = pane.session_id

@@ -1,0 +1,78 @@
+"""The keyring's file: private, atomic, and seen by a process that did not write it."""
+
+import stat
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from holdfast.core.errors import StorageUnavailable
+from holdfast.ports import Keyring, Token
+from holdfast.storage.keys import KeyFile
+
+
+def add(name: str) -> Token:
+    return Token(name, name, "00", 1.0)
+
+
+def test_a_fresh_directory_has_a_key_and_nothing_else(tmp_path: Path) -> None:
+    """The key that signs cookies is made once and kept; the file is its owner's alone."""
+    ring = KeyFile(tmp_path).read()
+    assert (ring.password, ring.tokens, ring.provider_keys) == (None, (), {})
+    assert len(ring.cookie_key) == 64
+    assert KeyFile(tmp_path).read() == ring
+    assert stat.S_IMODE((tmp_path / "keys.json").stat().st_mode) == 0o600
+
+
+def test_a_change_is_seen_by_who_has_read_before(tmp_path: Path) -> None:
+    """`holdfast password` beside a running server."""
+    server, command = KeyFile(tmp_path), KeyFile(tmp_path)
+    server.read()
+    command.change(lambda ring: replace(ring, password="hash", provider_keys={"openai": "sk"}))
+    assert (server.read().password, server.read().provider_keys) == ("hash", {"openai": "sk"})
+
+
+def test_changes_at_the_same_time_are_all_made(tmp_path: Path) -> None:
+    """One after the other, also between processes: the lock is a file."""
+
+    def many(letter: str) -> None:
+        file = KeyFile(tmp_path)
+        for n in range(20):
+            file.change(lambda ring, n=n: replace(ring, tokens=(*ring.tokens, add(f"{letter}{n}"))))  # type: ignore[misc]
+
+    threads = [threading.Thread(target=many, args=(letter,)) for letter in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(KeyFile(tmp_path).read().tokens) == 60
+
+
+def test_a_change_that_fails_changes_nothing(tmp_path: Path) -> None:
+    """Whatever is raised inside."""
+    file = KeyFile(tmp_path)
+    before = file.read()
+
+    def fails(_: Keyring) -> Keyring:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        file.change(fails)
+    assert file.read() == before
+    assert {path.name for path in tmp_path.iterdir()} == {"keys.json", "keys.lock"}
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"cookie_key": 1}', b"\xff"])
+def test_a_damaged_file_is_told_and_left_alone(tmp_path: Path, content: bytes) -> None:
+    """It may be repaired from a backup; until then nobody comes in by accident."""
+    (tmp_path / "keys.json").write_bytes(content)
+    with pytest.raises(StorageUnavailable, match="damaged"):
+        KeyFile(tmp_path).read()
+    assert (tmp_path / "keys.json").read_bytes() == content
+
+
+def test_keys_are_in_no_representation() -> None:
+    """A keyring that ends up in a log shows nothing."""
+    ring = Keyring("cookiesecret", "passwordhash", (), {"openai": "sk-secret"})
+    assert not {word for word in ("cookiesecret", "passwordhash", "sk-secret") if word in repr(ring)}

@@ -1,0 +1,234 @@
+"""Who may come in (DESIGN §9), each rule with the attack that it is there for, against a real server."""
+
+import json
+import socket
+import stat
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from holdfast.faces.http.gate import issue_token, set_password
+from holdfast.storage.keys import KeyFile
+from tests.http.client import Served
+from tests.http.conftest import Start
+from tests.http.streams import GUARD
+from tests.nursery import Nursery
+
+EVIL = "https://evil.example"
+
+
+def body_of(answer: httpx.Response) -> Any:
+    assert answer.headers["content-type"] == "application/problem+json"
+    return answer.json()
+
+
+# ---- without a password ----
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8484", "127.0.0.1.evil.example", "", "localhost@evil"])
+def test_a_name_that_was_rebound_to_us_is_refused(shared: Served, host: str) -> None:
+    """DNS rebinding: a page of evil.example has its own name point to 127.0.0.1 and is then of the same origin."""
+    answer = shared.http.get("/api/sessions", headers={"Host": host})
+    assert answer.status_code in (400, 421)
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:1", "127.0.0.1", "127.8.8.8:80", "[::1]:8484", "a.localhost"])
+def test_loopback_names_are_taken(shared: Served, host: str) -> None:
+    """Every name that can only mean this machine is ours."""
+    assert shared.http.get("/api/sessions", headers={"Host": host}).status_code == 200
+
+
+def test_two_hosts_in_one_request_are_refused(shared: Served) -> None:
+    """A request that names two hosts means one to a proxy and the other to us."""
+    host, _, port = shared.url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), GUARD) as line:
+        line.sendall(b"GET /api/sessions HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")
+        assert line.recv(4096).split(b" ")[1] in (b"400", b"421")
+
+
+@pytest.mark.parametrize("header", ["Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Anything"])
+def test_a_proxy_in_front_needs_a_password(shared: Served, header: str) -> None:
+    """Whoever comes through a proxy is not at the machine, whatever the connection's address says."""
+    answer = shared.http.get("/api/sessions", headers={header: "for=10.0.0.1"})
+    assert (answer.status_code, body_of(answer)["type"]) == (403, "proxied")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Content-Type": "application/x-www-form-urlencoded"},
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "multipart/form-data; boundary=x"},
+        {"Content-Type": "text/plain; charset=application/json"},
+        {},
+    ],
+)
+def test_a_cross_site_form_changes_nothing(server: Served, headers: dict[str, str]) -> None:
+    """A form of another site can post, with one of three types and with JSON for its text; it is not taken."""
+    answer = server.http.post("/api/sessions", content=b'{"title":"stolen"}', headers=headers)
+    assert answer.status_code == 415
+    assert server.get("/api/sessions")["items"] == []
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": EVIL},
+        {"Origin": "null"},
+        {"Origin": "http://localhost:3000"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "http://["},
+    ],
+)
+@pytest.mark.parametrize("call", ["/api/sessions", "/api/runs/run_x/cancel", "/api/files", "/api/logout"])
+def test_a_cross_site_fetch_changes_nothing(server: Served, headers: dict[str, str], call: str) -> None:
+    """A script of another site, or of another port of this machine, shows where it comes from and is refused, with a
+    body and without one."""
+    for body in ({"title": "x"}, None):
+        answer = server.http.post(call, headers=headers, json=body)
+        assert answer.status_code in (403, 415)
+    assert server.get("/api/sessions")["items"] == []
+
+
+def test_a_cross_site_preflight_is_not_granted(server: Served) -> None:
+    """A browser asks before it sends JSON elsewhere; nothing in the answer allows it."""
+    asked = {"Origin": EVIL, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
+    answer = server.http.options("/api/sessions", headers=asked)
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_our_own_page_may_do_everything(server: Served) -> None:
+    """The same origin, as a browser says it."""
+    headers = {"Origin": server.url, "Sec-Fetch-Site": "same-origin"}
+    assert server.http.post("/api/sessions", json={}, headers=headers).status_code == 201
+
+
+def test_security_headers_are_on_every_answer(server: Served) -> None:
+    """A strict policy: no foreign script, no framing, no sniffing; also on errors."""
+    for path in ("/", "/login", "/docs", "/api/sessions", "/nowhere"):
+        headers = server.http.get(path).headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "'unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["x-frame-options"] == "DENY"
+        assert headers["cross-origin-resource-policy"] == "same-origin"
+        assert "server" not in headers
+
+
+def test_bound_elsewhere_it_refuses_to_start_without_a_password(tmp_path: Path, http_nursery: Nursery) -> None:
+    """Others could reach it: it says what to do, and does not listen."""
+    with Served(http_nursery, tmp_path / "data", host="0.0.0.0") as served:
+        assert served.buried() == 2
+        assert "holdfast password" in served.complaints
+
+
+# ---- with a password ----
+
+PASSWORD = "correct horse"
+
+
+@pytest.fixture
+def guarded(tmp_path: Path, start: Start) -> Served:
+    (tmp_path / "data").mkdir(mode=0o700)
+    set_password(KeyFile(tmp_path / "data"), PASSWORD)
+    return start(host="0.0.0.0")
+
+
+def test_without_logging_in_nothing_is_shown(guarded: Served) -> None:
+    """Every call needs a cookie or a token, except the ones without which nobody could come in."""
+    for path in ("/api/sessions", "/api/runs", "/api/events", "/metrics", "/openapi.json", "/docs", "/api/tokens"):
+        answer = guarded.http.get(path)
+        assert (answer.status_code, body_of(answer)["type"]) == (401, "unauthorized")
+    assert guarded.http.post("/api/sessions", json={}).status_code == 401
+    assert guarded.http.get("/healthz").status_code == 200
+    assert guarded.http.get("/login").status_code == 200
+    page = guarded.http.get("/", headers={"Accept": "text/html"})
+    assert (page.status_code, page.headers["location"]) == (303, "/login")
+
+
+def test_a_cookie_is_for_browsers_of_our_own_pages(guarded: Served) -> None:
+    """Logged in, every call works; the cookie is out of reach of scripts and of other sites."""
+    answer = guarded.http.post("/api/login", json={"password": PASSWORD})
+    assert answer.status_code == 204
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=lax" in cookie
+    assert guarded.http.get("/api/sessions").status_code == 200
+    assert guarded.http.post("/api/sessions", json={}).status_code == 201
+    assert guarded.http.post("/api/sessions", json={}, headers={"Origin": EVIL}).status_code == 403
+    guarded.http.post("/api/logout")
+    assert guarded.http.get("/api/sessions").status_code == 401
+
+
+@pytest.mark.parametrize("cookie", ["", "x", "a.b.c", "=", "\x01", "x" * 5000])
+def test_a_forged_cookie_is_none(guarded: Served, cookie: str) -> None:
+    """Only what this server signed counts."""
+    assert guarded.http.get("/api/sessions", headers={"Cookie": f"holdfast={cookie}"}).status_code in (400, 401)
+
+
+def test_a_new_password_ends_every_login(guarded: Served) -> None:
+    """The cookie is bound to the password; the server sees the new one without a restart."""
+    guarded.http.post("/api/login", json={"password": PASSWORD})
+    set_password(KeyFile(guarded.data_dir), "another one")
+    assert guarded.http.get("/api/sessions").status_code == 401
+    assert guarded.http.post("/api/login", json={"password": PASSWORD}).status_code == 401
+    assert guarded.http.post("/api/login", json={"password": "another one"}).status_code == 204
+
+
+def test_guessing_is_slowed_down(guarded: Served) -> None:
+    """After a few wrong passwords even the right one has to wait, and is told how long."""
+    answers = [guarded.http.post("/api/login", json={"password": f"guess {n}"}) for n in range(6)]
+    assert [answer.status_code for answer in answers] == [401] * 5 + [429]
+    late = guarded.http.post("/api/login", json={"password": PASSWORD})
+    assert late.status_code == 429
+    assert int(late.headers["retry-after"]) >= 1
+
+
+def test_tokens_are_shown_once_and_kept_hashed(guarded: Served) -> None:
+    """A token opens the API until it is revoked, and cannot be read back from anywhere."""
+    guarded.http.post("/api/login", json={"password": PASSWORD})
+    made = guarded.post("/api/tokens", {"name": "laptop"}, 201)
+    bearer = {"Authorization": f"Bearer {made['token']}"}
+    with httpx.Client(base_url=guarded.url) as program:
+        assert program.get("/api/sessions", headers=bearer).status_code == 200
+        assert program.post("/api/sessions", headers={**bearer, "Origin": EVIL}, json={}).status_code == 201
+        listed = guarded.get("/api/tokens")["items"]
+        assert [(item["id"], item["name"]) for item in listed] == [(made["id"], "laptop")]
+        assert made["token"] not in json.dumps(listed)
+        assert made["token"] not in (guarded.data_dir / "keys.json").read_text()
+        assert stat.S_IMODE((guarded.data_dir / "keys.json").stat().st_mode) == 0o600
+        guarded.call("DELETE", f"/api/tokens/{made['id']}", expect=204)
+        assert program.get("/api/sessions", headers=bearer).status_code == 401
+    guarded.call("DELETE", f"/api/tokens/{made['id']}", expect=404)
+
+
+def test_a_token_made_beside_the_server_works_at_once(guarded: Served) -> None:
+    """`holdfast token` writes the file; the running server reads it again."""
+    _, secret = issue_token(KeyFile(guarded.data_dir), "from the shell", 1.0)
+    assert guarded.http.get("/api/runs", headers={"Authorization": f"Bearer {secret}"}).status_code == 200
+    assert guarded.http.get("/api/runs", headers={"Authorization": "Bearer hf_wrong"}).status_code == 401
+    assert guarded.http.get("/api/runs", headers={"Authorization": f"Basic {secret}"}).status_code == 401
+
+
+def test_commands_on_this_machine_find_the_server(guarded: Served) -> None:
+    """`server.json` has address and token, is for the owner alone, and goes with the server."""
+    file = guarded.data_dir / "server.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    told = json.loads(file.read_text())
+    answer = httpx.get(f"{told['url']}/api/sessions", headers={"Authorization": f"Bearer {told['token']}"})
+    assert answer.status_code == 200
+    assert guarded.terminate() == 0
+    assert not file.exists()
+
+
+def test_with_a_password_a_proxy_may_be_in_front(guarded: Served) -> None:
+    """Forwarded requests are taken, and a cookie that came over https stays there."""
+    headers = {"X-Forwarded-For": "10.0.0.1", "X-Forwarded-Proto": "https", "X-Forwarded-Host": "chat.example"}
+    answer = guarded.http.post(
+        "/api/login", json={"password": PASSWORD}, headers={**headers, "Origin": "https://chat.example"}
+    )
+    assert answer.status_code == 204
+    assert "secure" in answer.headers["set-cookie"].lower()

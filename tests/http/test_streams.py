@@ -1,0 +1,156 @@
+"""Event streams as bytes on a wire: what proxies, browsers and bad clients see."""
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from starlette.types import Message
+
+from holdfast.agents.scripted import Hang, Say
+from holdfast.faces.http.api import Api
+from holdfast.faces.http.app import build
+from holdfast.faces.http.gate import Gate
+from holdfast.storage.files import FileStore
+from holdfast.storage.keys import KeyFile
+from tests.harness import running
+from tests.http.client import Served
+from tests.http.conftest import Start
+from tests.http.streams import GUARD
+
+
+def test_a_stream_tells_everybody_not_to_hold_it_back(server: Served) -> None:
+    """Type, caching, buffering and compression are such that each event arrives when it is sent."""
+    rid = server.send(server.session(), [{"say": "x"}])["run"]["id"]
+    with server.watch(rid) as stream:
+        headers = stream.response.headers
+        assert headers["content-type"].startswith("text/event-stream")
+        assert "no-store" in headers["cache-control"]
+        assert headers["x-accel-buffering"] == "no"
+        assert "content-encoding" not in headers
+        stream.rest()
+        assert stream.comments == ["retry: 1000"]
+        assert [frame.seq for frame in stream.frames] == [1, 2, 3]
+
+
+def test_a_silent_line_is_kept_alive(start: Start) -> None:
+    """A comment comes when nothing else does."""
+    server = start(heartbeat=0.2)
+    rid = server.send(server.session(), [{"say": "x"}, {"hang": True}])["run"]["id"]
+    with server.watch(rid) as stream:
+        stream.until("text.delta")
+        assert [stream.comment(), stream.comment()] == [": still here"] * 2
+
+
+def test_a_client_that_stops_reading_is_dropped_and_loses_nothing(start: Start) -> None:
+    """L6: after the deadline its connection is gone, what was buffered with it; it comes back and has everything."""
+    server = start(write_deadline=0.3)
+    sid = server.session()
+    script = [{"meet": "go"}, {"say": "x" * 50_000, "times": 200}, {"meet": "end"}]
+    rid = server.send(sid, script)["run"]["id"]
+    host, _, port = server.url.removeprefix("http://").partition(":")
+    with socket.socket() as line:
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        line.settimeout(GUARD)
+        line.connect((host, int(port)))
+        line.sendall(f"GET /api/runs/{rid}/events HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        assert line.recv(100)
+        server.order(open="go")
+        while "holdfast_subscribers 0.0" not in server.http.get("/metrics").text:
+            pass  # each look is a call that is answered meanwhile
+        with pytest.raises(ConnectionResetError):  # not a friendly end, which a client could take for the whole
+            drain(line)
+    server.order(open="end")
+    frames = server.events(rid)
+    assert [frame.seq for frame in frames] == list(range(1, len(frames) + 1))
+    said = "".join(frame.data["text"] for frame in frames if frame.event == "text.delta")
+    assert said == "x" * 50_000 * 200
+
+
+def drain(line: socket.socket) -> None:
+    while line.recv(1 << 20):
+        pass
+
+
+def test_streams_end_when_the_server_stops(server: Served) -> None:
+    """A stopping server lets clients go, so that they come back to the next one; a run that was sealed says so."""
+    server.session()
+    rid = server.send(server.session(), [{"say": "x"}, {"meet": "m"}, {"say": "y"}])["run"]["id"]
+    with server.watch(rid) as stream, server.stream("GET", "/api/events") as changes:
+        stream.until("text.delta")
+        server.tell(15)
+        server.order(open="m")  # a short run ends by itself while the server drains
+        assert stream.rest()[-1].event == "run.complete"
+        changes.rest()
+    assert server.buried() == 0
+
+
+def test_a_cursor_in_the_header_goes_before_the_one_in_the_address(server: Served) -> None:
+    """L5: a browser that reconnects repeats the address and adds the header."""
+    rid = server.send(server.session(), [{"say": "a"}, {"think": "b"}, {"say": "c"}])["run"]["id"]
+    server.events(rid)
+    with server.watch(rid, after=1, last_id="3") as stream:
+        assert [frame.seq for frame in stream.rest()] == [4, 5]
+
+
+@pytest.mark.parametrize("cursor", ["x", "-1", "1.5", "9" * 40, "²", "1 2"])
+def test_a_cursor_that_is_none_is_told(shared: Served, cursor: str) -> None:
+    """L5: a wrong cursor is a 422 that names it, not a stream from somewhere."""
+    rid = shared.send(shared.session(), "hi")["run"]["id"]
+    answer = shared.http.get(f"/api/runs/{rid}/events", headers=[(b"Last-Event-ID", cursor.encode())])
+    assert (answer.status_code, answer.json()["field"]) == (422, "Last-Event-ID")
+
+
+@pytest.mark.parametrize("spec", ["2.0", "2.3", "2.4", "9.9"])
+@pytest.mark.anyio
+async def test_a_disconnect_is_noticed_in_mid_await_whatever_the_server_speaks(tmp_path: Path, spec: str) -> None:
+    """L3, C7: frameworks listen for the disconnect or not, by the version that the server reports; we always do."""
+    async with running([Say("x"), Hang()], files=FileStore(tmp_path / "files")) as it:
+        gate = Gate(KeyFile(tmp_path), it.world.clock)
+        app = build(Api(it.engine, gate, [("chat", True)]))
+        session = await it.new_session()
+        told = anyio.Event()
+        leaves = anyio.Event()
+        sent: list[Message] = []
+        asked = iter([{"type": "http.request", "body": json.dumps({"input": "hi", "lifetime": "attached"}).encode()}])
+
+        async def receive() -> Message:
+            for message in asked:
+                return message
+            await leaves.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+            if b"text.delta" in message.get("body", b""):
+                told.set()
+
+        scope: dict[str, Any] = {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": spec},
+            "http_version": "1.1",
+            "method": "POST",
+            "scheme": "http",
+            "path": f"/api/sessions/{session}/runs",
+            "raw_path": b"",
+            "query_string": b"",
+            "root_path": "",
+            "headers": [(b"host", b"localhost"), (b"content-type", b"application/json"), (b"content-length", b"9")],
+            "client": ("127.0.0.1", 1),
+            "server": ("127.0.0.1", 8484),
+        }
+
+        async def call() -> None:
+            await app(scope, receive, send)
+
+        with anyio.fail_after(GUARD):
+            async with anyio.create_task_group() as tg:
+                tg.start_soon(call)
+                await told.wait()
+                assert it.agent.upstreams == 1
+                leaves.set()
+        assert it.agent.upstreams == 0
+        (run,) = await it.service.runs(sid=session)
+        assert (run.status, run.reason) == ("cancelled", "disconnected")
