@@ -282,17 +282,6 @@ def test_a_queued_run_can_be_watched_before_it_begins(server: Served) -> None:
     assert [frame.event for frame in client.ended()] == ["run.started", "text.delta", "run.complete"]
 
 
-def test_a_silent_line_is_kept_alive(start: Start) -> None:
-    """L5: comments come while the run says nothing, and are no events."""
-    server = start(heartbeat=0.1)
-    rid = server.stand(server.session(), HALF)
-    with server.watch(rid, after=1) as stream:
-        stream.until("text.delta")
-        assert stream.comment().startswith(":")
-        server.order(open="here")
-        assert [frame.event for frame in stream.rest()] == ["text.delta", "text.delta", "run.complete"]
-
-
 def test_a_journal_that_cannot_be_read_is_a_503(server: Served) -> None:
     """L5: with a time to come back, and then everything is there."""
     rid = server.turn(server.session(), "whole")["run_id"]

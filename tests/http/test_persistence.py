@@ -9,7 +9,7 @@ import pytest
 
 from tests.http.client import OPEN, Served
 from tests.http.conftest import Start
-from tests.http.streams import said, until
+from tests.http.streams import said
 
 HALF: list[dict[str, Any]] = [{"say": "half "}, {"meet": "here"}, {"say": "whole"}]
 
@@ -290,11 +290,11 @@ def test_the_list_and_the_search_never_disagree_with_the_sessions(server: Served
     check()
     rid = server.stand(sid, HALF)
     check()
-    server.begin(sid, "queued")
+    queued = server.begin(sid, "queued")
     check()
     server.order(open="here")
     server.ended(rid)
-    until(lambda: server.look(sid)["active_run"], lambda active: active is None)
+    server.ended(queued)
     check()
     server.post(f"/api/sessions/{sid}/undo")
     check()
