@@ -1,53 +1,64 @@
-"""The `holdfast` command."""
+"""The `holdfast` command: the command line, and behind it whatever must come from the composition root. That is
+imported when it is needed: `holdfast --help` need not wait for a web server."""
 
-import argparse
 import os
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
+from anyio.abc import TaskStatus
 
-from holdfast import config as configuration
-from holdfast import logs, wiring
-from holdfast.agents.scripted import Action, Say, ScriptedAgent
-from holdfast.core.errors import HoldfastError
-from holdfast.core.parts import plain_text
-from holdfast.ports import Turn
+from holdfast.config import Config
+from holdfast.faces.cli import app
+from holdfast.faces.cli.desk import Desk, Finding
+from holdfast.faces.cli.place import Place
+from holdfast.ports import Agent, Keys
+from holdfast.system import SystemClock
 
+if TYPE_CHECKING:
+    from holdfast.wiring.crew import Hire
 
-def demonstration(turn: Turn) -> Sequence[Action]:
-    said = plain_text(turn.input.messages[-1].parts) if turn.input.messages else ""
-    answer = (
-        f"No model is connected yet, so this is a script that says your words back, slowly: {said} "
-        "Every word was in the journal before you saw it. Kill this process now and start it again: nothing is lost."
-    )
-    return [Say(word + " ", after=0.08) for word in answer.split(" ")]
+GetAgents = Callable[[Config], Mapping[str, Agent]]
+"""Agents in place of the real ones, as tests have them."""
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="holdfast", description=__doc__)
-    parser.add_argument("command", choices=["serve"], nargs="?", default="serve")
-    parser.add_argument("--host")
-    parser.add_argument("--port", type=int)
-    parser.add_argument("--data-dir", type=Path)
-    arguments = vars(parser.parse_args())
-    arguments.pop("command")
-    try:
-        config = configuration.load(arguments, os.environ, home=Path.home(), working=Path.cwd())
-        logs.configure(config.log_level, config.log_format)
-        anyio.run(_serve, config, backend_options={"use_uvloop": True})
-    except HoldfastError as error:
-        sys.exit(f"holdfast: {error}")
+def main(agents: GetAgents | None = None) -> None:
+    desk = Desk(partial(_serve, agents), partial(_own, agents), _keys, _examine, SystemClock())
+    app.build(desk)(prog_name="holdfast")
 
 
-async def _serve(config: configuration.Config) -> None:
-    await wiring.serve(config, {"chat": ScriptedAgent(demonstration)}, _ready)
+def _hire(agents: GetAgents | None) -> "Hire":
+    from holdfast.wiring.crew import Fixed, Office
+
+    if agents is not None:
+        return lambda config, keys, bridge: Fixed(agents(config))
+    return partial(Office, environment=os.environ, home=Path.home())
 
 
-def _ready(url: str) -> None:
-    sys.stdout.write(f"Holdfast listens on {url}\n")
-    sys.stdout.flush()
+async def _serve(agents: GetAgents | None, config: Config, ready: Callable[[str], None]) -> None:
+    from holdfast import wiring
+
+    await wiring.serve(config, _hire(agents), ready)
+
+
+async def _own(agents: GetAgents | None, config: Config, stop: anyio.Event, *, task_status: TaskStatus[Place]) -> None:
+    from holdfast import wiring
+
+    await wiring.serve_own(config, _hire(agents), stop, task_status=task_status)
+
+
+def _keys(directory: Path) -> Keys:
+    from holdfast import wiring
+
+    return wiring.key_file(directory)
+
+
+def _examine(config: Config) -> Sequence[Finding]:
+    from holdfast import wiring
+
+    return wiring.examine(config)
 
 
 if __name__ == "__main__":

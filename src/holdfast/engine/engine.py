@@ -16,6 +16,7 @@ from holdfast.engine.settings import Settings
 from holdfast.engine.settler import Settler
 from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.sweeper import Sweeper
+from holdfast.engine.transfer import Transfer
 from holdfast.engine.writer import Writer
 from holdfast.ports import Agents, Clock, Files, Ids, Journal, Store, Wakeups
 
@@ -49,6 +50,7 @@ class Engine:
         self.library = None if files is None else Library(store, files, clock, ids, settings)
         self.sweeper = Sweeper(deps, self.supervisor, self.library)
         self.service = Service(deps, self.supervisor, me)
+        self.transfer = None if self.library is None else Transfer(self.service, self.library)
         self._stop = anyio.Event()
         self._writing = anyio.CancelScope(shield=True)
 

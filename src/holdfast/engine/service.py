@@ -74,6 +74,19 @@ class Page:
     """Cursor to the older messages."""
 
 
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A whole session without its words: every settled message of the tree, above it those that it answers."""
+
+    session: Session
+    order: tuple[MessageId, ...]
+    unsettled: dict[MessageId, MessageId | None]
+    """What is still being written, with what is above it. Neither these nor queued turns are in `order`."""
+    shown: tuple[MessageId, ...]
+    """Those of the shown branch."""
+    compactions: tuple[Compaction, ...]
+
+
 class Service:
     def __init__(self, deps: Deps, supervisor: Supervisor, me: rows.Me) -> None:
         self._deps = deps
@@ -190,6 +203,30 @@ class Service:
         ]  # a message's ancestors never change, so these are enough
         new = SessionId(self._deps.ids.new("ses"))
         return await self._transact(partial(edits.fork, sid=sid, owner=owner, last=last, new_sid=new, new_ids=ids))
+
+    async def outline(self, sid: SessionId, owner: OwnerId = LOCAL) -> Outline:
+        """One snapshot. What it lists does not change afterwards, but may be erased by clear or delete."""
+        await self._settle_session(sid)
+        return await self._store.read(lambda tx: _outline(tx, rows.the_session(tx, sid, owner)))
+
+    async def by_id(self, sid: SessionId, mids: Sequence[MessageId], use: Callable[[Message], T]) -> list[T]:
+        """`use` of each, called where the store reads, off the event loop. NotFound if one was erased."""
+
+        def work(tx: Tx) -> list[T]:
+            found = [rows.the_message(tx, mid) for mid in mids]
+            return [use(message) for message in found if message.session_id == sid]
+
+        return await self._store.read(work)
+
+    async def adopt(self, session: Session, messages: Sequence[Message], compactions: Sequence[Compaction]) -> Session:
+        """Take in a session from elsewhere: all of it or nothing. Its ids must be fresh ones of `new_id`."""
+        closed = self._closed()
+        if closed is not None:
+            raise closed
+        return await self._transact(partial(edits.adopt, session=session, messages=messages, compactions=compactions))
+
+    def new_id(self, prefix: str) -> str:
+        return self._deps.ids.new(prefix)
 
     async def compact(self, sid: SessionId, summariser: Summariser, owner: OwnerId = LOCAL) -> Session:
         """O3, O4: the summary is made outside every transaction; the record is one. A delete meanwhile wins."""
@@ -604,6 +641,29 @@ def _runs(
             break
         before = (page[-1].created_at, page[-1].id)
     return found[:limit]
+
+
+def _outline(tx: Tx, session: Session) -> Outline:
+    unsettled: dict[MessageId, MessageId | None] = {}
+    for run in tx.open_runs(session.id):
+        message = tx.message(run.message_id) if run.in_tree else None
+        if message is not None:
+            unsettled[message.id] = message.parent_id
+    order: list[MessageId] = []
+    parents: dict[MessageId, MessageId] = {}
+    level: list[MessageId] = list(tx.children(session.id, None))
+    while level:
+        order += [mid for mid in level if mid not in unsettled]
+        below = [(child, mid) for mid in level for child in tx.children(session.id, mid)]
+        parents.update(below)
+        level = [child for child, _ in below]
+    shown: list[MessageId] = []
+    at = session.head
+    while at is not None:
+        shown.append(at)
+        at = parents.get(at)
+    branch = tuple(mid for mid in reversed(shown) if mid not in unsettled)
+    return Outline(session, tuple(order), unsettled, branch, tuple(tx.compactions(session.id).values()))
 
 
 def _page(tx: Tx, session: Session, limit: int, before: MessageId | None) -> Page:

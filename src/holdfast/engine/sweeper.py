@@ -1,7 +1,8 @@
 """What has to be done now and then: end runs that nobody executes, look again for lost output, keep retention."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import anyio
 
@@ -21,6 +22,14 @@ class Sweeper:
         self._deps = deps
         self._supervisor = supervisor
         self._library = library
+        self._erasing = anyio.Lock()
+
+    @asynccontextmanager
+    async def keeping_everything(self) -> AsyncIterator[None]:
+        """While this is held no journal and no content of a file is erased: what a copy of the store names can be
+        copied after it. Whatever was being erased is erased first; what is due meanwhile, at a later tick."""
+        async with self._erasing:
+            yield
 
     async def run(self) -> None:
         while True:
@@ -33,9 +42,7 @@ class Sweeper:
             self._deps.settler.hand_back,
             self.recover,
             self.look_again,
-            self.purge,
-            self.prune,
-            self.drop_orphans,
+            self.erase,
             self.trim_changes,
         )
 
@@ -75,6 +82,16 @@ class Sweeper:
         now, runs = await self._deps.store.read(lambda tx: (tx.now, tx.pending_runs(_BATCH)))
         for run in runs:
             await self._deps.settler.look(run, now)
+
+    async def erase(self) -> None:
+        try:
+            self._erasing.acquire_nowait()
+        except anyio.WouldBlock:
+            return
+        try:
+            await self._do(self.purge, self.prune, self.drop_orphans)
+        finally:
+            self._erasing.release()
 
     async def purge(self) -> None:
         """Erase what was deleted or cleared: first the rows, which leave a note, then the journals the note names."""

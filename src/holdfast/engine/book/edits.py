@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.core import session as tree
 from holdfast.core.ids import MessageId, OwnerId, SessionId
 from holdfast.core.run import Intent, Run
-from holdfast.core.session import Compaction, Session
+from holdfast.core.session import Compaction, Message, Session
 from holdfast.engine.book.rows import intend, put_session, stop_hidden, the_session
 from holdfast.ports import Tx
 
@@ -94,6 +94,16 @@ def fork(
     for message in copies:
         tx.put_message(message)
     return new
+
+
+def adopt(tx: Tx, session: Session, messages: Sequence[Message], compactions: Sequence[Compaction]) -> Session:
+    """A whole session from elsewhere, under ids that nobody has used. `updated_at` is what it was there."""
+    create(tx, session)
+    for message in messages:
+        tx.put_message(message)
+    for compaction in compactions:
+        tx.put_compaction(compaction)
+    return session
 
 
 def clear(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None) -> Edited:

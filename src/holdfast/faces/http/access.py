@@ -13,6 +13,9 @@ from urllib.parse import urlsplit
 
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 PROXY_HEADERS: Final = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
+LINES: Final = "application/x-ndjson"
+OWN_BODIES: Final = {"/api/files": "multipart/form-data", "/api/import": LINES}
+"""Calls whose body is no JSON, with its type. They have limits of their own."""
 OPEN_PATHS: Final = frozenset({"/login", "/api/login", "/healthz", "/readyz"})
 """What is answered to anybody: without it nobody could log in, and a supervisor could not see that we live."""
 
@@ -93,7 +96,7 @@ def _form(facts: Facts) -> Denied | None:
     if facts.method in SAFE:
         return None
     kind = facts.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == "application/json" or (facts.path == "/api/files" and kind == "multipart/form-data"):
+    if kind in ("application/json", OWN_BODIES.get(facts.path)):
         return None
     if not facts.has_body and not kind:
         return None

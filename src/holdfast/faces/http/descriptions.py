@@ -122,6 +122,18 @@ class FileOut(BaseModel):
     created_at: datetime
 
 
+class ImportedOut(BaseModel):
+    session_id: str
+    title: str
+    messages: int
+    files: int
+
+
+class Imported(BaseModel):
+    items: list[ImportedOut]
+    next: str | None
+
+
 class TokenOut(BaseModel):
     id: str
     name: str

@@ -53,7 +53,7 @@ class Guard:
         refused = self._refuse(scope)
         if refused is not None:
             await refused(scope, receive, answer.send)
-        elif scope["method"] in access.SAFE or scope["path"] == "/api/files":  # that one has limits of its own
+        elif scope["method"] in access.SAFE or scope["path"] in access.OWN_BODIES:
             await self._app(scope, receive, answer.send)
         else:
             await self._app(scope, _Limited(receive, self._max_body).receive, answer.send)
@@ -72,7 +72,7 @@ class Guard:
         except StorageError as error:
             return problems.of_error(error)
         if denied is None:
-            if length.isdigit() and int(length) > self._max_body and scope["path"] != "/api/files":
+            if length.isdigit() and int(length) > self._max_body and scope["path"] not in access.OWN_BODIES:
                 return too_large(self._max_body)
             return None
         if denied.status == 401 and facts.method == "GET" and "text/html" in headers.get("accept", ""):

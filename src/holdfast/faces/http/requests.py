@@ -120,5 +120,9 @@ class Login(In):
     password: Annotated[str, Field(min_length=1, max_length=1000)]
 
 
+class Backup(In):
+    path: Annotated[str, Field(min_length=1, max_length=4000)]
+
+
 class NewToken(In):
     name: Name

@@ -4,6 +4,7 @@ import contextlib
 import socket
 import struct
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -44,10 +45,12 @@ class Server(uvicorn.Server):
         yield
 
 
-def make(app: ASGIApp, *, graceful: float, started: Callable[[], None]) -> Server:
-    """`graceful`: seconds after which calls that do not end are cut off."""
+def make(app: ASGIApp, *, graceful: float, started: Callable[[], None], unix: Path | None = None) -> Server:
+    """`graceful`: seconds after which calls that do not end are cut off. `unix`: listen on this socket; otherwise on
+    those that `serve` is given."""
     config = uvicorn.Config(
         app,
+        uds=None if unix is None else str(unix),
         http=Protocol,
         loop="none",
         lifespan="off",

@@ -1,0 +1,62 @@
+"""The password and tokens, from the command line, beside a running server."""
+
+import stat
+
+import httpx
+
+from tests.cli.terminal import Terminal, as_json, holdfast, ok
+from tests.http.client import Served
+
+
+def test_a_password_is_asked_for_from_now_on(server: Served) -> None:
+    """Set beside a running server: the next call needs it; commands on this machine still come in; removed again."""
+    data = server.data_dir
+    assert server.http.get("/api/sessions").status_code == 200
+    ok("password", "--stdin", data=data, stdin=b"correct horse\n")
+    assert server.http.get("/api/sessions").status_code == 401
+    assert server.http.post("/api/login", json={"password": "correct horse"}).status_code == 204
+    assert ok("chat", "hello", data=data) == "hello\n"
+    ok("password", "--remove", data=data)
+    assert httpx.get(f"{server.url}/api/sessions").status_code == 200
+
+
+def test_a_password_is_typed_twice_and_never_shown(server: Served) -> None:
+    """At a terminal: without echo; two that differ, or one that is short, change nothing."""
+    data = server.data_dir
+    for first, second, said, code in (
+        ("long enough", "long enough", "The password is set", 0),
+        ("long enough 2", "something else", "The two are not the same", 1),
+        ("short", "short", "at least 8 characters", 1),
+    ):
+        with Terminal("password", data=data) as terminal:
+            terminal.until("New password: ")
+            terminal.say(f"{first}\n")
+            terminal.until("The same again: ")
+            terminal.say(f"{second}\n")
+            terminal.until(said)
+            assert terminal.end() == code
+            assert first not in terminal.seen
+    assert server.http.post("/api/login", json={"password": "long enough"}).status_code == 204
+
+
+def test_a_password_needs_a_terminal_or_stdin(server: Served) -> None:
+    """Nobody to ask and nothing given: a usage error."""
+    assert holdfast("password", data=server.data_dir).returncode == 2
+    assert holdfast("password", "--stdin", data=server.data_dir, stdin=b"short\n").returncode == 1
+
+
+def test_a_token_is_shown_once_and_can_be_taken_back(server: Served) -> None:
+    """Made, used, listed by name alone, revoked: at once, beside the running server."""
+    data = server.data_dir
+    ok("password", "--stdin", data=data, stdin=b"correct horse\n")
+    token = ok("token", "create", "laptop", data=data).strip()
+    shown = {"Authorization": f"Bearer {token}"}
+    assert server.http.get("/api/sessions", headers=shown).status_code == 200
+    [listed] = as_json("token", "list", data=data)
+    assert listed["name"] == "laptop"
+    assert token not in ok("token", "list", data=data)
+    assert token.encode() not in (data / "keys.json").read_bytes()
+    assert stat.S_IMODE((data / "keys.json").stat().st_mode) == 0o600
+    ok("token", "revoke", listed["id"], data=data)
+    assert server.http.get("/api/sessions", headers=shown).status_code == 401
+    assert holdfast("token", "revoke", listed["id"], data=data).returncode == 1

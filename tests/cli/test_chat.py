@@ -1,0 +1,188 @@
+"""Talking in a terminal: to a server, beside none, through its death."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.cli.terminal import Terminal, as_json, holdfast, ok
+from tests.http.client import Served
+from tests.http.conftest import Start
+
+
+def script(*actions: dict[str, Any]) -> str:
+    return json.dumps(actions)
+
+
+def shown(data: Path) -> list[dict[str, Any]]:
+    """The messages of the only session."""
+    [session] = as_json("sessions", "list", data=data)
+    found: list[dict[str, Any]] = as_json("sessions", "show", session["id"], data=data)["messages"]
+    return found
+
+
+def text(message: dict[str, Any]) -> str:
+    return "".join(part["text"] for part in message["parts"] if part["type"] == "text")
+
+
+def test_a_question_is_answered_and_kept(server: Served) -> None:
+    """Through the server that runs: the words go to stdout alone, tools and notes to stderr."""
+    asked = script({"think": "hm"}, {"call": "c1", "name": "search", "args": {"q": 1}}, {"say": "At six."})
+    done = holdfast("chat", asked, data=server.data_dir)
+    assert (done.returncode, done.stdout.decode()) == (0, "At six.\n")
+    assert "search" in done.stderr.decode()
+    assert [message["status"] for message in shown(server.data_dir)] == ["complete", "complete"]
+
+
+def test_without_a_server_the_directory_is_opened(data: Path) -> None:
+    """No server: the same command does the same, and what it leaves is there for the next one."""
+    assert ok("chat", "hello", data=data) == "hello\n"
+    assert [text(message) for message in shown(data)] == ["hello", "hello"]
+
+
+def test_what_is_piped_in_is_asked(server: Served) -> None:
+    """`… | holdfast chat "do this"` asks both, the question first."""
+    assert ok("chat", "Read:", data=server.data_dir, stdin=b"some words\n") == "Read:\n\nsome words\n"
+    assert holdfast("chat", data=server.data_dir).returncode == 2
+
+
+def test_a_failed_answer_keeps_what_came(server: Served) -> None:
+    """E1: the words are printed, the reason is said, and the exit code is 1."""
+    done = holdfast("chat", script({"say": "half"}, {"fail": ["provider", "It is down."]}), data=server.data_dir)
+    assert (done.returncode, done.stdout.decode()) == (1, "half\n")
+    assert "It is down." in done.stderr.decode()
+
+
+def test_ctrl_c_stops_the_answer_and_keeps_it(server: Served) -> None:
+    """C2: Ctrl-C cancels the run, says so, and goes back to the prompt; Ctrl-D leaves."""
+    with Terminal("chat", data=server.data_dir) as terminal:
+        terminal.until("you> ")
+        terminal.enter(script({"think": "hmm"}, {"say": "partial answer"}, {"hang": True}))
+        terminal.until("hmm")
+        terminal.until("partial answer")
+        terminal.interrupt()
+        terminal.until("Stopped. What was said so far is kept.")
+        terminal.until("you> ")
+        terminal.enter("and now")
+        terminal.until("and now")
+        terminal.until("you> ")
+        terminal.say("\x04")
+        terminal.until("To go on: holdfast chat --session")
+        assert terminal.end() == 0
+    messages = shown(server.data_dir)
+    assert [message["status"] for message in messages] == ["complete", "cancelled", "complete", "complete"]
+    assert text(messages[1]) == "partial answer"
+
+
+def test_ctrl_c_at_the_prompt_leaves(server: Served) -> None:
+    """At the prompt there is nothing to stop."""
+    with Terminal("chat", data=server.data_dir) as terminal:
+        terminal.until("you> ")
+        terminal.interrupt()
+        assert terminal.end() == 0
+
+
+def test_ctrl_c_stops_a_single_question(data: Path) -> None:
+    """Without a server too: the partial is kept, and the exit code says that it was interrupted."""
+    with Terminal("chat", script({"say": "some"}, {"hang": True}), data=data) as terminal:
+        terminal.until("some")
+        terminal.interrupt()
+        terminal.until("Stopped. What was said so far is kept.")
+        assert terminal.end() == 130
+    assert [(message["status"], text(message)) for message in shown(data)][1] == ("cancelled", "some")
+
+
+def test_permission_is_asked_in_the_terminal(server: Served) -> None:
+    """A tool that asks is answered inline; once, and denied."""
+    with Terminal("chat", data=server.data_dir) as terminal:
+        for answer, state in (("x\no\n", "done"), ("d\n", "denied")):
+            terminal.until("you> ")
+            terminal.enter(script({"call": state, "name": "shell", "args": "ls", "asks": True}, {"say": "ok"}))
+            terminal.until("? shell ls: The tool asks first.")
+            terminal.until("allow? [o]nce, [s]ession, [a]lways, [d]eny: ")
+            terminal.say(answer)
+            terminal.until("answered:")
+        terminal.until("you> ")
+        terminal.say("/quit\n")
+        assert terminal.end() == 0
+    tools = [part for message in shown(server.data_dir) for part in message["parts"] if part["type"] == "tool"]
+    assert [tool["state"] for tool in tools] == ["done", "denied"]
+
+
+def test_without_a_terminal_a_question_waits(server: Served) -> None:
+    """Nobody can be asked: the exit code says so, the run waits, and a terminal can take it up from there."""
+    asked = script({"say": "first "}, {"call": "c1", "name": "shell", "asks": True}, {"say": "then"})
+    done = holdfast("chat", asked, data=server.data_dir)
+    assert (done.returncode, done.stdout.decode()) == (5, "first \n")
+    [session] = as_json("sessions", "list", data=server.data_dir)
+    with Terminal("chat", "--session", session["id"], data=server.data_dir) as terminal:
+        terminal.until("first")
+        terminal.until("allow? ")
+        terminal.say("once\n")
+        terminal.until("then")
+        terminal.until("you> ")
+        terminal.say("\x04")
+        assert terminal.end() == 0
+    assert text(shown(server.data_dir)[1]) == "first then"
+
+
+def test_a_killed_server_is_waited_for(start: Start) -> None:
+    """X1: the server dies in mid-answer and comes back elsewhere: what was shown is not shown again, the end is told,
+    and the conversation goes on, at the new address."""
+    server = start()
+    with Terminal("chat", data=server.data_dir) as terminal:
+        terminal.until("you> ")
+        terminal.enter(script({"say": "before the crash "}, {"hang": True}))
+        terminal.until("before the crash")
+        server.kill()
+        terminal.until("The server is gone.")
+        again = start()
+        terminal.until("The server is back")
+        assert "before the crash" not in terminal.until("Interrupted: the server went away.")
+        terminal.until("you> ")
+        terminal.enter("still there")
+        terminal.until("still there")
+        terminal.until("you> ")
+        terminal.say("\x04")
+        assert terminal.end() == 0
+    messages = shown(again.data_dir)
+    assert [message["status"] for message in messages] == ["complete", "interrupted", "complete", "complete"]
+    assert text(messages[1]) == "before the crash "
+
+
+def test_an_interrupted_answer_goes_on(start: Start) -> None:
+    """X5: /continue takes up what a crash left, without doing again what was done."""
+    server = start()
+    gate = script({"call": "c1", "name": "search"}, {"say": "one "}, {"meet": "half"}, {"say": "two"})
+    with Terminal("chat", data=server.data_dir) as terminal:
+        terminal.until("you> ")
+        terminal.enter(gate)
+        terminal.until("one")
+        server.kill()
+        again = start()
+        again.order(open="half")
+        terminal.until("Interrupted")
+        terminal.until("you> ")
+        terminal.say("/continue\n")
+        terminal.until("two")
+        terminal.until("you> ")
+        terminal.say("/quit\n")
+        assert terminal.end() == 0
+    assert text(shown(again.data_dir)[1]) == "one two"
+    assert (again.data_dir / "effects").read_text() == "c1\n"
+
+
+def test_a_server_that_stops_in_order_is_waited_for(start: Start) -> None:
+    """The stream of a draining server ends without an event: the rest comes from the next one."""
+    server = start(drain=0.0)
+    with Terminal("chat", script({"say": "shown"}, {"hang": True}), data=server.data_dir) as terminal:
+        terminal.until("shown")
+        assert server.terminate() == 0
+        start()
+        terminal.until("Interrupted")
+        assert terminal.end() == 1
+
+
+def test_what_a_model_says_cannot_steer_the_terminal(server: Served) -> None:
+    """Escape sequences are shown without their power."""
+    done = holdfast("chat", script({"say": "a\x1b]0;title\x07b\x1b[2Jc"}), data=server.data_dir)
+    assert done.stdout == b"a]0;titleb[2Jc\n"

@@ -1,0 +1,59 @@
+"""`doctor` sees what is wrong, says it, and changes nothing."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.cli.terminal import holdfast, ok
+from tests.contract.machine import snapshot
+from tests.http.client import Served
+
+
+def findings(data: Path) -> tuple[int, dict[str, Any]]:
+    done = holdfast("doctor", "--json", data=data)
+    found = json.loads(done.stdout)
+    assert found["ok"] == (done.returncode == 0)
+    return done.returncode, {item["what"]: item for item in found["findings"]}
+
+
+def test_all_is_well_beside_a_running_server(server: Served) -> None:
+    """Nothing to complain about, and who has the directory is said."""
+    ok("chat", "hello", data=server.data_dir)
+    code, found = findings(server.data_dir)
+    assert code == 0
+    assert str(server.process.pid) in found["lock"]["text"]
+    assert found["contents"]["text"] == "1 sessions, 2 messages, 1 runs"
+    assert "All is well." in holdfast("doctor", data=server.data_dir).stderr.decode()
+
+
+def test_a_directory_that_is_not_there_yet(data: Path) -> None:
+    """Nothing is wrong with a machine on which nothing was begun, and nothing is made."""
+    assert findings(data)[0] == 0
+    assert not data.exists()
+
+
+def test_damage_is_seen_and_nothing_is_changed(data: Path) -> None:
+    """A damaged database, open modes and missing contents: each is named, and the exit code is 1."""
+    ok("chat", "hello", data=data)
+    data.chmod(0o755)
+    (data / "keys.json").chmod(0o644)
+    database = data / "holdfast.db"
+    content = bytearray(database.read_bytes())
+    content[4096:8192] = b"\xff" * 4096
+    database.write_bytes(content)
+    (data / "journal.db").write_bytes(b"")
+    before = snapshot(data)
+    code, found = findings(data)
+    assert code == 1
+    wrong = {what for what, item in found.items() if not item["ok"]}
+    assert {"mode", "keys.json", "holdfast.db", "journal.db"} <= wrong
+    assert snapshot(data) == before
+
+
+def test_a_wrong_setting_is_a_usage_error(data: Path, tmp_path: Path) -> None:
+    """The config file is read like for every command."""
+    file = tmp_path / "holdfast.toml"
+    file.write_text("colour = 1\n")
+    done = holdfast("doctor", "--config", file, data=data)
+    assert done.returncode == 2
+    assert "'colour' is not a setting" in done.stderr.decode()

@@ -1,0 +1,184 @@
+"""Whole sessions out and in again: everything that was said, under fresh ids, all of it or nothing."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from anyio import to_thread
+
+from holdfast.agents.scripted import Action, Call, Fail, Hang, Meet, Recall, Say, Spend, Think
+from holdfast.core.errors import Invalid
+from holdfast.core.ids import SessionId
+from holdfast.core.parts import Text
+from holdfast.engine.transfer import FileRules, Taken, Transfer
+from holdfast.ports import SessionQuery, Summariser
+from holdfast.storage.files import FileStore
+from tests.harness import GUARD, AnyWorld, Running, in_turn, running
+
+pytestmark = pytest.mark.anyio
+
+RICH: list[Action] = [
+    Recall(({"text": "likes tea", "source": "ses_0"},)),
+    Think("hm"),
+    Call("c1", "search", {"q": "tide"}, result={"high": 6}, output=("looking",)),
+    Say("At six."),
+    Spend(10, 20),
+]
+
+
+RULES = FileRules(10_000_000, lambda start, said: "text/plain" if start.startswith(b"some") else None, str.strip)
+
+
+class Short(Summariser):
+    async def summarise(self, messages: Any, earlier: str | None) -> str:
+        return "what was said"
+
+
+def transfer(it: Running) -> Transfer:
+    assert it.engine.transfer is not None
+    return it.engine.transfer
+
+
+async def export(it: Running, sid: SessionId) -> bytes:
+    return b"".join([piece async for piece in transfer(it).export(sid)])
+
+
+async def take(it: Running, data: bytes, pieces: int = 7) -> list[Taken]:
+    importing = transfer(it).importing(RULES)
+    try:
+        taken: list[Taken] = []
+        for at in range(0, len(data), max(1, len(data) // pieces)):
+            taken += await importing.feed(data[at : at + max(1, len(data) // pieces)])
+        return [*taken, *await importing.finish()]
+    finally:
+        importing.close()
+
+
+def lines(data: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in data.splitlines()]
+
+
+def nameless(data: bytes) -> list[dict[str, Any]]:
+    """The export with each id replaced by the number of its first appearance."""
+    seen: dict[str, int] = {}
+
+    def rename(value: Any, key: str = "") -> Any:
+        if isinstance(value, dict):
+            return {name: rename(item, name) for name, item in value.items()}
+        if isinstance(value, list):
+            return [rename(item, key) for item in value]
+        ids = ("id", "parent_id", "message_id", "file_id", "head", "redo")
+        return seen.setdefault(value, len(seen)) if key in ids and isinstance(value, str) else value
+
+    return [rename(line) for line in lines(data)]
+
+
+async def a_full_session(it: Running) -> SessionId:
+    """Branches, a failed answer, an undone turn, a compaction, and a file."""
+    sid = (await it.service.create_session(title="Tides", tags=("sea",), project="p", settings={"t": 1})).id
+    incoming = await to_thread.run_sync(it.engine.library.begin)  # type: ignore[union-attr]
+    with incoming:
+        incoming.write(b"some words" * 50_000)
+        file = await it.engine.library.add(incoming, "notes.txt", "text/plain")  # type: ignore[union-attr]
+    first = (await it.service.submit(sid, [Text("When?"), file.part()])).run
+    await it.ended(first.id)
+    await it.service.compact(sid, Short())
+    failed = await it.turn(sid, "And now?")
+    again = (await it.service.retry(sid, failed.message_id)).run
+    await it.ended(again.id)
+    await it.turn(sid, "Thanks")
+    await it.service.undo(sid)
+    return sid
+
+
+SCRIPTS: tuple[list[Action], ...] = (RICH, [Say("half"), Fail()], [Say("better")], [Say("bye")])
+
+
+async def test_an_export_taken_in_is_exported_alike(world: AnyWorld, tmp_path: Path) -> None:
+    """Export, import, export: the same lines but for the ids; tree, branches, notices, files and summary are there."""
+    async with running(in_turn(*SCRIPTS), world, files=FileStore(tmp_path / "files")) as it:
+        sid = await a_full_session(it)
+        first = await export(it, sid)
+        [taken] = await take(it, first)
+        assert (taken.messages, taken.files) == (7, 1)
+        assert taken.session.id != sid
+        second = await export(it, taken.session.id)
+        assert nameless(second) == nameless(first)
+        assert not {line["id"] for line in lines(first) if "id" in line} & {
+            line["id"] for line in lines(second) if "id" in line
+        }
+        kinds = [line["type"] for line in lines(first)]
+        assert (kinds[0], kinds[-1], kinds.count("message"), kinds.count("compaction")) == ("session", "end", 7, 1)
+        assert kinds.count("content") == 3  # in pieces
+
+
+async def test_a_session_that_was_taken_in_can_be_used(world: AnyWorld, tmp_path: Path) -> None:
+    """What came from elsewhere is listed, found, shown, redone and answered like any other."""
+    async with running(in_turn(*SCRIPTS, [Say("more")]), world, files=FileStore(tmp_path / "files")) as it:
+        [taken] = await take(it, await export(it, await a_full_session(it)))
+        sid = taken.session.id
+        listed = await it.service.sessions(SessionQuery(taken.session.owner))
+        assert sid in [view.session.id for view in listed]
+        assert sid in [hit.session.id for hit in await it.service.search("better")]
+        await it.service.redo(sid)
+        await it.turn(sid, "Go on")
+        assert [message.status for message in await it.shown(sid)] == ["complete"] * 8
+
+
+async def test_sections_may_follow_one_another(world: AnyWorld, tmp_path: Path) -> None:
+    """Two exports put together are two sessions."""
+    async with running(in_turn(*SCRIPTS, [Say("x")]), world, files=FileStore(tmp_path / "files")) as it:
+        one, two = await a_full_session(it), await it.new_session()
+        await it.turn(two)
+        both = await export(it, one) + await export(it, two)
+        assert [taken.messages for taken in await take(it, both)] == [7, 2]
+
+
+async def test_what_is_being_written_is_left_out(world: AnyWorld, tmp_path: Path) -> None:
+    """An answer that streams is not in the export: its question is the head; the export can be taken in."""
+    script: list[Action] = [Say("partial"), Meet("there"), Hang()]
+    async with running(script, world, files=FileStore(tmp_path / "files")) as it:
+        sid = await it.new_session()
+        run = await it.send(sid, "question")
+        await it.send(sid, "queued")
+        await it.reached("there")
+        found = lines(data := await export(it, sid))
+        assert [line["type"] for line in found] == ["session", "message", "end"]
+        assert found[0]["head"] == found[1]["id"] == run.user_message_id
+        assert [taken.messages for taken in await take(it, data)] == [1]
+        it.release("there")
+        await it.service.cancel(run.id)
+
+
+@pytest.mark.parametrize("cut", ["last line", "half", "middle line", "content"])
+async def test_a_damaged_export_changes_nothing(world: AnyWorld, tmp_path: Path, cut: str) -> None:
+    """A file that breaks off or lacks a line is refused with the place, and no session is there afterwards."""
+    async with running(in_turn(*SCRIPTS), world, files=FileStore(tmp_path / "files")) as it:
+        all_lines = (await export(it, await a_full_session(it))).splitlines(keepends=True)
+        at = next(n for n, line in enumerate(all_lines) if line.startswith(b'{"type":"content"'))
+        damaged = {
+            "last line": all_lines[:-1],
+            "half": [*all_lines[:4], all_lines[4][:30]],
+            "middle line": all_lines[:3] + all_lines[4:],
+            "content": [*all_lines[:at], all_lines[at][:40] + b"AAAA" + all_lines[at][44:], *all_lines[at + 1 :]],
+        }[cut]
+        before = await it.service.sessions(SessionQuery((await it.service.create_session()).owner))
+        with pytest.raises(Invalid, match=r"^line \d+: "):
+            await take(it, b"".join(damaged))
+        assert len(await it.service.sessions(SessionQuery(before[0].session.owner))) == len(before)
+
+
+async def test_nothing_is_erased_while_everything_is_kept(world: AnyWorld, tmp_path: Path) -> None:
+    """While a copy is being made a tick erases no journal and no file; afterwards it does, and recovery never waits."""
+    async with running(in_turn(*SCRIPTS), world, files=FileStore(tmp_path / "files")) as it:
+        sid = await a_full_session(it)
+        run = (await it.service.runs(sid=sid))[0]
+        with anyio.fail_after(GUARD):
+            async with it.engine.sweeper.keeping_everything():
+                await it.service.delete(sid)
+                await it.tick()
+                assert await it.events(run.id)
+            await it.tick()
+        assert await it.erased(run.id)
