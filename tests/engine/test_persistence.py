@@ -10,6 +10,7 @@ from anyio.lowlevel import checkpoint
 from holdfast.agents.scripted import Call, Hang, Meet, Say, Tokens
 from holdfast.core.errors import NotFound, VersionMismatch
 from holdfast.core.ids import LOCAL, OwnerId, SessionId
+from holdfast.core.parts import Text
 from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
 from holdfast.ports import SessionQuery, Tx
@@ -472,3 +473,38 @@ async def test_a_generated_title_is_kept_until_a_person_changes_it(world: AnyWor
         await it.service.amend(sid, {"title": "On okapis"})
         assert await it.service.search("giraffes") == []
         assert [hit.session.id for hit in await it.service.search("okapis")] == [sid]
+
+
+# ---- what has been seen is so ----
+
+
+async def test_who_has_seen_the_end_is_not_shown_a_run_that_goes_on(world: AnyWorld) -> None:
+    """P5: the terminal event is out and its settling is under way: a reader and a sender who come now wait for it, and
+    find the session free."""
+    hold = Hold(lambda call, _: call == "store.transact", armed=False)
+    async with running([Say("x"), Meet("here"), Say("y")], world, tap=hold) as it:
+        run = await it.send(await it.new_session())
+        await it.reached("here")
+        hold.armed = True
+        it.release("here")
+        with anyio.fail_after(GUARD):
+            await hold.reached.wait()
+        assert (await collect(it.service, run.id))[-1].type == "run.complete"
+        found: list[bool] = []
+
+        async def read() -> None:
+            views = [await it.service.session(run.session_id), *await it.service.sessions(SessionQuery(LOCAL))]
+            found.extend(view.active_run is None or view.active_run.id != run.id for view in views)
+            found.append((await it.service.run(run.id)).status == "complete")
+
+        async def send() -> None:
+            found.append((await it.service.submit(run.session_id, [Text("next")], on_busy="reject")).fresh)
+
+        async with anyio.create_task_group() as tg:
+            tg.start_soon(read)
+            tg.start_soon(send)
+            while ("control", run.id) not in it.engine._hub.signals._waiting:  # somebody waits for the end
+                await checkpoint()
+            assert found == []
+            hold.go.set()
+        assert found == [True] * 4

@@ -12,7 +12,6 @@ from typing import Literal, NoReturn, TypeVar
 import anyio
 
 from holdfast.core import recovery
-from holdfast.core import session as tree
 from holdfast.core.errors import HoldfastError, NotJson, Refused, StorageError, TooLarge
 from holdfast.core.events import (
     ApprovalRequested,
@@ -232,9 +231,6 @@ class Execution:
         session = tx.session(self.run.session_id)
         if run is None or session is None:
             raise AgentFailed("session-gone", "The session was deleted.")
-        history: list[tree.Message] = []
-        if tx.message(run.user_message_id) is not None:
-            history = tree.path(tx, session, run.user_message_id)
         asked = None if self._begun.approval is None else tx.approval(self._begun.approval.approval_id)
         opening: list[Event] = []
         decisions: dict[str, Decision] = {}
@@ -248,7 +244,7 @@ class Execution:
             opening += [] if seed is None else [seed]
             answers = (run.session_id, run.message_id, run.user_message_id)
             opening.append(RunStarted(run.id, *answers, run.model, run.agent))
-        model_input = tree.model_input(history, tx.compactions(session.id))
+        model_input = turns.model_input(tx, run, session)
         first = self._begun.last_seq + 1
         transcript = fold([entry(first + n, event) for n, event in enumerate(opening)], self._begun)
         return _Loaded(run, Turn(run, session, model_input, transcript, decisions), tuple(opening))

@@ -77,6 +77,15 @@ class Feed:
         self._tails[run] = Tail(last_seq, sealed)
         self._signals.fire(("appended", run))
 
+    def has(self, run: RunId) -> bool:
+        """Whether the run is executed here."""
+        return run in self._tails
+
+    def is_sealed(self, run: RunId) -> bool:
+        """Whether watchers of a run that is executed here have seen its end, which the store may not know yet."""
+        tail = self._tails.get(run)
+        return tail is not None and tail.sealed
+
     def publish(self, run: RunId, entries: Sequence[Entry], seals: bool) -> None:
         """Only ever called with what the journal has committed."""
         tail = self._tails.get(run)

@@ -12,6 +12,7 @@ import anyio
 
 from holdfast.core import session as tree
 from holdfast.core.errors import (
+    Busy,
     Draining,
     HoldfastError,
     JournalPruned,
@@ -378,6 +379,15 @@ class Service:
         await self._deps.hub.announce(Wake("control", rid))
         return run
 
+    async def model_input(self, rid: RunId, owner: OwnerId = LOCAL) -> tree.ModelInput:
+        """§5: a compaction during a run counts from its next step on: this is what that step shows of the past."""
+
+        def load(tx: Tx) -> tree.ModelInput:
+            run = rows.the_run(tx, rid, owner)
+            return turns.model_input(tx, run, rows.the_session(tx, run.session_id, owner))
+
+        return await self._store.read(load)
+
     async def recover(self, rid: RunId, owner: OwnerId = LOCAL) -> Run:
         """J6: look again for the output of a run whose recovery is pending or was given up."""
         run = await self._transact(partial(endings.look_again, rid=rid, owner=owner))
@@ -436,7 +446,10 @@ class Service:
 
     async def subscribe(self, rid: RunId, after: int = 0, owner: OwnerId = LOCAL) -> Subscription:
         """The same, to be closed by the caller."""
-        if (await self.run(rid, owner)).pruned:
+        run = await self._store.read(lambda tx: rows.the_run(tx, rid, owner))
+        if (run.is_open or run.is_pending) and not self._deps.feed.has(rid):  # one that is executed here is well
+            run = await self.run(rid, owner)
+        if run.pruned:
             raise JournalPruned(rid)
         return await self._deps.feed.subscribe(rid, after)
 
@@ -514,7 +527,13 @@ class Service:
             if before is None:
                 raise closed
             return before
-        accepted = await self._transact(work)
+        try:
+            accepted = await self._transact(work)
+        except Busy as busy:  # with a run whose end its client has seen: that is not what it is told
+            if not self._deps.feed.is_sealed(busy.run):
+                raise
+            await self._until_ended(busy.run, self._deps.settings.fence_wait)
+            accepted = await self._transact(work)
         await self._stop_runs(accepted.stop)
         return accepted
 
@@ -553,6 +572,14 @@ class Service:
                 await wait(signal, _GLANCE)
         return found
 
+    async def _until_all_ended(self, runs: Sequence[Run]) -> bool:
+        """Of runs just read: wait for those that are about to be ended. Another reader was first, or somebody has seen
+        the terminal event already and must not be shown the run as running. Whether there were any."""
+        about = [run.id for run in runs if run.id in self._deps.settler.ending or self._deps.feed.is_sealed(run.id)]
+        for rid in about:
+            await self._until_ended(rid, self._deps.settings.fence_wait)
+        return bool(about)
+
     async def _end_stale(self, runs: Sequence[Run], now: float) -> None:
         await self._deps.settler.end_stale(self._deps.settler.find_stale(runs, now))
 
@@ -560,7 +587,7 @@ class Service:
         """Read a list; if it shows runs that nobody executes (X2), end them and read it again."""
         now, found = await self._store.read(lambda tx: (tx.now, read(tx)))
         stale = self._deps.settler.find_stale(runs_in(found), now)
-        if not stale:
+        if not await self._until_all_ended([run for run in runs_in(found) if run.is_open]) and not stale:
             return found
         with suppress(StorageError):  # what is there can still be shown; the sweeper tries again
             await self._deps.settler.end_stale(stale)
@@ -570,9 +597,7 @@ class Service:
         """Before a session is shown: end what nobody executes (X2) and look for output that was not there yet (J2)."""
         settler = self._deps.settler
         now, opened, pending = await self._store.read(lambda tx: (tx.now, tx.open_runs(sid), tx.pending_runs(100, sid)))
-        being_ended = [run.id for run in opened if run.id in settler.ending]
-        for rid in being_ended:  # another reader was first: wait for it rather than show the run as running
-            await self._until_ended(rid, self._deps.settings.fence_wait)
+        await self._until_all_ended(opened)
         try:
             await self._end_stale(opened, now)
             for run in pending:

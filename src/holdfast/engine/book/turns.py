@@ -67,6 +67,14 @@ def renew(tx: Tx, me: Me, rids: Collection[RunId], connections: Collection[RunId
     return tx.now, held
 
 
+def model_input(tx: Tx, run: Run, session: tree.Session) -> tree.ModelInput:
+    """What the run's model is shown of the past, as it is at this moment: a compaction since counts."""
+    history: list[tree.Message] = []
+    if tx.message(run.user_message_id) is not None:
+        history = tree.path(tx, session, run.user_message_id)
+    return tree.model_input(history, tx.compactions(session.id))
+
+
 def ask(tx: Tx, rid: RunId, epoch: int, asked: ApprovalRequested) -> bool:
     """Put the question where it can be answered, before anybody is shown it. False: the run was asked to end meanwhile,
     or is no longer ours."""

@@ -1,0 +1,69 @@
+"""One answer of a model on its way into the record."""
+
+import json
+from collections.abc import Sequence
+from typing import assert_never
+
+from holdfast.agents.chat.calls import Wanted
+from holdfast.agents.chat.joint import Joint
+from holdfast.agents.chat.record import Record
+from holdfast.agents.models.port import Delta, ToolCall
+from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, Usage
+
+
+class Listening:
+    """Takes deltas as they come. Call ids are made unique within the message: some servers count from zero again in
+    each answer, and a call that was answered must not be mistaken for a new one."""
+
+    def __init__(self, record: Record, joint: Joint) -> None:
+        self._record = record
+        self._joint = joint
+        self._used = record.call_ids()
+        self._ids: dict[str, str] = {}
+        self.spoke = False
+
+    async def take(self, delta: Delta) -> None:
+        match delta:
+            case TextDelta(text):
+                self.spoke = self.spoke or bool(text)
+                await self._say(self._joint.take(text))
+            case ReasoningDelta():
+                self.spoke = True
+                await self._record.write(delta)
+            case ToolDelta(call_id, name, args):
+                self.spoke = True
+                await self._say(self._joint.end())
+                await self._record.write(ToolDelta(self._id(call_id), name, args))
+            case Usage():
+                await self._record.write(delta)
+            case _:
+                assert_never(delta)
+
+    async def end(self, calls: Sequence[ToolCall]) -> list[Wanted]:
+        """The calls to be answered. One that came without deltas is written down whole, so that all are known before
+        the first of them runs."""
+        await self._say(self._joint.end())
+        wanted: list[Wanted] = []
+        for call in calls:
+            written = call.call_id in self._ids
+            call_id = self._id(call.call_id)
+            if not written:
+                text = call.args if isinstance(call.args, str) else json.dumps(call.args)
+                await self._record.write(ToolDelta(call_id, call.name, text))
+            wanted.append(Wanted(call_id, call.name, call.args, call.provider, call.invalid))
+        self.spoke = self.spoke or bool(wanted)
+        return wanted
+
+    async def _say(self, text: str) -> None:
+        if text:
+            await self._record.write(TextDelta(text))
+
+    def _id(self, call_id: str) -> str:
+        if call_id not in self._ids:
+            fresh, n = call_id, 1
+            while fresh in self._used:
+                n += 1
+                fresh = f"{call_id}_{n}"
+            self._used.add(fresh)
+            self._ids[call_id] = fresh
+        return self._ids[call_id]

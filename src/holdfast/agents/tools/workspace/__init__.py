@@ -1,0 +1,1 @@
+"""A session's own directory, and the tools that work in it."""

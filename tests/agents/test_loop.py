@@ -1,0 +1,383 @@
+"""The agent loop through the real engine: steps, tools, refusals, limits."""
+
+import anyio
+import pytest
+
+from holdfast.agents.chat.history import DENIED
+from holdfast.agents.models.port import AssistantSaid, ToolCall, ToolSaid, UserSaid
+from holdfast.agents.tools.policy import Policy
+from holdfast.agents.tools.port import ToolFailed, Traits
+from holdfast.core.events import Usage
+from holdfast.core.parts import Reasoning, Text, Tool
+from tests.agents.models import Asks, Breaks, Piece, ScriptedModel, Thinks, Trace, Wait, answers, chat, limits
+from tests.engine.checks import check_one_end
+from tests.harness import GUARD, AnyWorld, Hold, World, appends, running, texts
+
+pytestmark = pytest.mark.anyio
+
+READ = Traits(repeatable=True, read_only=True, rule="allow")
+
+
+async def test_a_turn_is_steps_of_words_and_tools(world: AnyWorld) -> None:
+    """X5: every step is journalled: words, the call as it is written, its start, its output, its result, usage."""
+    effects: list[str] = []
+    model = ScriptedModel(
+        answers(
+            [Thinks("hm"), "I look. ", Asks("c1", "look", {"x": 1}), Usage(10, 5, 0.5)], ["Found it.", Usage(20, 3)]
+        )
+    )
+    async with running(agents={"chat": chat(model, Trace("look", effects, result={"n": 1}))}, world=world) as it:
+        sid = await it.new_session()
+        run = await it.turn(sid)
+        answer = await it.answer(sid)
+        assert (run.status, run.finish_reason) == ("complete", "stop")
+        assert [type(part) for part in answer.parts] == [Reasoning, Text, Tool, Text]
+        tool = answer.parts[2]
+        assert isinstance(tool, Tool)
+        assert (tool.name, tool.args, tool.state, tool.result, tool.output) == (
+            "look",
+            {"x": 1},
+            "done",
+            {"n": 1},
+            "working ",
+        )
+        assert answer.usage == Usage(30, 8, 0.5)
+        assert effects == ["look 1"]
+        types = await it.types(run.id)
+        assert types.count("step.started") == 2
+        assert types.index("tool.started") < types.index("tool.finished") < len(types) - 1
+        await check_one_end(it, run, "complete")
+
+
+async def test_the_model_is_shown_what_it_asked_and_what_came_of_it(memory: World) -> None:
+    """X5: the second step sees its own words, its call and the result, in the port's order."""
+    model = ScriptedModel(answers([Thinks("hm"), "I look. ", Asks("c1", "look")], ["Done."]))
+    async with running(agents={"chat": chat(model, Trace("look", [], result="seen"))}, world=memory) as it:
+        await it.turn(await it.new_session(), "question")
+        first, second = model.requests
+        assert first.messages == (UserSaid(("question",)),)
+        assert [spec.name for spec in first.tools] == ["look"]
+        assert second.messages[1:] == (
+            AssistantSaid((Reasoning("hm"), Text("I look. "), ToolCall("c1", "look", {}))),
+            ToolSaid("c1", "look", "seen"),
+        )
+
+
+async def test_earlier_turns_are_history(memory: World) -> None:
+    """X5: a later turn shows the model earlier questions, answers and tool results, without old reasoning."""
+    model = ScriptedModel(answers([Thinks("hm"), "A ", Asks("c1", "look")], ["B"]))
+    async with running(agents={"chat": chat(model, Trace("look", [], result="seen"))}, world=memory) as it:
+        sid = await it.new_session()
+        await it.turn(sid, "one")
+        await it.turn(sid, "two")
+        assert model.requests[2].messages == (
+            UserSaid(("one",)),
+            AssistantSaid((Text("A "), ToolCall("c1", "look", {}))),
+            ToolSaid("c1", "look", "seen"),
+            AssistantSaid((Text("B"),)),
+            UserSaid(("two",)),
+        )
+
+
+async def test_what_cannot_be_run_is_told_to_the_model(world: AnyWorld) -> None:
+    """E1: an unknown tool, arguments that are no JSON, and arguments that do not fit are results, not failed runs."""
+    effects: list[str] = []
+    model = ScriptedModel(
+        answers(
+            [
+                Asks("c1", "nothing"),
+                Asks("c2", "look", '{"x": ', invalid="Expecting value."),
+                Asks("c3", "look", {"x": "one"}),
+                Asks("c4", "look", {"x": 4}, silent=True),
+            ],
+            ["Well."],
+        )
+    )
+    async with running(agents={"chat": chat(model, Trace("look", effects))}, world=world) as it:
+        sid = await it.new_session()
+        run = await it.turn(sid)
+        tools = [part for part in (await it.answer(sid)).parts if isinstance(part, Tool)]
+        assert run.status == "complete"
+        assert [(tool.call_id, tool.state, tool.is_error) for tool in tools] == [
+            ("c1", "done", True),
+            ("c2", "done", True),
+            ("c3", "done", True),
+            ("c4", "done", False),
+        ]
+        assert "no tool named 'nothing'" in tools[0].result
+        assert "Expecting value" in tools[1].result
+        assert "x: 'one' is not of type 'integer'" in tools[2].result
+        assert effects == ["look 4"]
+        said = [each for each in model.requests[1].messages if isinstance(each, ToolSaid)]
+        assert [each.call_id for each in said] == ["c1", "c2", "c3", "c4"]
+        assert (await it.types(run.id)).count("tool.started") == 1
+
+
+@pytest.mark.parametrize("error", [ToolFailed("There is no such file."), RuntimeError("a bug")])
+async def test_a_tool_that_fails_is_told_to_the_model(memory: World, error: Exception) -> None:
+    """E1: whatever a tool raises is an error result, and the run goes on."""
+    model = ScriptedModel(answers([Asks("c1", "look")], ["I see."]))
+    async with running(agents={"chat": chat(model, Trace("look", [], raises=error))}, world=memory) as it:
+        sid = await it.new_session()
+        assert (await it.turn(sid)).status == "complete"
+        tool = (await it.answer(sid)).parts[0]
+        assert isinstance(tool, Tool)
+        assert tool.is_error
+        assert str(error) in tool.result
+
+
+async def test_a_result_that_is_no_json_or_too_long_is_told_as_text(memory: World) -> None:
+    """E1: a tool cannot break its run by what it returns."""
+    model = ScriptedModel(answers([Asks("c1", "odd"), Asks("c2", "long")], ["I see."]))
+    tools = Trace("odd", [], result={"a": object}), Trace("long", [], result="x" * 3_000_000)
+    async with running(agents={"chat": chat(model, *tools)}, world=memory) as it:
+        sid = await it.new_session()
+        assert (await it.turn(sid)).status == "complete"
+        odd, long = (part for part in (await it.answer(sid)).parts if isinstance(part, Tool))
+        assert isinstance(odd.result, str)
+        assert "2900000 characters left out" in long.result
+
+
+async def test_reading_tools_run_side_by_side(memory: World) -> None:
+    """X5: if no call of a step changes anything, all are under way together; results are told in order."""
+    model = ScriptedModel(answers([Asks("c1", "a"), Asks("c2", "b")], ["Done."]))
+    a, b = (Trace(name, [], READ, result=name, before=name, gates=model.gates) for name in ("a", "b"))
+    async with running(agents={"chat": chat(model, a, b)}, world=memory) as it:
+        run = await it.send(await it.new_session())
+        with anyio.fail_after(GUARD):
+            await model.gates.reached("a").wait()
+            await model.gates.reached("b").wait()
+        model.gates.open("b").set()
+        model.gates.open("a").set()
+        assert (await it.ended(run.id)).status == "complete"
+        assert [each.text for each in model.requests[1].messages if isinstance(each, ToolSaid)] == ["a", "b"]
+
+
+async def test_a_tool_that_changes_something_runs_alone(memory: World) -> None:
+    """X5: one call that is not read-only makes the whole step one after another."""
+    effects: list[str] = []
+    model = ScriptedModel(answers([Asks("c1", "a"), Asks("c2", "b")], ["Done."]))
+    tools = Trace("a", effects, READ), Trace("b", effects)
+    async with running(agents={"chat": chat(model, *tools)}, world=memory) as it:
+        run = await it.turn(await it.new_session())
+        types = [each for each in await it.types(run.id) if each in ("tool.started", "tool.finished")]
+        assert types == ["tool.started", "tool.finished"] * 2
+        assert effects == ["a", "b"]
+
+
+async def test_call_ids_that_come_again_are_told_apart(world: AnyWorld) -> None:
+    """X5: a server that numbers calls anew in each answer does not confuse an answered call with a new one."""
+    effects: list[str] = []
+    model = ScriptedModel(
+        answers([Asks("call_0", "look", {"x": 1})], [Asks("call_0", "look", {"x": 2}), "and "], ["done."])
+    )
+    async with running(agents={"chat": chat(model, Trace("look", effects))}, world=world) as it:
+        sid = await it.new_session()
+        assert (await it.turn(sid)).status == "complete"
+        tools = [part for part in (await it.answer(sid)).parts if isinstance(part, Tool)]
+        assert [(tool.call_id, tool.args, tool.state) for tool in tools] == [
+            ("call_0", {"x": 1}, "done"),
+            ("call_0_2", {"x": 2}, "done"),
+        ]
+        assert effects == ["look 1", "look 2"]
+        assert isinstance(model.requests[2].messages[-1], ToolSaid)
+
+
+async def test_a_start_is_durable_before_the_effect(world: AnyWorld) -> None:
+    """C8: while the journal has not taken `tool.started`, the tool has not begun."""
+    effects: list[str] = []
+    model = ScriptedModel(answers([Asks("c1", "look")], ["Done."]))
+    hold = Hold(appends("tool.started"))
+    async with running(agents={"chat": chat(model, Trace("look", effects))}, world=world, tap=hold) as it:
+        run = await it.send(await it.new_session())
+        with anyio.fail_after(GUARD):
+            await hold.reached.wait()
+        await anyio.wait_all_tasks_blocked()
+        assert effects == []
+        hold.go.set()
+        assert (await it.ended(run.id)).status == "complete"
+        assert effects == ["look"]
+
+
+async def test_a_result_is_durable_before_the_model_hears_of_it(world: AnyWorld) -> None:
+    """C8: while the journal has not taken `tool.finished`, nothing that rests on it happens."""
+    model = ScriptedModel(answers([Asks("c1", "look"), Asks("c2", "then")], ["Done."]))
+    effects: list[str] = []
+    hold = Hold(appends("tool.finished"))
+    tools = Trace("look", effects), Trace("then", effects)
+    async with running(agents={"chat": chat(model, *tools)}, world=world, tap=hold) as it:
+        run = await it.send(await it.new_session())
+        with anyio.fail_after(GUARD):
+            await hold.reached.wait()
+        await anyio.wait_all_tasks_blocked()
+        assert (effects, len(model.requests)) == (["look"], 1)
+        hold.go.set()
+        assert (await it.ended(run.id)).status == "complete"
+        assert (effects, len(model.requests)) == (["look", "then"], 2)
+
+
+async def test_arguments_that_no_event_can_hold_are_refused(world: AnyWorld) -> None:
+    """E1: the model is told to do it in smaller pieces, and the run goes on."""
+    effects: list[str] = []
+    many = {"x": 1} | {"y" * 1000 + str(n): n for n in range(600)}
+    model = ScriptedModel(answers([Asks("c1", "look", many)], ["Then not."]))
+    async with running(agents={"chat": chat(model, Trace("look", effects, open_schema=True))}, world=world) as it:
+        assert (await it.turn(await it.new_session())).status == "complete"
+        assert effects == []
+        assert "several smaller calls" in str(model.requests[1].messages[-1])
+
+
+# ---- limits and failures ----
+
+
+async def test_the_same_call_again_and_again_is_stopped(world: AnyWorld) -> None:
+    """E1: first the model is told, then the run fails and says why; what was done before stays."""
+    effects: list[str] = []
+    model = ScriptedModel(lambda request: [Asks(f"c{len(request.messages)}", "look", {"x": 1})])
+    async with running(
+        agents={"chat": chat(model, Trace("look", effects), limits=limits(max_repeats=2))}, world=world
+    ) as it:
+        sid = await it.new_session()
+        run = await it.turn(sid)
+        assert run.error is not None
+        assert (run.status, run.error.code) == ("failed", "loop")
+        assert effects == ["look 1"] * 2
+        tools = [part for part in (await it.answer(sid)).parts if isinstance(part, Tool)]
+        assert [tool.is_error for tool in tools] == [False, False, True, True]
+
+
+async def test_steps_are_limited(memory: World) -> None:
+    """E1: a run that never comes to an end is stopped with a message that says so."""
+    model = ScriptedModel(lambda request: [Asks("c", "look", {"x": len(request.messages)})])
+    async with running(agents={"chat": chat(model, Trace("look", []), limits=limits(max_steps=3))}, world=memory) as it:
+        run = await it.turn(await it.new_session())
+        assert run.error is not None
+        assert (run.status, run.error.code) == ("failed", "limit")
+        assert len(model.requests) == 3
+
+
+async def test_cost_is_limited(memory: World) -> None:
+    """E1: no further model call is made once the run has cost as much as it may."""
+    model = ScriptedModel(lambda request: [Asks("c", "look", {"x": len(request.messages)}), Usage(1, 1, 0.4)])
+    async with running(
+        agents={"chat": chat(model, Trace("look", []), limits=limits(max_cost=0.5))}, world=memory
+    ) as it:
+        run = await it.turn(await it.new_session())
+        assert run.error is not None
+        assert run.error.code == "limit"
+        assert len(model.requests) == 2
+
+
+async def test_a_model_error_in_mid_stream_keeps_the_partial(world: AnyWorld) -> None:
+    """E1: what was said before the provider hung up stays, with one failure that a person can act on."""
+    model = ScriptedModel(answers([Thinks("hm"), "half an ", Breaks()]))
+    async with running(agents={"chat": chat(model)}, world=world) as it:
+        sid = await it.new_session()
+        run = await it.turn(sid)
+        assert run.error is not None
+        assert (run.status, run.error.code) == ("failed", "unavailable")
+        assert (await it.answer(sid)).parts == (Reasoning("hm"), Text("half an "))
+        assert model.upstreams == 0
+        await check_one_end(it, run, "failed")
+
+
+@pytest.mark.parametrize("after_tool", [False, True])
+async def test_an_empty_answer_is_a_failure(memory: World, after_tool: bool) -> None:
+    """E4: a step that ends without words, thoughts or calls fails the run, also after tools."""
+    model = ScriptedModel(answers([Asks("c1", "look")], [Usage(1, 0)]) if after_tool else answers([]))
+    async with running(agents={"chat": chat(model, Trace("look", []))}, world=memory) as it:
+        run = await it.turn(await it.new_session())
+        assert run.error is not None
+        assert (run.status, run.error.code) == ("failed", "empty-answer")
+
+
+# ---- policy ----
+
+
+async def test_a_tool_that_settings_deny_is_not_run(memory: World) -> None:
+    """X5: nobody is asked, nothing runs, and the model is told."""
+    effects: list[str] = []
+    model = ScriptedModel(answers([Asks("c1", "look")], ["Then not."]))
+    agent = chat(model, Trace("look", effects), policy=Policy({"look": "deny"}))
+    async with running(agents={"chat": agent}, world=memory) as it:
+        sid = await it.new_session()
+        assert (await it.turn(sid)).status == "complete"
+        assert effects == []
+        assert "do not allow" in str(model.requests[1].messages[-1])
+
+
+async def test_a_denied_call_is_told_and_the_run_goes_on(world: AnyWorld) -> None:
+    """X5: the person says no; the model hears so and answers, and nothing ran."""
+    effects: list[str] = []
+    model = ScriptedModel(answers([Asks("c1", "look")], ["Then not."]))
+    async with running(agents={"chat": chat(model, Trace("look", effects, Traits()))}, world=world) as it:
+        sid = await it.new_session()
+        run = await it.send(sid)
+        await it.until(run.id, "waiting")
+        await it.service.decide(run.id, (await it.question(run.id)).id, "deny")
+        assert (await it.ended(run.id)).status == "complete"
+        assert effects == []
+        assert model.requests[1].messages[-1] == ToolSaid("c1", "look", DENIED, is_error=True)
+        assert texts((await it.answer(sid)).parts) == "Then not."
+
+
+# ---- cancel ----
+
+
+@pytest.mark.parametrize("phase", ["thinks", "says", "writes", "runs", "second"])
+async def test_cancel_in_each_phase_keeps_what_there_was(world: AnyWorld, phase: str) -> None:
+    """C1 C2 C3 C4 C7 C8: cancelled while thinking, speaking, writing a call, running a tool or answering after one, the
+    message keeps all of it in order, and the upstream is closed."""
+    stops: dict[str, list[Piece]] = {
+        name: [Wait("here")] if name == phase else [] for name in ("thinks", "says", "writes", "second")
+    }
+    first: list[Piece] = [
+        Thinks("hm"),
+        *stops["thinks"],
+        "I look. ",
+        *stops["says"],
+        Asks("c1", "look", {"x": 1}),
+        *stops["writes"],
+    ]
+    model = ScriptedModel(answers(first, ["Found ", *stops["second"], "it."]))
+    effects: list[str] = []
+    tool = Trace("look", effects, after="here" if phase == "runs" else None, gates=model.gates)
+    async with running(agents={"chat": chat(model, tool)}, world=world) as it:
+        sid = await it.new_session()
+        run = await it.send(sid)
+        with anyio.fail_after(GUARD):
+            await model.gates.reached("here").wait()
+        ended = await it.service.cancel(run.id)
+        assert ended.status == "cancelled"
+        assert model.upstreams == 0
+        shape = [
+            part.state if isinstance(part, Tool) else part.text
+            for part in (await it.answer(sid)).parts
+            if isinstance(part, Tool | Text | Reasoning)
+        ]
+        assert (
+            shape
+            == {
+                "thinks": ["hm"],
+                "says": ["hm", "I look. "],
+                "writes": ["hm", "I look. ", "not_run"],
+                "runs": ["hm", "I look. ", "unknown"],
+                "second": ["hm", "I look. ", "done", "Found "],
+            }[phase]
+        )
+        await check_one_end(it, run, "cancelled")
+
+
+async def test_cancel_while_a_question_is_open_denies_it(world: AnyWorld) -> None:
+    """C3: the tool that waited did not run, and the message says so."""
+    effects: list[str] = []
+    model = ScriptedModel(answers(["I ask. ", Asks("c1", "look")], ["no"]))
+    async with running(agents={"chat": chat(model, Trace("look", effects, Traits()))}, world=world) as it:
+        sid = await it.new_session()
+        run = await it.send(sid)
+        await it.until(run.id, "waiting")
+        assert (await it.service.cancel(run.id)).status == "cancelled"
+        tool = (await it.answer(sid)).parts[-1]
+        assert isinstance(tool, Tool)
+        assert tool.state in ("denied", "not_run")
+        assert effects == []

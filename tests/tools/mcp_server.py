@@ -1,0 +1,86 @@
+"""An MCP server for tests, as a program: `mcp_server.py FILE` on stdio, `mcp_server.py FILE FD` on a listening socket.
+
+Effects are lines in FILE, so that a test can count them over any number of server processes.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import uvicorn
+from mcp.server.mcpserver import Context, Image, MCPServer
+from mcp.types import CallToolResult, ImageContent, ResourceLink, TextContent, ToolAnnotations
+
+server = MCPServer("test")
+effects = Path(sys.argv[1])
+
+
+def mark(line: str) -> None:
+    with effects.open("a") as file:
+        file.write(f"{line}\n")
+
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@server.tool()
+def note(text: str) -> str:
+    """Write a line."""
+    mark(text)
+    return f"noted {text}"
+
+
+@server.tool()
+def die(text: str) -> str:
+    """Have an effect, and take the server down before answering."""
+    mark(text)
+    os._exit(1)
+
+
+@server.tool(annotations=ToolAnnotations(idempotent_hint=True))
+def die_once(text: str) -> str:
+    """Take the server down the first time."""
+    before = effects.exists()
+    mark(text)
+    if not before:
+        os._exit(1)
+    return "survived"
+
+
+@server.tool()
+def fail() -> str:
+    """Fail."""
+    raise ValueError("it did not work")
+
+
+@server.tool(structured_output=False)
+def show() -> CallToolResult:
+    """Answer with all kinds of things."""
+    image = Image(data=b"12345678", format="png").to_image_content()
+    assert isinstance(image, ImageContent)
+    link = ResourceLink(name="notes", uri="file:///notes.txt")
+    return CallToolResult(content=[TextContent(text="words"), image, link], is_error=False)
+
+
+@server.tool(structured_output=False)
+def shape() -> CallToolResult:
+    """Answer with structure alone."""
+    return CallToolResult(content=[], structured_content={"n": 1}, is_error=False)
+
+
+@server.tool(name="odd.name/with ünusual letters")
+async def odd(ctx: Context) -> str:
+    """Report progress, then the process id and whether a secret came along."""
+    await ctx.report_progress(1, 2, "half way")
+    return f"{os.getpid()} {os.environ.get('SECRET', 'none')} {os.environ.get('GIVEN', 'none')}"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 2:
+        server.run("stdio")
+    else:
+        config = uvicorn.Config(server.streamable_http_app(), fd=int(sys.argv[2]), log_level="critical")
+        uvicorn.Server(config).run()

@@ -1,0 +1,403 @@
+"""The fetch tool against real servers on loopback, which a test allows one by one; and attacks on its gate."""
+
+import gzip
+import json
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+
+import anyio
+import pytest
+from aiohttp import web
+
+from holdfast.agents.tools.fetch import html
+from holdfast.agents.tools.fetch.addresses import Address, is_public
+from holdfast.agents.tools.fetch.tool import FetchLimits, FetchTool
+from tests.harness import GUARD
+from tests.tools.conftest import Bench
+
+pytestmark = pytest.mark.anyio
+
+GOOD, BAD = ip_address("127.0.0.1"), ip_address("127.0.0.2")
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass
+class Site:
+    """A server, and what was asked of it."""
+
+    port: int = 0
+    asked: list[str] = field(default_factory=list)
+
+
+@asynccontextmanager
+async def site(answer: Handler, host: str = str(GOOD), port: int = 0) -> AsyncIterator[Site]:
+    found = Site()
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        found.asked.append(f"{request.host}{request.path_qs}")
+        return await answer(request)
+
+    runner = web.ServerRunner(web.Server(handle), shutdown_timeout=0)  # type: ignore[arg-type]
+    await runner.setup()
+    await web.TCPSite(runner, host, port).start()
+    found.port = runner.addresses[0][1]
+    try:
+        yield found
+    finally:
+        await runner.cleanup()
+
+
+def answering(text: str | bytes, content_type: str = "text/plain", **options: object) -> Handler:
+    async def answer(request: web.Request) -> web.Response:
+        data = text.encode() if isinstance(text, str) else text
+        return web.Response(body=data, headers={"Content-Type": content_type}, **options)  # type: ignore[arg-type]
+
+    return answer
+
+
+@dataclass
+class Names:
+    """A name service; the last answer for a name stays."""
+
+    names: dict[str, list[Sequence[Address]]]
+    asked: list[str] = field(default_factory=list)
+
+    async def resolve(self, host: str) -> Sequence[Address]:
+        self.asked.append(host)
+        answers = self.names.get(host, [[]])
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+
+def fetcher(limits: FetchLimits | None = None, **names: Sequence[Address]) -> tuple[FetchTool, Names]:
+    service = Names({name.replace("_", "."): [addresses] for name, addresses in names.items()})
+    return FetchTool(service.resolve, lambda address: address == GOOD, limits or FetchLimits(seconds=GUARD)), service
+
+
+# ---- what it does ----
+
+
+async def test_a_page_becomes_text(bench: Bench) -> None:
+    """X5: title, words and links of a page, without its scripts."""
+    page = "<title>A &amp; B</title><script>x()</script><h1>Hi</h1><p>See <a href='/more'>more</a>.</p>"
+    async with site(answering(page, "text/html; charset=utf-8")) as server:
+        tool, _ = fetcher(a_org=[GOOD])
+        url = f"http://a.org:{server.port}/x?q=1#part"
+        result = await bench.run(tool, url=url)
+        assert result.content == (
+            f"http://a.org:{server.port}/x?q=1 (status 200, text/html)\nTitle: A & B\n\n"
+            f"# Hi\n\nSee more (http://a.org:{server.port}/more)."
+        )
+        assert server.asked == [f"a.org:{server.port}/x?q=1"]
+        assert tool.scope({"url": url}) == "a.org"
+
+
+async def test_json_and_text_come_as_they_are(bench: Bench) -> None:
+    """X5: what is text already is not touched; the charset that the server names is used."""
+    async with site(answering("é".encode("latin-1"), "text/plain; charset=latin-1")) as server:
+        tool, _ = fetcher(a_org=[GOOD])
+        assert (await bench.run(tool, url=f"http://a.org:{server.port}/")).content.endswith("\n\né")
+    async with site(answering(json.dumps({"a": 1}), "application/json")) as server:
+        assert (await bench.run(tool, url=f"http://a.org:{server.port}/")).content.endswith('{"a": 1}')
+
+
+@pytest.mark.parametrize("media_type", ["image/png", "application/octet-stream", "video/mp4"])
+async def test_what_is_no_text_is_refused(bench: Bench, media_type: str) -> None:
+    """E1: the model is told what it is instead."""
+    async with site(answering(b"\x89PNG", media_type)) as server:
+        tool, _ = fetcher(a_org=[GOOD])
+        result = await bench.run(tool, url=f"http://a.org:{server.port}/")
+        assert result.is_error
+        assert media_type in result.content
+
+
+async def test_an_error_page_is_told_with_its_status(bench: Bench) -> None:
+    """E1: the status and the page's own words, as an error."""
+    async with site(answering("no such page", status=404)) as server:
+        tool, _ = fetcher(a_org=[GOOD])
+        result = await bench.run(tool, url=f"http://a.org:{server.port}/")
+        assert result.is_error
+        assert "status 404" in result.content
+        assert "no such page" in result.content
+
+
+@pytest.mark.parametrize("packed", ["plain", "gzip", "deflate"])
+async def test_a_large_answer_is_cut(bench: Bench, packed: str) -> None:
+    """L6: no answer takes more room than its limit, however small it was when packed."""
+    data = b"x" * 20_000_000
+    body = {"plain": data, "gzip": gzip.compress(data), "deflate": zlib.compress(data)}[packed]
+
+    async def answer(request: web.Request) -> web.Response:
+        headers = {"Content-Type": "text/plain"} | ({} if packed == "plain" else {"Content-Encoding": packed})
+        return web.Response(body=body, headers=headers)
+
+    async with site(answer) as server:
+        tool, _ = fetcher(FetchLimits(seconds=GUARD, size=1000), a_org=[GOOD])
+        result = await bench.run(tool, url=f"http://a.org:{server.port}/")
+        assert "text/plain, cut" in result.content
+        assert result.content.count("x") < 1010
+
+
+async def test_a_packing_that_was_not_asked_for_is_refused(bench: Bench) -> None:
+    """E1: and so is an answer that is not packed as it says."""
+    for encoding in ("br", "gzip"):
+
+        async def answer(request: web.Request, encoding: str = encoding) -> web.Response:
+            return web.Response(body=b"no gzip", headers={"Content-Type": "text/plain", "Content-Encoding": encoding})
+
+        async with site(answer) as server:
+            tool, _ = fetcher(a_org=[GOOD])
+            result = await bench.run(tool, url=f"http://a.org:{server.port}/")
+            assert result.is_error
+            assert "packed" in result.content
+
+
+async def test_a_slow_server_is_given_up(bench: Bench) -> None:
+    """E1: the whole call has one time limit, also if bytes trickle in."""
+    given_up = anyio.Event()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/plain"})
+        await response.prepare(request)
+        await response.write(b"x")
+        await given_up.wait()
+        return response
+
+    async with site(answer) as server:
+        tool, _ = fetcher(FetchLimits(seconds=0.2), a_org=[GOOD])
+        result = await bench.run(tool, url=f"http://a.org:{server.port}/")
+        given_up.set()
+        assert result.is_error
+        assert "within 0.2 seconds" in result.content
+
+
+async def test_a_server_that_is_not_there_is_told(bench: Bench) -> None:
+    """E1: a refused connection is a result that the model can act on."""
+    async with site(answering("x")) as server:
+        port = server.port
+    tool, _ = fetcher(a_org=[GOOD])
+    result = await bench.run(tool, url=f"http://a.org:{port}/")
+    assert result.is_error
+    assert "could not be fetched" in result.content
+
+
+# ---- redirects ----
+
+
+def redirecting(to: Callable[[web.Request], str], status: int = 302) -> Handler:
+    async def answer(request: web.Request) -> web.Response:
+        if request.path == "/end":
+            return web.Response(text="arrived")
+        return web.Response(status=status, headers={"Location": to(request)})
+
+    return answer
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_within_the_site_is_followed(bench: Bench, status: int) -> None:
+    """X5: relative and absolute targets, and between a name and its www form."""
+    async with site(redirecting(lambda request: f"http://www.a.org:{request.url.port}/end", status)) as server:
+        tool, names = fetcher(a_org=[GOOD], www_a_org=[GOOD])
+        assert (await bench.run(tool, url=f"http://a.org:{server.port}/")).content.endswith("arrived")
+        assert names.asked == ["a.org", "www.a.org"]
+
+
+async def test_a_redirect_to_another_host_is_told_and_not_followed(bench: Bench) -> None:
+    """X5: a person allowed one host; another one is another call, which asks by itself."""
+    async with site(redirecting(lambda request: f"http://b.org:{request.url.port}/end")) as server:
+        tool, names = fetcher(a_org=[GOOD], b_org=[GOOD])
+        result = await bench.run(tool, url=f"http://a.org:{server.port}/")
+        assert f"has moved to http://b.org:{server.port}/end" in result.content
+        assert len(server.asked) == 1
+        assert names.asked == ["a.org"]
+
+
+async def test_redirects_are_counted(bench: Bench) -> None:
+    """L6: a loop ends."""
+    async with site(redirecting(lambda request: "/again")) as server:
+        tool, _ = fetcher(FetchLimits(seconds=GUARD, redirects=3), a_org=[GOOD])
+        result = await bench.run(tool, url=f"http://a.org:{server.port}/")
+        assert "more than 3 times" in result.content
+        assert len(server.asked) == 4
+
+
+@pytest.mark.parametrize("target", ["file:///etc/passwd", "ftp://a.org/x", "gopher://a.org/x", "http://me:pw@a.org/"])
+async def test_a_redirect_to_another_kind_of_address_is_refused(bench: Bench, target: str) -> None:
+    """X5: what could not be asked for cannot be reached by a redirect either."""
+    async with site(redirecting(lambda request: target)) as server:
+        tool, _ = fetcher(a_org=[GOOD])
+        assert (await bench.run(tool, url=f"http://a.org:{server.port}/")).is_error
+
+
+# ---- attacks on the gate ----
+
+
+async def test_a_name_that_leads_inside_is_refused(bench: Bench) -> None:
+    """X5: nothing is sent to an address that is not allowed, whatever its name."""
+    async with site(answering("inside"), str(BAD)) as inner:
+        tool, _ = fetcher(evil_org=[BAD])
+        result = await bench.run(tool, url=f"http://evil.org:{inner.port}/")
+        assert result.is_error
+        assert "public internet" in result.content
+        assert inner.asked == []
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.2", "[::1]", "[::ffff:127.0.0.2]", "2130706434", "0x7f000002", "127.2", "0177.0.0.2", "localhost"]
+)
+async def test_an_address_in_the_url_is_judged_too(bench: Bench, host: str) -> None:
+    """X5: also where the HTTP client would not resolve anything, and in odd spellings."""
+    async with site(answering("inside"), str(BAD)) as inner:
+        service = Names({"localhost": [[BAD]], "2130706434": [[BAD]], "127.2": [[BAD]], "0x7f000002": [[BAD]]})
+        tool = FetchTool(service.resolve, lambda address: address == GOOD, FetchLimits(seconds=GUARD))
+        assert (await bench.run(tool, url=f"http://{host}:{inner.port}/")).is_error
+        assert inner.asked == []
+
+
+async def test_a_name_that_changes_its_answer_gains_nothing(bench: Bench) -> None:
+    """X5: DNS rebinding: the name is asked for once per connection, and that answer is the one connected to."""
+    async with site(answering("outside")) as outer, site(answering("inside"), str(BAD), outer.port) as inner:
+        service = Names({"evil.org": [[GOOD], [BAD]]})
+        tool = FetchTool(service.resolve, lambda address: address == GOOD, FetchLimits(seconds=GUARD))
+        assert (await bench.run(tool, url=f"http://evil.org:{outer.port}/")).content.endswith("outside")
+        assert service.asked == ["evil.org"]
+        assert (await bench.run(tool, url=f"http://evil.org:{outer.port}/")).is_error
+        assert inner.asked == []
+
+
+async def test_of_several_addresses_only_allowed_ones_are_tried(bench: Bench) -> None:
+    """X5: a name with an outer and an inner address is reached by the outer one alone."""
+    async with site(answering("outside")) as outer, site(answering("inside"), str(BAD), outer.port) as inner:
+        tool, _ = fetcher(mixed_org=[BAD, GOOD, BAD])
+        assert (await bench.run(tool, url=f"http://mixed.org:{outer.port}/")).content.endswith("outside")
+        assert inner.asked == []
+
+
+async def test_a_redirect_inside_the_same_name_is_judged_again(bench: Bench) -> None:
+    """X5: after a redirect the name is looked up and judged anew."""
+    async with (
+        site(redirecting(lambda request: "/next")) as outer,
+        site(answering("inside"), str(BAD), outer.port) as inner,
+    ):
+        service = Names({"evil.org": [[GOOD], [BAD]]})
+        tool = FetchTool(service.resolve, lambda address: address == GOOD, FetchLimits(seconds=GUARD))
+        assert (await bench.run(tool, url=f"http://evil.org:{outer.port}/")).is_error
+        assert inner.asked == []
+
+
+async def test_by_default_loopback_is_not_public(bench: Bench) -> None:
+    """X5: the tool as it is built for people does not reach the machine it runs on."""
+    async with site(answering("inside")) as server:
+        result = await bench.run(FetchTool(), url=f"http://127.0.0.1:{server.port}/")
+        assert result.is_error
+        assert (await bench.run(FetchTool(), url=f"http://localhost:{server.port}/")).is_error
+        assert server.asked == []
+
+
+@pytest.mark.parametrize(
+    "url", ["file:///etc/passwd", "a.org", "http://", "http://me:pw@a.org/", "http://[::1", "data:,x"]
+)
+async def test_only_plain_web_addresses_are_taken(bench: Bench, url: str) -> None:
+    """E1: anything else is told as wrong before anything is resolved."""
+    tool, names = fetcher()
+    assert (await bench.run(tool, url=url)).is_error
+    assert names.asked == []
+    assert isinstance(tool.scope({"url": url}), str)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0.0.0.0",
+        "10.1.2.3",
+        "100.64.0.1",
+        "100.127.255.255",
+        "127.0.0.1",
+        "169.254.169.254",
+        "172.16.0.1",
+        "172.31.255.255",
+        "192.0.0.8",
+        "192.0.2.1",
+        "192.88.99.1",
+        "192.168.1.1",
+        "198.18.0.1",
+        "198.51.100.1",
+        "203.0.113.9",
+        "224.0.0.1",
+        "239.1.1.1",
+        "240.0.0.1",
+        "255.255.255.255",
+        "::",
+        "::1",
+        "::127.0.0.1",
+        "::ffff:10.0.0.1",
+        "::ffff:169.254.169.254",
+        "64:ff9b::10.0.0.1",
+        "64:ff9b::a9fe:a9fe",
+        "64:ff9b:1::1",
+        "2002:7f00:1::",
+        "2002:a00:1::",
+        "2001:0:1::1",
+        "2001:db8::1",
+        "3fff::1",
+        "fc00::1",
+        "fd00::1",
+        "fe80::1",
+        "fe80::1%eth0",
+        "fec0::1",
+        "ff02::1",
+        "100::1",
+        "5f00::1",
+    ],
+)
+def test_private_and_special_addresses_are_not_public(text: str) -> None:
+    """X5: private, loopback, link-local, multicast, reserved, carrier's, and any of them inside another."""
+    assert not is_public(ip_address(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1.1.1.1",
+        "8.8.8.8",
+        "172.32.0.1",
+        "100.128.0.1",
+        "2606:4700::1111",
+        "2001:4860:4860::8888",
+        "::ffff:8.8.8.8",
+        "64:ff9b::808:808",
+        "2002:808:808::",
+    ],
+)
+def test_public_addresses_are_public(text: str) -> None:
+    """X5: the rest of the internet can be reached."""
+    assert is_public(ip_address(text))
+
+
+# ---- HTML ----
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("<p>one</p><p>two\n  words</p>", "one\n\ntwo words"),
+        ("a<br>b", "a\nb"),
+        ("<ul><li>x<li>y</ul>", "- x\n- y"),
+        ("<h2>T</h2>text", "## T\n\ntext"),
+        ("<pre>a\n   b</pre>", "a\n   b"),
+        ("x<style>p{}</style><script>if (a<b) c()</script>y", "xy"),
+        ("<a href='#x'>here</a> <a href='javascript:x()'>run</a>", "here run"),
+        ("<a href='http://a.org/'>http://a.org/</a>", "http://a.org/"),
+        ("<img alt='a cat' src=x>", "[image: a cat]"),
+        ("<table><tr><td>1<td>2<tr><td>3</table>", "1\t2\n\t3"),
+        ("&lt;b&gt; &amp; &#233;", "<b> & é"),
+        ("<p>never closed", "never closed"),
+        ("</p></script><p>odd", "odd"),
+        ("", ""),
+    ],
+)
+def test_html_is_read(source: str, text: str) -> None:
+    """X5: structure becomes plain marks, and broken pages are read as far as they go."""
+    assert html.to_text(source)[1] == text

@@ -1,0 +1,300 @@
+"""The file tools: what they do, and that nothing leads out of the workspace."""
+
+import os
+import socket
+import stat
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.agents.tools.port import by_name
+from holdfast.agents.tools.workspace import reading, searching
+from holdfast.agents.tools.workspace.tools import file_tools
+from tests.tools.conftest import Bench
+
+pytestmark = pytest.mark.anyio
+
+TOOLS = by_name(file_tools())
+LIST, READ, SEARCH = TOOLS["list_files"], TOOLS["read_file"], TOOLS["search_files"]
+WRITE, EDIT = TOOLS["write_file"], TOOLS["edit_file"]
+SECRET = "the secret outside"
+
+
+@pytest.fixture
+def inside(bench: Bench) -> Path:
+    bench.workspace.mkdir(parents=True)
+    return bench.workspace
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret.txt").write_text(SECRET)
+    return tmp_path / "outside"
+
+
+# ---- what they do ----
+
+
+async def test_a_file_is_written_read_and_listed(bench: Bench) -> None:
+    """X5: the workspace and missing directories are made when they are needed, private to the owner."""
+    assert (await bench.run(WRITE, path="notes/a.txt", content="one\ntwo\n")).content.startswith("Created notes/a.txt")
+    assert (await bench.run(READ, path="notes/a.txt")).content == "one\ntwo\n"
+    assert (await bench.run(LIST)).content == "notes/"
+    assert (await bench.run(LIST, path="notes")).content == "a.txt (8 bytes)"
+    assert stat.S_IMODE(bench.workspace.stat().st_mode) == 0o700
+
+
+async def test_a_replaced_file_keeps_its_mode(bench: Bench, inside: Path) -> None:
+    """X5: a script stays executable, and no temporary file is left behind."""
+    (inside / "run.sh").write_text("old")
+    (inside / "run.sh").chmod(0o750)
+    (inside / ".holdfast-write.tmp").write_text("left by a crash")
+    result = await bench.run(WRITE, path="run.sh", content="new")
+    assert result.content.startswith("Replaced")
+    assert stat.S_IMODE((inside / "run.sh").stat().st_mode) == 0o750
+    assert os.listdir(inside) == ["run.sh"]
+
+
+async def test_a_reader_sees_the_old_file_or_the_new_one(bench: Bench, inside: Path) -> None:
+    """P1: a file is replaced in one step: an open handle keeps the whole old text."""
+    (inside / "a").write_text("old text")
+    with (inside / "a").open() as before:
+        await bench.run(WRITE, path="a", content="new")
+        assert before.read() == "old text"
+    assert (inside / "a").read_text() == "new"
+
+
+async def test_lines_can_be_read_in_ranges(bench: Bench, inside: Path) -> None:
+    """X5: a range is exact, and where there is more the way to it is told."""
+    (inside / "a").write_text("".join(f"line {n}\n" for n in range(1, 11)))
+    result = await bench.run(READ, path="a", first_line=3, lines=2)
+    assert result.content == "line 3\nline 4\n[… lines 3 to 4 shown; read on with first_line=5]"
+    assert (await bench.run(READ, path="a", first_line=9)).content == "line 9\nline 10\n"
+    assert "has 10 lines" in (await bench.run(READ, path="a", first_line=50)).content
+
+
+async def test_a_large_file_is_cut(bench: Bench, inside: Path) -> None:
+    """X5: neither many lines nor one long line is more than a model can take."""
+    (inside / "many").write_text("x\n" * 100_000)
+    (inside / "long").write_text("y" * 200_000)
+    many, long = (await bench.run(READ, path="many")).content, (await bench.run(READ, path="long")).content
+    assert many.endswith("read on with first_line=2001]")
+    assert long.startswith("y" * reading.MAX_CHARS + "\n[… line 1 goes on")
+
+
+@pytest.mark.parametrize("data", [b"\x89PNG\0\0", b"\xff\xfe\xfa\xfb" * 100])
+async def test_a_binary_file_is_told_as_such(bench: Bench, inside: Path, data: bytes) -> None:
+    """X5: bytes that are no text are not shown as text."""
+    (inside / "a.bin").write_bytes(data)
+    assert f"binary file of {len(data)} bytes" in (await bench.run(READ, path="a.bin")).content
+
+
+async def test_text_cut_in_a_character_is_still_text(bench: Bench, inside: Path) -> None:
+    """X5: the look at a file's beginning may end within a character."""
+    (inside / "a").write_text("x" + "é" * 10_000)
+    assert (await bench.run(READ, path="a")).content == "x" + "é" * 10_000
+
+
+async def test_an_edit_is_exact_and_shows_its_diff(bench: Bench, inside: Path) -> None:
+    """X5: one place is replaced, line ends stay as they are, and the diff says what changed."""
+    (inside / "a.py").write_bytes(b"one\r\ntwo\r\nthree")
+    result = await bench.run(EDIT, path="a.py", old="two", new="2")
+    assert (inside / "a.py").read_bytes() == b"one\r\n2\r\nthree"
+    assert "--- a/a.py" in result.content
+    assert "-two" in result.content
+    assert "+2" in result.content
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ({"old": "x", "new": "y"}, "occurs 3 times"),
+        ({"old": "z", "new": "y"}, "does not occur"),
+        ({"old": "", "new": "y"}, "is empty"),
+        ({"old": "x", "new": "x"}, "nothing to change"),
+    ],
+)
+async def test_an_edit_that_is_not_clear_changes_nothing(
+    bench: Bench, inside: Path, args: dict[str, str], says: str
+) -> None:
+    """E1: the model is told why, and the file is as it was."""
+    (inside / "a").write_text("x x x")
+    result = await bench.run(EDIT, path="a", **args)
+    assert result.is_error
+    assert says in result.content
+    assert (inside / "a").read_text() == "x x x"
+
+
+async def test_an_edit_can_be_made_everywhere(bench: Bench, inside: Path) -> None:
+    """X5: `all` replaces every occurrence."""
+    (inside / "a").write_text("x x x")
+    assert not (await bench.run(EDIT, path="a", old="x", new="yy", all=True)).is_error
+    assert (inside / "a").read_text() == "yy yy yy"
+
+
+async def test_files_are_searched_by_text_and_pattern(bench: Bench, inside: Path) -> None:
+    """X5: plain text is taken literally, a pattern as one, within the files that were named."""
+    (inside / "src").mkdir()
+    (inside / "src" / "a.py").write_text("def f():\n    return a.b\n")
+    (inside / "b.txt").write_text("axb\nA.B\n")
+    (inside / "c.bin").write_bytes(b"a.b\0")
+    (inside / ".git").mkdir()
+    (inside / ".git" / "x").write_text("a.b")
+    assert (await bench.run(SEARCH, pattern="a.b")).content == "src/a.py:2:     return a.b"
+    found = (await bench.run(SEARCH, pattern="a.b", regex=True, ignore_case=True)).content
+    assert found == "b.txt:1: axb\nb.txt:2: A.B\nsrc/a.py:2:     return a.b"
+    assert (await bench.run(SEARCH, pattern="a.b", regex=True, files="*.txt")).content == "b.txt:1: axb"
+    assert (await bench.run(SEARCH, pattern="nothing")).content == "No match in 3 files."
+
+
+async def test_a_search_is_bounded(bench: Bench, inside: Path) -> None:
+    """X5: many matches are cut, and a pattern that would take others for ever is answered."""
+    (inside / "a").write_text("match\n" * 1000)
+    content = (await bench.run(SEARCH, pattern="match")).content
+    assert content.count("match") == searching.MAX_MATCHES + 1
+    assert "search more narrowly" in content
+    (inside / "evil").write_text("a" * 50_000 + "b")
+    assert "No match" in (await bench.run(SEARCH, pattern="(a+)+$", regex=True, files="evil")).content
+    assert "RE2" in (await bench.run(SEARCH, pattern="(?=x)", regex=True)).content
+
+
+async def test_a_search_that_nobody_waits_for_stops(inside: Path) -> None:
+    """C7: the worker thread of a cancelled search looks at no further line."""
+    (inside / "a").write_text("match\n" * 1000)
+    stop = threading.Event()
+    stop.set()
+    assert searching.Search(inside, {"pattern": "match"}, stop).run().content == "No match in 0 files."
+
+
+# ---- attacks ----
+
+CALLS: list[tuple[Any, dict[str, Any]]] = [
+    (READ, {}),
+    (WRITE, {"content": "pwned"}),
+    (EDIT, {"old": "secret", "new": "pwned"}),
+    (LIST, {}),
+    (SEARCH, {"pattern": "secret"}),
+]
+NAMES = [tool.spec.name for tool, _ in CALLS]
+
+
+@pytest.mark.parametrize(("tool", "args"), CALLS, ids=NAMES)
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../../outside/secret.txt",
+        "/etc/passwd",
+        "a/../../../outside",
+        "~/x",
+        "x\0y",
+        "link.txt",
+        "up/secret.txt",
+        "up",
+        "loop",
+    ],
+)
+async def test_no_path_leads_out(
+    bench: Bench, inside: Path, outside: Path, tool: Any, args: dict[str, Any], path: str
+) -> None:
+    """X5: dots, absolute paths, linked files, linked directories and loops are refused by every tool."""
+    (inside / "link.txt").symlink_to(outside / "secret.txt")
+    (inside / "up").symlink_to(outside)
+    (inside / "loop").symlink_to("loop")
+    result = await bench.run(tool, path=path, **args)
+    assert result.is_error
+    assert SECRET not in result.content
+    assert (outside / "secret.txt").read_text() == SECRET
+    assert os.listdir(outside) == ["secret.txt"]
+
+
+async def test_links_are_listed_and_not_followed(bench: Bench, inside: Path, outside: Path) -> None:
+    """X5: a listing names links, a search passes them by."""
+    (inside / "link.txt").symlink_to(outside / "secret.txt")
+    (inside / "up").symlink_to(outside)
+    assert (await bench.run(LIST)).content == "link.txt (link, not followed)\nup (link, not followed)"
+    assert (await bench.run(SEARCH, pattern="secret")).content.startswith("No match")
+
+
+@pytest.mark.parametrize(("tool", "args"), CALLS[:3], ids=NAMES[:3])
+async def test_a_link_swapped_in_on_the_way_is_not_followed(
+    bench: Bench,
+    inside: Path,
+    outside: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tool: Any,
+    args: dict[str, Any],
+) -> None:
+    """X5: the directory is replaced by a link outside right after the workspace was opened, before it is entered."""
+    (inside / "d").mkdir()
+    (inside / "d" / "secret.txt").write_text("secret inside")
+    really_open = os.open
+    swapped = threading.Event()
+
+    def swapping_open(path: Any, flags: int, *more: Any, **options: Any) -> int:
+        fd = really_open(path, flags, *more, **options)
+        if not swapped.is_set() and Path(str(path)) == inside:
+            swapped.set()
+            (inside / "d").rename(inside / "old")
+            (inside / "d").symlink_to(outside)
+        return fd
+
+    monkeypatch.setattr(os, "open", swapping_open)
+    result = await bench.run(tool, path="d/secret.txt", **args)
+    assert swapped.is_set()
+    assert result.is_error
+    assert (outside / "secret.txt").read_text() == SECRET
+    assert os.listdir(outside) == ["secret.txt"]
+
+
+async def test_a_file_that_keeps_turning_into_a_link_gives_nothing_away(
+    bench: Bench, inside: Path, outside: Path
+) -> None:
+    """X5: swapped back and forth by a second thread, a read gives the inner text or a refusal, never the outer one."""
+    (inside / "plain").write_text("inner")
+    (inside / "other").symlink_to(outside / "secret.txt")
+    done = threading.Event()
+
+    def swap() -> None:
+        while not done.is_set():
+            os.rename(inside / "plain", inside / "x")
+            os.rename(inside / "other", inside / "plain")
+            os.rename(inside / "plain", inside / "other")
+            os.rename(inside / "x", inside / "plain")
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        results = [await bench.run(READ, path="plain") for _ in range(300)]
+    finally:
+        done.set()
+        thread.join()
+    assert all(result.is_error or result.content == "inner" for result in results)
+
+
+@pytest.mark.parametrize(("tool", "args"), CALLS[:3], ids=NAMES[:3])
+@pytest.mark.parametrize("kind", ["pipe", "socket", "device", "directory"])
+async def test_only_plain_files_are_opened(
+    bench: Bench, inside: Path, tool: Any, args: dict[str, Any], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X5: a pipe does not block, a device gives nothing, and neither is replaced by a file."""
+    path = inside / "odd"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "socket":
+        monkeypatch.chdir(inside)  # the name of a socket is short
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind("odd")
+    elif kind == "directory":
+        path.mkdir()
+    else:
+        try:
+            os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 5))
+        except PermissionError:
+            pytest.skip("only root makes devices")
+    before = path.stat().st_mode
+    result = await bench.run(tool, path="odd", **args)
+    assert result.is_error
+    assert path.stat().st_mode == before
