@@ -16,6 +16,7 @@ SIM_SEED ?=
 SIM_MINUTES ?=
 SOAK_KILLS ?= 500
 FUZZ_EXAMPLES ?= 5000
+WEIGHTS ?= yes
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -24,7 +25,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-install: $(STAMP) ## Set up .venv; does nothing unless pyproject.toml or constraints.txt changed.
+install: $(STAMP) ## Set up .venv and fetch the small local model (WEIGHTS=no: without it).
 
 run: $(STAMP) ## Serve on http://127.0.0.1:8484 (HOLDFAST_HOST, HOLDFAST_PORT, HOLDFAST_DATA_DIR; flags go in ARGS).
 	@exec $(BIN)/holdfast serve $(ARGS)
@@ -82,5 +83,6 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Installing (a minute or so the first time)"
 	@$(BIN)/python -m pip install -c constraints.txt -e '.[dev]' \
 		| sed -n 's/^Collecting \([A-Za-z0-9._-]*\).*/  \1/p'
+	@$(if $(filter no,$(WEIGHTS)),:,$(BIN)/python -m holdfast.agents.models.fetch)
 	@touch $@
 	@echo "Ready: .venv/bin/holdfast"

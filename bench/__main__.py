@@ -6,7 +6,7 @@ import os
 import platform
 import statistics
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from bench import storage, streams
+from bench import models, storage, streams
 
 TARGETS = {
     "100 runs, full speed": 8.0,
@@ -66,6 +66,19 @@ def storage_table(r: storage.Result, raw: tuple[float, float]) -> Table:
     return table
 
 
+def models_table(taken: Mapping[tuple[str, str], Sequence[models.Result]]) -> Table:
+    table = Table(title="Reading a model's stream: CPU µs per token, the upstream in another process")
+    for column in ("scenario", *models.CLIENTS, "ratio", "target"):
+        table.add_column(column, justify="left" if column == "scenario" else "right")
+    for scenario in models.SCENARIOS:
+        costs = [
+            statistics.median(r.cpu_us_per_token for r in taken[scenario.name, client]) for client in models.CLIENTS
+        ]
+        shown = [f"{cost:.1f}" for cost in costs]
+        table.add_row(scenario.name, *shown, f"{costs[0] / costs[1]:.2f}", f"≤ {scenario.target}")
+    return table
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="interleaved repetitions; medians are shown")
@@ -79,7 +92,14 @@ def main() -> None:
     chosen = [replace(s, tokens=max(20, s.tokens // 5)) if arguments.quick else s for s in streams.SCENARIOS]
     taken: dict[str, list[streams.Result]] = {s.name: [] for s in chosen}
     with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("measuring", total=rounds * len(chosen) + 1)
+        read: dict[tuple[str, str], list[models.Result]] = {}
+        task = progress.add_task("measuring", total=rounds * (len(chosen) + 2 * len(models.SCENARIOS)) + 1)
+        for _ in range(rounds):
+            for asked in models.SCENARIOS:
+                for client in models.CLIENTS:
+                    progress.update(task, description=f"{client}: {asked.name}")
+                    read.setdefault((asked.name, client), []).append(models.in_process(asked, client))
+                    progress.advance(task)
         for _ in range(rounds):
             for scenario in chosen:
                 progress.update(task, description=scenario.name)
@@ -102,8 +122,10 @@ def main() -> None:
         )
         console.print(f"cost per token at 1,000 runs over that at 100, {kind}: {ratio:.2f} (target ≤ 1.15)")
     console.print(storage_table(large, raw))
+    console.print(models_table(read))
     if arguments.json:
         figures = {"streams": [asdict(r) for r in results], "storage": asdict(large), "raw_us": raw}
+        figures["models"] = [asdict(r) for results in read.values() for r in results]
         arguments.json.write_text(json.dumps(figures, indent=1))
 
 

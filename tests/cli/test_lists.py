@@ -41,6 +41,20 @@ def test_lists_for_people_and_for_programs(server: Served) -> None:
     assert "high tide" in ok("sessions", "show", run["session_id"], data=data)
 
 
+@pytest.mark.parametrize("width", [30, 60, 100])
+def test_a_list_fits_the_terminal(server: Served, width: int) -> None:
+    """However narrow it is: no line is longer but an id, which is never cut; a long title is."""
+    run = send(server, "word " * 30)
+    ended(server, run["id"])
+    server.call("PATCH", f"/api/sessions/{run['session_id']}", {"title": "A title that goes on and on " * 5})
+    for command, named in ((["sessions", "list"], run["session_id"]), (["runs", "list"], run["id"])):
+        with Terminal(*command, data=server.data_dir, width=width) as terminal:
+            assert terminal.end() == 0
+        lines = [line.rstrip() for line in terminal.seen.splitlines()]
+        assert any(named in line for line in lines)
+        assert all(len(line) <= width or line == named for line in lines), lines
+
+
 def test_a_list_is_as_long_as_asked(server: Served) -> None:
     """More than a page is fetched page by page; `--limit` is kept."""
     for n in range(5):

@@ -17,7 +17,6 @@ from threading import Lock
 from typing import Any, Final, TypeVar, cast
 from unittest.mock import patch
 
-from holdfast import wiring
 from holdfast.core.errors import Refused
 from holdfast.core.events import ApprovalRequested, Decision, Entry, Event, ToolStarted
 from holdfast.core.ids import ApprovalId, MessageId, NodeId, RunId, SessionId
@@ -25,6 +24,7 @@ from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
 from holdfast.ports import Agent, Append, Approval, Clock, Head, Out, Store, Turn, Tx
 from holdfast.storage.sqlite import DataDir, SqliteJournal, SqliteStore, journal_writer
+from holdfast.wiring import node as wiring
 
 T = TypeVar("T")
 

@@ -23,6 +23,7 @@ from holdfast.core.events import Event, ToolStarted
 from holdfast.core.recovery import Policy
 from holdfast.ports import Journal, Out, Store, Turn
 from holdfast.testing.faults import FaultyJournal, FaultyStore
+from holdfast.wiring.crew import Fixed
 from tests.http import scripts
 from tests.http.held import Held
 
@@ -91,9 +92,9 @@ class Server:
         refused: HoldfastError | None = None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._obey)
-            config, settings = self._config, self._settings
+            config, settings, crew = self._config, self._settings, Fixed(self._agents)
             try:
-                await wiring.serve(config, self._agents, lambda url: say({"url": url}), self._around, settings)
+                await wiring.serve(config, lambda *_: crew, lambda url: say({"url": url}), self._around, settings)
             except HoldfastError as error:
                 refused = error
             tasks.cancel_scope.cancel()

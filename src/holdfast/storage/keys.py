@@ -26,6 +26,8 @@ class KeyFile:
         try:
             found = self._path.stat()
         except FileNotFoundError:
+            if not self._path.parent.is_dir():
+                return Keyring(secrets.token_hex(32))  # there is nothing yet, and looking makes nothing
             return self.change(lambda keyring: keyring)
         except OSError as error:
             raise self._ours(error) from error

@@ -1,14 +1,14 @@
 """What the routes work with: one value, made by whoever builds the app."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Protocol
 
 from fastapi import Header, Path, Query
 
 from holdfast.core.errors import Invalid
-from holdfast.core.ids import FileId
+from holdfast.core.ids import FileId, SessionId
 from holdfast.core.parts import Part, Text
 from holdfast.engine.engine import Engine
 from holdfast.engine.library import Library
@@ -60,7 +60,7 @@ class Api:
     agents: Sequence[tuple[str, bool]]
     """Names, and whether each can continue."""
     models: Models | None = None
-    summariser: Summariser | None = None
+    summariser: Callable[[SessionId], Awaitable[Summariser]] | None = None
     backup: MakeBackup | None = None
     """Copies everything; None where the storage has its own means for that."""
     limits: Limits = field(default_factory=Limits)

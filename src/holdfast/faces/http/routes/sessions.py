@@ -124,7 +124,7 @@ def routes(api: Api) -> APIRouter:
         """Give the model a summary of what was said so far. Every message stays as it is."""
         if api.summariser is None:
             raise NotAllowed("compact", "no model is configured that could write a summary")
-        await service.compact(SessionId(sid), api.summariser)
+        await service.compact(SessionId(sid), await api.summariser(SessionId(sid)))
         return shown(await service.session(SessionId(sid)))
 
     @router.post("/{sid}/truncate", response_model=d.SessionOut)

@@ -1,4 +1,4 @@
-"""The composition root: the only place that knows which adapters there are."""
+"""A server's life: listen, open the directory, recover, answer; told to stop, drain, end the streams, close."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import socket
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,9 +18,10 @@ from anyio.abc import TaskStatus
 
 from holdfast.agents.scripted import AgentTable
 from holdfast.config import Config, ConfigError
-from holdfast.core.recovery import Policy
+from holdfast.core.ids import SessionId
 from holdfast.engine.engine import Engine
-from holdfast.engine.settings import DAY, Settings
+from holdfast.engine.settings import Settings
+from holdfast.engine.titles import Titles
 from holdfast.faces.cli.desk import Finding
 from holdfast.faces.cli.place import Place
 from holdfast.faces.cli.reach import SERVER_FILE
@@ -29,98 +30,61 @@ from holdfast.faces.http.access import is_loopback
 from holdfast.faces.http.api import MIB, Api, Limits
 from holdfast.faces.http.gate import Gate
 from holdfast.faces.http.stream import Line
-from holdfast.ports import Agent, Agents, Clock, Journal, Keys, Store
+from holdfast.ports import Keys, Summariser
 from holdfast.storage import checkup, disk
-from holdfast.storage.files import FileStore
 from holdfast.storage.keys import KeyFile
-from holdfast.storage.memory import MemoryWakeups
-from holdfast.storage.sqlite import DataDir, SqliteJournal, SqliteStore, backup, open_embedded
-from holdfast.system import RandomIds, SystemClock
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """An engine on its own data directory. Run `engine.run` in a task group; close when that has returned."""
-
-    engine: Engine
-    store: SqliteStore
-    journal: SqliteJournal
-    directory: DataDir
-
-    async def close(self) -> None:
-        await self.journal.close()
-        await self.store.close()
-        self.directory.close()
-
-
-async def open_node(
-    path: Path,
-    agents: Agents,
-    settings: Settings | None = None,
-    clock: Clock | None = None,
-    around: Callable[[Store, Journal], tuple[Store, Journal]] = lambda store, journal: (store, journal),
-) -> Node:
-    """The embedded default: SQLite in a directory whose lock is the lease. Raises StorageError with nothing changed.
-    `around` puts something between the engine and its storage, as tests do."""
-    clock = clock or SystemClock()
-    directory, store, journal = open_embedded(path, clock)
-    seen_store, seen_journal = around(store, journal)
-    engine = Engine(
-        store=seen_store,
-        journal=seen_journal,
-        wakeups=MemoryWakeups(),
-        agents=agents,
-        clock=clock,
-        ids=RandomIds(),
-        settings=settings,
-        files=FileStore(directory.files),
-    )
-    return Node(engine, store, journal, directory)
-
-
-def engine_settings(config: Config) -> Settings:
-    return Settings(
-        retention=config.retention_days * DAY,
-        drain=config.drain,
-        max_runs=config.max_runs,
-        recovery=Policy(auto_continue=config.auto_continue),
-    )
+from holdfast.storage.sqlite import backup
+from holdfast.system import SystemClock
+from holdfast.wiring.crew import Bridge, Crew, Hire
+from holdfast.wiring.node import Around, Node, engine_settings, open_node
 
 
 async def serve(
     config: Config,
-    agents: Mapping[str, Agent],
+    hire: Hire,
     ready: Callable[[str], None],
-    around: Callable[[Store, Journal], tuple[Store, Journal]] = lambda store, journal: (store, journal),
+    around: Around = lambda store, journal: (store, journal),
     settings: Settings | None = None,
 ) -> None:
     """Until SIGTERM or SIGINT: then no new connections, the engine drains, streams end, and everything is closed. A
     second signal cuts the draining short; what is not saved by then, the next start saves from the journal.
     `settings` go before what the config says of the engine."""
-    keys = KeyFile(config.data_dir)
+    keys, bridge = KeyFile(config.data_dir), Bridge()
     token = secrets.token_urlsafe(32)
-    listener = _bind(config)
-    with listener:
-        settings = settings or engine_settings(config)
-        node = await open_node(config.data_dir, AgentTable(agents), settings, around=around)
-        try:
-            gate = Gate(keys, SystemClock(), token, config.password)
-            if not is_loopback(config.host) and not gate.password_set:
-                raise ConfigError(
-                    "host",
-                    f"{config.host} can be reached by others, and there is no password. Set one with `holdfast "
-                    "password`, or listen on 127.0.0.1",
-                )
-            await _run(node, _api(node, config, agents, gate), listener, config, token, ready)
-        finally:
-            await node.close()
+    with _bind(config) as listener:
+        _check_password(config, config.password is not None or keys.read().password is not None)
+        async with hire(config, keys, bridge) as crew:
+            settings = settings or engine_settings(config)
+            node = await open_node(config.data_dir, AgentTable(crew.agents), settings, around=around)
+            try:
+                bridge.engine = node.engine
+                gate = Gate(keys, SystemClock(), token, config.password)
+                await _run(node, crew, _api(node, config, crew, gate), listener, config, token, ready)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await node.close()
 
 
-def _api(node: Node, config: Config, agents: Mapping[str, Agent], gate: Gate) -> Api:
+def _check_password(config: Config, has_password: bool) -> None:
+    if not is_loopback(config.host) and not has_password:
+        raise ConfigError(
+            "host",
+            f"{config.host} can be reached by others, and there is no password. Set one with `holdfast password`, or "
+            "listen on 127.0.0.1",
+        )
+
+
+def _api(node: Node, config: Config, crew: Crew, gate: Gate) -> Api:
+    async def summariser(sid: SessionId) -> Summariser:
+        assert crew.summariser is not None
+        return await crew.summariser((await node.engine.service.session(sid)).session)
+
     return Api(
         node.engine,
         gate,
-        [(name, agent.can_continue) for name, agent in agents.items()],
+        [(name, agent.can_continue) for name, agent in crew.agents.items()],
+        models=crew.models,
+        summariser=None if crew.summariser is None else summariser,
         limits=Limits(max_file=config.max_file_mb * MIB, line=Line(config.heartbeat, config.write_deadline)),
         backup=partial(_back_up, node),
     )
@@ -133,29 +97,31 @@ async def _back_up(node: Node, path: Path, report: backup.Report) -> Mapping[str
     return asdict(done)
 
 
-async def serve_own(
-    config: Config, agents: Mapping[str, Agent], stop: anyio.Event, *, task_status: TaskStatus[Place]
-) -> None:
+async def serve_own(config: Config, hire: Hire, stop: anyio.Event, *, task_status: TaskStatus[Place]) -> None:
     """The same app for one command of this process: on a socket in a directory that only this user can enter."""
     token = secrets.token_urlsafe(32)
-    node = await open_node(config.data_dir, AgentTable(agents), engine_settings(replace(config, drain=0.0)))
+    keys, bridge = KeyFile(config.data_dir), Bridge()
     with tempfile.TemporaryDirectory(prefix="holdfast-") as directory:
         path = Path(directory) / "socket"
-        try:
-            api = _api(node, config, agents, Gate(KeyFile(config.data_dir), SystemClock(), token, config.password))
-            async with anyio.create_task_group() as tasks:
-                await tasks.start(node.engine.run)
+        async with hire(config, keys, bridge) as crew:
+            settings = engine_settings(replace(config, drain=0.0))
+            node = await open_node(config.data_dir, AgentTable(crew.agents), settings)
+            try:
+                bridge.engine = node.engine
+                api = _api(node, config, crew, Gate(keys, SystemClock(), token, config.password))
+                async with anyio.create_task_group() as tasks:
+                    await tasks.start(node.engine.run)
 
-                def ready() -> None:
-                    task_status.started(Place("http://localhost", token, path))
+                    def ready() -> None:
+                        task_status.started(Place("http://localhost", token, path))
 
-                web = server.make(app.build(api), graceful=5.0, started=ready, unix=path)
-                tasks.start_soon(_stop_when, stop, node.engine, web)
-                await web.serve()
-                node.engine.stop()
-        finally:
-            with anyio.CancelScope(shield=True):
-                await node.close()
+                    web = server.make(app.build(api), graceful=5.0, started=ready, unix=path)
+                    tasks.start_soon(_stop_when, stop, node.engine, web)
+                    await web.serve()
+                    node.engine.stop()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await node.close()
 
 
 async def _stop_when(stop: anyio.Event, engine: Engine, web: server.Server) -> None:
@@ -173,13 +139,21 @@ def examine(config: Config) -> Sequence[Finding]:
 
 
 async def _run(
-    node: Node, api: Api, listener: socket.socket, config: Config, token: str, ready: Callable[[str], None]
+    node: Node,
+    crew: Crew,
+    api: Api,
+    listener: socket.socket,
+    config: Config,
+    token: str,
+    ready: Callable[[str], None],
 ) -> None:
     async with anyio.create_task_group() as tasks:
         await tasks.start(node.engine.run)
         async with _announced(config, listener, token) as url, anyio.create_task_group() as serving:
             web = server.make(app.build(api), graceful=config.drain + 5.0, started=lambda: ready(url))
             serving.start_soon(_stop_on_signal, node.engine, web)
+            if crew.titler is not None:
+                serving.start_soon(Titles(node.engine.service, crew.titler).run)
             await web.serve([listener])
             serving.cancel_scope.cancel()
         node.engine.stop()  # if it is not stopping already

@@ -1,0 +1,183 @@
+"""Asking an upstream over HTTP: one attempt, and what became of it. aiohttp's types and exceptions go no further than
+this file and `openai.py`."""
+
+import asyncio
+import ipaddress
+from dataclasses import dataclass
+
+import aiohttp
+from aiohttp import ClientResponse
+from aiohttp.http_exceptions import HttpProcessingError
+from yarl import URL
+
+from holdfast.agents.models.chatstream import failed_body
+from holdfast.agents.models.endpoint import Patience
+from holdfast.agents.models.failures import Trouble
+from holdfast.agents.models.retry import retry_after
+from holdfast.ports import Clock
+
+ERROR_BODY = 64 * 1024
+LINGER = 1.0
+NETWORK_ERRORS = (aiohttp.ClientError, HttpProcessingError, OSError)
+
+
+class Http:
+    """The connections of one event loop, opened when they are first needed."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[bool, aiohttp.ClientSession] = {}
+        self._lingering: dict[ClientResponse, asyncio.TimerHandle] = {}
+
+    def session(self, url: URL) -> aiohttp.ClientSession:
+        """Proxies of the environment are for other machines, never for this one."""
+        here = is_loopback(url)
+        session = self._sessions.get(here)
+        if session is None or session.closed:
+            # The number of connections is bounded by the runs that are under way, not here.
+            connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
+            session = self._sessions[here] = aiohttp.ClientSession(
+                connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=not here
+            )
+        return session
+
+    def linger(self, response: ClientResponse) -> None:
+        """An answer is complete and the body's last bytes are a moment behind. If they come, aiohttp keeps the
+        connection for the next request, which then needs no handshake; if not, it is closed."""
+        if response.connection is not None:
+            timer = asyncio.get_running_loop().call_later(LINGER, self._let_go, response)
+            self._lingering[response] = timer
+
+    def _let_go(self, response: ClientResponse) -> None:
+        self._lingering.pop(response).cancel()
+        abort(response)
+
+    async def aclose(self) -> None:
+        for response in list(self._lingering):
+            self._let_go(response)
+        sessions = list(self._sessions.values())
+        self._sessions.clear()
+        for session in sessions:
+            await session.close()
+
+
+def is_loopback(url: URL) -> bool:
+    host = url.host or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One POST, to be repeated as it is."""
+
+    url: URL
+    headers: dict[str, str]
+    body: bytes
+    patience: Patience
+    clock: Clock
+
+
+async def ask(http: Http, request: Ask) -> ClientResponse | Trouble:
+    """An answer whose body is still to be read, or what went wrong. Nothing stays open behind trouble or
+    cancellation."""
+    patience = request.patience
+    try:
+        async with asyncio.timeout(patience.first_token):
+            response = await http.session(request.url).post(
+                request.url,
+                data=request.body,
+                headers=request.headers,
+                allow_redirects=False,  # the key is for this host and no other
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=patience.connect),
+            )
+            try:
+                trouble = await _refusal(response, request.clock)
+            except BaseException:
+                abort(response)
+                raise
+    except aiohttp.ServerTimeoutError:
+        return Trouble("unavailable", f"no connection within {patience.connect:g} s", retry=True)
+    except TimeoutError:
+        return Trouble("timeout", f"no answer within {patience.first_token:g} s")
+    except NETWORK_ERRORS as error:
+        return unreachable(error)
+    except ValueError:  # a line break in the key; the error would quote it
+        return Trouble("auth", "the key or a header has characters that HTTP cannot carry")
+    if trouble is not None:
+        abort(response)
+        return trouble
+    return response
+
+
+def abort(response: ClientResponse) -> None:
+    """Close the socket now, without waiting for what is still to be written or for TLS to say goodbye."""
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+    response.close()
+
+
+def wake_when_lost(response: ClientResponse) -> None:
+    """Where the framing of a body is broken, aiohttp closes the connection and leaves the body's reader waiting."""
+    content = response.content
+
+    def lost(closed: "asyncio.Future[None] | None") -> None:
+        if closed is not None and not closed.cancelled():
+            closed.exception()  # looked at, so that nobody complains that it was not
+        if not content.is_eof() and content.exception() is None:
+            content.set_exception(aiohttp.ClientPayloadError("the connection is gone"))
+
+    protocol = None if response.connection is None else response.connection.protocol
+    if protocol is None:
+        return
+    closed = protocol.closed
+    if closed is None:
+        lost(None)
+    else:
+        closed.add_done_callback(lost)
+
+
+def left_over(response: ClientResponse) -> bytes:
+    """What had arrived when the connection broke: aiohttp's reader gives the error instead of it, and has no public
+    way around that."""
+    content = response.content
+    return content._read_nowait(-1) if content._buffer else b""
+
+
+async def _refusal(response: ClientResponse, clock: Clock) -> Trouble | None:
+    status = response.status
+    if 200 <= status < 300:
+        if "html" in response.content_type:
+            return Trouble("protocol", f"it answered with a web page ({response.content_type})")
+        return None
+    if 300 <= status < 400:
+        to = response.headers.get("Location", "another address")
+        return Trouble("bad-request", f"it redirects to {to}; if that is right, set the base URL to it")
+    body = b""
+    while len(body) < ERROR_BODY and (piece := await response.content.readany()):
+        body += piece
+    return failed_body(status, body[:ERROR_BODY], retry_after(response.headers, clock.now()))
+
+
+def unreachable(error: Exception) -> Trouble:
+    """In words of ours: those of the library name its types, and may quote headers."""
+    match error:
+        case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
+            return Trouble("bad-request", "the base URL is not a valid address")
+        case aiohttp.ClientConnectorDNSError():
+            return Trouble("unavailable", "the host's name cannot be resolved", retry=True)
+        case aiohttp.ClientConnectorCertificateError():
+            return Trouble("unavailable", "its certificate is not valid")
+        case aiohttp.ClientSSLError():
+            return Trouble("unavailable", "no secure connection could be made")
+        case aiohttp.ClientConnectorError():
+            why = error.os_error.strerror or "the connection was refused"
+            return Trouble("unavailable", f"nothing answers there: {why.lower()}", retry=True)
+        case aiohttp.ClientPayloadError():
+            return Trouble("unavailable", "the connection broke in the middle of the answer", retry=True)
+        case aiohttp.ClientResponseError() | HttpProcessingError():
+            return Trouble("protocol", "the answer is no valid HTTP", retry=True)
+        case _:
+            return Trouble("unavailable", "it closed the connection without an answer", retry=True)

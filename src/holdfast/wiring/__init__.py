@@ -1,0 +1,10 @@
+"""The composition root: the only place that knows which adapters there are.
+
+node.py      storage and engine            tables.py    what `holdfast.toml` says of providers, servers and tools
+crew.py      models, tools and agents      serving.py   a server's life: listen, open, answer, drain
+"""
+
+from holdfast.wiring.node import Node, engine_settings, open_node
+from holdfast.wiring.serving import examine, key_file, serve, serve_own
+
+__all__ = ["Node", "engine_settings", "examine", "key_file", "open_node", "serve", "serve_own"]

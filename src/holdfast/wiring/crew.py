@@ -1,0 +1,180 @@
+"""Whoever answers: models, tools and agents, made from the config and from what a person has set since."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+import anyio
+from anyio import to_thread
+
+from holdfast.agents.chat.agent import ChatAgent
+from holdfast.agents.chat.compaction import SessionHistory
+from holdfast.agents.chat.helpers import ModelSummariser, ModelTitler
+from holdfast.agents.models import weights
+from holdfast.agents.models.catalogue import Catalogue, CatalogueSettings
+from holdfast.agents.models.port import Model, ModelInfo
+from holdfast.agents.tools.grants import StoredGrants
+from holdfast.agents.tools.mcp.servers import McpServers
+from holdfast.agents.tools.policy import Policy
+from holdfast.agents.tools.toolbox import Toolbox, own_tools
+from holdfast.config import Config
+from holdfast.core.errors import NotFound
+from holdfast.core.ids import LOCAL, OwnerId, RunId, SessionId
+from holdfast.core.parts import File
+from holdfast.core.session import ModelInput, Session
+from holdfast.engine.engine import Engine
+from holdfast.engine.service import Service
+from holdfast.engine.titles import FirstWords
+from holdfast.faces.http.api import Models
+from holdfast.ports import Agent, Grant, Keys, Out, Summariser, Titler, Turn
+from holdfast.system import SystemClock
+from holdfast.wiring import tables
+
+_ASK_AT_LEAST_ONCE: Final = frozenset({"shell"})
+"""Tools that cannot be allowed for good while the server is open to whoever is at the machine."""
+_SMALL: Final = ("local", "demo")
+"""Providers whose models are too small for more than a conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    agents: Mapping[str, Agent]
+    models: Models | None = None
+    summariser: Callable[[Session], Awaitable[Summariser]] | None = None
+    titler: Callable[[Session], Awaitable[Titler]] | None = None
+
+
+class Bridge:
+    """The engine, for those who must be made before it."""
+
+    def __init__(self) -> None:
+        self.engine: Engine | None = None
+
+    @property
+    def service(self) -> Service:
+        assert self.engine is not None
+        return self.engine.service
+
+    async def grants(self, owner: OwnerId, sid: SessionId) -> Sequence[Grant]:
+        return await self.service.grants(owner, sid)
+
+    async def grant(self, tool: str, scope: str, owner: OwnerId, sid: SessionId | None) -> None:
+        await self.service.grant(tool, scope, owner, sid)
+
+    async def model_input(self, rid: RunId, owner: OwnerId) -> ModelInput:
+        return await self.service.model_input(rid, owner)
+
+    async def compact(self, sid: SessionId, summariser: Summariser, owner: OwnerId) -> None:
+        await self.service.compact(sid, summariser, owner)
+
+    async def read(self, file: File) -> bytes | None:
+        """`agents.chat.files.FileReader`."""
+        assert self.engine is not None
+        assert self.engine.library is not None
+        try:
+            with await self.engine.library.open(await self.engine.library.file(file.file_id)) as content:
+                return await to_thread.run_sync(content.read)
+        except NotFound:
+            return None
+
+
+Hire = Callable[[Config, Keys, Bridge], AbstractAsyncContextManager[Crew]]
+
+
+class Fixed:
+    """A crew of agents that need nothing, as tests have them."""
+
+    def __init__(self, agents: Mapping[str, Agent]) -> None:
+        self._agents = agents
+
+    async def __aenter__(self) -> Crew:
+        return Crew(self._agents)
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+
+class Office:
+    """The real one. `environment` and `home` are where keys and weights are looked for."""
+
+    def __init__(
+        self, config: Config, keys: Keys, bridge: Bridge, *, environment: Mapping[str, str], home: Path
+    ) -> None:
+        self._config = config
+        self._keys = keys
+        self._bridge = bridge
+        self._environment = environment
+        self._rules = tables.tool_rules(config)
+        self._default = tables.default_model(config)
+        self._mcp = McpServers(tables.mcp_servers(config))
+        directory = weights.default_directory(environment, home)
+        providers = tables.providers(config, environment, keys.read().provider_keys)
+        settings = CatalogueSettings(providers=providers, environment=environment, weights_directory=directory)
+        self._catalogue = Catalogue(settings, SystemClock())
+        self._held = AsyncExitStack()
+
+    async def __aenter__(self) -> Crew:
+        async with AsyncExitStack() as held:
+            await held.enter_async_context(self._catalogue)
+            tasks = await held.enter_async_context(anyio.create_task_group())
+            held.callback(tasks.cancel_scope.cancel)
+            await tasks.start(self._mcp.run)
+            self._held = held.pop_all()
+        return Crew({"chat": self._chat()}, self, self._summariser, self._titler)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._held.__aexit__(kind, error, trace)
+
+    def _chat(self) -> Agent:
+        bridge = self._bridge
+        agent = ChatAgent(
+            self._find_model,
+            Toolbox(own_tools(self._environment), self._mcp.tools),
+            bridge,
+            self._config.data_dir / "workspaces",
+            grants=StoredGrants(bridge.grants, bridge.grant),
+            history=SessionHistory(bridge.model_input, bridge.compact),
+        )
+        return _UnderPolicy(agent, self._policy)
+
+    async def _policy(self, owner: OwnerId) -> Policy:
+        """As the settings are now: a change counts from the next run on."""
+        typed: Any = (await self._bridge.service.settings(owner)).get("tools") or {}
+        open_to_all = self._config.password is None and self._keys.read().password is None
+        return Policy({**self._rules, **typed}, _ASK_AT_LEAST_ONCE if open_to_all else frozenset())
+
+    # ---- models ----
+
+    async def list(self) -> Sequence[ModelInfo]:
+        return await self._catalogue.list()
+
+    async def default(self) -> str:
+        """What a person chose, else what the config says, else the first that can answer."""
+        typed = (await self._bridge.service.settings(LOCAL)).get("default_model")
+        return str(typed) if typed else self._default or await self._catalogue.default()
+
+    async def _find_model(self, model_id: str | None) -> Model:
+        return self._catalogue.get(model_id or await self.default())
+
+    async def _summariser(self, session: Session) -> Summariser:
+        return ModelSummariser(await self._find_model(session.model))
+
+    async def _titler(self, session: Session) -> Titler:
+        """A small model is spared: its titles are worse than the first words, and it answers one at a time."""
+        model = await self._find_model(session.model)
+        return FirstWords() if model.info.provider in _SMALL else ModelTitler(model)
+
+
+@dataclass(frozen=True, slots=True)
+class _UnderPolicy:
+    agent: ChatAgent
+    policy: Callable[[OwnerId], Awaitable[Policy]]
+    can_continue: bool = True
+
+    async def run(self, turn: Turn, out: Out) -> str | None:
+        return await replace(self.agent, policy=await self.policy(turn.run.owner)).run(turn, out)

@@ -1,0 +1,200 @@
+"""The client of OpenAI's chat format: closing, retrying, and what it sends."""
+
+import logging
+import os
+import socket
+import sys
+import traceback
+from contextlib import closing
+
+import anyio
+import pytest
+
+from holdfast.agents.models.endpoint import Endpoint
+from holdfast.agents.models.http import Http
+from holdfast.agents.models.openai import OpenAIModel
+from holdfast.agents.models.port import ModelInfo
+from holdfast.agents.models.retry import RetryPolicy
+from holdfast.core.events import TextDelta
+from holdfast.testing.fakes import FakeClock
+from tests.models.asking import HELLO, KEY, Naps, client, outcome
+from tests.upstream import GUARD, Chunk, End, Forever, Hang, Head, Meet, Raw, answers, delta, says, sse, upstream
+
+pytestmark = pytest.mark.anyio
+BEGUN = [Head(), *sse(delta(content="Half"))]
+
+
+@pytest.mark.parametrize("script", [[Hang()], [Head(), Hang()], [Head(), Chunk(b": wait\n\n"), Hang()]])
+async def test_cancel_before_the_first_delta_closes_the_upstream(script: list[Head | Hang | Chunk]) -> None:
+    """C7: a model that has not said a word yet is let go of in mid-await."""
+    async with upstream(script) as up, client(up) as model, anyio.create_task_group() as group:
+
+        async def ask() -> None:
+            async with model.stream(HELLO) as answer:
+                async for _ in answer:
+                    raise AssertionError("nothing was said")
+
+        group.start_soon(ask)
+        await up.asked()
+        group.cancel_scope.cancel()
+        with anyio.CancelScope(shield=True):
+            await up.closed()
+
+
+async def test_cancel_in_mid_stream_closes_the_upstream() -> None:
+    """C7: a cancel does not wait for the next chunk."""
+    async with upstream([*BEGUN, Hang()]) as up, client(up) as model:
+        with anyio.CancelScope() as scope:
+            async with model.stream(HELLO) as answer:
+                async for deltas in answer:
+                    assert deltas == [TextDelta("Half")]
+                    scope.cancel()
+        await up.closed()
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio", ("asyncio", {"use_uvloop": True})])
+@pytest.mark.parametrize("flood", [b": still here\n\n", b'data: {"choices":[{"delta":{"content":"x"}}]}\n\n'])
+async def test_cancel_reaches_a_reader_in_a_flood(flood: bytes, anyio_backend: object) -> None:
+    """C7: an upstream that sends faster than it is read leaves the reader no moment to wait in, and is closed too."""
+    begun = anyio.Event()
+
+    async def read(model: OpenAIModel) -> None:
+        async with model.stream(HELLO) as answer:
+            async for _ in answer:
+                begun.set()
+
+    async with upstream([*BEGUN, Forever(Chunk(flood))]) as up, client(up) as model:
+        with anyio.fail_after(GUARD):
+            async with anyio.create_task_group() as group:
+                group.start_soon(read, model)
+                await begun.wait()
+                group.cancel_scope.cancel()
+        await up.closed()
+
+
+async def test_leaving_early_closes_the_upstream() -> None:
+    """Whoever stops reading lets go of the connection, also without being cancelled."""
+    async with upstream([*BEGUN, Hang()]) as up, client(up) as model:
+        async with model.stream(HELLO) as answer:
+            async for _ in answer:
+                break
+        await up.closed()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at /proc and at Linux' accept queue")
+async def test_cancel_while_connecting_lets_go_of_the_socket() -> None:
+    """C7: a server that does not even accept is let go of too."""
+    with closing(socket.socket()) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        with closing(socket.socket()) as first, closing(socket.socket()) as second:
+            for filler in (first, second):  # the queue is full: further connections hang
+                filler.setblocking(False)
+                filler.connect_ex(listener.getsockname())
+            http = Http()
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+            model = OpenAIModel(
+                ModelInfo("a/b", "b", "a"), Endpoint(base_url=url, model="b", provider="a"), http, FakeClock()
+            )
+            before = len(os.listdir("/proc/self/fd"))
+            with anyio.move_on_after(0.2) as scope:
+                async with model.stream(HELLO):
+                    raise AssertionError("nobody answers")
+            assert scope.cancelled_caught
+            await http.aclose()
+            with anyio.fail_after(GUARD):
+                while len(os.listdir("/proc/self/fd")) > before:
+                    await anyio.lowlevel.checkpoint()
+
+
+async def test_cancel_while_waiting_for_another_attempt() -> None:
+    """C7: the wait between two attempts is an await like any other."""
+    waiting = anyio.Event()
+
+    async def nap(seconds: float) -> None:
+        waiting.set()
+        await anyio.sleep_forever()
+
+    async with upstream(answers(503, b"")) as up, client(up) as base, anyio.create_task_group() as group:
+        model = OpenAIModel(base.info, base.endpoint, base.http, base.clock, sleep=nap)
+        group.start_soon(outcome, model)
+        with anyio.fail_after(GUARD):
+            await waiting.wait()
+        group.cancel_scope.cancel()
+    assert len(up.exchanges) == 1
+
+
+async def test_nothing_is_asked_again_after_the_first_delta() -> None:
+    """A retry after a delta would say things twice."""
+    broken = [*BEGUN, *sse({"error": {"message": "overloaded"}}), End()]
+    async with upstream(broken, says("again")) as up, client(up) as model:
+        got = await outcome(model)
+    assert (got.text, len(up.exchanges)) == ("Half", 1)
+    assert got.failed is not None
+    assert got.failed.code == "unavailable"
+
+
+async def test_deltas_arrive_when_they_are_sent() -> None:
+    """A delta is given out while the upstream holds back the next."""
+    script = [*BEGUN, Meet("half"), *sse(delta(content=" and half", finish="stop")), End()]
+    async with upstream(script) as up, client(up) as model, model.stream(HELLO) as answer:
+        seen = []
+        with anyio.fail_after(GUARD):
+            async for deltas in answer:
+                seen.append(list(deltas))
+                up.gate("half").open.set()
+    assert seen == [[TextDelta("Half")], [TextDelta(" and half")]]
+
+
+async def test_the_connection_is_used_again() -> None:
+    """A complete answer leaves a connection behind that the next request takes."""
+    last = sse(delta(content="Hi", finish="stop"), "[DONE]")[-1]
+    assert isinstance(last, Chunk)
+    end = Raw(b"%x\r\n%b\r\n0\r\n\r\n" % (len(last.data), last.data))  # in one write, so that both arrive together
+    first = [Head(), *sse(delta(content="One", finish="stop")), end]
+    async with upstream(first, says("Two")) as up, client(up) as model:
+        assert [(await outcome(model)).text, (await outcome(model)).text] == ["One", "Two"]
+        assert up.connections == 1
+
+
+async def test_nobody_there() -> None:
+    """A server that is not running is named with its address, and asked as often as the policy says."""
+    with closing(socket.socket()) as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
+        naps, http = Naps(), Http()
+        endpoint = Endpoint(base_url=url, model="b", provider="Ollama", retry=RetryPolicy(attempts=2))
+        model = OpenAIModel(ModelInfo("a/b", "b", "a"), endpoint, http, FakeClock(), sleep=naps)
+        got = await outcome(model)
+        await http.aclose()
+    assert got.failed is not None
+    assert got.failed.code == "unavailable"
+    assert "nothing answers there" in str(got.failed)
+    assert "127.0.0.1" in str(got.failed)
+    assert len(naps.slept) == 1
+
+
+@pytest.mark.parametrize("key", [KEY, KEY + "\nX-Evil: 1"])
+async def test_the_key_appears_nowhere(key: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Not in an error, its chain or a representation, and not in the logs; also where the provider repeats it."""
+    caplog.set_level(logging.DEBUG)
+    refusal = answers(401, {"error": {"message": f"bad key {KEY}"}})
+    async with upstream(refusal) as up, client(up, api_key=key) as model:
+        got = await outcome(model)
+        shown = repr(model) + repr(model.endpoint) + repr(model.endpoint.who())
+    assert got.failed is not None
+    assert got.failed.code == "auth"
+    chain = "".join(traceback.format_exception(got.failed))
+    assert KEY not in chain + repr(got.failed) + shown + caplog.text
+
+
+@pytest.mark.parametrize("url", ["localhost:8080", "http://[", "", "ftp://example.org/v1"])
+async def test_a_base_url_that_is_none(url: str) -> None:
+    """A mistake in the settings is said as such."""
+    http = Http()
+    endpoint = Endpoint(base_url=url, model="b", provider="Mine")
+    got = await outcome(OpenAIModel(ModelInfo("a/b", "b", "a"), endpoint, http, FakeClock()))
+    await http.aclose()
+    assert got.failed is not None
+    assert got.failed.code == "bad-request"
+    assert "base URL" in str(got.failed)

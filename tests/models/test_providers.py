@@ -1,0 +1,283 @@
+"""Anthropic and Google through pydantic-ai's models, against upstreams that speak their wire formats."""
+
+import base64
+import builtins
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from holdfast.agents.models.endpoint import Patience
+from holdfast.agents.models.port import (
+    AssistantSaid,
+    Media,
+    Model,
+    ModelFailed,
+    ModelInfo,
+    Request,
+    ToolSaid,
+    ToolSpec,
+    UserSaid,
+)
+from holdfast.agents.models.provider_config import Kind, ProviderConfig
+from holdfast.agents.models.providers import Providers
+from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta
+from holdfast.core.parts import Reasoning, Text
+from tests.models.asking import HELLO, KEY, Outcome, joined, outcome
+from tests.upstream import GUARD, Chunk, End, Hang, Head, Script, Step, Upstream, answers, upstream
+
+pytestmark = pytest.mark.anyio
+SIGNATURE = base64.b64encode(b"signed").decode()
+LOOK = ToolSpec("look", "Looks.", {"type": "object", "properties": {"where": {"type": "string"}}})
+ASKED = Request("Be kind.", (UserSaid(("Where is it sunny?",)),), (LOOK,))
+
+
+# ---- their wire formats ----
+
+
+def named(*events: dict[str, Any]) -> list[Step]:
+    return [Chunk(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n".encode()) for e in events]
+
+
+def block(index: int, start: dict[str, Any], *deltas: dict[str, Any]) -> list[Step]:
+    return named(
+        {"type": "content_block_start", "index": index, "content_block": start},
+        *({"type": "content_block_delta", "index": index, "delta": d} for d in deltas),
+        {"type": "content_block_stop", "index": index},
+    )
+
+
+def begun() -> list[Step]:
+    usage = {"input_tokens": 10, "output_tokens": 1}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-x", "content": []}
+    start = {"type": "message_start", "message": {**message, "stop_reason": None, "usage": usage}}
+    return [Head(), *named(start)]
+
+
+def ended(reason: str) -> list[Step]:
+    delta = {"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None}}
+    return [*named({**delta, "usage": {"output_tokens": 20}}, {"type": "message_stop"}), End()]
+
+
+CLAUDE: Script = [
+    *begun(),
+    *block(
+        0,
+        {"type": "thinking", "thinking": "", "signature": ""},
+        {"type": "thinking_delta", "thinking": "Let me "},
+        {"type": "thinking_delta", "thinking": "see."},
+        {"type": "signature_delta", "signature": SIGNATURE},
+    ),
+    *block(1, {"type": "text", "text": ""}, {"type": "text_delta", "text": "I will look."}),
+    *block(
+        2,
+        {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}},
+        {"type": "input_json_delta", "partial_json": '{"where":'},
+        {"type": "input_json_delta", "partial_json": ' "Łódź"}'},
+    ),
+    *ended("tool_use"),
+]
+CLAUDE_SAYS: Script = [
+    *begun(),
+    *block(0, {"type": "text", "text": ""}, {"type": "text_delta", "text": "Sunny."}),
+    *ended("end_turn"),
+]
+
+
+def gemini(*parts: dict[str, Any], finish: str | None = None) -> Step:
+    candidate: dict[str, Any] = {"content": {"role": "model", "parts": list(parts)}, "index": 0}
+    if finish:
+        candidate["finishReason"] = finish
+    usage = {"promptTokenCount": 10, "candidatesTokenCount": 20, "totalTokenCount": 30}
+    data = {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "gemini-x", "responseId": "r1"}
+    return Chunk(f"data: {json.dumps(data)}\r\n\r\n".encode())
+
+
+GEMINI: Script = [
+    Head(),
+    gemini({"text": "Let me see.", "thought": True}),
+    gemini({"text": "I will look."}),
+    gemini({"functionCall": {"name": "look", "args": {"where": "Łódź"}}, "thoughtSignature": SIGNATURE}),
+    gemini({"text": ""}, finish="STOP"),
+    End(),
+]
+GEMINI_SAYS: Script = [Head(), gemini({"text": "Sunny."}, finish="STOP"), End()]
+
+
+@asynccontextmanager
+async def asked(kind: Kind, up: Upstream, patience: Patience | None = None) -> AsyncIterator[Model]:
+    providers = Providers(patience or Patience(GUARD, GUARD, GUARD, GUARD))
+    abilities: Any = frozenset({"tools", "images", "documents", "reasoning"})
+    config = ProviderConfig(name=kind, kind=kind, base_url=up.url, api_key=KEY, key_name="THE_KEY")
+    try:
+        yield providers.model(ModelInfo(f"{kind}/m", "m", kind, abilities=abilities), config, f"{kind}-m")
+    finally:
+        await providers.aclose()
+
+
+def said(got: Outcome) -> AssistantSaid:
+    """The answer, as the agent loop gives it back."""
+    thoughts = [d for d in joined(got.deltas) if isinstance(d, ReasoningDelta)]
+    return AssistantSaid((*(Reasoning(d.text, d.provider) for d in thoughts), Text(got.text), *got.calls))
+
+
+def through_json(got: Outcome) -> Request:
+    """The next request, with everything that was kept having been through the journal."""
+    calls = got.calls
+    assert json.loads(json.dumps([c.provider for c in calls])) == [c.provider for c in calls]
+    result = ToolSaid(calls[0].call_id, "look", "sunny there")
+    return Request("Be kind.", (*ASKED.messages, said(got), result), (LOOK,))
+
+
+# ---- what is common to both ----
+
+
+@pytest.mark.parametrize(("kind", "script"), [("anthropic", CLAUDE), ("google", GEMINI)])
+async def test_thinking_text_and_a_call(kind: Kind, script: Script) -> None:
+    """All that a provider says arrives as deltas of ours, the call complete, with usage."""
+    async with upstream(script) as up, asked(kind, up) as model:
+        got = await outcome(model, ASKED)
+    assert got.failed is None
+    assert (got.reasoning, got.text) == ("Let me see.", "I will look.")
+    (call,) = got.calls
+    assert (call.name, call.args, call.invalid) == ("look", {"where": "Łódź"}, None)
+    written = [d for d in got.deltas if isinstance(d, ToolDelta)]
+    assert {d.call_id for d in written} == {call.call_id}
+    assert json.loads("".join(d.args_delta or "" for d in written)) == call.args
+    assert [(u.input_tokens, u.output_tokens) for u in got.usage] == [(10, 20)]
+
+
+async def test_anthropic_goes_on_with_signed_thinking() -> None:
+    """The block of thinking goes back with its signature, before the call that it led to."""
+    async with upstream(CLAUDE, CLAUDE_SAYS) as up, asked("anthropic", up) as model:
+        first = await outcome(model, ASKED)
+        second = await outcome(model, through_json(first))
+        assert (second.text, second.finish_reason, second.failed) == ("Sunny.", "stop", None)
+        assert first.finish_reason == "tool_calls"
+        assert KEY in str(up.exchanges[0].headers)
+        sent = up.exchanges[1].json()
+    assert "Be kind." in json.dumps(sent["system"])
+    thinking, text, use = sent["messages"][1]["content"]
+    assert (thinking["type"], thinking["thinking"], thinking["signature"]) == ("thinking", "Let me see.", SIGNATURE)
+    assert text["text"] == "I will look."
+    assert (use["id"], use["input"]) == ("toolu_1", {"where": "Łódź"})
+    (result,) = sent["messages"][2]["content"]
+    assert result["tool_use_id"] == "toolu_1"
+    assert "sunny there" in json.dumps(result)
+    assert sent["tools"][0]["name"] == "look"
+
+
+async def test_google_goes_on_with_the_calls_signature() -> None:
+    """The thought signature goes back with the call that carried it."""
+    async with upstream(GEMINI, GEMINI_SAYS) as up, asked("google", up) as model:
+        second = await outcome(model, through_json(await outcome(model, ASKED)))
+        assert second.text == "Sunny."
+        assert up.exchanges[0].headers["x-goog-api-key"] == KEY
+        contents = up.exchanges[1].json()["contents"]
+    (call,) = [part for part in contents[1]["parts"] if "functionCall" in part]
+    assert base64.urlsafe_b64decode(call["thoughtSignature"].replace("+", "-").replace("/", "_")) == b"signed"
+    (answer,) = [part for part in contents[2]["parts"] if "functionResponse" in part]
+    assert "sunny there" in json.dumps(answer)
+
+
+@pytest.mark.parametrize(
+    ("kind", "script"),
+    [
+        ("anthropic", [*begun(), Hang()]),
+        ("anthropic", [Hang()]),
+        ("google", [Head(), Hang()]),
+        ("google", [Hang()]),
+    ],
+)
+async def test_cancel_before_the_first_delta_closes_the_upstream(kind: Kind, script: Script) -> None:
+    """C7: in mid-await, before and after the head of the answer."""
+    async with upstream(script) as up, asked(kind, up) as model, anyio.create_task_group() as group:
+        group.start_soon(outcome, model)
+        await up.asked()
+        group.cancel_scope.cancel()
+        with anyio.CancelScope(shield=True):
+            await up.closed()
+
+
+@pytest.mark.parametrize(
+    ("kind", "script"),
+    [
+        ("anthropic", [*begun(), *block(0, {"type": "text", "text": "Half"})[:1], Hang()]),
+        ("google", [Head(), gemini({"text": "Half"}), Hang()]),
+    ],
+)
+async def test_cancel_in_mid_stream_closes_the_upstream(kind: Kind, script: Script) -> None:
+    """C7: what was said is kept, and the connection is closed without waiting for the next chunk."""
+    async with upstream(script) as up, asked(kind, up) as model:
+        seen: list[Any] = []
+        with anyio.CancelScope() as scope:
+            async with model.stream(HELLO) as answer:
+                async for deltas in answer:
+                    seen.extend(deltas)
+                    scope.cancel()
+        assert seen == [TextDelta("Half")]
+        await up.closed()
+
+
+@pytest.mark.parametrize("kind", ["anthropic", "google"])
+async def test_a_refused_key(kind: Kind) -> None:
+    """The failure is ours, with the place of the key in it and the key nowhere."""
+    refusal = answers(401, {"type": "error", "error": {"type": "authentication_error", "message": f"bad {KEY}"}})
+    async with upstream(refusal) as up, asked(kind, up) as model:
+        got = await outcome(model)
+    assert got.failed is not None
+    assert got.failed.code == "auth"
+    assert "THE_KEY" in str(got.failed)
+    assert KEY not in str(got.failed)
+
+
+async def test_an_error_in_mid_stream_keeps_what_was_said() -> None:
+    """E1: Anthropic's overload in the middle of an answer."""
+    overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    script = [*begun(), *block(0, {"type": "text", "text": "Half"})[:1], *named(overloaded), End()]
+    async with upstream(script) as up, asked("anthropic", up) as model:
+        got = await outcome(model)
+    assert got.text == "Half"
+    assert got.failed is not None
+    assert got.failed.code == "unavailable"
+
+
+async def test_a_provider_that_hangs_is_given_up() -> None:
+    """The time to the first delta is limited here too."""
+    patience = Patience(connect=GUARD, first_token=1.0, idle=GUARD, stalled=GUARD)
+    async with upstream([*begun(), Hang()]) as up, asked("anthropic", up, patience) as model:
+        got = await outcome(model)
+        await up.closed()
+    assert got.failed is not None
+    assert got.failed.code == "timeout"
+
+
+async def test_pictures_and_settings_arrive() -> None:
+    """Media, limits and stop words are in the provider's own form."""
+    png = Media("a.png", "image/png", b"\x89PNG")
+    request = Request(None, (UserSaid(("See", png)),), settings={"max_tokens": 77, "stop": "END", "top_k": 3})
+    async with upstream(CLAUDE_SAYS) as up, asked("anthropic", up) as model:
+        await outcome(model, request)
+        sent = up.exchanges[0].json()
+    assert (sent["max_tokens"], sent["stop_sequences"]) == (77, ["END"])
+    kinds = [part["type"] for part in sent["messages"][0]["content"]]
+    assert kinds == ["text", "image"]
+
+
+async def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library is not needed until one of its models is asked, and then the sentence names the extra."""
+    real = builtins.__import__
+
+    def refuse(name: str, *args: Any, **options: Any) -> Any:
+        if name.endswith("provider_stream"):
+            raise ImportError(name)
+        return real(name, *args, **options)
+
+    async with upstream(CLAUDE_SAYS) as up, asked("anthropic", up) as model:
+        monkeypatch.setattr(builtins, "__import__", refuse)
+        with pytest.raises(ModelFailed, match=r"holdfast\[providers\]"):
+            async with model.stream(HELLO):
+                pass
