@@ -161,7 +161,9 @@ def events_by_type(text: SearchStrategy[str] | None = None) -> dict[type[ev.Even
         ev.ToolStarted: st.builds(ev.ToolStarted, calls, strings, json, st.none() | json),
         ev.ToolFinished: st.builds(ev.ToolFinished, calls, json, st.booleans(), st.none() | st.integers(0, 10**6)),
         ev.ApprovalRequested: st.builds(ev.ApprovalRequested, approvals, calls, strings, json, strings),
-        ev.ApprovalResolved: st.builds(ev.ApprovalResolved, approvals, st.sampled_from(_DECISIONS)),
+        ev.ApprovalResolved: st.builds(
+            ev.ApprovalResolved, approvals, st.sampled_from(_DECISIONS), st.none() | st.text(max_size=5)
+        ),
         ev.MemoryRecalled: st.builds(ev.MemoryRecalled, memories(text)),
         ev.Usage: usages(),
         ev.RunEnded: endings(text),

@@ -43,6 +43,8 @@ class Approval:
     created_at: float
     decision: Decision | None = None
     decided_at: float | None = None
+    note: str | None = None
+    """Why it was decided, where no person did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,9 @@ class Tx(Protocol):
     def put_approval(self, approval: Approval) -> None: ...
     def open_approvals(self, rid: RunId) -> Sequence[Approval]:
         """Undecided ones of a run."""
+
+    def old_approvals(self, created_before: float, limit: int) -> Sequence[Approval]:
+        """Undecided ones of all runs, oldest first."""
 
     def grants(self, owner: OwnerId, sid: SessionId | None) -> Sequence[Grant]:
         """What counts in this session: its own and those for all (None: those alone), oldest first. A session's own go

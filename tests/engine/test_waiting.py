@@ -101,6 +101,35 @@ async def test_a_denied_tool_does_not_run(world: AnyWorld) -> None:
         )
 
 
+@pytest.mark.parametrize("can_continue", [True, False])
+async def test_a_question_that_nobody_answers_is_denied_with_that_said(world: AnyWorld, can_continue: bool) -> None:
+    """X5: after its time the answer is deny; the tool says why, the run goes on, and a later answer comes too late."""
+    async with running(ScriptedAgent(ASKING, can_continue=can_continue), world, answer_within=3600.0) as it:
+        run = await asked(it)
+        question = await it.question(run.id)
+        world.clock.advance(3599)
+        await it.tick()
+        assert (await it.row(run.id)).status == "waiting"
+        world.clock.advance(2)
+        await it.tick()
+        assert (await it.ended(run.id)).status == "complete"
+        assert it.agent.effects == []
+        tool = (await it.answer(run.session_id)).parts[1]
+        assert isinstance(tool, Tool)
+        assert (tool.state, tool.result) == ("denied", "Nobody answered within 1 hour, so it was denied.")
+        with pytest.raises(AlreadyDecided):
+            await it.service.decide(run.id, question.id, "once")
+
+
+async def test_a_question_may_be_left_open_for_ever(world: AnyWorld) -> None:
+    """X5: with no limit it waits."""
+    async with running(ASKING, world, answer_within=0.0) as it:
+        run = await asked(it)
+        world.clock.advance(1e9)
+        await it.tick()
+        assert (await it.row(run.id)).status == "waiting"
+
+
 async def test_the_first_decision_wins(world: AnyWorld) -> None:
     """X5: of answers at the same time one counts; the others, and later ones, are told which."""
     async with running(ASKING, world) as it:

@@ -108,6 +108,8 @@ class ApprovalRequested:
 class ApprovalResolved:
     approval_id: ApprovalId
     decision: Decision
+    reason: str | None = None
+    """Why, where no person said it: nobody answered in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +270,8 @@ def encode(event: Event) -> tuple[str, dict[str, Json]]:
                 "reason": reason,
             }
             return "approval.requested", data
-        case ApprovalResolved(approval_id, decision):
-            return "approval.resolved", {"approval_id": approval_id, "decision": decision}
+        case ApprovalResolved(approval_id, decision, reason):
+            return "approval.resolved", _some(approval_id=approval_id, decision=decision, reason=reason)
         case MemoryRecalled(items):
             return "memory.recalled", {"items": list(items)}
         case Usage(input_tokens, output_tokens, cost):
@@ -318,7 +320,7 @@ _DECODERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Event]]] = {
     "approval.requested": lambda d: ApprovalRequested(
         d["approval_id"], d["call_id"], d["name"], d["args"], d.get("reason", "")
     ),
-    "approval.resolved": lambda d: ApprovalResolved(d["approval_id"], d["decision"]),
+    "approval.resolved": lambda d: ApprovalResolved(d["approval_id"], d["decision"], d.get("reason")),
     "memory.recalled": lambda d: MemoryRecalled(tuple(d["items"])),
     "usage": lambda d: Usage(d["input_tokens"], d["output_tokens"], d.get("cost")),
     "run.complete": _ended("complete"),

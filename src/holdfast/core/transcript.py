@@ -138,13 +138,13 @@ class _Builder:
             case ev.ApprovalRequested(_, call_id, name, args):
                 self._put_tool(call_id, name, args, "waiting", None)
                 self.approval = event
-            case ev.ApprovalResolved(approval_id, decision):
+            case ev.ApprovalResolved(approval_id, decision, reason):
                 if self.approval is not None and self.approval.approval_id == approval_id:
                     where = self._find(self.approval.call_id)
                     if where is not None:
                         tool = self._tool(where)
                         if decision == "deny":
-                            self.parts[where] = replace(tool, state="denied", may_have_run=False)
+                            self.parts[where] = replace(tool, state="denied", result=reason, may_have_run=False)
                         else:
                             self.parts[where] = replace(tool, state="pending")
                     self.approval = None

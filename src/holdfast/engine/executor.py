@@ -238,7 +238,7 @@ class Execution:
             opening.append(RunResumed(run.epoch))
             if asked is not None and asked.decision is not None:
                 decisions[asked.call_id] = asked.decision
-                opening.append(ApprovalResolved(asked.id, asked.decision))
+                opening.append(ApprovalResolved(asked.id, asked.decision, asked.note))
         else:
             seed = endings.seed(tx, run)
             opening += [] if seed is None else [seed]
@@ -284,13 +284,13 @@ class Execution:
             await anyio.sleep_forever()
         self.waiting = True
         try:
-            decision = await self._decision(question)
+            decision, note = await self._decision(question)
         finally:
             self.waiting = False
-        await self.commit(ApprovalResolved(question.approval_id, decision))
+        await self.commit(ApprovalResolved(question.approval_id, decision, note))
         return decision
 
-    async def _decision(self, question: ApprovalRequested) -> Decision:
+    async def _decision(self, question: ApprovalRequested) -> tuple[Decision, str | None]:
         store, run = self._deps.store, self.run
         parked = await store.transact(
             lambda tx: turns.park(tx, run.id, run.epoch, question.approval_id, keep_lease=True)
@@ -302,7 +302,7 @@ class Execution:
             signal = self._deps.hub.signals.armed(("control", run.id))
             approval = await store.read(lambda tx: tx.approval(question.approval_id))
             if approval is not None and approval.decision is not None:
-                return approval.decision
+                return approval.decision, approval.note
             await wait(signal, self._deps.settings.poll)
 
     async def _touch(self) -> None:

@@ -40,6 +40,8 @@ class Settings:
     """Free space below which new turns are refused, so that open ones can still be saved."""
     retention: float = 30 * DAY
     """How long settled journals are kept; 0 for ever."""
+    answer_within: float = 7 * DAY
+    """How long a question may stay unanswered; then the answer is deny. 0: for ever."""
     orphan_grace: float = 3600.0
     """How long a file that no message names is kept: it may be about to be sent."""
     keep_changes: int = 100_000

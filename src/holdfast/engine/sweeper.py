@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from holdfast.engine.book import edits, endings
+from holdfast.engine.book import edits, endings, turns
 from holdfast.engine.executor import Deps
 from holdfast.engine.library import Library
 from holdfast.engine.supervisor import Supervisor
@@ -42,6 +42,7 @@ class Sweeper:
             self._deps.settler.hand_back,
             self.recover,
             self.look_again,
+            self.expire,
             self.erase,
             self.trim_changes,
         )
@@ -93,6 +94,15 @@ class Sweeper:
         finally:
             self._erasing.release()
 
+    async def expire(self) -> None:
+        """A question that nobody answers is answered with deny."""
+        limit = self._deps.settings.answer_within
+        if limit <= 0:
+            return
+        note = f"Nobody answered within {_span(limit)}, so it was denied."
+        while runs := await self._deps.store.transact(lambda tx: turns.expire(tx, tx.now - limit, note, _BATCH)):
+            await self._deps.hub.announce(*(Wake("control", run.id) for run in runs), Wake("queue"), Wake("changed"))
+
     async def purge(self) -> None:
         """Erase what was deleted or cleared: first the rows, which leave a note, then the journals the note names."""
         store, journal = self._deps.store, self._deps.journal
@@ -118,3 +128,12 @@ class Sweeper:
         keep = self._deps.settings.keep_changes
         await self._deps.store.transact(lambda tx: tx.trim_changes(keep))
         await self._deps.hub.announce(Wake("changed"))
+
+
+def _span(seconds: float) -> str:
+    """`7 days`, `2 hours`: as a person says it."""
+    for unit, length in (("day", 86400.0), ("hour", 3600.0), ("minute", 60.0), ("second", 1.0)):
+        if seconds >= length:
+            count = round(seconds / length)
+            return f"{count} {unit}" + ("s" if count != 1 else "")
+    return "a moment"

@@ -93,7 +93,8 @@ def _answered(part: Tool) -> ToolSaid:
         case "done":
             return ToolSaid(part.call_id, part.name, as_text(part.result), part.is_error)
         case "denied":
-            return ToolSaid(part.call_id, part.name, DENIED, is_error=True)
+            said = DENIED if part.result is None else f"{part.result} Go on without it, or say what you need."
+            return ToolSaid(part.call_id, part.name, said, is_error=True)
         case "unknown" | "running":
             return ToolSaid(part.call_id, part.name, UNKNOWN, is_error=True)
         case "pending" | "waiting" | "not_run":

@@ -99,7 +99,7 @@ def park(tx: Tx, rid: RunId, epoch: int, aid: ApprovalId, *, keep_lease: bool) -
     return run if keep_lease else put_run(tx, replace(step(run, "requeue"), lease=None))
 
 
-def decide(tx: Tx, rid: RunId, aid: ApprovalId, owner: OwnerId, decision: Decision) -> Run:
+def decide(tx: Tx, rid: RunId, aid: ApprovalId, owner: OwnerId, decision: Decision, note: str | None = None) -> Run:
     """The first answer counts. A parked run goes back to the queue; one that kept its task goes on."""
     run = the_run(tx, rid, owner)
     approval = tx.approval(aid)
@@ -109,10 +109,22 @@ def decide(tx: Tx, rid: RunId, aid: ApprovalId, owner: OwnerId, decision: Decisi
         raise AlreadyDecided(aid, approval.decision)
     if run.intent is not None:
         raise NotAllowed("answer", "the run was asked to end, and its question with it")
-    put_approval(tx, replace(approval, decision=decision, decided_at=tx.now))
+    put_approval(tx, replace(approval, decision=decision, decided_at=tx.now, note=note))
     if run.status != "waiting":
         return run
     return put_run(tx, step(run, "decide" if run.lease is None else "answer"))
+
+
+def expire(tx: Tx, asked_before: float, note: str, limit: int) -> list[Run]:
+    """Questions that nobody answered in time are answered with deny, and it is said why."""
+    gone = []
+    for approval in tx.old_approvals(asked_before, limit):
+        run = tx.run(approval.run_id)
+        if run is None or not run.is_open:
+            put_approval(tx, replace(approval, decision="deny", decided_at=tx.now))
+        elif run.intent is None:
+            gone.append(decide(tx, run.id, approval.id, run.owner, "deny", note))
+    return gone
 
 
 def touch(tx: Tx, sid: SessionId) -> None:

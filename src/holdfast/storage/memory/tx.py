@@ -237,6 +237,10 @@ class MemoryTx:
             self._log.take_from(self._data.run_approvals, approval.run_id, approval.id)
             self._log.remove(self._data.approvals, approval.id)
 
+    def old_approvals(self, created_before: float, limit: int) -> Sequence[Approval]:
+        found = (a for a in self._data.approvals.values() if a.decision is None and a.created_at < created_before)
+        return nsmallest(limit, found, key=lambda approval: (approval.created_at, approval.id))
+
     def grants(self, owner: OwnerId, sid: SessionId | None) -> Sequence[Grant]:
         found = [g for g in self._data.grants.values() if g.owner == owner and g.session_id in (None, sid)]
         return sorted(found, key=lambda grant: (grant.created_at, grant.tool, grant.scope))

@@ -122,13 +122,13 @@ def to_run(row: Row) -> Run:
 
 # ---- the rest ----
 
-APPROVAL: Final = "id, owner, run_id, session_id, call_id, name, args, reason, created_at, decision, decided_at"
+APPROVAL: Final = "id, owner, run_id, session_id, call_id, name, args, reason, created_at, decision, decided_at, note"
 
 
 def from_approval(a: Approval) -> Row:
     return (
         a.id, a.owner, a.run_id, a.session_id, a.call_id, a.name, _encode(a.args), a.reason, a.created_at,
-        a.decision, a.decided_at,
+        a.decision, a.decided_at, a.note,
     )  # fmt: skip
 
 

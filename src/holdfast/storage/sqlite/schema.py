@@ -188,6 +188,9 @@ STORE: Final = (
     END;
     """,
     """
+    ALTER TABLE approvals ADD COLUMN note TEXT;
+    CREATE INDEX approvals_open ON approvals (created_at, id) WHERE decision IS NULL;
+
     -- Tools that a person allowed, in one session or ('') in all.
     CREATE TABLE grants (
         owner TEXT NOT NULL,

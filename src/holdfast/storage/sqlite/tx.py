@@ -201,6 +201,10 @@ class SqliteTx:
         sql = f"{_APPROVALS} WHERE run_id = ? AND decision IS NULL ORDER BY created_at, id"
         return [rows.to_approval(row) for row in self._all(sql, rid)]
 
+    def old_approvals(self, created_before: float, limit: int) -> Sequence[Approval]:
+        sql = f"{_APPROVALS} WHERE decision IS NULL AND created_at < ? ORDER BY created_at, id LIMIT ?"
+        return [rows.to_approval(row) for row in self._all(sql, created_before, limit)]
+
     def grants(self, owner: OwnerId, sid: SessionId | None) -> Sequence[Grant]:
         where = "owner = ? AND session_id IN ('', ?)"
         sql = f"SELECT {rows.GRANT} FROM grants WHERE {where} ORDER BY created_at, tool, scope"

@@ -30,6 +30,18 @@ class ApprovalsAndFiles:
         assert await store.read(lambda tx: tx.approval(ApprovalId("apr_1"))) == decided
         assert len(await store.read(lambda tx: tx.open_approvals(RunId("run_2")))) == 1
 
+    async def test_old_questions_are_found_while_they_are_open(self, store: Store) -> None:
+        """Of all runs, the oldest first, until they are decided; a note stays with the decision."""
+        await s.put(store, s.session(), s.run(), s.run("run_2"))
+        first, second = s.approval("apr_1", created_at=1.0), s.approval("apr_2", "run_2", created_at=2.0)
+        await s.put(store, second, first, s.approval("apr_3", created_at=9.0))
+        assert list(await store.read(lambda tx: tx.old_approvals(5.0, 9))) == [first, second]
+        assert list(await store.read(lambda tx: tx.old_approvals(5.0, 1))) == [first]
+        noted = replace(first, decision="deny", decided_at=3.0, note="late")
+        await s.put(store, noted)
+        assert list(await store.read(lambda tx: tx.old_approvals(5.0, 9))) == [second]
+        assert await store.read(lambda tx: tx.approval(ApprovalId("apr_1"))) == noted
+
     async def test_grants_count_in_their_session_or_in_all(self, store: Store) -> None:
         """A grant is one per tool and scope; a session's own count there alone and go with it."""
         here = Grant(LOCAL, s.SID, "shell", "", 1.0)

@@ -41,7 +41,7 @@ RUNS = [
 APPROVALS = [
     s.full_approval(),
     s.approval("apr_full"),
-    s.approval("apr_full", args=None, reason="\x00", decision="deny", decided_at=0.0),
+    s.approval("apr_full", args=None, reason="\x00", decision="deny", decided_at=0.0, note="ü"),
     s.approval("apr_full", args=s.LONG, call_id="", name=""),
 ]
 
