@@ -1,6 +1,6 @@
 """Whoever answers: models, tools and agents, made from the config and from what a person has set since."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,7 +31,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.service import Service
 from holdfast.engine.titles import FirstWords
 from holdfast.faces.http.api import Models
-from holdfast.ports import Agent, Grant, Keyring, Keys, Summariser, Titler, Turn
+from holdfast.ports import Agent, Grant, Keyring, Keys, Out, Summariser, Titler, Turn
 from holdfast.system import SystemClock
 from holdfast.wiring import tables
 
@@ -86,6 +86,39 @@ class Bridge:
 
 
 Hire = Callable[[Config, Keys, Bridge], AbstractAsyncContextManager[Crew]]
+
+
+class Resting:
+    """Nobody works, and nobody's work is given up: for commands that only look. Whoever is asked for could go on, so
+    that what waits for a person goes on waiting."""
+
+    def __init__(self, config: Config, keys: Keys, bridge: Bridge) -> None:
+        pass
+
+    async def __aenter__(self) -> Crew:
+        return Crew(_Everybody())
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+
+class _Everybody(Mapping[str, Agent]):
+    def __getitem__(self, name: str) -> Agent:
+        return _Asleep()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Asleep:
+    can_continue: bool = True
+
+    async def run(self, turn: Turn, out: Out) -> str | None:
+        raise AssertionError("a node that claims nothing executes nothing")
 
 
 class Fixed:
