@@ -3,6 +3,7 @@ imported when it is needed: `holdfast --help` need not wait for a web server."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from holdfast.config import Config
 from holdfast.faces.cli import app
 from holdfast.faces.cli.desk import Desk, Finding
 from holdfast.faces.cli.place import Place
+from holdfast.faces.cli.reach import Needs
 from holdfast.ports import Agent, Keys
 from holdfast.system import SystemClock
 
@@ -25,7 +27,7 @@ GetAgents = Callable[[Config], Mapping[str, Agent]]
 
 
 def main(agents: GetAgents | None = None) -> None:
-    desk = Desk(partial(_serve, agents), partial(_own, agents), _keys, _examine, SystemClock())
+    desk = Desk(partial(_serve, agents), partial(_own, agents), _keys, _examine, _pull, SystemClock())
     app.build(desk)(prog_name="holdfast")
 
 
@@ -40,19 +42,32 @@ def _hire(agents: GetAgents | None) -> "Hire":
 async def _serve(agents: GetAgents | None, config: Config, ready: Callable[[str], None]) -> None:
     from holdfast import wiring
 
-    await wiring.serve(config, _hire(agents), ready)
+    hire = _hire(agents)
+    wiring.tune_gc()
+    await wiring.serve(config, hire, ready)
 
 
-async def _own(agents: GetAgents | None, config: Config, stop: anyio.Event, *, task_status: TaskStatus[Place]) -> None:
+async def _own(
+    agents: GetAgents | None, config: Config, needs: Needs, stop: anyio.Event, *, task_status: TaskStatus[Place]
+) -> None:
     from holdfast import wiring
+    from holdfast.wiring.crew import Resting
 
-    await wiring.serve_own(config, _hire(agents), stop, task_status=task_status)
+    hire = Resting if needs is Needs.DATA else _hire(agents)
+    config = config if needs is Needs.RUNS else replace(config, max_runs=0)
+    await wiring.serve_own(config, hire, stop, task_status=task_status)
 
 
 def _keys(directory: Path) -> Keys:
     from holdfast import wiring
 
     return wiring.key_file(directory)
+
+
+def _pull(report: Callable[[int, int], None]) -> Path:
+    from holdfast.agents.models import weights
+
+    return weights.pull(weights.default_directory(os.environ, Path.home()), report)
 
 
 def _examine(config: Config) -> Sequence[Finding]:
