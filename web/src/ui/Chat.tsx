@@ -66,7 +66,7 @@ function OpenChat({ thread }: { thread: Thread }) {
           commands={commands}
         >
           {session && <ModelPicker chosen={session} onChoose={(fields) => void thread.patch(fields)} />}
-          <ContextMeter messages={state.messages} model={session?.model ?? null} />
+          <ContextMeter sid={thread.sid} messages={state.messages} />
         </Composer>
       </div>
     </div>

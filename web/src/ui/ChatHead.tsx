@@ -42,6 +42,10 @@ export function SessionMenu({ session }: { session: Session }) {
       });
     }
   };
+  const project = async () => {
+    const name = await ask("Project", "Name of the project, empty for none", session.project ?? "");
+    if (name !== null) await sessions.patch(session.id, { project: name.trim() || null });
+  };
   const remove = async () => {
     if (await confirm("Delete this chat?", "Its messages, journals and files are erased.", "Delete")) {
       await sessions.remove(session.id);
@@ -58,6 +62,7 @@ export function SessionMenu({ session }: { session: Session }) {
           icon: "pin",
           run: () => void sessions.patch(session.id, { pinned: !session.pinned }),
         },
+        { name: "Project", icon: "fork", run: () => void project() },
         { name: "Tags", icon: "spark", run: () => void tag() },
         {
           name: session.archived ? "Take out of the archive" : "Archive",

@@ -28,7 +28,12 @@ function Asked({ asked }: { asked: Question }) {
         {asked.field && (
           <label>
             {asked.field}
-            <input value={value} onChange={(event) => setValue(event.target.value)} />
+            <input
+              type={asked.secret ? "password" : "text"}
+              autoComplete="off"
+              value={value}
+              onChange={(event) => setValue(event.target.value)}
+            />
           </label>
         )}
         <div className="row end">

@@ -111,8 +111,21 @@ function SearchBox() {
 function Groups({ sessions, path, searching }: { sessions: readonly Session[]; path: string; searching: boolean }) {
   const groups = useMemo(() => {
     const byName = new Map<string, Session[]>();
-    for (const session of sessions) {
-      const name = searching ? "Found" : session.pinned ? "Pinned" : ageGroup(session.updated_at);
+    const inProject = (session: Session) => !session.pinned && session.project !== null && !searching;
+    // Pinned first, then projects by name, then the rest by age.
+    const ordered = searching
+      ? sessions
+      : [
+          ...sessions.filter((session) => session.pinned),
+          ...sessions
+            .filter(inProject)
+            .sort(
+              (a, b) => String(a.project).localeCompare(String(b.project)) || b.updated_at.localeCompare(a.updated_at),
+            ),
+          ...sessions.filter((session) => !session.pinned && !inProject(session)),
+        ];
+    for (const session of ordered) {
+      const name = groupOf(session, searching);
       byName.set(name, [...(byName.get(name) ?? []), session]);
     }
     return [...byName];
@@ -129,12 +142,24 @@ function Groups({ sessions, path, searching }: { sessions: readonly Session[]; p
   ));
 }
 
+function groupOf(session: Session, searching: boolean): string {
+  if (searching) return "Found";
+  if (session.pinned) return "Pinned";
+  return session.project ?? ageGroup(session.updated_at);
+}
+
 function Row({ session, here }: { session: Session; here: boolean }) {
   return (
     <li className={here ? "session here" : "session"}>
       <Link href={`/c/${session.id}`} aria-current={here ? "page" : undefined}>
-        <span className="session-title">{session.title || "Untitled chat"}</span>
-        {session.match?.excerpt && <Excerpt text={session.match.excerpt} />}
+        <span className="session-title">
+          <Marked text={session.title || "Untitled chat"} />
+        </span>
+        {session.match?.excerpt && (
+          <span className="excerpt">
+            <Marked text={session.match.excerpt} />
+          </span>
+        )}
         {session.tags.length > 0 && (
           <span className="session-tags">{session.tags.map((tag) => `#${tag}`).join(" ")}</span>
         )}
@@ -145,22 +170,18 @@ function Row({ session, here }: { session: Session; here: boolean }) {
   );
 }
 
-/** A piece of what was found, with the words that were looked for marked. */
-function Excerpt({ text }: { text: string }) {
-  const { query } = useStore(useApp().sessions.state);
-  const words = query
+/** Text with the words that are being looked for marked. */
+function Marked({ text }: { text: string }) {
+  const { query, found } = useStore(useApp().sessions.state);
+  const words = (found ? query : "")
     .trim()
     .split(/\s+/)
     .filter(Boolean)
     .map((word) => word.replace(/[^\p{L}\p{N}]/gu, "\\$&"));
-  const pieces = words.length ? text.split(new RegExp(`(${words.join("|")})`, "giu")) : [text];
-  return (
-    <span className="excerpt">
-      {pieces.map((piece, n) =>
-        // biome-ignore lint/suspicious/noArrayIndexKey: pieces of one text
-        n % 2 ? <mark key={n}>{piece}</mark> : piece,
-      )}
-    </span>
+  if (!words.length) return text;
+  return text.split(new RegExp(`(${words.join("|")})`, "gi")).map((piece, n) =>
+    // biome-ignore lint/suspicious/noArrayIndexKey: pieces of one text
+    n % 2 ? <mark key={n}>{piece}</mark> : piece,
   );
 }
 

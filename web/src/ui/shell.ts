@@ -12,19 +12,20 @@ export interface Question {
   readonly field: string | null;
   readonly value: string;
   readonly action: string;
+  readonly secret: boolean;
   readonly answer: (value: string | null) => void;
 }
 
 export const question = new Store<Question | null>(null);
 
 /** The text, or null. */
-export function ask(title: string, field: string, value: string): Promise<string | null> {
-  return new Promise((answer) => question.set({ title, detail: "", field, value, action: "Save", answer }));
+export function ask(title: string, field: string, value: string, secret = false): Promise<string | null> {
+  return new Promise((answer) => question.set({ title, detail: "", field, value, action: "Save", secret, answer }));
 }
 
 export async function confirm(title: string, detail: string, action: string): Promise<boolean> {
   const said = await new Promise<string | null>((answer) =>
-    question.set({ title, detail, field: null, value: "", action, answer }),
+    question.set({ title, detail, field: null, value: "", action, secret: false, answer }),
   );
   return said !== null;
 }

@@ -1,0 +1,44 @@
+import { useState } from "react";
+import { setTheme, type Theme, theme } from "../theme.ts";
+import { Section } from "./Section.tsx";
+
+export function Appearance() {
+  const [now, setNow] = useState(theme);
+  const [allowed, setAllowed] = useState(() => ("Notification" in window ? Notification.permission : "denied"));
+  return (
+    <Section title="Appearance">
+      <fieldset className="row">
+        <legend className="visually-hidden">Theme</legend>
+        {(["system", "light", "dark"] as const).map((name: Theme) => (
+          <label key={name} className="check">
+            <input
+              type="radio"
+              name="theme"
+              checked={now === name}
+              onChange={() => {
+                setTheme(name);
+                setNow(name);
+              }}
+            />
+            {{ system: "As the system", light: "Light", dark: "Dark" }[name]}
+          </label>
+        ))}
+      </fieldset>
+      <p className="row">
+        <span>Say so when an answer is ready while the tab is hidden:</span>
+        {allowed === "granted" ? (
+          <strong>on</strong>
+        ) : (
+          <button
+            type="button"
+            className="button small"
+            disabled={allowed === "denied"}
+            onClick={() => void Notification.requestPermission().then(setAllowed)}
+          >
+            {allowed === "denied" ? "Not allowed by the browser" : "Allow notifications"}
+          </button>
+        )}
+      </p>
+    </Section>
+  );
+}
