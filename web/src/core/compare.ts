@@ -82,14 +82,8 @@ export class Compare {
     }
   }
 
-  /** The chosen one goes on as a normal session; the others go to the archive. */
-  async choose(chosen: Pane): Promise<void> {
-    for (const pane of this.state.get().panes) {
-      if (pane !== chosen && pane.sessionId) {
-        await this.api.patchSession(pane.sessionId, { archived: true }).catch(() => undefined);
-      }
-    }
-  }
+  /** The chosen one goes on as a normal session. All of them began in the archive, so that comparing fills no list. */
+  choose = (sessionId: string) => this.api.patchSession(sessionId, { archived: false });
 
   private async read(body: ReadableStream<Uint8Array>): Promise<void> {
     const reader = body.getReader();
@@ -115,12 +109,17 @@ export class Compare {
           sessionId: runs[n]?.session_id ?? null,
         })),
       });
+      void this.putAway(runs.map((run) => run.session_id));
       return;
     }
     const run = String(data.run_id);
     const entries = this.pending.get(run) ?? [];
     entries.push({ seq: Number(data.seq), type: frame.event, data });
     this.pending.set(run, entries);
+  }
+
+  private async putAway(sessions: readonly string[]): Promise<void> {
+    for (const sid of sessions) await this.api.patchSession(sid, { archived: true }).catch(() => undefined);
   }
 
   private flush(): void {

@@ -113,7 +113,7 @@ export default function Compare() {
       {!state.panes.length && (
         <p className="quiet">
           All of them answer at once, each in a pane that can be stopped by itself. Closing this page stops them. Blind
-          hides the names until you have chosen.
+          hides the names until you have chosen. The answers are kept in the archive.
         </p>
       )}
       <div className="panes">
@@ -126,8 +126,9 @@ export default function Compare() {
             voted={vote === n}
             onVote={blind && vote === null && !state.on ? () => setVote(n) : null}
             onStop={() => pane.runId && void comparison.stop(pane.runId)}
-            onContinue={async () => {
-              await comparison.choose(pane);
+            onContinue={() => {
+              if (pane.sessionId === null) return;
+              void comparison.choose(pane.sessionId).catch(() => undefined);
               navigate(`/c/${pane.sessionId}`);
             }}
           />

@@ -1,0 +1,107 @@
+"""`make screenshots`: every screen, light and dark, on a desk and on a phone, into build/screenshots; those that the
+README shows go to docs/pictures."""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final, Literal
+
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.browser.conftest import CHROMIUM, missing
+from tests.browser.story import STORY
+from tests.http.client import Served
+from tests.nursery import Fresh
+
+ROOT: Final = Path(__file__).parents[2]
+OUT: Final = ROOT / "build" / "screenshots"
+README: Final = ("chat-desk-light", "chat-desk-dark", "chat-phone-light", "compare-desk-light", "recorder-desk-light")
+SIZES: Final = {"desk": (1280, 840), "phone": (390, 800)}
+Scheme = Literal["light", "dark"]
+
+
+class Scene:
+    """Sessions with something to see in them."""
+
+    def __init__(self, server: Served) -> None:
+        self.server = server
+        titles = ("Tide table for Brest", "Publish the site", "Minutes, in short", "The brochure in Breton", "Knots")
+        self.sessions: dict[str, str] = {}
+        self.runs: dict[str, str] = {}
+        for prompt, title in reversed(list(zip(STORY, titles, strict=False))):
+            sid = server.session(title=title)
+            self.sessions[title] = sid
+            self.runs[title] = server.send(sid, prompt)["run"]["id"]
+            with server.watch(self.runs[title]) as stream:
+                while (frame := stream.next()) is not None:
+                    if frame.event == "approval.requested" or "Kêr-Vrest" in str(frame.data):
+                        break
+        server.call("PATCH", f"/api/sessions/{self.sessions['Knots']}", {"pinned": True})
+
+    def places(self) -> dict[str, str]:
+        return {
+            "home": "/",
+            "chat": f"/c/{self.sessions['Tide table for Brest']}",
+            "approval": f"/c/{self.sessions['Publish the site']}",
+            "failed": f"/c/{self.sessions['Minutes, in short']}",
+            "streaming": f"/c/{self.sessions['The brochure in Breton']}",
+            "recorder": f"/runs/{self.runs['Tide table for Brest']}",
+            "activity": "/activity",
+            "settings": "/settings",
+            "login": "/login",
+            "compare": "/compare",
+        }
+
+
+def main() -> int:
+    reason = missing()
+    if reason is not None:
+        print(f"No pictures: {reason}", file=sys.stderr)
+        return 1
+    shutil.rmtree(OUT, ignore_errors=True)
+    OUT.mkdir(parents=True)
+    with tempfile.TemporaryDirectory() as directory, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        with Served(Fresh("tests.browser.story"), Path(directory) / "data") as server:
+            scene = Scene(server.ready())
+            for scheme in ("light", "dark"):
+                for size in SIZES:
+                    _shoot(browser, scene, scheme, size)
+        browser.close()
+    (ROOT / "docs" / "pictures").mkdir(exist_ok=True)
+    for name in README:
+        shutil.copy(OUT / f"{name}.png", ROOT / "docs" / "pictures" / f"{name}.png")
+    print(f"{len(list(OUT.iterdir()))} pictures in {OUT}")
+    return 0
+
+
+def _shoot(browser: Browser, scene: Scene, scheme: Scheme, size: str) -> None:
+    width, height = SIZES[size]
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+    page = context.new_page()
+    for name, path in scene.places().items():
+        page.goto(scene.server.url + path)
+        _settle(page, name)
+        page.screenshot(path=OUT / f"{name}-{size}-{scheme}.png")
+    context.close()
+
+
+def _settle(page: Page, name: str) -> None:
+    """What the picture is about is there, and nothing moves."""
+    if name == "compare":
+        page.get_by_label("Model 2").select_option(label="Breeze Small")
+        page.get_by_role("textbox", name="Prompt").fill("Write one sentence about the sea.")
+        page.get_by_role("button", name="Compare", exact=True).click()
+        expect(page.get_by_role("button", name="Continue with this one")).to_have_count(2)
+    if name in ("chat", "recorder"):
+        expect(page.locator(".katex").first).to_be_visible()
+        expect(page.locator(".hljs-keyword").first).to_be_visible()
+    if name == "chat":
+        page.get_by_role("region", name="Tool edit_file").get_by_role("button").click()
+        page.get_by_role("region", name="Conversation").evaluate("box => { box.scrollTop = 1 }")
+    page.wait_for_load_state("networkidle") if name == "login" else page.wait_for_timeout(400)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

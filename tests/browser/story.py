@@ -1,0 +1,140 @@
+"""A server for pictures: questions that a person might ask, answered from a script. `python -m tests.browser.story`
+is started by `screenshots.py`, with settings as JSON."""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from holdfast import logs, wiring
+from holdfast.agents.scripted import Action, Call, Fail, Hang, Say, ScriptedAgent, Spend, Step, Think
+from holdfast.config import Config
+from holdfast.core.parts import plain_text
+from holdfast.ports import Turn
+from holdfast.wiring.crew import Crew
+
+PLAN: Final = """High water follows the moon, so the table only needs **one phase per day**. I changed `tide()` to use it:
+
+```python
+def tide(hour: float, phase: float = 0.0) -> float:
+    \"\"\"Height in metres above chart datum.\"\"\"
+    return 2.5 * math.cos((hour - phase) * math.tau / 12.42)
+```
+
+| time | height |
+|---|---|
+| 06:12 | 2.5 m |
+| 12:25 | −2.4 m |
+| 18:38 | 2.5 m |
+
+The period is $T = 12.42\\,\\mathrm{h}$: half a lunar day."""
+OLD: Final = "def tide(hour):\n    return 2.5 * math.cos(hour)"
+NEW: Final = "def tide(hour, phase=0.0):\n    return 2.5 * math.cos((hour - phase) * math.tau / 12.42)"
+SEA: Final = {
+    "calm": "The harbour holds its breath; a **lone gull** writes one line across the glass and leaves it unsigned.",
+    "storm": "All night the breakwater argued with the dark. By morning both had lost their voices.",
+}
+
+STORY: Final[dict[str, Sequence[Action]]] = {
+    "The tide table for Brest is off by an hour each day. Can you fix it?": [
+        Think("Tides repeat after 12.42 hours, not 12. Let me look at how the table is made."),
+        Step(0),
+        Call("c1", "read_file", {"path": "tides/table.py"}, result=OLD, takes=0.04),
+        Call(
+            "c2",
+            "edit_file",
+            {"path": "tides/table.py", "old_string": OLD, "new_string": NEW},
+            result="1 change",
+            takes=0.02,
+        ),
+        Step(1),
+        Call("c3", "shell", {"command": "pytest -q tides"}, result="4 passed in 0.12s", takes=0.15, output=("....\n",)),
+        Step(2),
+        *(Say(word + " ") for word in PLAN.split(" ")),
+        Spend(1834, 312),
+    ],
+    "Clean the build directory and publish the site.": [
+        Say("The build directory has 214 files from earlier builds. I would remove them first."),
+        Call("c1", "shell", {"command": "rm -rf build/* && make publish"}, asks=True),
+    ],
+    "Summarise the minutes of the last three meetings.": [
+        Say("The three meetings agree on the new pier, and disagree about who pays for it. In May the council"),
+        Fail("provider", "The provider answered 503: too many requests. Wait a minute, then continue."),
+    ],
+    "Translate the brochure into Breton.": [Say("Setu amañ al levrig: "), Say("**Kêr-Vrest**, porzh ar bed "), Hang()],
+    "What is a good knot for a wet rope?": [
+        Say("A **double fisherman's bend**: it tightens in the wet and still opens.")
+    ],
+    "Write one sentence about the sea.": [],
+}
+
+
+def script(turn: Turn) -> Sequence[Action]:
+    asked = plain_text(turn.input.messages[-1].parts)
+    if asked == "Write one sentence about the sea.":
+        text = SEA["storm" if "b" in (turn.run.model or "") else "calm"]
+        return [Say(word + " ", after=0.01) for word in text.split(" ")]
+    return STORY.get(asked, [Say(asked)])
+
+
+@dataclass(frozen=True)
+class Shown:
+    id: str
+    name: str
+    provider: str
+    context: int | None = 128_000
+    abilities: frozenset[str] = frozenset({"tools"})
+    available: bool = True
+    reason: str | None = None
+
+
+class Models:
+    async def list(self) -> Sequence[Shown]:
+        away = "no key; set one in the settings"
+        return [
+            Shown("house/atlas-large", "Atlas Large", "house"),
+            Shown("house/breeze-small", "Breeze Small", "house"),
+            Shown("far/comet", "Comet", "far", available=False, reason=away),
+        ]
+
+    async def default(self) -> str | None:
+        return "house/atlas-large"
+
+    def providers(self) -> Sequence[tuple[str, bool]]:
+        return [("anthropic", False), ("house", True), ("openai", False)]
+
+    async def set_key(self, provider: str, key: str | None) -> None:
+        raise AssertionError("pictures need no keys")
+
+
+class Cast:
+    async def __aenter__(self) -> Crew:
+        return Crew({"chat": ScriptedAgent(script)}, Models())
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+
+def main(arguments: Sequence[str]) -> int:
+    settings = json.loads(arguments[0])
+    logs.configure("warning", "text")
+    config = Config(**{**settings, "data_dir": Path(settings["data_dir"])})
+
+    async def serve() -> None:
+        await wiring.serve(config, lambda *_: Cast(), lambda url: _say({"url": url}))
+
+    anyio.run(serve, backend_options={"use_uvloop": True})
+    return 0
+
+
+def _say(thing: object) -> None:
+    os.write(1, json.dumps(thing).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
