@@ -18,7 +18,7 @@ from holdfast.core.parts import plain_text
 from holdfast.ports import Turn
 from holdfast.wiring.crew import Crew
 
-PLAN: Final = """High water follows the moon, so the table only needs **one phase per day**. I changed `tide()` to use it:
+PLAN: Final = """High water follows the moon, so the table needs **one phase a day**. I changed `tide()` to use it:
 
 ```python
 def tide(hour: float, phase: float = 0.0) -> float:
