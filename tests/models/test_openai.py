@@ -9,9 +9,10 @@ from contextlib import closing
 
 import anyio
 import pytest
+from yarl import URL
 
 from holdfast.agents.models.endpoint import Endpoint
-from holdfast.agents.models.http import Http
+from holdfast.agents.models.http import Http, proxy_for
 from holdfast.agents.models.openai import OpenAIModel
 from holdfast.agents.models.port import ModelInfo
 from holdfast.agents.models.retry import RetryPolicy
@@ -186,6 +187,34 @@ async def test_the_key_appears_nowhere(key: str, caplog: pytest.LogCaptureFixtur
     assert got.failed.code == "auth"
     chain = "".join(traceback.format_exception(got.failed))
     assert KEY not in chain + repr(got.failed) + shown + caplog.text
+
+
+@pytest.mark.parametrize(
+    ("url", "environment", "proxy"),
+    [
+        ("https://api.example/v1", {"HTTPS_PROXY": "http://p:3128"}, "http://p:3128"),
+        ("https://api.example/v1", {"all_proxy": "http://p:3128"}, "http://p:3128"),
+        ("https://api.example/v1", {"HTTP_PROXY": "http://p:3128"}, None),
+        ("https://api.example/v1", {"HTTPS_PROXY": "socks5://p:1080"}, None),
+        ("https://api.example/v1", {"HTTPS_PROXY": "http://p:3128", "NO_PROXY": "b.org, .example"}, None),
+        ("http://127.0.0.1:11434/v1", {"HTTP_PROXY": "http://p:3128"}, None),
+        ("http://localhost:1234/v1", {"HTTP_PROXY": "http://p:3128"}, None),
+    ],
+)
+def test_proxies_are_for_other_machines(url: str, environment: dict[str, str], proxy: str | None) -> None:
+    """The usual variables count, with their exceptions, and never for a server on this machine."""
+    assert proxy_for(URL(url), environment) == proxy
+
+
+async def test_a_request_goes_through_the_proxy() -> None:
+    """A proxy is asked for the whole address."""
+    async with upstream(says("Hello")) as up:
+        http = Http({"http_proxy": up.url})
+        endpoint = Endpoint(base_url="http://far.away.example/v1", model="b", provider="a")
+        got = await outcome(OpenAIModel(ModelInfo("a/b", "b", "a"), endpoint, http, FakeClock()))
+        await http.aclose()
+        assert got.text == "Hello"
+        assert up.exchanges[0].path == "http://far.away.example/v1/chat/completions"
 
 
 @pytest.mark.parametrize("url", ["localhost:8080", "http://[", "", "ftp://example.org/v1"])

@@ -71,7 +71,7 @@ class Catalogue:
             settings.providers, from_environment(settings.environment), on_this_machine(settings.ports)
         )
         self._by_name = {config.name: config for config in self._providers}
-        self._http = Http()
+        self._http = Http(settings.environment)
         self._libraries = Providers(settings.patience)
         self._known = Knowledge(
             self._http, monotonic, fresh=settings.fresh, here=settings.here, elsewhere=settings.elsewhere

@@ -48,6 +48,7 @@ def from_ollama_show(name: str, data: Json) -> Listed | None:
     info = shown.get("model_info")
     fields = info.items() if isinstance(info, dict) else ()
     context = next((_number(value) for key, value in fields if key.endswith(".context_length")), None)
+    context = _modelfile_context(shown.get("parameters")) or context
     can = shown.get("capabilities")
     if not isinstance(can, list):
         return Listed(name, name, context)
@@ -56,6 +57,14 @@ def from_ollama_show(name: str, data: Json) -> Listed | None:
     return Listed(
         name, name, context, _abilities(tools="tools" in can, images="vision" in can, reasoning="thinking" in can)
     )
+
+
+def from_ollama_ps(data: Json) -> dict[str, int]:
+    """`GET /api/ps`: the context that loaded models really have. It is often far below what the model could have, and
+    Ollama cuts a longer conversation without a word."""
+    items = data.get("models") if isinstance(data, dict) else None
+    pairs = ((item.get("name"), _number(item.get("context_length"))) for item in _objects(items or []))
+    return {name: size for name, size in pairs if isinstance(name, str) and size is not None}
 
 
 def from_anthropic(data: Json) -> list[Listed] | None:
@@ -151,6 +160,11 @@ def _abilities(
         ("reasoning", reasoning),
     )
     return frozenset(ability for ability, there in pairs if there)
+
+
+def _modelfile_context(parameters: Json) -> int | None:
+    found = re.search(r"^num_ctx\s+(\d+)$", parameters, re.MULTILINE) if isinstance(parameters, str) else None
+    return int(found[1]) if found else None
 
 
 def _objects(items: list[Json]) -> Iterator[dict[str, Json]]:
