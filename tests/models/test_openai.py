@@ -1,14 +1,23 @@
 """The client of OpenAI's chat format: closing, retrying, and what it sends."""
 
+import asyncio
 import logging
 import os
 import socket
+import ssl
 import sys
 import traceback
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import anyio
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from yarl import URL
 
 from holdfast.agents.models.endpoint import Endpoint
@@ -215,6 +224,45 @@ async def test_a_request_goes_through_the_proxy() -> None:
         await http.aclose()
         assert got.text == "Hello"
         assert up.exchanges[0].path == "http://far.away.example/v1/chat/completions"
+
+
+async def test_a_certificate_that_nobody_vouches_for(tmp_path: Path) -> None:
+    """Nothing is sent to a server that may be another one, and the reason is said."""
+    served = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    served.load_cert_chain(_self_signed(tmp_path))
+    http = Http()
+
+    async def serve(reader: object, writer: object) -> None:
+        raise AssertionError("no request gets through")
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=served) as server:
+        port = server.sockets[0].getsockname()[1]
+        endpoint = Endpoint(base_url=f"https://127.0.0.1:{port}/v1", model="b", provider="a")
+        got = await outcome(OpenAIModel(ModelInfo("a/b", "b", "a"), endpoint, http, FakeClock()))
+        await http.aclose()
+    assert got.failed is not None
+    assert got.failed.code == "unavailable"
+    assert "certificate" in str(got.failed)
+
+
+def _self_signed(directory: Path) -> Path:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    path = directory / "server.pem"
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path.write_bytes(secret + certificate.public_bytes(Encoding.PEM))
+    return path
 
 
 @pytest.mark.parametrize("url", ["localhost:8080", "http://[", "", "ftp://example.org/v1"])

@@ -72,7 +72,7 @@ class Catalogue:
         )
         self._by_name = {config.name: config for config in self._providers}
         self._http = Http(settings.environment)
-        self._libraries = Providers(settings.patience)
+        self._libraries = Providers(settings.patience, settings.retry)
         self._known = Knowledge(
             self._http, monotonic, fresh=settings.fresh, here=settings.here, elsewhere=settings.elsewhere
         )
