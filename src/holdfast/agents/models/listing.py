@@ -63,8 +63,14 @@ def from_ollama_ps(data: Json) -> dict[str, int]:
     """`GET /api/ps`: the context that loaded models really have. It is often far below what the model could have, and
     Ollama cuts a longer conversation without a word."""
     items = data.get("models") if isinstance(data, dict) else None
-    pairs = ((item.get("name"), _number(item.get("context_length"))) for item in _objects(items or []))
+    pairs = ((item.get("name"), _number(item.get("context_length"))) for item in _objects(items))
     return {name: size for name, size in pairs if isinstance(name, str) and size is not None}
+
+
+def sees_images(props: Json) -> bool:
+    """`GET /props` of llama.cpp."""
+    modalities = props.get("modalities") if isinstance(props, dict) else None
+    return isinstance(modalities, dict) and bool(modalities.get("vision"))
 
 
 def from_anthropic(data: Json) -> list[Listed] | None:
@@ -87,7 +93,7 @@ def from_google(data: Json) -> list[Listed] | None:
     listed = []
     for item in _objects(items):
         name = item.get("name")
-        methods = item.get("supportedGenerationMethods") or []
+        methods = _items(item.get("supportedGenerationMethods"))
         if isinstance(name, str) and "generateContent" in methods and not _NO_CHAT.search(name):
             name = name.removeprefix("models/")
             listed.append(Listed(name, str(item.get("displayName") or name), _number(item.get("inputTokenLimit"))))
@@ -132,7 +138,7 @@ def _openai_model(item: dict[str, Json]) -> Listed:
 def _openai_abilities(item: dict[str, Json]) -> frozenset[Ability] | None:
     architecture, parameters, can = item.get("architecture"), item.get("supported_parameters"), item.get("capabilities")
     if isinstance(architecture, dict) and isinstance(parameters, list):  # OpenRouter
-        takes = architecture.get("input_modalities") or []
+        takes = _items(architecture.get("input_modalities"))
         return _abilities(
             tools="tools" in parameters,
             images="image" in takes,
@@ -167,8 +173,12 @@ def _modelfile_context(parameters: Json) -> int | None:
     return int(found[1]) if found else None
 
 
-def _objects(items: list[Json]) -> Iterator[dict[str, Json]]:
-    return (item for item in items if isinstance(item, dict))
+def _objects(value: Json) -> Iterator[dict[str, Json]]:
+    return (item for item in _items(value) if isinstance(item, dict))
+
+
+def _items(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
 
 
 def _number(value: Json) -> int | None:

@@ -123,9 +123,9 @@ async def _lmstudio(ask: _Asker) -> list[Listed]:
 async def _llamacpp(ask: _Asker) -> list[Listed]:
     models = await _openai(ask)
     own = replace(ask, config=replace(ask.config, base_url=base_url(ask.config).removesuffix("/v1")))
-    props = await _or_none(own, "/props")
-    sees = isinstance(props, dict) and bool((props.get("modalities") or {}).get("vision"))
-    return [replace(m, abilities=frozenset({"tools", "images"}) if sees else m.abilities) for m in models]
+    if not listing.sees_images(await _or_none(own, "/props")):
+        return models
+    return [replace(m, abilities=frozenset({"tools", "images"})) for m in models]
 
 
 async def _ollama(ask: _Asker) -> list[Listed]:
