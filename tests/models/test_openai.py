@@ -1,6 +1,7 @@
 """The client of OpenAI's chat format: closing, retrying, and what it sends."""
 
 import asyncio
+import base64
 import logging
 import os
 import socket
@@ -23,7 +24,7 @@ from yarl import URL
 from holdfast.agents.models.endpoint import Endpoint
 from holdfast.agents.models.http import Http, proxy_for
 from holdfast.agents.models.openai import OpenAIModel
-from holdfast.agents.models.port import ModelInfo
+from holdfast.agents.models.port import Media, ModelInfo, Request, UserSaid
 from holdfast.agents.models.retry import RetryPolicy
 from holdfast.core.events import TextDelta
 from holdfast.testing.fakes import FakeClock
@@ -275,3 +276,12 @@ async def test_a_base_url_that_is_none(url: str) -> None:
     assert got.failed is not None
     assert got.failed.code == "bad-request"
     assert "base URL" in str(got.failed)
+
+
+async def test_a_large_picture_is_sent_whole() -> None:
+    """What is large enough to be encoded on another thread arrives like anything else."""
+    picture = Media("a.png", "image/png", os.urandom(400_000))
+    async with upstream(says("Nice")) as up, client(up) as model:
+        assert (await outcome(model, Request(None, (UserSaid(("See", picture)),)))).text == "Nice"
+        url = up.exchanges[0].json()["messages"][0]["content"][1]["image_url"]["url"]
+    assert base64.b64decode(url.partition(",")[2]) == picture.data

@@ -179,7 +179,7 @@ class ChatAnswer:
             if isinstance(said, UserSaid)
             for item in said.content
         )
-        body = await anyio.to_thread.run_sync(build) if large else build()
+        body = await anyio.to_thread.run_sync(build, abandon_on_cancel=True) if large else build()
         try:
             url = endpoint.url
         except ValueError:

@@ -59,7 +59,7 @@ class Providers:
         """The library's model and its client. The import takes seconds and is done in a thread."""
         key = (config.name, name)
         if key not in self._made:
-            make = await anyio.to_thread.run_sync(_load)
+            make = await anyio.to_thread.run_sync(_load, abandon_on_cancel=True)
             if key not in self._made:
                 self._made[key] = make(config.kind, name, base_url(config), config.api_key or "", self.patience)
         return self._made[key]
