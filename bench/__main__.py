@@ -32,7 +32,7 @@ def medians(results: Sequence[streams.Result]) -> streams.Result:
 
 def stream_table(results: Sequence[streams.Result]) -> Table:
     table = Table(title="From agent to subscriber, each event durable (synchronous=FULL) before it is seen")
-    for column in ("scenario", "CPU µs/token", "target", "tokens/s", "tokens/event", "events/commit"):
+    for column in ("scenario", "CPU µs/token", "target", "events/token", "tokens/s", "events/commit"):
         table.add_column(column, justify="left" if column == "scenario" else "right")
     for column in ("late p50 ms", "late p99 ms", "ending, CPU ms/run", "peak MB"):
         table.add_column(column, justify="right")
@@ -43,8 +43,8 @@ def stream_table(results: Sequence[streams.Result]) -> Table:
             r.scenario,
             f"{r.cpu_us_per_token:.1f}",
             "" if target is None else f"≤ {target:.0f}",
+            f"{r.events_per_token:.3f}",
             f"{r.tokens_per_second:,.0f}",
-            f"{r.tokens_per_event:.1f}",
             f"{r.events_per_commit:.1f}",
             *late,
             f"{r.ending_ms_per_run:.2f}",

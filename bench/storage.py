@@ -26,7 +26,7 @@ from holdfast.core.session import Message, Session
 from holdfast.ports import Append, SessionQuery, Tx
 from holdfast.storage.sqlite import open_embedded
 from holdfast.system import SystemClock
-from holdfast.wiring import open_node
+from holdfast.wiring import open_node, tune_gc
 
 WORDS = [
     "anchor",
@@ -156,6 +156,7 @@ async def timed(work: Callable[[], Awaitable[object]], times: int = 9) -> float:
 
 async def measure(directory: Path, sessions: int, unsettled: int) -> Result:
     """Opening is from nothing to serving, every run of the earlier life settled."""
+    tune_gc()
     start = perf_counter()
     node = await open_node(directory, AgentTable({"chat": ScriptedAgent([])}))
     async with anyio.create_task_group() as tg:

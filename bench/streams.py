@@ -1,10 +1,12 @@
 """CPU per token from the agent to the subscriber: the scripted agent, one subscriber a run, `synchronous=FULL`.
 
+Measured is the time of the whole process from the first token to the last: the agent with its timers, the engine,
+SQLite, and a subscriber that counts what it reads. Accepting the runs, and ending them, is not in it.
+
 Each scenario runs in a process of its own, so that its CPU time (user and system, all threads) is its own.
 """
 
 import argparse
-import asyncio
 import json
 import math
 import os
@@ -20,14 +22,17 @@ from time import perf_counter
 import anyio
 import uvloop
 
-from holdfast.agents.scripted import AgentTable
-from holdfast.core.events import TextDelta
+from holdfast.agents.scripted import Action, AgentTable, Meet, ScriptedAgent, Tokens
 from holdfast.core.ids import RunId
 from holdfast.core.parts import Text
 from holdfast.engine.service import Service
 from holdfast.engine.settings import Settings
-from holdfast.ports import Out, Turn
-from holdfast.wiring import open_node
+from holdfast.ports import Turn
+from holdfast.wiring import open_node, tune_gc
+
+GO, FINISH = "go", "finish"
+_SPACES = 3
+"""Of a frame without tokens: behind `id:`, `event:` and `data:`. Each token ends with one more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,7 @@ class Result:
     tokens: int
     cpu_us_per_token: float
     tokens_per_second: float
-    tokens_per_event: float
+    events_per_token: float
     events_per_commit: float
     ending_ms_per_run: float
     peak_mb: float
@@ -71,78 +76,76 @@ def cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-class Gate:
-    """All runs begin to stream together, and end together: streaming and settling are measured apart."""
+def script(scenario: Scenario) -> Callable[[Turn], Sequence[Action]]:
+    """What each run plays: all wait for the start, stream, and wait again, so that streaming and ending are measured
+    apart."""
 
-    def __init__(self, runs: int) -> None:
-        self.go = anyio.Event()
-        self.streamed = anyio.Event()
-        self.finish = anyio.Event()
-        self.left = runs
+    def play(turn: Turn) -> Sequence[Action]:
+        return [Meet(GO), Tokens(scenario.tokens, scenario.rate, offset(scenario, turn.run.settings)), Meet(FINISH)]
 
-    def one_streamed(self) -> None:
-        self.left -= 1
-        if not self.left:
-            self.streamed.set()
-
-
-class PacedAgent:
-    can_continue = True
-
-    def __init__(self, scenario: Scenario, gate: Gate) -> None:
-        self.scenario = scenario
-        self.gate = gate
-
-    async def run(self, turn: Turn, out: Out) -> str | None:
-        """Tokens at their times, by asyncio's own timer: little of what is measured is to be the apparatus."""
-        scenario = self.scenario
-        await self.gate.go.wait()
-        start = perf_counter() + offset(scenario, turn.run.settings)
-        for n in range(scenario.tokens):
-            if scenario.rate:
-                await asyncio.sleep(start + n / scenario.rate - perf_counter())
-            await out.write(TextDelta(f"t{n} "))
-        await self.gate.finish.wait()
-        return "stop"
+    return play
 
 
 def offset(scenario: Scenario, number: int) -> float:
     return number / scenario.runs / scenario.rate if scenario.spread and scenario.rate else 0.0
 
 
-class Subscriber:
-    """Reads one run; notes how late each batch of tokens came, where there is a pace to be late against."""
+class Audience:
+    """Counts the subscribers that are there, and those that have all tokens of their run."""
 
-    def __init__(self, service: Service, scenario: Scenario, number: int, rid: RunId, gate: Gate) -> None:
+    def __init__(self, size: int) -> None:
+        self.all_there = anyio.Event()
+        self.all_done = anyio.Event()
+        self._missing = self._reading = size
+
+    def came(self) -> None:
+        self._missing -= 1
+        if not self._missing:
+            self.all_there.set()
+
+    def done(self) -> None:
+        self._reading -= 1
+        if not self._reading:
+            self.all_done.set()
+
+
+class Subscriber:
+    """Reads one run and counts its tokens; notes how late the last of each batch came, where there is a pace to be
+    late against. It is part of what is measured, so it does no more than that."""
+
+    def __init__(self, service: Service, scenario: Scenario, number: int, rid: RunId, audience: Audience) -> None:
         self.service = service
         self.scenario = scenario
         self.number = number
         self.rid = rid
-        self.gate = gate
-        self.tokens = 0
+        self.audience = audience
+        self.started = 0.0
         self.late: list[float] = []
 
-    async def follow(self, started: Callable[[], float]) -> None:
-        scenario = self.scenario
+    async def follow(self) -> None:
+        total, tokens, late = self.scenario.tokens, 0, self.late
+        interval = 1 / self.scenario.rate if self.scenario.rate else 0.0
         async with self.service.watch(self.rid) as subscription:
             while (entries := await subscription.next()) is not None:
-                before = self.tokens
+                before = tokens
                 for entry in entries:
-                    if b"text.delta" in entry.frame:
-                        self.tokens += entry.frame.partition(b'{"text":"')[2].count(b"t")
-                if scenario.rate and self.tokens > before:
-                    due = started() + offset(scenario, self.number) + (self.tokens - 1) / scenario.rate
-                    self.late.append(perf_counter() - due)
-                if before < scenario.tokens <= self.tokens:
-                    self.gate.one_streamed()
+                    tokens += entry.frame.count(b" ") - _SPACES
+                if tokens == before:
+                    if entries[0].seq == 1:
+                        self.audience.came()
+                    continue
+                if interval:
+                    late.append(perf_counter() - self.started - (tokens - 1) * interval)
+                if tokens == total:
+                    self.audience.done()
 
 
 async def measure(scenario: Scenario, directory: Path) -> Result:
     """Accept all runs first, then stream, then end them, each on its own account."""
-    gate = Gate(scenario.runs)
+    agent, audience = ScriptedAgent(script(scenario)), Audience(scenario.runs)
     settings = Settings(max_runs=2000, max_output=1 << 30)
-    start = 0.0
-    node = await open_node(directory, AgentTable({"chat": PacedAgent(scenario, gate)}), settings)
+    tune_gc()
+    node = await open_node(directory, AgentTable({"chat": agent}), settings)
     async with anyio.create_task_group() as tg:
         await tg.start(node.engine.run)
         service, writer = node.engine.service, node.engine.writer
@@ -150,19 +153,20 @@ async def measure(scenario: Scenario, directory: Path) -> Result:
         for number in range(scenario.runs):
             session = await service.create_session()
             rid = (await service.submit(session.id, [Text("go")], settings=number)).run.id
-            watching.append(Subscriber(service, scenario, number, rid, gate))
+            watching.append(Subscriber(service, scenario, number, rid, audience))
         async with anyio.create_task_group() as subscribers:
             for subscriber in watching:
-                subscribers.start_soon(subscriber.follow, lambda: start)
-            while node.engine.supervisor.executing < scenario.runs or writer.events < scenario.runs:  # noqa: ASYNC110
-                await anyio.sleep(0.05)
+                subscribers.start_soon(subscriber.follow)
+            await audience.all_there.wait()
             commits, events, cpu, start = writer.commits, writer.events, cpu_seconds(), perf_counter()
-            gate.go.set()
-            await gate.streamed.wait()
+            for subscriber in watching:
+                subscriber.started = start + offset(scenario, subscriber.number)
+            agent.gate(GO).open.set()
+            await audience.all_done.wait()
             wall, cpu = perf_counter() - start, cpu_seconds() - cpu
             commits, events = writer.commits - commits, writer.events - events
             ending = cpu_seconds()
-            gate.finish.set()
+            agent.gate(FINISH).open.set()
         while node.engine.supervisor.executing:  # noqa: ASYNC110 - nothing rings for this
             await anyio.sleep(0.01)
         ending = cpu_seconds() - ending
@@ -176,7 +180,7 @@ async def measure(scenario: Scenario, directory: Path) -> Result:
         total,
         cpu * 1e6 / total,
         total / wall,
-        total / max(events, 1),
+        events / total,
         events / max(commits, 1),
         ending * 1e3 / scenario.runs,
         resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,

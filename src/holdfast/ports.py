@@ -303,8 +303,12 @@ class Journal(Protocol):
     async def heads(self, runs: Collection[RunId]) -> Mapping[RunId, Head]: ...
 
     async def read(self, run: RunId, after: int = 0, limit: int = 1000) -> Sequence[Entry]:
-        """Committed entries in order, without gaps; a torn record ends what can be read. JournalPruned after
-        pruning."""
+        """Committed entries in order, without gaps; a torn record ends what can be read. Fewer than `limit`: there are
+        no more at the moment. JournalPruned after pruning."""
+
+    async def read_whole(self, runs: Collection[RunId]) -> Mapping[RunId, Sequence[Entry]]:
+        """All that `read` has of each, at once: for journals that `heads` or `fence` said are short. JournalPruned if
+        one of them is."""
 
     async def settled(self, runs: Collection[RunId]) -> None:
         """The runs are settled in the store: their journals may be put into a form that is cheap to keep."""

@@ -27,7 +27,7 @@ from holdfast.agents.models.port import (
     ToolSpec,
     UserSaid,
 )
-from holdfast.agents.tools.policy import Grant
+from holdfast.agents.tools.policy import Grant, Policy
 from holdfast.agents.tools.port import Tool, ToolContext, ToolResult, Traits
 from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, Usage
 from holdfast.core.ids import OwnerId, SessionId
@@ -46,6 +46,8 @@ class Asks:
     invalid: str | None = None
     silent: bool = False
     """Comes whole at the end, without deltas."""
+    only_name: bool = False
+    """Only its name is written: no arguments are an empty object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,8 @@ class ScriptedAnswer:
         self.calls.append(ToolCall(asks.call_id, asks.name, asks.args, invalid=asks.invalid))
         if asks.silent:
             return []
+        if asks.only_name:
+            return [ToolDelta(asks.call_id, asks.name)]
         half = len(text) // asks.pieces
         return [ToolDelta(asks.call_id, asks.name, text[:half]), ToolDelta(asks.call_id, None, text[half:])]
 
@@ -221,7 +225,9 @@ class KeptGrants:
 
 
 def chat(model: Model, *tools: Tool, **options: object) -> ChatAgent:
-    """The agent under test. `options` are fields of ChatAgent."""
+    """The agent under test. `options` are fields of ChatAgent, or a `policy`."""
+    policy = options.pop("policy", Policy())
+    assert isinstance(policy, Policy)
 
     async def find_model(name: str | None) -> Model:
         return model
@@ -229,7 +235,11 @@ def chat(model: Model, *tools: Tool, **options: object) -> ChatAgent:
     async def find_tools(turn: Turn) -> Sequence[Tool]:
         return tools
 
+    async def find_policy(turn: Turn) -> Policy:
+        return policy
+
     fields: dict[str, object] = {
+        "find_policy": find_policy,
         "find_model": find_model,
         "find_tools": find_tools,
         "files": NoFiles(),

@@ -1,6 +1,7 @@
 """A run that is taken up: after a crash, after a decision, by continue. Effects happen once, words are not repeated."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -72,19 +73,22 @@ async def go_on(it: Running, run: Run, how: str) -> Run:
 # ---- tools ----
 
 
+@pytest.mark.parametrize("written", [{}, {"silent": True}, {"only_name": True}], ids=["whole", "silent", "name"])
 @HOW
-async def test_a_crash_between_two_tools_runs_each_once(world: AnyWorld, how: str) -> None:
+async def test_a_crash_between_two_tools_runs_each_once(world: AnyWorld, how: str, written: dict[str, Any]) -> None:
     """X5: the finished tool is not run again, the one that was only written is run, and then the model goes on."""
     effects: list[str] = []
     tools = Trace("one", effects), Trace("two", effects)
-    script = answers(["I do. ", *DO], ["Both done."])
+    args = {} if "only_name" in written else {"x": 1}
+    calls = [replace(Asks("c1", "one", args), **written), replace(Asks("c2", "two", args), **written)]
+    script = answers(["I do. ", *calls], ["Both done."])
     run = await between(world, ScriptedModel(script), *tools)
-    assert effects == ["one 1"]
+    assert [effect.split()[0] for effect in effects] == ["one"]
     model = ScriptedModel(script)
     async with running(agents={"chat": chat(model, *tools)}, world=world, **settings(how)) as it:
         ended = await it.ended((await go_on(it, run, how)).id)
         assert ended.status == "complete"
-        assert effects == ["one 1", "two 2"]
+        assert [effect.split()[0] for effect in effects] == ["one", "two"]
         parts = (await it.answer(run.session_id)).parts
         assert shape(parts) == ["I do. ", "one:done", "two:done", "Both done."]
         assert len(model.requests) == 1
@@ -154,6 +158,31 @@ async def test_a_repeatable_tool_is_repeated_without_asking(world: AnyWorld) -> 
         assert effects == ["one"]
 
 
+async def test_a_model_without_tools_takes_up_what_one_with_tools_left(world: AnyWorld) -> None:
+    """X5: calls that were written are run and answered, though the model that goes on is offered no tools."""
+    effects: list[str] = []
+    first = ScriptedModel(answers(["I do. ", Asks("c1", "one"), Wait("here")]))
+    run = await crashed(world, first, Trace("one", effects), shown=["I do. ", "one:pending"])
+    model = ScriptedModel(answers([], ["Done."]), frozenset())
+    async with running(agents={"chat": chat(model, Trace("one", effects))}, world=world) as it:
+        assert (await it.ended((await go_on(it, run, "continue")).id)).status == "complete"
+        assert effects == ["one"]
+        assert model.requests[0].tools == ()
+
+
+async def test_a_tool_that_is_gone_leaves_its_outcome_unknown_to_the_model(world: AnyWorld) -> None:
+    """X5: the tool had been started and no longer exists: the model is told both."""
+    script = answers([Asks("c1", "one")], ["Well."])
+    run = await crashed(world, ScriptedModel(script), Trace("one", [], after="here"), shown=["one:running"])
+    model = ScriptedModel(script)
+    async with running(agents={"chat": chat(model)}, world=world) as it:
+        assert (await it.ended((await go_on(it, run, "continue")).id)).status == "complete"
+        said = model.requests[0].messages[-1]
+        assert isinstance(said, ToolSaid)
+        assert "no tool named 'one'" in said.text
+        assert "whether that took effect is not known" in said.text
+
+
 async def test_an_allowance_is_not_used_twice(world: AnyWorld) -> None:
     """X5: allowed once, started, and lost in a crash: the person is asked again, also if the tool asks anyway."""
     effects: list[str] = []
@@ -191,6 +220,18 @@ async def test_a_call_that_was_half_written_is_asked_for_again(world: AnyWorld) 
         assert more.status == "complete"
         assert effects == ["one 1", "two 22"]
         assert [each.call_id for each in model.requests[0].messages if isinstance(each, ToolSaid)] == ["c1"]
+
+
+async def test_words_before_a_half_written_call_are_not_said_twice(world: AnyWorld) -> None:
+    """X5: the call is dropped and the words before it stay: the model, which begins its step anew, repeats none."""
+    first = ScriptedModel(answers(["I do it now. ", Writes("c1", "one", '{"x": '), Wait("here")]))
+    run = await crashed(world, first, Trace("one", []), shown=["I do it now. ", "one:pending"])
+    effects: list[str] = []
+    model = ScriptedModel(answers(["I do it ", "now. ", Asks("c1", "one", {"x": 1})], ["Done."]))
+    async with running(agents={"chat": chat(model, Trace("one", effects))}, world=world) as it:
+        assert (await it.ended((await go_on(it, run, "continue")).id)).status == "complete"
+        assert shape((await it.answer(run.session_id)).parts) == ["I do it now. ", "one:not_run", "one:done", "Done."]
+        assert effects == ["one 1"]
 
 
 async def test_what_came_after_an_open_call_belongs_to_its_step(world: AnyWorld) -> None:

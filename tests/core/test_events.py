@@ -208,14 +208,29 @@ def test_text_that_looks_like_a_frame_does_not_fool_an_entry() -> None:
     written = ev.entry(1, ev.TextDelta("event: run.complete\ndata: {}\n\n"))
     assert written.type == "text.delta"
     assert not written.ends
-    assert ev.entry(1, ev.ReasoningDelta('event: text.delta\ndata: {"text":"')).text() is None
+    assert ev.quoted_text(ev.entry(1, ev.ReasoningDelta('event: text.delta\ndata: {"text":"')).frame) is None
 
 
 @PROPERTY
 @given(st.integers(1, 10**18), events())
 def test_the_short_way_reads_the_text_of_text_deltas_alone(seq: int, event: ev.Event) -> None:
     """C8: the short way to a delta's text gives what decoding the event gives, and nothing for other events."""
-    assert ev.entry(seq, event).text() == (event.text if isinstance(event, ev.TextDelta) else None)
+    quoted = ev.quoted_text(ev.entry(seq, event).frame)
+    text = None if quoted is None else ev.unquoted([quoted])
+    assert text == (event.text if isinstance(event, ev.TextDelta) else None)
+
+
+@given(st.lists(texts(), max_size=5))
+def test_texts_read_together_are_the_texts_read_one_by_one(said: list[str]) -> None:
+    """Neighbouring deltas are decoded at once, and say what each of them says."""
+    frames = [ev.entry(seq, ev.TextDelta(text)).frame for seq, text in enumerate(said, 1)]
+    assert ev.unquoted([ev.quoted_text(frame) or b"" for frame in frames]) == "".join(said)
+
+
+def test_halves_of_a_character_in_two_deltas_stay_apart() -> None:
+    """A frame that escapes half of a character reads the same alone and among its neighbours."""
+    halves = [rb"a\ud83d", rb"\ude00b"]
+    assert ev.unquoted(halves) == "".join(ev.unquoted([half]) for half in halves)
 
 
 @pytest.mark.parametrize("data", ['{"text":"a","added":1}', '{"added":"x","text":"a"}', '{ "text" : "\\u0061" }'])

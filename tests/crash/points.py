@@ -270,6 +270,9 @@ class WatchedJournal:
     async def read(self, run: RunId, after: int = 0, limit: int = 1000) -> Sequence[Entry]:
         return await self._inner.read(run, after, limit)
 
+    async def read_whole(self, runs: Collection[RunId]) -> Mapping[RunId, Sequence[Entry]]:
+        return await self._inner.read_whole(runs)
+
     async def settled(self, runs: Collection[RunId]) -> None:
         await self._inner.settled(runs)
 
@@ -350,7 +353,7 @@ def _written(sql: str, rows: list[Any]) -> set[str]:
         return set()
     match statement.groups():
         case "INSERT", "log":
-            return _kinds(row[-1] for row in rows)
+            return _kinds(value for row in rows for value in row if isinstance(value, bytes))  # several rows at once
         case "DELETE", "log":
             return {"sweep"}
         case "INSERT", "segments":

@@ -16,7 +16,7 @@ from holdfast.core.events import (
     ToolStarted,
     Usage,
 )
-from holdfast.core.parts import Part, Reasoning, Text, Tool
+from holdfast.core.parts import Part, Reasoning, Text, Tool, plain_text
 from holdfast.core.recovery import Policy
 from holdfast.core.run import Run
 from holdfast.core.transcript import fold
@@ -188,6 +188,31 @@ async def test_a_long_journal_is_settled_to_its_end(memory: World) -> None:
         assert (await it.answer(run.session_id)).parts == (Text("first, last"),)
         await check_one_end(it, run, "interrupted")
         await check_idle(it, run.session_id)
+
+
+async def test_many_journals_are_settled_to_their_ends(world: AnyWorld) -> None:
+    """X1: a process dies with several runs, some short and some long; all that each had said is in its transcript."""
+    steps = [1, 3000, 2, 2400, 5100, 4, 0]
+
+    async def play(turn: Turn, out: Out) -> str | None:
+        await out.write(TextDelta("first, "))
+        for n in range(int(plain_text(turn.input.messages[-1].parts))):
+            await out.write(StepStarted(n))
+        await out.write(Usage(20, 2))
+        await out.write(TextDelta("last"))
+        await anyio.sleep_forever()
+        return None
+
+    async with running((), world, agents={"chat": Freehand(play)}) as it:
+        runs = [await it.send(await it.new_session(), str(count)) for count in steps]
+        for run, count in zip(runs, steps, strict=True):
+            await collect(it.service, run.id, until=count + 4)
+        await it.crash()
+    async with running((), world) as it:
+        for run, count in zip(runs, steps, strict=True):
+            assert (await it.answer(run.session_id)).parts == (Text("first, last"),)
+            assert (await it.row(run.id)).last_seq == count + 5
+            await check_one_end(it, run, "interrupted")
 
 
 async def test_an_event_is_shown_when_its_commit_is_done(virtual: World) -> None:

@@ -142,6 +142,13 @@ class MortalJournal:
         self._line.check()
         return found
 
+    async def read_whole(self, runs: Collection[RunId]) -> Mapping[RunId, Sequence[Entry]]:
+        if self._line.shut:
+            await self._line.enter()
+        found = await self._inner.read_whole(runs)
+        self._line.check()
+        return found
+
     async def settled(self, runs: Collection[RunId]) -> None:
         if self._line.shut:
             await self._line.enter()

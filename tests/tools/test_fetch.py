@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import tracemalloc
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -12,7 +13,7 @@ import anyio
 import pytest
 from aiohttp import web
 
-from holdfast.agents.tools.fetch import html
+from holdfast.agents.tools.fetch import body, html
 from holdfast.agents.tools.fetch.addresses import Address, is_public
 from holdfast.agents.tools.fetch.tool import FetchLimits, FetchTool
 from tests.harness import GUARD
@@ -401,3 +402,20 @@ def test_public_addresses_are_public(text: str) -> None:
 def test_html_is_read(source: str, text: str) -> None:
     """X5: structure becomes plain marks, and broken pages are read as far as they go."""
     assert html.to_text(source)[1] == text
+
+
+async def test_what_unpacks_to_gigabytes_takes_no_room() -> None:
+    """L6: a packed answer is unpacked only as far as it is kept."""
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield packed
+
+    packed = gzip.compress(bytes(100_000_000))
+    tracemalloc.start()
+    try:
+        data, cut = await body.read(chunks(), "gzip", 10_000)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (len(data), cut) == (10_000, True)
+    assert peak < 5_000_000

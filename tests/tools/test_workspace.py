@@ -7,11 +7,14 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
-from holdfast.agents.tools.port import by_name
+from holdfast.agents.tools.port import ToolFailed, by_name
 from holdfast.agents.tools.workspace import reading, searching
 from holdfast.agents.tools.workspace.tools import file_tools
+from tests.harness import GUARD
 from tests.tools.conftest import Bench
 
 pytestmark = pytest.mark.anyio
@@ -156,9 +159,28 @@ async def test_a_search_is_bounded(bench: Bench, inside: Path) -> None:
     content = (await bench.run(SEARCH, pattern="match")).content
     assert content.count("match") == searching.MAX_MATCHES + 1
     assert "search more narrowly" in content
-    (inside / "evil").write_text("a" * 50_000 + "b")
-    assert "No match" in (await bench.run(SEARCH, pattern="(a+)+$", regex=True, files="evil")).content
-    assert "RE2" in (await bench.run(SEARCH, pattern="(?=x)", regex=True)).content
+    assert "missing )" in (await bench.run(SEARCH, pattern="(", regex=True)).content
+
+
+async def test_a_pattern_that_takes_for_ever_is_given_up(inside: Path) -> None:
+    """L6: matching has a time limit, and other threads run meanwhile."""
+    (inside / "evil").write_text("a" * 60 + "b")
+    search = searching.Search(inside, {"pattern": "(a|aa)+$", "regex": True}, threading.Event(), left=0.3)
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await checkpoint()
+            ticks += 1
+
+    with anyio.fail_after(GUARD):
+        async with anyio.create_task_group() as tg:
+            tg.start_soon(tick)
+            with pytest.raises(ToolFailed, match="too long"):
+                await anyio.to_thread.run_sync(search.run)
+            tg.cancel_scope.cancel()
+    assert ticks > 100
 
 
 async def test_a_search_that_nobody_waits_for_stops(inside: Path) -> None:

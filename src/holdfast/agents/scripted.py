@@ -10,6 +10,7 @@ from typing import assert_never
 
 import anyio
 
+from holdfast.agents.pace import Pace
 from holdfast.core import events as ev
 from holdfast.core.parts import Json, Reasoning, Text, Tool
 from holdfast.core.transcript import Transcript
@@ -30,10 +31,11 @@ class Think:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """`count` numbered tokens, at `rate` a second from the start, or as fast as they are taken."""
+    """`count` numbered tokens, at `rate` a second from `after` on, or as fast as they are taken."""
 
     count: int
     rate: float | None = None
+    after: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,7 @@ class ScriptedAgent:
     turns: list[Turn] = field(default_factory=list)
     upstreams: int = 0
     """Calls open now: falls at the instant a run is stopped."""
+    pace: Pace = field(default_factory=Pace)
     _gates: dict[str, Gate] = field(default_factory=dict)
 
     def gate(self, name: str) -> Gate:
@@ -137,7 +140,7 @@ class _Performance:
 
     async def play(self, script: Sequence[Action]) -> None:
         for action in script:
-            await self._play(action)
+            await (self._tokens(action) if isinstance(action, Tokens) else self._play(action))
 
     async def _play(self, action: Action) -> None:
         match action:
@@ -149,8 +152,8 @@ class _Performance:
                 left = text[self._thought :]
                 self._thought -= len(text) - len(left)
                 await self._speak(ev.ReasoningDelta(left), after)
-            case Tokens(count, rate):
-                await self._tokens(count, rate)
+            case Tokens():
+                await self._tokens(action)
             case Step(index):
                 await self._out.write(ev.StepStarted(index))
             case Call():
@@ -177,15 +180,16 @@ class _Performance:
             await anyio.sleep(after)
             await self._out.write(delta)
 
-    async def _tokens(self, count: int, rate: float | None) -> None:
-        write, start = self._out.write, anyio.current_time()
-        for n in range(count):
+    async def _tokens(self, tokens: Tokens) -> None:
+        write, rate, until = self._out.write, tokens.rate, self._agent.pace.until
+        start = self._agent.pace.now() + tokens.after
+        for n in range(tokens.count):
             text = f"t{n} "
             if self._said >= len(text):
                 self._said -= len(text)
                 continue
             if rate is not None:
-                await anyio.sleep_until(start + n / rate)
+                await until(start + n / rate)
             await write(ev.TextDelta(text[self._said :]))
             self._said = 0
 

@@ -40,18 +40,22 @@ _NO_TEXT = Text("")
 def fold(entries: Iterable[ev.Entry], onto: Transcript = EMPTY) -> Transcript:
     """The transcript after `entries`, which must follow `onto` without a gap."""
     builder = _Builder(onto)
-    texts: list[str] = []  # of neighbouring text deltas: nearly all of a journal
+    quoted: list[bytes] = []  # texts of neighbouring deltas: nearly all of a journal
+    last = builder.last_seq
     for item in entries:
-        if item.seq != builder.last_seq + 1:
-            raise BrokenSequence(f"Event {item.seq} follows event {builder.last_seq}: the journal has a gap.")
-        text = item.text()
-        if text is None:
-            builder.add_text(texts)
-            builder.add(item.event())
+        seq, frame = item
+        if seq != last + 1:
+            raise BrokenSequence(f"Event {seq} follows event {last}: the journal has a gap.")
+        text = ev.quoted_text(frame)
+        if text is not None:
+            quoted.append(text)
         else:
-            texts.append(text)
-        builder.last_seq = item.seq
-    builder.add_text(texts)
+            builder.add_quoted(quoted)
+            builder.last_seq = last
+            builder.add(item.event())
+        last = seq
+    builder.add_quoted(quoted)
+    builder.last_seq = last
     return builder.transcript()
 
 
@@ -81,25 +85,24 @@ class _Builder:
 
     def transcript(self) -> Transcript:
         self._join()
-        changed = replace(
-            self.base,
-            parts=tuple(self.parts),
-            status=self.status,
-            usage=self.usage,
-            approval=self.approval,
-            last_seq=self.last_seq,
+        end = self.base if self.ending is None else self.ending
+        return Transcript(
+            tuple(self.parts),
+            self.status,
+            end.reason,
+            end.finish_reason,
+            end.error,
+            self.usage,
+            self.approval,
+            self.last_seq,
         )
-        if self.ending is None:
-            return changed
-        end = self.ending
-        return replace(changed, reason=end.reason, finish_reason=end.finish_reason, error=end.error)
 
-    def add_text(self, texts: list[str]) -> None:
-        """Take the texts; the list is empty afterwards."""
-        if texts:
+    def add_quoted(self, pieces: list[bytes]) -> None:
+        """Take texts as their frames have them; the list is empty afterwards."""
+        if pieces:
             self._check_open()
-            text = "".join(texts)
-            texts.clear()
+            text = ev.unquoted(pieces)
+            pieces.clear()
             if text:
                 self._grow(_NO_TEXT, text)
 
@@ -111,7 +114,8 @@ class _Builder:
         self._check_open()
         match event:
             case ev.TextDelta(text):
-                self.add_text([text])
+                if text:
+                    self._grow(_NO_TEXT, text)
             case ev.ReasoningDelta(text, provider):
                 self._reason(text, provider)
             case ev.RunStarted() | ev.StepStarted() | ev.Unknown():

@@ -25,22 +25,19 @@ class Bell:
             for future in futures:
                 if not future.done():
                     future.set_result(None)
-        if self._event is not None:
+        elif self._event is not None:
             self._event.set()
             self._event = None
 
     async def wait(self) -> None:
         """Until the next ring."""
         try:
-            loop = asyncio.get_running_loop()
+            future = asyncio.get_running_loop().create_future()
         except RuntimeError:
-            loop = None
-        if loop is None:
             if self._event is None:
                 self._event = anyio.Event()
             await self._event.wait()
             return
-        future = loop.create_future()
         self._futures.append(future)
         try:
             await future

@@ -258,8 +258,7 @@ class Execution:
     async def write(self, event: Event) -> None:
         recorder = self._recorder
         assert recorder is not None
-        recorder.add(event)
-        if recorder.full:
+        if recorder.add(event):
             await recorder.drained()
 
     async def commit(self, event: Event) -> None:

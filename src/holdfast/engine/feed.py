@@ -20,6 +20,8 @@ _PAGE = 1000
 class Tail:
     """The newest events of a run that is executed here."""
 
+    __slots__ = ("bell", "broken", "closed", "entries", "last_seq", "sealed", "size")
+
     def __init__(self, last_seq: int, sealed: bool) -> None:
         self.entries: list[Entry] = []
         self.size = 0
@@ -32,12 +34,14 @@ class Tail:
         self.bell = Bell()
 
     def add(self, entries: Sequence[Entry], seals: bool, limit: int) -> None:
-        self.entries.extend(entries)
-        self.last_seq = entries[-1].seq
+        self.entries += entries
+        self.last_seq += len(entries)
         self.sealed = seals
-        for item in entries:
-            self.size += len(item.frame)
-        if self.size > 2 * limit:  # trimmed by halves, so that the cost per event does not grow
+        size = self.size
+        for _, frame in entries:
+            size += len(frame)
+        self.size = size
+        if size > 2 * limit:  # trimmed by halves, so that the cost per event does not grow
             self._trim(limit)
         self.bell.ring()
 
@@ -48,11 +52,11 @@ class Tail:
             at += 1
         del self.entries[:at]
 
-    def after(self, cursor: int) -> list[Entry] | None:
+    def after(self, cursor: int) -> Sequence[Entry] | None:
         """What follows the cursor; None if part of it is no longer here."""
-        if cursor >= self.last_seq:
-            return []
         missing = self.last_seq - cursor
+        if missing <= 0:
+            return ()
         return self.entries[-missing:] if missing <= len(self.entries) else None
 
 
@@ -149,7 +153,9 @@ class Subscription:
         """The next events, at least one; None when the stream ends: after the terminal event, or when the server lets
         go."""
         while not self.at_end:
-            tail = self._tail = self._tail or self._feed._tails.get(self.run)
+            tail = self._tail
+            if tail is None:
+                tail = self._tail = self._feed._tails.get(self.run)
             signal = None
             found: Sequence[Entry] | None
             if tail is None:

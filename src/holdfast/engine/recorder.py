@@ -20,6 +20,7 @@ from holdfast.core.events import (
     ToolStarted,
     entry,
     merge,
+    named,
     text_entry,
 )
 from holdfast.core.ids import RunId
@@ -58,11 +59,11 @@ class Recorder:
         """The writer has this recorder on its list."""
         self._mark = mark
         self._room = room
-        self._budget = max_output
+        self._most = max_output
         self._events: list[Event] = []
         self._pieces: list[str] = []  # text deltas that follow self._events
-        self._size = 0
-        self._taken = 0  # size of what the writer is committing
+        # Sizes, counted from the beginning: of what came in, of what the writer took, of what is durable.
+        self._size = self._taken = self._durable = 0
         self._failure: Exception | None = None
         self._kept: list[Entry] = []  # what came before an event that was too large
         self.on_refused: Callable[[Exception], None] | None = None
@@ -71,27 +72,28 @@ class Recorder:
 
     # ---- the agent's side ----
 
-    def add(self, event: Event) -> None:
-        """Take an event in. Raises what stopped this run from being recorded."""
+    def add(self, event: Event) -> bool:
+        """Take an event in; whether this is full now, so that the agent should wait until it is `drained`. Raises what
+        stopped this run from being recorded."""
         if self._failure is not None:
             raise self._failure
         self.writes += 1
         if type(event) is TextDelta:
-            size = len(event.text)
-            if not size:
-                return
-            self._pieces.append(event.text)
-            self.spoke = True
+            text = event.text
+            size = len(text)
+            if size:
+                self._pieces.append(text)
+                self.spoke = True
         else:
             size = self._add_other(event)
-            if not size:
-                return
-        self._size += size
-        self._budget -= size
-        if self._budget < 0 and type(event) is not RunEnded:
+        if not size:
+            return False
+        size = self._size = self._size + size
+        if size > self._most and type(event) is not RunEnded:
             raise OutputLimit
         if not self.marked:
             self._mark(self)
+        return size - self._durable > self._room
 
     def _add_other(self, event: Event) -> int:
         self._close_text()
@@ -114,18 +116,14 @@ class Recorder:
             self._events[-1] = merged
         return size
 
-    @property
-    def full(self) -> bool:
-        return self._size + self._taken > self._room
-
     async def drained(self) -> None:
         """Wait until there is room again: back-pressure."""
-        while self.full:
+        while self._size - self._durable > self._room:
             await self._next_change()
 
     async def flushed(self) -> None:
         """Wait until everything added so far is durable."""
-        while self._size or self._taken:
+        while self._size > self._durable:
             await self._next_change()
         if self._failure is not None:
             raise self._failure
@@ -142,14 +140,15 @@ class Recorder:
         self.marked = False
         if self._failure is not None:
             return None
-        if not self._events and not self._kept and len(self._pieces) == 1 and self._size <= _SLICE:  # a lone token
-            self._taken, self._size = self._size, 0
-            return Append(self.run, self.epoch, (text_entry(self.committed + 1, self._pieces.pop()),))
+        pieces = self._pieces
+        if len(pieces) == 1 and not self._events and not self._kept and len(pieces[0]) <= _SLICE:  # a lone token
+            self._taken = self._size
+            return named(Append, (self.run, self.epoch, (text_entry(self.committed + 1, pieces.pop()),), False))
         self._close_text()
         if not self._events:
             return None
         events, self._events = self._events, []
-        self._taken, self._size = self._size, 0
+        self._taken = self._size
         entries, self._kept = self._kept, []
         seq = self.committed + len(entries)
         try:
@@ -164,7 +163,7 @@ class Recorder:
 
     def done(self, append: Append) -> None:
         self.committed = append.entries[-1].seq
-        self._taken = 0
+        self._durable = self._taken
         self._bell.ring()
 
     def refuse(self, why: Exception, append: Append | None = None) -> None:
@@ -176,7 +175,7 @@ class Recorder:
             self._kept = [item for item, _ in zip(append.entries, takewhile(bool, fits), strict=False)]
         self._events.clear()
         self._pieces.clear()
-        self._size = self._taken = 0
+        self._durable = self._size
         self._bell.ring()
         if self.on_refused is not None:
             self.on_refused(why)

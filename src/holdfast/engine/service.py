@@ -87,6 +87,26 @@ class Outline:
     compactions: tuple[Compaction, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Total:
+    """What runs have used, as far as their providers said."""
+
+    runs: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
+
+    def plus(self, runs: Sequence[Run]) -> "Total":
+        used = [run.usage for run in runs if run.usage is not None]
+        costs = [usage.cost for usage in used if usage.cost is not None]
+        return Total(
+            self.runs + len(runs),
+            self.input_tokens + sum(usage.input_tokens for usage in used),
+            self.output_tokens + sum(usage.output_tokens for usage in used),
+            (self.cost or 0.0) + sum(costs) if costs else self.cost,
+        )
+
+
 class Service:
     def __init__(self, deps: Deps, supervisor: Supervisor, me: rows.Me) -> None:
         self._deps = deps
@@ -159,6 +179,20 @@ class Service:
             usage=told.usage,
             last_seq=told.last_seq,
         )
+
+    async def usage(self, sid: SessionId, owner: OwnerId = LOCAL) -> Total:
+        """Of all runs of the session that are still there."""
+
+        def work(tx: Tx) -> Total:
+            rows.the_session(tx, sid, owner)
+            total, before = Total(), None
+            while page := tx.runs(owner, sid=sid, limit=1000, before=before):
+                total = total.plus(page)
+                before = (page[-1].created_at, page[-1].id)
+            return total
+
+        await self._settle_session(sid)
+        return await self._store.read(work)
 
     async def amend(
         self,

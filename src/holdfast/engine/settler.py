@@ -7,7 +7,7 @@ look        section J: the journal was away when the run was ended
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -16,7 +16,7 @@ import anyio
 
 from holdfast.core import recovery as verdicts
 from holdfast.core.errors import BrokenSequence, JournalPruned, Refused, StorageError
-from holdfast.core.events import Event, entry
+from holdfast.core.events import Entry, Event, entry
 from holdfast.core.ids import RunId
 from holdfast.core.recovery import Look
 from holdfast.core.run import Intent, Recovery, Run, dead, is_live
@@ -27,13 +27,15 @@ from holdfast.engine.hub import Hub
 from holdfast.engine.recorder import Recorder
 from holdfast.engine.settings import Settings
 from holdfast.engine.writer import Writer
-from holdfast.ports import Agents, Journal, Store, Tx, Wake
+from holdfast.ports import Agents, Head, Journal, Store, Tx, Wake
 
 log = logging.getLogger("holdfast.engine")
 
 _PAGE = 1000
-_TOGETHER = 100
+_TOGETHER = 500
 """Runs settled in one transaction."""
+_SHORT = 5000
+"""Events that are read at once, of however many runs: some milliseconds of folding between two looks at the loop."""
 
 
 class Settler:
@@ -84,9 +86,10 @@ class Settler:
 
     async def transcript(self, rid: RunId) -> Transcript:
         """The fold over all that is committed."""
-        folded = EMPTY
-        while page := await self._journal.read(rid, folded.last_seq, _PAGE):
-            folded = fold(page, folded)
+        folded, last = EMPTY, False
+        while not last:
+            page = await self._journal.read(rid, folded.last_seq, _PAGE)
+            folded, last = fold(page, folded), len(page) < _PAGE
             await anyio.lowlevel.checkpoint()  # a long journal must not hold up the loop
         return folded
 
@@ -189,13 +192,16 @@ class Settler:
         told: dict[RunId, Transcript] = {}
         try:
             with self._limit():
-                await self._journal.fence({run.id: run.epoch for run in ours})
-            for run in ours:
-                # a journal that is broken leaves this one run pending; one that does not answer, all that are left
-                with self._limit(), suppress(BrokenSequence):
-                    told[run.id] = await self.transcript(run.id)
-                    if await self._park_again(run, told[run.id]):
-                        del left[run.id], told[run.id]
+                heads = await self._journal.fence({run.id: run.epoch for run in ours})
+            for some in _portions(ours, heads):
+                with self._limit():
+                    pages = await self._journal.read_whole([run.id for run in some]) if len(some) > 1 else {}
+                for run in some:
+                    # a journal that is broken leaves this one run pending; one that does not answer, all that are left
+                    with suppress(BrokenSequence):
+                        told[run.id] = await self._told(run.id, pages)
+                        if await self._park_again(run, told[run.id]):
+                            del left[run.id], told[run.id]
             with self._limit():
                 told = await self._seal([(left[rid], transcript) for rid, transcript in told.items()])
         except (StorageError, TimeoutError):
@@ -205,6 +211,12 @@ class Settler:
         self.recovered += len(ended)
         if ended:
             await self._settle(dict(ended))
+
+    async def _told(self, rid: RunId, pages: Mapping[RunId, Sequence[Entry]]) -> Transcript:
+        if rid in pages:
+            return fold(pages[rid])
+        with self._limit():
+            return await self.transcript(rid)
 
     async def _sealed(self, runs: Sequence[Run]) -> frozenset[RunId]:
         """Rule 4 comes before automatic continue: a crash between seal and settle only leaves the settling to do."""
@@ -255,9 +267,10 @@ class Settler:
             return False
         if run.lifetime == "attached" or not self.can_continue(run):
             return False
-        parked = await self._store.transact(
-            lambda tx: turns.park(tx, run.id, run.epoch, asked.approval_id, keep_lease=False)
-        )
+        with self._limit():
+            parked = await self._store.transact(
+                lambda tx: turns.park(tx, run.id, run.epoch, asked.approval_id, keep_lease=False)
+            )
         return parked is not None
 
     async def let_go(self, run: Run, intent: Intent | None) -> None:
@@ -313,3 +326,18 @@ class Settler:
     async def _fence_and_seal(self, run: Run) -> Transcript:
         await self._journal.fence({run.id: run.epoch})
         return (await self._seal([(run, await self.transcript(run.id))]))[run.id]
+
+
+def _portions(runs: Sequence[Run], heads: Mapping[RunId, Head]) -> Iterator[list[Run]]:
+    """In portions of which each is one read: opening a directory with a thousand unfinished runs took as long to hand
+    the reads from thread to thread as to read. A long journal is a portion by itself, and is read in pages."""
+    some: list[Run] = []
+    events = 0
+    for run in runs:
+        if some and events + heads[run.id].last_seq > _SHORT:
+            yield some
+            some, events = [], 0
+        some.append(run)
+        events += heads[run.id].last_seq
+    if some:
+        yield some

@@ -70,20 +70,21 @@ class Writer:
             await self._rescue(items, error)
             return
         self.commit_seconds += anyio.current_time() - began
-        for item, refusal in zip(items, refusals, strict=True):
-            self._tell(item, refusal)
+        self._tell(items, refusals)
         self.commits += 1
         if self._announce is not None:
             await self._announce.notify(self._node, [Wake("appended", append.run) for _, append in items])
 
-    def _tell(self, item: Item, refusal: Refused | None) -> None:
-        recorder, append = item
-        if refusal is None:
-            recorder.done(append)
-            self.events += len(append.entries)
-            self._feed.publish(append.run, append.entries, append.seals)
-        else:
-            recorder.refuse(refusal, append)
+    def _tell(self, items: Sequence[Item], refusals: Sequence[Refused | None]) -> None:
+        """What became of each: to its recorder, and what is durable to the subscribers."""
+        publish = self._feed.publish
+        for (recorder, append), refusal in zip(items, refusals, strict=True):
+            if refusal is None:
+                recorder.done(append)
+                self.events += len(append.entries)
+                publish(append.run, append.entries, append.seals)
+            else:
+                recorder.refuse(refusal, append)
 
     async def _rescue(self, items: Sequence[Item], error: StorageError) -> None:
         """Reopen, ask what is there (the commit may have happened), repeat the rest; after a while give those runs
@@ -102,9 +103,7 @@ class Writer:
                 await self._journal.reopen()
                 items = await self._sort_out(items)
                 if items:
-                    refusals = await self._journal.append([append for _, append in items])
-                    for item, refusal in zip(items, refusals, strict=True):
-                        self._tell(item, refusal)
+                    self._tell(items, await self._journal.append([append for _, append in items]))
                 return
             except StorageError as again:
                 error = again
@@ -113,12 +112,13 @@ class Writer:
         """Publish what did get in; the rest is returned."""
         heads = await self._journal.heads([append.run for _, append in items])
         rest: list[Item] = []
-        for recorder, append in items:
+        for item in items:
+            append = item[1]
             head = heads[append.run]
             if head.epoch > append.epoch:
-                self._tell((recorder, append), Fenced(append.run, append.epoch, head.epoch))
+                self._tell([item], [Fenced(append.run, append.epoch, head.epoch)])
             elif head.last_seq >= append.entries[-1].seq:
-                self._tell((recorder, append), None)
+                self._tell([item], [None])
             else:
-                rest.append((recorder, append))
+                rest.append(item)
         return rest

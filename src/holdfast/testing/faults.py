@@ -95,6 +95,9 @@ class FaultyJournal:
     async def read(self, run: RunId, after: int = 0, limit: int = 1000) -> Sequence[Entry]:
         return await self.faults.call("read", lambda: self.inner.read(run, after, limit))
 
+    async def read_whole(self, runs: Collection[RunId]) -> Mapping[RunId, Sequence[Entry]]:
+        return await self.faults.call("read", lambda: self.inner.read_whole(runs))
+
     async def settled(self, runs: Collection[RunId]) -> None:
         await self.faults.call("settled", lambda: self.inner.settled(runs))
 

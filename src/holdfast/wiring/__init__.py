@@ -4,7 +4,7 @@ node.py      storage and engine            tables.py    what `holdfast.toml` say
 crew.py      models, tools and agents      serving.py   a server's life: listen, open, answer, drain
 """
 
-from holdfast.wiring.node import Node, engine_settings, open_node
+from holdfast.wiring.node import Node, engine_settings, open_node, tune_gc
 from holdfast.wiring.serving import examine, key_file, serve, serve_own
 
-__all__ = ["Node", "engine_settings", "examine", "key_file", "open_node", "serve", "serve_own"]
+__all__ = ["Node", "engine_settings", "examine", "key_file", "open_node", "serve", "serve_own", "tune_gc"]

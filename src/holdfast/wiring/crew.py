@@ -21,15 +21,17 @@ from holdfast.agents.tools.mcp.servers import McpServers
 from holdfast.agents.tools.policy import Policy
 from holdfast.agents.tools.toolbox import Toolbox, own_tools
 from holdfast.config import Config
-from holdfast.core.errors import NotFound
+from holdfast.core.errors import Invalid, NotFound
 from holdfast.core.ids import LOCAL, OwnerId, RunId, SessionId
 from holdfast.core.parts import File
 from holdfast.core.session import ModelInput, Session
 from holdfast.engine.engine import Engine
 from holdfast.engine.service import Service
 from holdfast.engine.titles import FirstWords
+from holdfast.faces.cli.desk import Finding
 from holdfast.faces.http.api import Models
-from holdfast.ports import Agent, Grant, Keys, Out, Summariser, Titler, Turn
+from holdfast.ports import Agent, Grant, Keyring, Keys, Out, Summariser, Titler, Turn
+from holdfast.storage.keys import KeyFile
 from holdfast.system import SystemClock
 from holdfast.wiring import tables
 
@@ -82,6 +84,22 @@ class Bridge:
 
 
 Hire = Callable[[Config, Keys, Bridge], AbstractAsyncContextManager[Crew]]
+
+
+async def look_at_models(config: Config, environment: Mapping[str, str], home: Path) -> Finding:
+    """For `doctor`: asks the providers for their lists, and makes nothing."""
+    keys = KeyFile(config.data_dir).read().provider_keys if (config.data_dir / "keys.json").exists() else {}
+    settings = CatalogueSettings(
+        providers=tables.providers(config, environment, keys),
+        environment=environment,
+        weights_directory=weights.default_directory(environment, home),
+    )
+    async with Catalogue(settings, SystemClock()) as catalogue:
+        found, default = await catalogue.list(), tables.default_model(config) or await catalogue.default()
+    down = [f"{model.id}: {model.reason}" for model in found if not model.available]
+    text = f"{len(found) - len(down)} can be asked, {default} by default"
+    answers = any(model.id == default and model.available for model in found)
+    return Finding("models", answers, "; ".join([text, *down[:5]]))
 
 
 class Resting:
@@ -165,19 +183,19 @@ class Office:
 
     def _chat(self) -> Agent:
         bridge = self._bridge
-        agent = ChatAgent(
+        return ChatAgent(
             self._find_model,
             Toolbox(own_tools(self._environment), self._mcp.tools),
             bridge,
             self._config.data_dir / "workspaces",
+            find_policy=self._policy,
             grants=StoredGrants(bridge.grants, bridge.grant),
             history=SessionHistory(bridge.model_input, bridge.compact),
         )
-        return _UnderPolicy(agent, self._policy)
 
-    async def _policy(self, owner: OwnerId) -> Policy:
+    async def _policy(self, turn: Turn) -> Policy:
         """As the settings are now: a change counts from the next run on."""
-        typed: Any = (await self._bridge.service.settings(owner)).get("tools") or {}
+        typed: Any = (await self._bridge.service.settings(turn.run.owner)).get("tools") or {}
         open_to_all = self._config.password is None and self._keys.read().password is None
         return Policy({**self._rules, **typed}, _ASK_AT_LEAST_ONCE if open_to_all else frozenset())
 
@@ -191,6 +209,20 @@ class Office:
         typed = (await self._bridge.service.settings(LOCAL)).get("default_model")
         return str(typed) if typed else self._default or await self._catalogue.default()
 
+    def providers(self) -> Sequence[tuple[str, bool]]:
+        return self._catalogue.providers()
+
+    async def set_key(self, provider: str, key: str | None) -> None:
+        if provider not in {name for name, _ in self.providers()}:
+            raise Invalid("provider", f"{provider!r} is not one; configure it in holdfast.toml first")
+
+        def change(ring: Keyring) -> Keyring:
+            keys = {name: value for name, value in ring.provider_keys.items() if name != provider}
+            return replace(ring, provider_keys=keys if key is None else {**keys, provider: key})
+
+        ring = await to_thread.run_sync(self._keys.change, change)
+        self._catalogue.configure(tables.providers(self._config, self._environment, ring.provider_keys))
+
     async def _find_model(self, model_id: str | None) -> Model:
         return self._catalogue.get(model_id or await self.default())
 
@@ -201,13 +233,3 @@ class Office:
         """A small model is spared: its titles are worse than the first words, and it answers one at a time."""
         model = await self._find_model(session.model)
         return FirstWords() if model.info.provider in _SMALL else ModelTitler(model)
-
-
-@dataclass(frozen=True, slots=True)
-class _UnderPolicy:
-    agent: ChatAgent
-    policy: Callable[[OwnerId], Awaitable[Policy]]
-    can_continue: bool = True
-
-    async def run(self, turn: Turn, out: Out) -> str | None:
-        return await replace(self.agent, policy=await self.policy(turn.run.owner)).run(turn, out)

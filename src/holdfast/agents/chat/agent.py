@@ -32,6 +32,8 @@ from holdfast.ports import AgentFailed, Out, Turn
 FindModel = Callable[[str | None], Awaitable[Model]]
 """The model of that id, or the default one. AgentFailed says why there is none, and what to do."""
 FindTools = Callable[[Turn], Awaitable[Sequence[Tool]]]
+FindPolicy = Callable[[Turn], Awaitable[Policy]]
+"""What the turn's owner has set, as it is when the turn begins."""
 
 MODEL_SETTINGS: Final = ("temperature", "top_p", "max_tokens", "seed", "reasoning_effort", "stop")
 
@@ -48,6 +50,11 @@ class Limits:
     """Fraction of the context at which what came before the turn is summarised."""
 
 
+async def defaults(turn: Turn) -> Policy:
+    """Every tool by its own rule."""
+    return Policy()
+
+
 @dataclass(frozen=True, slots=True)
 class ChatAgent:
     find_model: FindModel
@@ -55,7 +62,7 @@ class ChatAgent:
     files: FileReader
     workspaces: Path
     """Below it, each session has a directory of its own."""
-    policy: Policy = field(default_factory=Policy)
+    find_policy: FindPolicy = defaults
     grants: Grants = field(default_factory=NoGrants)
     history: History = field(default_factory=FixedHistory)
     limits: Limits = field(default_factory=Limits)
@@ -63,9 +70,11 @@ class ChatAgent:
     can_continue: bool = True
 
     async def run(self, turn: Turn, out: Out) -> str | None:
+        """A model that knows no tools is offered none; calls that another one left are still seen to."""
         model = await self.find_model(turn.run.model)
-        tools = await self.find_tools(turn) if "tools" in model.info.abilities else []
-        return await _Loop(self, turn, out, model, tools).go()
+        needed = "tools" in model.info.abilities or unsettled(turn.transcript.parts)
+        tools = await self.find_tools(turn) if needed else ()
+        return await _Loop(self, turn, out, model, tools, await self.find_policy(turn)).go()
 
 
 def workspace(root: Path, sid: SessionId) -> Path:
@@ -76,11 +85,13 @@ def workspace(root: Path, sid: SessionId) -> Path:
 
 
 class _Loop:
-    def __init__(self, agent: ChatAgent, turn: Turn, out: Out, model: Model, tools: Sequence[Tool]) -> None:
+    def __init__(
+        self, agent: ChatAgent, turn: Turn, out: Out, model: Model, tools: Sequence[Tool], policy: Policy
+    ) -> None:
         self._agent = agent
         self._turn = turn
         self._model = model
-        self._specs = tuple(tool.spec for tool in tools)
+        self._specs = tuple(tool.spec for tool in tools) if "tools" in model.info.abilities else ()
         self._input = turn.input
         self._files: Attached = {}
         self._record = Record(out, turn.transcript)
@@ -91,7 +102,7 @@ class _Loop:
             out,
             self._record,
             by_name(tools),
-            agent.policy,
+            policy,
             agent.grants,
             workspace(agent.workspaces, turn.session.id),
             agent.limits.max_repeats,

@@ -75,6 +75,9 @@ def repeats(parts: Sequence[Part], call_id: str, name: str, args: Json) -> int:
 
 
 def unfinished_text(parts: Sequence[Part]) -> str | None:
-    """The words in mid-answer that an earlier life ended with."""
-    last = parts[-1] if parts else None
-    return last.text if isinstance(last, Text) and last.text else None
+    """The words in mid-answer that an earlier life ended with; a call that was only begun does not count."""
+    for part in reversed(parts):
+        if isinstance(part, Tool) and part.state not in SETTLED and complete_args(part) is None:
+            continue
+        return part.text if isinstance(part, Text) and part.text else None
+    return None

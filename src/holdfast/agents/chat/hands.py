@@ -28,6 +28,7 @@ log = logging.getLogger("holdfast.agents")
 ASKS = "This tool asks before it runs."
 ASKS_AGAIN = "It was started before, and how that ended is not known. Running it again may do it twice."
 
+_AT_ONCE: Final = 8
 _PIECE: Final = 32_000
 _MAX_ARGS: Final = 500_000
 """One event has to hold them: the journal refuses what is over a megabyte."""
@@ -50,7 +51,8 @@ class Hands:
         """Give every call an answer, in order; side by side only if none of them changes anything."""
         grants = await self.grants.granted(self.turn.run.owner, self.turn.session.id)
         if len(wanted) > 1 and all(self._is_harmless(call, grants) for call in wanted):
-            await _together([partial(self._settle, call, grants) for call in wanted])
+            for at in range(0, len(wanted), _AT_ONCE):
+                await _together([partial(self._settle, call, grants) for call in wanted[at : at + _AT_ONCE]])
             return
         for call in wanted:
             await self._settle(call, grants)
@@ -95,7 +97,8 @@ class Hands:
         if tool is None:
             return f"There is no tool named {call.name!r}. Available: {', '.join(sorted(self.tools)) or 'none'}."
         if call.invalid is not None:
-            return f"The arguments could not be read: {call.invalid} Write them again as one JSON object."
+            why = call.invalid.rstrip(".")
+            return f"The arguments could not be read: {why}. Write them again as one JSON object."
         problem = Validator(tool.spec.parameters).problem(call.args)
         if problem is not None:
             return problem
@@ -117,7 +120,9 @@ class Hands:
         return None if found == "allow" else ASKS
 
     async def _refuse(self, call: Wanted, why: str) -> None:
-        """An answer without a start: nothing ran."""
+        """An answer without a start: nothing ran now, whatever an earlier start did."""
+        if call.unknown:
+            why = f"{why} The call had been started before; whether that took effect is not known."
         self.decisions.pop(call.call_id, None)
         again = repeats(self.record.parts, call.call_id, call.name, call.args)
         await self.record.commit(ToolFinished(call.call_id, why, is_error=True, duration_ms=0))

@@ -20,6 +20,7 @@ class Listening:
         self._joint = joint
         self._used = record.call_ids()
         self._ids: dict[str, str] = {}
+        self._argued: set[str] = set()
         self.spoke = False
 
     async def take(self, delta: Delta) -> None:
@@ -33,6 +34,8 @@ class Listening:
             case ToolDelta(call_id, name, args):
                 self.spoke = True
                 await self._say(self._joint.end())
+                if args:
+                    self._argued.add(call_id)
                 await self._record.write(ToolDelta(self._id(call_id), name, args))
             case Usage():
                 await self._record.write(delta)
@@ -40,16 +43,16 @@ class Listening:
                 assert_never(delta)
 
     async def end(self, calls: Sequence[ToolCall]) -> list[Wanted]:
-        """The calls to be answered. One that came without deltas is written down whole, so that all are known before
-        the first of them runs."""
+        """The calls to be answered. What of one did not come as deltas is written down now, so that all are known, and
+        known as complete, before the first of them runs."""
         await self._say(self._joint.end())
         wanted: list[Wanted] = []
         for call in calls:
-            written = call.call_id in self._ids
+            name = None if call.call_id in self._ids else call.name
             call_id = self._id(call.call_id)
-            if not written:
+            if call.call_id not in self._argued:
                 text = call.args if isinstance(call.args, str) else json.dumps(call.args)
-                await self._record.write(ToolDelta(call_id, call.name, text))
+                await self._record.write(ToolDelta(call_id, name, text))
             wanted.append(Wanted(call_id, call.name, call.args, call.provider, call.invalid))
         self.spoke = self.spoke or bool(wanted)
         return wanted

@@ -58,6 +58,10 @@ class Knowledge:
             group.cancel_scope.cancel()
             await group.__aexit__(None, None, None)  # the caller's error is not one of the group's
 
+    def forget(self, name: str) -> None:
+        """What is known of this provider was told to another key, or by another server."""
+        self._seen.pop(name, None)
+
     async def refresh(self, providers: Sequence[ProviderConfig]) -> None:
         """Ask those of which too little or only old things are known; wait for those of which nothing is."""
         assert self._group is not None, "the catalogue is used within `async with`"

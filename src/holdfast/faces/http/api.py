@@ -44,6 +44,11 @@ class ModelInfo(Protocol):
 class Models(Protocol):
     async def list(self) -> Sequence[ModelInfo]: ...
     async def default(self) -> str | None: ...
+    def providers(self) -> Sequence[tuple[str, bool]]:
+        """Names of those that are configured or could be, and whether there is a key."""
+
+    async def set_key(self, provider: str, key: str | None) -> None:
+        """Kept in the keyring; counts from the next answer on. Invalid: there is no such provider."""
 
 
 @dataclass(frozen=True, slots=True)

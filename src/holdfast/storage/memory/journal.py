@@ -85,6 +85,16 @@ class MemoryJournal:
         await checkpoint()
         return found
 
+    async def read_whole(self, runs: Collection[RunId]) -> Mapping[RunId, Sequence[Entry]]:
+        await checkpoint()
+        logs = {run: self._logs.get(run) or _Log() for run in runs}
+        for run, log in logs.items():
+            if log.pruned:
+                raise JournalPruned(run)
+        found = {run: list(log.entries) for run, log in logs.items()}
+        await checkpoint()
+        return found
+
     async def settled(self, runs: Collection[RunId]) -> None:
         await checkpoint()
 

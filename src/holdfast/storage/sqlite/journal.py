@@ -5,6 +5,7 @@ settled, its events become a few rows of their own (`segments.py`) and leave the
 stays in the log and costs memory and opening time, nothing else.
 """
 
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -44,8 +45,15 @@ class SqliteJournal:
         return await self._worker.call(lambda: self._writer.heads(runs))
 
     async def read(self, run: RunId, after: int = 0, limit: int = 1000) -> Sequence[Entry]:
-        worker, reader = min(self._readers, key=lambda pair: pair[0].waiting)
+        worker, reader = self._idlest()
         return await worker.call(lambda: reader.read(run, after, limit))
+
+    async def read_whole(self, runs: Collection[RunId]) -> Mapping[RunId, Sequence[Entry]]:
+        worker, reader = self._idlest()
+        return await worker.call(lambda: {run: reader.read(run, 0, sys.maxsize) for run in runs})
+
+    def _idlest(self) -> tuple[Worker, JournalReader]:
+        return min(self._readers, key=lambda pair: pair[0].waiting)
 
     async def settled(self, runs: Collection[RunId]) -> None:
         rest: Sequence[RunId] = list(dict.fromkeys(runs))

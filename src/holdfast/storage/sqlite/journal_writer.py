@@ -21,7 +21,15 @@ _PRAGMAS: Final = (
     "cache_size = -8000",
     "secure_delete = FAST",
 )
-_INSERT: Final = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?)"
+_COLUMNS: Final = 6
+_FEW: Final = 8
+_MANY: Final = 64
+_INSERT: Final = {
+    count: "INSERT INTO log VALUES " + ", ".join(["(?, ?, ?, ?, ?, ?)"] * count)
+    for count in (*range(1, _FEW + 1), _MANY)
+}
+"""By the number of rows. Each step of a statement lets go of the GIL and takes it again, which beside a busy event loop
+costs as much as the row itself. Not one for every number: SQLite would be preparing new ones all the time."""
 _NEW: Final = "INSERT INTO runs (alias, run, epoch) VALUES (?, ?, ?)"
 _RAISE: Final = "UPDATE runs SET epoch = ? WHERE alias = ?"
 _ROWS: Final = 2000
@@ -29,8 +37,6 @@ _ROWS: Final = 2000
 milliseconds."""
 _DEAD: Final = 5000
 """Log rows of settled runs that are not worth the trouble of removing them."""
-
-_LogRow = tuple[int, int, int, int, bool, bytes]
 
 
 class JournalWriter:
@@ -90,7 +96,7 @@ class JournalWriter:
         with self._using() as db:
             refusals: list[Refused | None] = []
             taken: list[tuple[Append, Logged, int]] = []  # with the first row's n
-            rows: list[_LogRow] = []
+            values: list[object] = []  # of the new rows, one behind the other
             new: list[tuple[int, RunId, int]] = []
             raised: list[tuple[int, int]] = []
             runs, limit = self.index.runs, self._limit
@@ -108,19 +114,18 @@ class JournalWriter:
                     new.append((log.alias, item.run, item.epoch))
                 elif item.epoch > log.epoch:
                     raised.append((item.epoch, log.alias))
-                for entry in item.entries:
-                    frame = entry.frame
-                    rows.append((row, log.alias, entry.seq, crc32(frame), False, frame))
+                for seq, frame in item.entries:
+                    values += (row, log.alias, seq, crc32(frame), False, frame)
                     row += 1
                 if item.seals and item.entries:
-                    rows[-1] = (*rows[-1][:4], True, rows[-1][5])
-            if len(rows) == 1 and not new and not raised:
-                db.execute(_INSERT, rows[0])
-            elif rows or new or raised:
+                    values[-2] = True
+            if 0 < len(values) <= _FEW * _COLUMNS and not new and not raised:
+                _insert(db, values)  # one statement, which is a transaction by itself
+            elif values or new or raised:
                 with _transaction(db):
                     db.executemany(_NEW, new)
                     db.executemany(_RAISE, raised)
-                    db.executemany(_INSERT, rows)
+                    _insert(db, values)
         self.index.next_row, self.index.next_alias = row, alias
         for item, log, first in taken:
             self.index.grow(item, log, first)
@@ -234,6 +239,14 @@ class JournalWriter:
                 self.trouble = str(ours)
                 self.disconnect()
             raise ours from error
+
+
+def _insert(db: sqlite3.Connection, values: list[object]) -> None:
+    at, left = 0, len(values) // _COLUMNS
+    while left:
+        count = _MANY if left >= _MANY else min(left, _FEW)
+        db.execute(_INSERT[count], values[at : at + count * _COLUMNS])
+        at, left = at + count * _COLUMNS, left - count
 
 
 @contextlib.contextmanager

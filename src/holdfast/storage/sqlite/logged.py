@@ -45,12 +45,12 @@ def refusal(log: Logged, item: Append, limit: int) -> Refused | None:
     if log.sealed or log.pruned:
         return Sealed(item.run)
     last = log.last_seq
-    for entry in item.entries:
-        if entry.seq != last + 1:
-            return SeqConflict(item.run, entry.seq, last)
-        last = entry.seq
-        if len(entry.frame) > limit:
-            return TooLarge(item.run, len(entry.frame), limit)
+    for seq, frame in item.entries:
+        if seq != last + 1:
+            return SeqConflict(item.run, seq, last)
+        last = seq
+        if len(frame) > limit:
+            return TooLarge(item.run, len(frame), limit)
     return None
 
 
@@ -73,10 +73,14 @@ class Index:
         log.epoch = item.epoch
         count = len(item.entries)
         if count:
-            log.rows.extend((first,) if count == 1 else range(first, first + count))
+            if not log.rows:
+                self.runs[item.run] = log
+            if count == 1:
+                log.rows.append(first)
+            else:
+                log.rows.extend(range(first, first + count))
             log.last_seq += count
             log.sealed = item.seals
-            self.runs[item.run] = log
             self.live += count
 
     def settle(self, run: RunId) -> None:
@@ -104,14 +108,15 @@ def scan(db: sqlite3.Connection) -> Index:
         log = logs[alias]
         if log is None:
             index.dead.append(n)
-        elif alias in broken or not _is_whole(frame, crc) or seq != log.last_seq + 1:
+        elif seq != log.last_seq + 1 or alias in broken or not _is_whole(frame, crc):
             broken.add(alias)
             torn.append(n)
         else:
             log.last_seq = seq
-            log.sealed = bool(seals)
             log.rows.append(n)
-            index.live += 1
+            if seals:
+                log.sealed = True
+    index.live = sum(len(log.rows) for log in index.runs.values())
     if torn:
         remove(db, torn)
         index.runs = {run: log for run, log in index.runs.items() if log.rows}

@@ -3,6 +3,7 @@
 import anyio
 import pytest
 
+from holdfast.core.errors import JournalPruned
 from holdfast.core.events import RunEnded, entry
 from holdfast.core.ids import RunId
 from holdfast.ports import Append, Head, Journal
@@ -46,6 +47,25 @@ class Reads:
         assert await seqs(journal, 0) == list(range(1, 1001))
         assert await seqs(journal, 1000) == list(range(1001, 2001))
         assert await seqs(journal, 2000) == list(range(2001, 2501))
+
+    async def test_whole_journals_are_read_at_once(self, journal: Journal) -> None:
+        """Several runs in one call: each has what its pages have, whether it is open, settled, long or unknown."""
+        await accept(journal, adding(RID, 1, *(f"w{n}" for n in range(2500))), adding("run_2", 1, "x"))
+        await accept(journal, sealing("run_2", 2, "y"), adding("run_3", 1, s.ODD))
+        await journal.settled([RunId("run_2")])
+        runs = [RID, RunId("run_2"), RunId("run_3"), RunId("run_never")]
+        whole = await journal.read_whole(runs)
+        assert {run: list(found) for run, found in whole.items()} == {
+            run: list(await journal.read(run, 0, 5000)) for run in runs
+        }
+        assert [len(whole[run]) for run in runs] == [2500, 3, 1, 0]
+
+    async def test_a_pruned_journal_is_not_read_with_others(self, journal: Journal) -> None:
+        """One that was erased is an error, not an empty journal among full ones."""
+        await accept(journal, adding(RID, 1, "a"), adding("run_2", 1, "x"))
+        await journal.purge([RunId("run_2")])
+        with pytest.raises(JournalPruned):
+            await journal.read_whole([RID, RunId("run_2")])
 
     async def test_a_long_journal_of_small_appends_is_read_whole(self, journal: Journal) -> None:
         """Many commits with other runs in between are one sequence for the reader."""

@@ -214,6 +214,7 @@ def full_approval() -> Approval:
         0.1 + 0.2,
         "always",
         0.5,
+        ODD,
     )
 
 

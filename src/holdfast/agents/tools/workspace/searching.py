@@ -1,15 +1,16 @@
-"""Searching files. Patterns are RE2's: they take time in proportion to the text, whatever the pattern, so that no model
-can hold the process up with one."""
+"""Searching files. Patterns are matched by `regex`, which lets other threads run meanwhile and stops at a time limit:
+Python's own `re` does neither, and one bad pattern of a model would hold up every run of the process."""
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import re2
+import regex
 
 from holdfast.agents.tools.port import ToolFailed, ToolResult
 from holdfast.agents.tools.workspace.jail import Jail, names
@@ -21,6 +22,9 @@ MAX_FILES: Final = 20_000
 MAX_FILE: Final = 4 * 1024 * 1024
 MAX_LINE: Final = 300
 MAX_DEPTH: Final = 40
+MAX_PATTERN: Final = 1000
+SECONDS: Final = 10.0
+"""Of matching, in one search."""
 _SKIP: Final = frozenset({".git", "node_modules", ".venv", "__pycache__"})
 
 
@@ -31,6 +35,8 @@ class Search:
     root: Path
     args: Mapping[str, Json]
     stop: threading.Event
+    left: float = SECONDS
+    clock: Callable[[], float] = time.monotonic
     found: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -53,19 +59,15 @@ class Search:
             self.notes.append(f"[stopped after {MAX_MATCHES} matches; search more narrowly]")
         return ToolResult("\n".join(self.found + self.notes) or f"No match in {looked} files.")
 
-    def _pattern(self) -> Any:
-        options = re2.Options()
-        options.log_errors = False
-        options.literal = not self.args.get("regex", False)
-        options.case_sensitive = not self.args.get("ignore_case", False)
+    def _pattern(self) -> "regex.Pattern[bytes]":
+        text: str = self.args["pattern"][:MAX_PATTERN]
+        flags = regex.IGNORECASE if self.args.get("ignore_case", False) else 0
         try:
-            return re2.compile(self.args["pattern"].encode(), options)
-        except re2.error as error:
-            raise ToolFailed(
-                f"The pattern cannot be used ({error}). It takes RE2 syntax, without lookaround."
-            ) from None
+            return regex.compile((text if self.args.get("regex", False) else regex.escape(text)).encode(), flags)
+        except (regex.error, RecursionError) as error:
+            raise ToolFailed(f"The pattern cannot be used: {error}.") from None
 
-    def _look(self, jail: Jail, name: tuple[str, ...], pattern: Any) -> None:
+    def _look(self, jail: Jail, name: tuple[str, ...], pattern: "regex.Pattern[bytes]") -> None:
         try:
             with jail.reading(name) as file:
                 data = file.read(MAX_FILE + 1)
@@ -80,9 +82,18 @@ class Search:
         for number, line in enumerate(data.split(b"\n"), 1):
             if self.stop.is_set() or len(self.found) >= MAX_MATCHES:
                 return
-            if pattern.search(line) is not None:
+            if self._matches(pattern, line):
                 text = line.decode("utf-8", "replace").rstrip("\r")
                 self.found.append(f"{shown}:{number}: {text[:MAX_LINE]}")
+
+    def _matches(self, pattern: "regex.Pattern[bytes]", line: bytes) -> bool:
+        began = self.clock()
+        try:
+            return pattern.search(line, timeout=max(self.left, 0.001)) is not None
+        except TimeoutError:
+            raise ToolFailed("The pattern takes too long to match. Search for something simpler.") from None
+        finally:
+            self.left -= self.clock() - began
 
 
 def _walk(jail: Jail, path: tuple[str, ...], depth: int) -> Iterator[tuple[str, ...]]:

@@ -12,7 +12,7 @@ from anyio import to_thread
 from holdfast.agents.models.port import ToolSpec
 from holdfast.agents.tools.port import Tool, ToolContext, ToolResult, Traits
 from holdfast.agents.tools.workspace.reading import list_files, read_file
-from holdfast.agents.tools.workspace.searching import Search
+from holdfast.agents.tools.workspace.searching import MAX_PATTERN, Search
 from holdfast.agents.tools.workspace.writing import edit_file, write_file
 from holdfast.core.parts import Json
 
@@ -88,10 +88,10 @@ _READ: Final = _spec(
 )
 _SEARCH: Final = _spec(
     "search_files",
-    "Find lines that contain a text, or that match an RE2 pattern.",
+    "Find lines that contain a text, or that match a regular expression.",
     {
-        "pattern": {"type": "string", "minLength": 1},
-        "regex": {"type": "boolean", "description": "Take the pattern as a regular expression (RE2)."},
+        "pattern": {"type": "string", "minLength": 1, "maxLength": MAX_PATTERN},
+        "regex": {"type": "boolean", "description": "Take the pattern as a regular expression."},
         "ignore_case": {"type": "boolean"},
         "path": _PATH,
         "files": {"type": "string", "description": "Only files whose name or path matches, like '*.py'."},

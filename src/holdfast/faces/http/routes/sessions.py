@@ -102,6 +102,13 @@ def routes(api: Api) -> APIRouter:
             }
         )
 
+    @router.get("/{sid}/usage", response_model=d.UsageOfSession)
+    async def usage(sid: Sid) -> Response:
+        """Tokens and cost of all its runs, by the providers' own numbers."""
+        total = await service.usage(SessionId(sid))
+        body = {"runs": total.runs, "input_tokens": total.input_tokens, "output_tokens": total.output_tokens}
+        return JSONResponse({**body, "cost": total.cost})
+
     @router.post("/{sid}/undo", response_model=d.SessionOut)
     async def undo(sid: Sid, if_match: IfMatch = None) -> Response:
         """Step back before the last turn. Nothing is destroyed: `redo`, or show the branch again."""
