@@ -10,9 +10,11 @@ from typing import Any, Final
 import anyio
 from anyio import to_thread
 
+from holdfast.agents.chat import tokens
 from holdfast.agents.chat.agent import ChatAgent
 from holdfast.agents.chat.compaction import SessionHistory
 from holdfast.agents.chat.helpers import ModelSummariser, ModelTitler
+from holdfast.agents.chat.history import conversation
 from holdfast.agents.models import weights
 from holdfast.agents.models.catalogue import Catalogue, CatalogueSettings
 from holdfast.agents.models.port import Model, ModelInfo
@@ -47,6 +49,8 @@ class Crew:
     models: Models | None = None
     summariser: Callable[[Session], Awaitable[Summariser]] | None = None
     titler: Callable[[Session], Awaitable[Titler]] | None = None
+    meter: Callable[[SessionId], Awaitable[tuple[str, int, int | None]]] | None = None
+    """Model, tokens used, tokens that fit."""
 
 
 class Bridge:
@@ -174,7 +178,7 @@ class Office:
             held.callback(tasks.cancel_scope.cancel)
             await tasks.start(self._mcp.run)
             self._held = held.pop_all()
-        return Crew({"chat": self._chat()}, self, self._summariser, self._titler)
+        return Crew({"chat": self._chat()}, self, self._summariser, self._titler, self._meter)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -228,6 +232,13 @@ class Office:
 
     async def _summariser(self, session: Session) -> Summariser:
         return ModelSummariser(await self._find_model(session.model))
+
+    async def _meter(self, sid: SessionId) -> tuple[str, int, int | None]:
+        session, past = await self._bridge.service.past(sid)
+        model = await self._find_model(session.model)
+        messages = [replace(m, parts=tuple(p for p in m.parts if not isinstance(p, File))) for m in past.messages]
+        text = tokens.of_text((session.system or "") + (past.summary or ""))
+        return model.info.id, text + tokens.of_messages(conversation(messages, {})), model.info.context
 
     async def _titler(self, session: Session) -> Titler:
         """A small model is spared: its titles are worse than the first words, and it answers one at a time."""

@@ -84,6 +84,7 @@ def _api(node: Node, config: Config, crew: Crew, gate: Gate) -> Api:
         gate,
         [(name, agent.can_continue) for name, agent in crew.agents.items()],
         models=crew.models,
+        meter=crew.meter,
         summariser=None if crew.summariser is None else summariser,
         limits=Limits(max_file=config.max_file_mb * MIB, line=Line(config.heartbeat, config.write_deadline)),
         backup=partial(_back_up, node),

@@ -65,6 +65,8 @@ class Api:
     agents: Sequence[tuple[str, bool]]
     """Names, and whether each can continue."""
     models: Models | None = None
+    meter: Callable[[SessionId], Awaitable[tuple[str, int, int | None]]] | None = None
+    """Of a session: its model, how many tokens of the context are used, by an estimate, and how many there are."""
     summariser: Callable[[SessionId], Awaitable[Summariser]] | None = None
     backup: MakeBackup | None = None
     """Copies everything; None where the storage has its own means for that."""

@@ -184,6 +184,12 @@ class SettingsOut(BaseModel):
     version: str
 
 
+class ContextOfSession(BaseModel):
+    model: str
+    used: int
+    limit: int | None
+
+
 class UsageOfSession(BaseModel):
     runs: int
     input_tokens: int
