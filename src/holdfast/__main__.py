@@ -27,7 +27,7 @@ GetAgents = Callable[[Config], Mapping[str, Agent]]
 
 
 def main(agents: GetAgents | None = None) -> None:
-    desk = Desk(partial(_serve, agents), partial(_own, agents), _keys, _examine, _pull, SystemClock())
+    desk = Desk(partial(_serve, agents), partial(_own, agents), _keys, partial(_examine, agents), _pull, SystemClock())
     app.build(desk)(prog_name="holdfast")
 
 
@@ -70,10 +70,12 @@ def _pull(report: Callable[[int, int], None]) -> Path:
     return weights.pull(weights.default_directory(os.environ, Path.home()), report)
 
 
-def _examine(config: Config) -> Sequence[Finding]:
+def _examine(agents: GetAgents | None, config: Config) -> Sequence[Finding]:
     from holdfast import wiring
+    from holdfast.wiring.crew import look_at_models
 
-    return wiring.examine(config)
+    found = wiring.examine(config)
+    return found if agents is not None else [*found, anyio.run(look_at_models, config, os.environ, Path.home())]
 
 
 if __name__ == "__main__":

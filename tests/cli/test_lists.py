@@ -145,6 +145,17 @@ def _events(server: Served, rid: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
+def test_ctrl_c_ends_a_command(server: Served) -> None:
+    """Whatever it waits for: exit code 130 and no more words. The run goes on."""
+    run = send(server, json.dumps([{"say": "one"}, {"hang": True}]))
+    with Terminal("runs", "follow", run["id"], data=server.data_dir) as terminal:
+        terminal.until("text=one")
+        terminal.interrupt()
+        assert terminal.end() == 130
+        assert "Traceback" not in terminal.seen
+    assert as_json("runs", "show", run["id"], data=server.data_dir)["status"] == "running"
+
+
 def test_models_are_listed(server: Served) -> None:
     """Whatever the server says there is; a scripted one has none."""
     assert as_json("models", "list", data=server.data_dir) == {"items": [], "default": None}

@@ -180,7 +180,7 @@ def test_a_new_password_ends_every_login(guarded: Served) -> None:
 
 def test_guessing_is_slowed_down(guarded: Served) -> None:
     """After a few wrong passwords even the right one has to wait, and is told how long."""
-    statuses = []
+    statuses: list[int] = []
     while 429 not in statuses and len(statuses) < 30:  # a slow machine has waited long enough by itself at first
         statuses.append(guarded.http.post("/api/login", json={"password": f"guess {len(statuses)}"}).status_code)
     assert statuses[:5] == [401] * 5

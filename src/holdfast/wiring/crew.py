@@ -30,8 +30,10 @@ from holdfast.core.session import ModelInput, Session
 from holdfast.engine.engine import Engine
 from holdfast.engine.service import Service
 from holdfast.engine.titles import FirstWords
+from holdfast.faces.cli.desk import Finding
 from holdfast.faces.http.api import Models
 from holdfast.ports import Agent, Grant, Keyring, Keys, Out, Summariser, Titler, Turn
+from holdfast.storage.keys import KeyFile
 from holdfast.system import SystemClock
 from holdfast.wiring import tables
 
@@ -86,6 +88,22 @@ class Bridge:
 
 
 Hire = Callable[[Config, Keys, Bridge], AbstractAsyncContextManager[Crew]]
+
+
+async def look_at_models(config: Config, environment: Mapping[str, str], home: Path) -> Finding:
+    """For `doctor`: asks the providers for their lists, and makes nothing."""
+    keys = KeyFile(config.data_dir).read().provider_keys if (config.data_dir / "keys.json").exists() else {}
+    settings = CatalogueSettings(
+        providers=tables.providers(config, environment, keys),
+        environment=environment,
+        weights_directory=weights.default_directory(environment, home),
+    )
+    async with Catalogue(settings, SystemClock()) as catalogue:
+        found, default = await catalogue.list(), tables.default_model(config) or await catalogue.default()
+    down = [f"{model.id}: {model.reason}" for model in found if not model.available]
+    text = f"{len(found) - len(down)} can be asked, {default} by default"
+    answers = any(model.id == default and model.available for model in found)
+    return Finding("models", answers, "; ".join([text, *down[:5]]))
 
 
 class Resting:

@@ -69,8 +69,8 @@ class Catalogue:
         self._clock = clock
         self._providers: tuple[ProviderConfig, ...] = ()
         self._by_name: dict[str, ProviderConfig] = {}
-        self._http = Http()
-        self._libraries = Providers(settings.patience)
+        self._http = Http(settings.environment)
+        self._libraries = Providers(settings.patience, settings.retry)
         self._known = Knowledge(
             self._http, monotonic, fresh=settings.fresh, here=settings.here, elsewhere=settings.elsewhere
         )

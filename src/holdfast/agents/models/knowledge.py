@@ -115,7 +115,10 @@ class Knowledge:
 
     async def _look(self, config: ProviderConfig) -> None:
         try:
-            seen = await probe(self._http, config, here=self._here, elsewhere=self._elsewhere)
+            try:
+                seen = await probe(self._http, config, here=self._here, elsewhere=self._elsewhere)
+            except Exception as error:  # noqa: BLE001  a task's edge: one odd provider must not end the others
+                seen = Seen(reason=f"{title(config)} could not be asked for its models ({type(error).__name__}).")
             if seen.reason is not None:
                 seen = Seen(self._known(config).models, seen.reason)
             self._seen[config.name] = _Remembered(seen, self._monotonic())
