@@ -22,6 +22,10 @@ class CannotBuild(Exception):
     pass
 
 
+class NoPackages(CannotBuild):
+    """Neither Node nor the packages can be had here: nothing is known to be wrong with the sources."""
+
+
 def node_directory() -> Path | None:
     """Where a Node is that is new enough."""
     found = shutil.which("node")
@@ -51,10 +55,13 @@ def _node() -> Path:
     found = node_directory()
     if found is None:
         print("No Node 20 or newer here: taking the one from PyPI", file=sys.stderr)
-        _run([sys.executable, "-m", "pip", "install", "-q", NODE_WHEEL], os.environ)
+        try:
+            _run([sys.executable, "-m", "pip", "install", "-q", NODE_WHEEL], os.environ)
+        except CannotBuild as error:
+            raise NoPackages(str(error)) from error
         found = _wheel()
     if found is None:
-        raise CannotBuild(f"Node 20 or newer is needed to build it; pip could not install {NODE_WHEEL} either.")
+        raise NoPackages(f"Node 20 or newer is needed to build it; pip could not install {NODE_WHEEL} either.")
     return found
 
 
@@ -71,13 +78,20 @@ def npm(*scripts: str) -> None:
     env = {**os.environ, "PATH": f"{node}{os.pathsep}{os.environ.get('PATH', '')}"}
     call = [str(node / ("npm.cmd" if os.name == "nt" else "npm"))]
     if not _packages_are_there():
-        try:
-            _run([*call, "ci", *_PATIENCE], env)
-        except CannotBuild:  # a lock made on another platform may lack this one's binaries
-            _run([*call, "install", "--no-save", *_PATIENCE], env)
+        _fetch(call, env)
         _note().write_text(_wanted())
     for script in scripts:
         _run([*call, "run", "--silent", script], env)
+
+
+def _fetch(call: Sequence[str], env: dict[str, str]) -> None:
+    try:
+        _run([*call, "ci", *_PATIENCE], env)
+    except CannotBuild:  # a lock made on another platform may lack this one's binaries
+        try:
+            _run([*call, "install", "--no-save", *_PATIENCE], env)
+        except CannotBuild as error:
+            raise NoPackages(f"the packages could not be fetched ({error})") from error
 
 
 def _note() -> Path:
@@ -95,16 +109,27 @@ def _packages_are_there() -> bool:
 def main(arguments: Sequence[str]) -> int:
     try:
         npm(*(arguments or ["build"]))
+    except NoPackages as error:
+        if arguments:
+            print(f"\nSKIPPED: {' '.join(arguments)} of the web app: {error}\n", file=sys.stderr)
+            return 0
+        return _sorry(error)
     except CannotBuild as error:
-        print(
-            f"\nThe web app was not built: {error}\n"
-            "The server and its API work without it. To try again: make install\n",
-            file=sys.stderr,
-        )
-        return 1
+        if arguments:
+            print(error, file=sys.stderr)
+            return 1
+        return _sorry(error)
     if not arguments:
         print(f"Web app built: {sum(1 for _ in APP.rglob('*'))} files", file=sys.stderr)
     return 0
+
+
+def _sorry(error: CannotBuild) -> int:
+    print(
+        f"\nThe web app was not built: {error}\nThe server and its API work without it. To try again: make install\n",
+        file=sys.stderr,
+    )
+    return 1
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 // The frame: sidebar, screen, and what lies over both.
 
-import { Component, lazy, type ReactNode, Suspense, useEffect, useState, useSyncExternalStore } from "react";
+import { Component, type ReactNode, Suspense, useEffect, useState, useSyncExternalStore } from "react";
 import { Chat } from "./Chat.tsx";
 import { useApp, useStore } from "./context.ts";
+import { lazily } from "./lazily.ts";
 import { News } from "./News.tsx";
 import Palette from "./Palette.tsx";
 import { QuestionDialog } from "./QuestionDialog.tsx";
@@ -11,10 +12,10 @@ import { Sidebar } from "./Sidebar.tsx";
 import { sidebarOpen } from "./shell.ts";
 import { Spinner } from "./widgets.tsx";
 
-const Activity = lazy(() => import("./Activity.tsx"));
-const Compare = lazy(() => import("./Compare.tsx"));
-const Recorder = lazy(() => import("./Recorder.tsx"));
-const Settings = lazy(() => import("./Settings.tsx"));
+const Activity = lazily(() => import("./Activity.tsx"));
+const Compare = lazily(() => import("./Compare.tsx"));
+const Recorder = lazily(() => import("./Recorder.tsx"));
+const Settings = lazily(() => import("./Settings.tsx"));
 
 export function Frame() {
   const path = usePath();

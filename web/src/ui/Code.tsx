@@ -2,6 +2,7 @@
 
 import type { Root, RootContent } from "hast";
 import { type ComponentProps, Fragment, type ReactNode, useEffect, useState } from "react";
+import { loaded as loadedPart } from "./lazily.ts";
 import { CopyButton } from "./widgets.tsx";
 
 type Colour = (code: string, language: string) => Root | null;
@@ -43,7 +44,7 @@ function useColour(wanted: boolean): Colour | null {
   useEffect(() => {
     if (!wanted || colour) return;
     let here = true;
-    void import("./highlight.ts").then(({ highlight }) => {
+    void loadedPart(() => import("./highlight.ts")).then(({ highlight }) => {
       loaded = highlight;
       if (here) setColour(() => highlight);
     });

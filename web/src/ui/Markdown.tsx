@@ -1,12 +1,13 @@
 // Markdown that nobody has to trust: no raw HTML, no remote content, links that say where they lead.
 
-import { type ComponentProps, lazy, memo, Suspense } from "react";
+import { type ComponentProps, memo, Suspense } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
 import remend from "remend";
 import { Code } from "./Code.tsx";
+import { lazily } from "./lazily.ts";
 
-const WithMath = lazy(() => import("./Math.tsx"));
+const WithMath = lazily(() => import("./Math.tsx"));
 const GFM = [remarkGfm];
 const SAFE_LINK = /^(https?:|mailto:)/i;
 const OWN_IMAGE = /^data:image\/(png|jpeg|gif|webp);base64,/i;

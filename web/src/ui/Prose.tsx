@@ -1,9 +1,10 @@
 // A text part. Its Markdown renderer is loaded when it is first needed; until then the text is shown as it is.
 
-import { lazy, memo, Suspense, useRef } from "react";
+import { memo, Suspense, useRef } from "react";
 import { type Block, splitBlocks } from "../core/blocks.ts";
+import { lazily } from "./lazily.ts";
 
-const Markdown = lazy(() => import("./Markdown.tsx"));
+const Markdown = lazily(() => import("./Markdown.tsx"));
 
 export const Prose = memo(function Prose({ text, growing }: { text: string; growing: boolean }) {
   const blocks = useRef<Block[]>([]);

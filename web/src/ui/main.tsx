@@ -10,14 +10,8 @@ import "./styles/thread.css";
 import "./styles/prose.css";
 import "./styles/screens.css";
 
-// After an update the parts that an old page names are gone: load the new page, but not for ever.
-addEventListener("vite:preloadError", (event) => {
-  const at = Number(sessionStorage.getItem("holdfast.reloaded") ?? 0);
-  if (Date.now() - at < 20_000) return;
-  event.preventDefault();
-  sessionStorage.setItem("holdfast.reloaded", String(Date.now()));
-  location.reload();
-});
+// Nearly every chat needs these; when the server goes away they should be here already.
+setTimeout(() => void Promise.all([import("./Markdown.tsx"), import("./highlight.ts")]).catch(() => undefined), 1500);
 
 const app = new App(browser);
 app.start();
