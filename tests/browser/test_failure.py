@@ -101,9 +101,8 @@ def test_a_hidden_tab_gives_its_connections_back_and_heals(server: Served, open_
     send(page, [{"say": "Begun. "}, {"meet": "g"}, {"say": "Ended while nobody looked."}])
     expect(answers(page)).to_contain_text("Begun.")
     sid = session_of(page)
-    page.evaluate(HIDE, True)
-    expect(page).not_to_have_title(re.compile("ready"))
-    page.wait_for_function("() => true")
+    with page.expect_response("**/api/runs?*"):
+        page.evaluate(HIDE, True)
     server.order(open="g")
     expect(page).to_have_title(re.compile("An answer is ready"))
     assert "Ended while nobody looked." not in answers(page).inner_text()
@@ -112,6 +111,49 @@ def test_a_hidden_tab_gives_its_connections_back_and_heals(server: Served, open_
     expect(page).not_to_have_title(re.compile("An answer is ready"))
     finished(page)
     same(page, server, sid)
+
+
+def test_a_tool_that_asks_a_hidden_tab(server: Served, open_page: Open) -> None:
+    """U7: a question that comes up while the tab is hidden is in its title."""
+    page = open_page(server.url)
+    send(page, [{"say": "Begun. "}, {"meet": "g"}, {"call": "c1", "name": "shell", "asks": True}])
+    expect(answers(page)).to_contain_text("Begun.")
+    with page.expect_response("**/api/runs?*"):
+        page.evaluate(HIDE, True)
+    server.order(open="g")
+    expect(page).to_have_title(re.compile("asks for your permission"))
+    page.evaluate(HIDE, False)
+    expect(page.get_by_role("group", name="Approval")).to_contain_text("shell")
+
+
+def test_a_part_of_the_app_that_cannot_be_loaded_yet(server: Served, open_page: Open, complaints: list[str]) -> None:
+    """U3: while the Markdown renderer cannot be had, the text is shown as it is, and drawn when it can."""
+    page = open_page(f"{server.url}/settings")
+    away = True
+    page.route("**/assets/Markdown-*", lambda route: route.abort() if away else route.fallback())
+    button(page, "New chat").click()
+    send(page, [{"say": "Some **bold** text."}])
+    expect(answers(page)).to_contain_text("Some **bold** text.")
+    finished(page)
+    away = False
+    expect(answers(page).locator("strong")).to_have_text("bold")
+    network_noise(complaints)
+
+
+def test_an_update_leaves_no_blank_page(server: Served, open_page: Open, complaints: list[str]) -> None:
+    """A part that a newer version has taken away makes the old page load the new one, by itself and once."""
+    page = open_page(f"{server.url}/settings")
+    loads: list[str] = []
+    page.on("domcontentloaded", lambda: loads.append(page.url))
+    page.route("**/assets/Compare-*", lambda route: route.fulfill(status=404) if not loads else route.fallback())
+    page.route(
+        f"{server.url}/",
+        lambda route: route.fulfill(body='<script type="module" src="/static/app/assets/index-newer.js"></script>'),
+    )
+    page.get_by_role("link", name="Compare").click()
+    expect(page.get_by_role("textbox", name="Prompt")).to_be_visible()
+    assert loads == [f"{server.url}/compare"]
+    network_noise(complaints)
 
 
 def test_a_journal_that_comes_late(start: Start, open_page: Open) -> None:
@@ -127,7 +169,6 @@ def test_a_journal_that_comes_late(start: Start, open_page: Open) -> None:
     page = open_page(f"{again.url}/c/{sid}")
     expect(page.get_by_role("note", name="Notice")).to_contain_text("still being recovered")
     again.order(journal_away=False)
-    button(page, "Look again").click()
     expect(answers(page)).to_contain_text("Kept in the journal.")
     expect(page.get_by_role("note", name="Notice")).to_contain_text("recovered")
     same(page, again, sid)

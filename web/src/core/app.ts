@@ -36,13 +36,15 @@ export class App {
   readonly watch: Watch;
   readonly connection = new Store<Connection>("connecting");
   readonly catalogue = new Store<Catalogue>({ models: [], defaultModel: null, agents: [], loaded: false });
+  /** What was asked of the list and could not be done. */
+  readonly problem = new Store<string | null>(null);
   readonly thread = new Store<Thread | null>(null);
   private feed: Feed | null = null;
   private readonly listeners = new Set<(change: Change) => void>();
 
   constructor(readonly env: Env) {
     this.api = new Api(env);
-    this.sessions = new Sessions(env, this.api);
+    this.sessions = new Sessions(env, this.api, (problem) => this.problem.set(problem));
     this.outbox = new Outbox(env, this.api, (sid) => {
       this.sessions.changed(sid);
       if (this.thread.get()?.sid === sid) void this.thread.get()?.refresh();

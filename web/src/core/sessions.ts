@@ -34,6 +34,7 @@ export class Sessions {
   constructor(
     private readonly env: Env,
     private readonly api: Api,
+    private readonly failed: (problem: string) => void,
   ) {}
 
   refresh = () => this.latest.run();
@@ -120,13 +121,23 @@ export class Sessions {
     }
   }
 
-  patch = async (sid: string, fields: { [name: string]: Json }): Promise<void> => {
-    this.put(await this.api.patchSession(sid, fields));
-  };
-  remove = async (sid: string): Promise<void> => {
-    await this.api.deleteSession(sid);
-    this.removed(sid);
-  };
+  patch = (sid: string, fields: { [name: string]: Json }): Promise<boolean> =>
+    this.attempt(async () => this.put(await this.api.patchSession(sid, fields)));
+  remove = (sid: string): Promise<boolean> =>
+    this.attempt(async () => {
+      await this.api.deleteSession(sid);
+      this.removed(sid);
+    });
+
+  private async attempt(work: () => Promise<void>): Promise<boolean> {
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      this.failed((error as Error).message);
+      return false;
+    }
+  }
 }
 
 function sorted(items: readonly Session[]): Session[] {

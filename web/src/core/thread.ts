@@ -28,12 +28,15 @@ export interface ThreadState {
 }
 
 const PAGE = 50;
+/** How often output that is still being recovered is looked for; each look is an attempt of the server too (J2). */
+const RECOVERY = 3000;
 
 export class Thread {
   readonly state: Store<ThreadState>;
   private readonly live = new Map<string, LiveRun>();
   private readonly latest = new Latest(() => this.load());
   private closed = false;
+  private recovering: (() => void) | null = null;
 
   constructor(
     private readonly env: Env,
@@ -58,6 +61,7 @@ export class Thread {
 
   close(): void {
     this.closed = true;
+    this.recovering?.();
     for (const run of this.live.values()) run.stop();
     this.live.clear();
   }
@@ -94,6 +98,17 @@ export class Thread {
     const keys = [...newest, ...session.queued_runs.map((queued) => queued.message)].map((m) => m.idempotency_key);
     this.outbox.seen(new Set(keys.filter((key) => key !== null)));
     this.watch();
+    this.lookForRecovered();
+  }
+
+  private lookForRecovered(): void {
+    this.recovering?.();
+    this.recovering = null;
+    if (!this.state.get().messages.some((message) => message.recovery?.state === "pending")) return;
+    this.recovering = this.env.after(RECOVERY, () => {
+      if (this.env.isHidden()) this.lookForRecovered();
+      else void this.refresh();
+    });
   }
 
   /** What we have seen of an open run, when it is at least as much as the server just said. */

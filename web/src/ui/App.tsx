@@ -1,7 +1,7 @@
 // The frame: sidebar, screen, and what lies over both.
 
 import { Component, type ReactNode, Suspense, useEffect, useState, useSyncExternalStore } from "react";
-import { Chat } from "./Chat.tsx";
+import { Chat, ProblemBar } from "./Chat.tsx";
 import { useApp, useStore } from "./context.ts";
 import { lazily } from "./lazily.ts";
 import { News } from "./News.tsx";
@@ -38,6 +38,7 @@ export function Frame() {
       )}
       <main id="main" inert={narrow && open}>
         <Banner />
+        <Refused />
         <Fence key={path}>
           <Suspense
             fallback={
@@ -71,6 +72,12 @@ function Banner() {
       The server cannot be reached. Nothing is lost; this page goes on by itself when it is back.
     </div>
   );
+}
+
+function Refused() {
+  const { problem } = useApp();
+  const told = useStore(problem);
+  return told && <ProblemBar text={told} onClose={() => problem.set(null)} />;
 }
 
 function remember(sid: string): void {

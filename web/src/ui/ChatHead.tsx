@@ -48,8 +48,7 @@ export function SessionMenu({ session }: { session: Session }) {
   };
   const remove = async () => {
     if (await confirm("Delete this chat?", "Its messages, journals and files are erased.", "Delete")) {
-      await sessions.remove(session.id);
-      leave();
+      if (await sessions.remove(session.id)) leave();
     }
   };
   return (
@@ -67,7 +66,7 @@ export function SessionMenu({ session }: { session: Session }) {
         {
           name: session.archived ? "Take out of the archive" : "Archive",
           icon: "archive",
-          run: () => void sessions.patch(session.id, { archived: !session.archived }).then(leave),
+          run: () => void sessions.patch(session.id, { archived: !session.archived }).then((done) => done && leave()),
         },
         { name: "Export", icon: "file", run: () => location.assign(`/api/sessions/${session.id}/export`) },
         { name: "Delete", icon: "trash", danger: true, run: () => void remove() },

@@ -1,7 +1,7 @@
 // What can be set: looks, models and keys, tools, tokens; what can be taken out and in; and how the server is.
 
 import { useEffect, useState } from "react";
-import type { Problem } from "../core/api.ts";
+import type { Api, Problem } from "../core/api.ts";
 import { useApp } from "./context.ts";
 import { ScreenHead } from "./ScreenHead.tsx";
 import { Appearance } from "./settings/Appearance.tsx";
@@ -37,6 +37,11 @@ export default function Settings() {
   );
 }
 
+async function logOut(api: Api): Promise<void> {
+  await api.post("/api/logout").catch(() => undefined);
+  location.assign("/login");
+}
+
 function About({ settings }: SettingsProps) {
   const { api } = useApp();
   const [health, setHealth] = useState("…");
@@ -53,6 +58,11 @@ function About({ settings }: SettingsProps) {
         <a href="/metrics">metrics</a>.
       </p>
       <p role="status">{health}</p>
+      {settings?.password_set && (
+        <button type="button" className="button" onClick={() => void logOut(api)}>
+          Log out
+        </button>
+      )}
       {settings && (
         <p className="quiet">
           Version {settings.version}.{" "}
