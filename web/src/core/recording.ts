@@ -48,12 +48,12 @@ export class Recording {
   /** The message as it was after `n` events. */
   at(n: number): Transcript {
     const { entries } = this.state.get();
-    const mark = Math.min(Math.floor(n / EVERY), this.marks.length - 1);
-    for (let next = this.marks.length; next * EVERY <= n; next++) {
+    const from = Math.floor(n / EVERY);
+    while (this.marks.length <= from) {
+      const next = this.marks.length;
       this.marks.push(fold(entries.slice((next - 1) * EVERY, next * EVERY), this.marks[next - 1]));
     }
-    const from = Math.max(mark, Math.floor(n / EVERY));
-    return fold(entries.slice(from * EVERY, n), this.marks[from] ?? EMPTY);
+    return fold(entries.slice(from * EVERY, n), this.marks[from]);
   }
 
   private take(frames: Frame[]): boolean {
