@@ -257,3 +257,22 @@ def test_the_palette_and_the_search(server: Served, open_page: Open) -> None:
     message_box(page).fill("/und")
     message_box(page).press("Enter")
     expect(page.get_by_role("article")).to_have_count(0)
+
+
+def test_a_diagram_is_drawn_in_its_own_frame(server: Served, open_page: Open, complaints: list[str]) -> None:
+    """Mermaid draws, without a breach of the policy; what it cannot draw stays as text; a hostile one runs nothing."""
+    page = open_page(server.url)
+    send(page, [{"say": "```mermaid\ngraph TD\n  Sea --> Harbour\n```\n\n```mermaid\nno diagram\n```"}])
+    finished(page)
+    frames = page.locator("iframe[title=Diagram]")
+    expect(frames.nth(0).content_frame.get_by_text("Harbour")).to_be_visible()
+    expect(answers(page).get_by_text("no diagram")).to_be_visible()
+    button(page.locator("figure").nth(0), "Source").click()
+    expect(answers(page).get_by_text("Sea --> Harbour")).to_be_visible()
+    assert complaints == []
+    bad = 'graph TD\n  A["<img src=x onerror=parent.hacked=1>"] --> B\n  click A "javascript:parent.hacked=2"'
+    send(page, [{"say": f"```mermaid\n{bad}\n```"}])
+    finished(page)
+    expect(frames.nth(2).content_frame.locator("svg").first).to_be_visible()
+    assert page.evaluate("window.hacked") is None
+    complaints[:] = [text for text in complaints if "The action has been blocked" not in text]  # the frame's own policy

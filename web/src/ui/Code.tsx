@@ -2,6 +2,7 @@
 
 import type { Root, RootContent } from "hast";
 import { type ComponentProps, Fragment, type ReactNode, useEffect, useState } from "react";
+import { Diagram } from "./Diagram.tsx";
 import { loaded as loadedPart } from "./lazily.ts";
 import { CopyButton } from "./widgets.tsx";
 
@@ -13,6 +14,7 @@ export function Code({ className, children, node }: ComponentProps<"code"> & { n
   const text = String(children ?? "");
   const language = /language-([\w+#.-]+)/.exec(className ?? "")?.[1] ?? "";
   const block = language !== "" || text.includes("\n") || spansLines(node);
+  if (language === "mermaid") return <Diagram source={text.replace(/\n$/, "")} />;
   return block ? <CodeBlock code={text.replace(/\n$/, "")} language={language} /> : <code>{children}</code>;
 }
 

@@ -41,6 +41,14 @@ _UNBUILT: Final = (
 )
 
 
+_DIAGRAM: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src data:; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+    "X-Frame-Options": "SAMEORIGIN",
+}
+"""The frame in which diagrams are drawn: styles may be written there, and nothing else than in the app."""
+
+
 def install(app: FastAPI, root: Path = APP) -> None:
     async def shell(request: Request) -> Response:
         found = await to_thread.run_sync(_read, root, "index.html", request.headers.get("accept-encoding", ""))
@@ -62,6 +70,8 @@ def install(app: FastAPI, root: Path = APP) -> None:
         if found is None:
             return Response(status_code=404, headers={"Cache-Control": "no-store"})
         body, headers = found
+        if name == "diagram.html":
+            headers |= _DIAGRAM
         return Response(body, headers={**headers, "Cache-Control": _FOR_EVER if "/" in name else "no-cache"})
 
     for path in ROUTES:
