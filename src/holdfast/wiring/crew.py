@@ -29,7 +29,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.service import Service
 from holdfast.engine.titles import FirstWords
 from holdfast.faces.http.api import Models
-from holdfast.ports import Agent, Grant, Keys, Summariser, Titler, Turn
+from holdfast.ports import Agent, Clock, Grant, Keys, Summariser, Titler, Turn
 from holdfast.system import SystemClock
 from holdfast.wiring import tables
 
@@ -98,10 +98,18 @@ class Fixed:
 
 
 class Office:
-    """The real one. `environment` and `home` are where keys and weights are looked for."""
+    """The real one. `environment` and `home` are where keys and weights are looked for; `catalogue` makes the list of
+    models from what was found there."""
 
     def __init__(
-        self, config: Config, keys: Keys, bridge: Bridge, *, environment: Mapping[str, str], home: Path
+        self,
+        config: Config,
+        keys: Keys,
+        bridge: Bridge,
+        *,
+        environment: Mapping[str, str],
+        home: Path,
+        catalogue: Callable[[CatalogueSettings, Clock], Catalogue] = Catalogue,
     ) -> None:
         self._config = config
         self._keys = keys
@@ -113,7 +121,7 @@ class Office:
         directory = weights.default_directory(environment, home)
         providers = tables.providers(config, environment, keys.read().provider_keys)
         settings = CatalogueSettings(providers=providers, environment=environment, weights_directory=directory)
-        self._catalogue = Catalogue(settings, SystemClock())
+        self._catalogue = catalogue(settings, SystemClock())
         self._held = AsyncExitStack()
 
     async def __aenter__(self) -> Crew:
