@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.chat.conftest import Start
+from tests.chat.questions import decide
 from tests.chat.stage import PROVIDER, Stage, calls
 from tests.http.client import Served
 from tests.http.streams import GUARD, said, until
@@ -122,10 +123,11 @@ COMMAND = "sleep 1000 & echo $!; setsid sleep 1001 & echo $!; trap '' TERM; echo
 def test_cancel_ends_a_shell_command_with_its_children(start: Start, up: Stage) -> None:
     """C7 C3: the command, its children, one that left its session and one that ignores SIGTERM are gone."""
     up.play("cancel shell", calls(("c1", "shell", {"command": COMMAND}), text="I run. "))
-    served, took = start(more={"tools": {"*": "allow"}}), []
+    served, took = start(), []
     for _ in range(TIMES):
         sid = served.session(title="A person's")
-        rid = shell_runs(served, sid, f"{PROVIDER}/cancel shell")
+        rid = served.begin(sid, "Run it", model=f"{PROVIDER}/cancel shell")
+        decide(served, rid, "once")
         pids = printed(served, rid, 3)
         ended = gone(pids)
         began = time.monotonic()
@@ -135,16 +137,6 @@ def test_cancel_ends_a_shell_command_with_its_children(start: Start, up: Stage) 
         assert (text["text"], tool["state"]) == ("I run. ", "unknown")
         assert [int(pid) for pid in tool["output"].split()] == pids
     report("a shell command", took)
-
-
-def shell_runs(served: Served, sid: str, model: str) -> str:
-    """A run whose first call was allowed for its session. The server is open, so the shell asks once in any case."""
-    rid = served.begin(sid, "Run it", model=model)
-    with served.watch(rid) as stream:
-        asked = stream.until("approval.requested").data
-    until(lambda: served.run(rid)["status"], lambda status: status == "waiting")
-    served.post(f"/api/runs/{rid}/approvals/{asked['approval_id']}", {"decision": "once"})
-    return rid
 
 
 def printed(served: Served, rid: str, lines: int) -> list[int]:

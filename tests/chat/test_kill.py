@@ -5,38 +5,13 @@ from typing import Any
 import pytest
 
 from tests.chat.conftest import Start
+from tests.chat.questions import asked, decide, effects, note, results
 from tests.chat.stage import PROVIDER, Stage, calls
 from tests.http.client import Served
 from tests.http.streams import said, shown, until
 from tests.upstream import Hang, Head, Meet, delta, says, sse
 
 FREE = {"tools": {"write_file": "allow", "edit_file": "allow"}}
-
-
-def effects(served: Served, sid: str) -> list[str]:
-    """What commands have written, a line each."""
-    file = served.data_dir / "workspaces" / sid / "effects"
-    return file.read_text().splitlines() if file.exists() else []
-
-
-def note(word: str, then: str = "true") -> dict[str, str]:
-    """A command with an effect that can be counted."""
-    return {"command": f"echo {word} >> effects; {then}"}
-
-
-def asked(served: Served, rid: str) -> Any:
-    """Wait until the run waits for a person; its newest question."""
-    last = until(lambda: served.run(rid), lambda run: run["status"] == "waiting")["last_seq"]
-    with served.watch(rid) as stream:
-        while not stream.frames or stream.frames[-1].seq < last:
-            assert stream.next() is not None
-    return [frame.data for frame in stream.frames if frame.event == "approval.requested"][-1]
-
-
-def decide(served: Served, rid: str, decision: str) -> Any:
-    question = asked(served, rid)
-    served.post(f"/api/runs/{rid}/approvals/{question['approval_id']}", {"decision": decision})
-    return question
 
 
 def go_on(served: Served, rid: str) -> str:
@@ -52,10 +27,6 @@ def told(body: Any) -> list[tuple[str, Any]]:
         for m in body["messages"]
         if m["role"] != "system"
     ]
-
-
-def results(body: Any) -> dict[str, str]:
-    return {m["tool_call_id"]: m["content"] for m in body["messages"] if m["role"] == "tool"}
 
 
 @pytest.fixture(params=[False, True], ids=["by a person", "by itself"])
@@ -124,9 +95,7 @@ def test_killed_while_the_second_tool_asks(start: Start, up: Stage) -> None:
 
 
 @pytest.mark.parametrize("decision", ["once", "deny"])
-def test_killed_after_the_effect_and_before_the_result(
-    decision: str, start: Start, up: Stage, automatic: bool
-) -> None:
+def test_killed_after_the_effect_and_before_the_result(decision: str, start: Start, up: Stage, automatic: bool) -> None:
     """X5: nobody knows whether it took effect, so a person is asked, although the tool was allowed for the session; it
     runs again only if they say so."""
     model = f"kill effect {decision} {automatic}"
