@@ -1,4 +1,4 @@
-"""Runs that ask a person, and how a test answers them."""
+"""Runs that ask a person, how a test answers them, and what the model was sent."""
 
 from typing import Any
 
@@ -36,3 +36,12 @@ def note(word: str, then: str = "true") -> dict[str, str]:
 def results(body: Any) -> dict[str, str]:
     """The answers of tools that a request carries."""
     return {m["tool_call_id"]: m["content"] for m in body["messages"] if m["role"] == "tool"}
+
+
+def told(body: Any) -> list[tuple[str, Any]]:
+    """What the model was sent, without the system prompt: role and content, or the calls asked for."""
+    return [
+        (m["role"], m.get("content") or [call["function"]["name"] for call in m.get("tool_calls", ())])
+        for m in body["messages"]
+        if m["role"] != "system"
+    ]

@@ -11,7 +11,7 @@ import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from holdfast.agents.chat.helpers import SUMMARISE, TITLE
-from tests.upstream import GUARD, End, Exchange, Head, Script, Upstream, delta, listening, says, sse
+from tests.upstream import GUARD, End, Exchange, Hang, Head, Script, Upstream, delta, listening, says, sse
 
 Job = Literal["chat", "title", "summary"]
 PROVIDER = "testing"
@@ -20,7 +20,7 @@ KEY = "sk-very-secret-0123456789"
 
 
 class ByModel(Upstream):
-    """A model without scripts says "Fine."."""
+    """A model without scripts says "Fine.". Below `/hangs` there is no answer at all."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,6 +28,8 @@ class ByModel(Upstream):
         self._by: defaultdict[tuple[str, Job], list[Exchange]] = defaultdict(list)
 
     def script(self, exchange: Exchange) -> Script:
+        if exchange.path.startswith("/hangs/"):
+            return [Hang()]
         if exchange.method != "POST":
             return [Head(404, {"Content-Length": "0"}, chunked=False)]
         key = _key(exchange)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.chat.conftest import Start
-from tests.chat.questions import asked, decide, effects, note, results
+from tests.chat.questions import asked, decide, effects, note, results, told
 from tests.chat.stage import PROVIDER, Stage, calls
 from tests.http.client import Served
 from tests.http.streams import said, shown, until
@@ -18,15 +18,6 @@ def go_on(served: Served, rid: str) -> str:
     """Continue; the new run's id."""
     found: str = served.post(f"/api/runs/{rid}/continue", expect=202)["run"]["id"]
     return found
-
-
-def told(body: Any) -> list[tuple[str, Any]]:
-    """What the model was sent, without the system prompt: role and content, or the calls asked for."""
-    return [
-        (m["role"], m.get("content") or [call["function"]["name"] for call in m.get("tool_calls", ())])
-        for m in body["messages"]
-        if m["role"] != "system"
-    ]
 
 
 @pytest.fixture(params=[False, True], ids=["by a person", "by itself"])
