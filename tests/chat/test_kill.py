@@ -1,7 +1,5 @@
 """X5 with a server that is killed: what happened is not done again, what is not known is asked, words go on."""
 
-from typing import Any
-
 import pytest
 
 from tests.chat.conftest import Start
