@@ -9,7 +9,7 @@ from tests.chat.conftest import Start
 from tests.chat.questions import asked, decide, effects, note, results
 from tests.chat.stage import PROVIDER, Stage, calls
 from tests.http.client import Served
-from tests.upstream import Script, says
+from tests.upstream import End, Head, Script, delta, says, sse
 
 
 def write(call_id: str, name: str) -> tuple[str, str, Any]:
@@ -153,3 +153,20 @@ def test_cancel_while_it_asks(shared: Served, up: Stage) -> None:
     path = f"/api/runs/{rid}/approvals/{question['approval_id']}"
     shared.refused("already-decided", "POST", path, {"decision": "once"})
     assert workspace(shared, sid) == []
+
+
+def test_what_a_provider_signed_goes_back_after_the_answer(start: Start, up: Stage) -> None:
+    """X5: opaque data of a call is not lost while the run waits, not even with the server."""
+    signed = {"google": {"thought_signature": "c2lnbmVk"}}
+    call = {"index": 0, "id": "c1", "function": {"name": "shell", "arguments": json.dumps(note("ran"))}}
+    asks = [delta(tool_calls=[{**call, "extra_content": signed}]), delta(finish="tool_calls")]
+    served = start()
+    sid, rid = turn(served, up, "signed", [Head(), *sse(*asks, "[DONE]"), End()], says("Done."))
+    asked(served, rid)
+    served.kill()
+    served = start()
+    decide(served, rid, "once")
+    assert served.ended(rid)["status"] == "complete"
+    assert effects(served, sid) == ["ran"]
+    (said,) = [m for m in up.asked("signed", 2)["messages"] if m["role"] == "assistant"]
+    assert said["tool_calls"][0]["extra_content"] == signed
