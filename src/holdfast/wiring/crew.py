@@ -32,6 +32,7 @@ from holdfast.faces.http.api import Models
 from holdfast.ports import Agent, Clock, Grant, Keys, Summariser, Titler, Turn
 from holdfast.system import SystemClock
 from holdfast.wiring import tables
+from holdfast.wiring.node import WORKSPACES
 
 _ASK_AT_LEAST_ONCE: Final = frozenset({"shell"})
 """Tools that cannot be allowed for good while the server is open to whoever is at the machine."""
@@ -144,7 +145,7 @@ class Office:
             self._find_model,
             Toolbox(own_tools(self._environment), self._mcp.tools),
             bridge,
-            self._config.data_dir / "workspaces",
+            self._config.data_dir / WORKSPACES,
             find_policy=self._policy,
             grants=StoredGrants(bridge.grants, bridge.grant),
             history=SessionHistory(bridge.model_input, bridge.compact),
