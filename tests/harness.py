@@ -40,6 +40,7 @@ from holdfast.ports import (
     StoredFile,
     Turn,
     Wakeups,
+    Workspaces,
 )
 from holdfast.storage.memory import MemoryJournal, MemoryStore, MemoryWakeups
 from holdfast.storage.sqlite import open_embedded
@@ -415,6 +416,7 @@ async def running(
     cluster: bool = False,
     tap: Tap | None = None,
     files: Files | None = None,
+    workspaces: Workspaces | None = None,
     wakeups: Wakeups | None = None,
     clock: Clock | None = None,
     journal_away: bool = False,
@@ -438,6 +440,7 @@ async def running(
             ids=world.ids,
             settings=replace(settings, **changes),
             files=files,
+            workspaces=workspaces,
         )
         finished = anyio.Event()
 

@@ -160,7 +160,9 @@ def events_by_type(text: SearchStrategy[str] | None = None) -> dict[type[ev.Even
         ev.ToolDelta: st.builds(ev.ToolDelta, calls, maybe, maybe, maybe),
         ev.ToolStarted: st.builds(ev.ToolStarted, calls, strings, json, st.none() | json),
         ev.ToolFinished: st.builds(ev.ToolFinished, calls, json, st.booleans(), st.none() | st.integers(0, 10**6)),
-        ev.ApprovalRequested: st.builds(ev.ApprovalRequested, approvals, calls, strings, json, strings),
+        ev.ApprovalRequested: st.builds(
+            ev.ApprovalRequested, approvals, calls, strings, json, strings, st.none() | json
+        ),
         ev.ApprovalResolved: st.builds(
             ev.ApprovalResolved, approvals, st.sampled_from(_DECISIONS), st.none() | st.text(max_size=5)
         ),

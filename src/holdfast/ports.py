@@ -468,6 +468,13 @@ class Files(Protocol):
     def delete(self, sha256: str) -> None: ...
 
 
+class Workspaces(Protocol):
+    """What agents leave in the directories of sessions. Synchronous: called from worker threads."""
+
+    def erase(self, sid: SessionId) -> None:
+        """All of it. Nothing there is no mistake; OSError: some of it is left, to be tried again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """A program's key to the API. Shown once; kept as a digest."""

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.agents.chat import tokens
-from holdfast.agents.chat.agent import workspace
 from holdfast.agents.chat.calls import repeats, step_marks, unsettled
 from holdfast.agents.chat.history import answer
 from holdfast.agents.chat.joint import Joint
 from holdfast.agents.chat.prompt import system_prompt
+from holdfast.agents.chat.workspaces import workspace
 from holdfast.agents.models.port import AssistantSaid, Media, Request, Said, ToolCall, ToolSaid, UserSaid
 from holdfast.core.ids import SessionId
 from holdfast.core.parts import Part, Reasoning, Remembered, Text, Tool, ToolState

@@ -58,6 +58,11 @@ WIRE: list[tuple[ev.Event, str, dict[str, Json]]] = [
         {"approval_id": "a", "call_id": "c", "name": "rm", "args": {"f": 1}, "reason": "It deletes."},
     ),
     (
+        ev.ApprovalRequested(ApprovalId("a"), "c", "rm", {}, "", {"signed": "x"}),
+        "approval.requested",
+        {"approval_id": "a", "call_id": "c", "name": "rm", "args": {}, "reason": "", "provider": {"signed": "x"}},
+    ),
+    (
         ev.ApprovalResolved(ApprovalId("a"), "once"),
         "approval.resolved",
         {"approval_id": "a", "decision": "once"},

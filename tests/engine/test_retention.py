@@ -5,6 +5,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from holdfast.agents.chat.workspaces import WorkspaceDirectories
 from holdfast.agents.scripted import Call, Fail, Hang, Meet, Say, ScriptedAgent
 from holdfast.core.errors import JournalPruned, NotFound
 from holdfast.core.events import Entry, MessageSeeded
@@ -12,7 +13,7 @@ from holdfast.core.ids import LOCAL, FileId
 from holdfast.core.parts import File, Text
 from holdfast.engine.settings import Settings
 from holdfast.storage.files import FileStore
-from tests.harness import GUARD, AnyWorld, Running, collect, crash_at, follow, in_turn, running, texts
+from tests.harness import GUARD, AnyWorld, Hold, Running, appends, collect, crash_at, follow, in_turn, running, texts
 
 pytestmark = pytest.mark.anyio
 
@@ -217,6 +218,34 @@ async def drained(it: Running) -> None:
     with anyio.fail_after(GUARD):
         while it.engine.supervisor.executing:
             await anyio.lowlevel.checkpoint()
+
+
+async def test_a_deleted_session_leaves_no_directory(world: AnyWorld, tmp_path: Path) -> None:
+    """O1: what agents left in the session's directory goes with it, when its last run has ended; other sessions keep
+    theirs, and what a link leads to is not touched."""
+    outside, root = tmp_path / "outside", tmp_path / "workspaces"
+    outside.mkdir()
+    ending = Hold(appends("run.cancelled"))
+    async with running([Say("a"), Hang()], world, tap=ending, workspaces=WorkspaceDirectories(root)) as it:
+        mine, other = await it.new_session(), await it.new_session()
+        for sid in (mine, other):
+            (root / sid / "closed").mkdir(parents=True)
+            (root / sid / "closed" / "file").touch()
+            (root / sid / "link").symlink_to(outside)
+            (root / sid / "closed").chmod(0)
+        run = await it.send(mine)
+        await collect(it.service, run.id, until=2)
+        await it.service.delete(mine)
+        with anyio.fail_after(GUARD):
+            await ending.reached.wait()
+        await it.tick()
+        assert (root / mine).exists()
+        ending.go.set()
+        await drained(it)
+        await it.tick()
+        assert [path.name for path in root.iterdir()] == [other]
+        assert outside.exists()
+        (root / other / "closed").chmod(0o700)
 
 
 async def test_a_purge_that_fails_is_made_up_for(world: AnyWorld) -> None:

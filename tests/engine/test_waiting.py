@@ -314,6 +314,34 @@ async def test_a_crash_between_asking_and_waiting_leaves_the_question(world: Any
         await check_one_end(it, run, "complete")
 
 
+async def test_a_crash_before_the_question_is_journalled_leaves_one_question(world: AnyWorld) -> None:
+    """X5: the process dies when the question is in the store and not in the journal: taken up, the run asks again, and
+    the question that nobody was shown is closed."""
+
+    class Die(Tap):
+        async def before(self, call: str, args: Sequence[Any]) -> None:
+            if appends("approval.requested")(call, args):
+                it.store.away = it.journal.away = True
+
+    async with running(ASKING, world, tap=Die()) as it:
+        run = await it.send(await it.new_session())
+        with anyio.fail_after(GUARD):
+            while not it.store.away:
+                await anyio.lowlevel.checkpoint()
+        await it.crash()
+        unseen = await it.question(run.id)
+    async with running(ASKING, world, recovery=Policy(auto_continue=True)) as it:
+        await it.until(run.id, "waiting")
+        question = await it.question(run.id)
+        assert question.id != unseen.id
+        assert (await it.approval(unseen.id)).decision == "deny"
+        with pytest.raises(AlreadyDecided):
+            await it.service.decide(run.id, unseen.id, "once")
+        await it.service.decide(run.id, question.id, "once")
+        assert (await it.ended(run.id)).status == "complete"
+        assert it.agent.effects == ["t"]
+
+
 async def test_an_answer_survives_a_crash_before_it_is_taken_up(world: AnyWorld) -> None:
     """X5: the decision is in the store: the next process goes on with it."""
     async with running(ASKING, world) as it:

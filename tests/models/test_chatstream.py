@@ -138,3 +138,17 @@ def test_signed_reasoning_is_put_together_before_the_text() -> None:
         ReasoningDelta("", {"reasoning_details": [detail]}),
         TextDelta("Yes"),
     ]
+
+
+def test_words_before_a_line_that_is_too_long_are_kept() -> None:
+    """E1: what arrived whole is shown, also when it came in one read with what goes over a limit."""
+    words = b'data: {"choices":[{"delta":{"content":"Half an "}}]}\n\n'
+    for stream, more in (
+        (ChatStream(max_event=200), b"data: " + b"x" * 300),
+        (ChatStream(max_event=200), b"data: " + b"x" * 300 + b"\n\n"),
+        (ChatStream(max_answer=200), b": " + b"x" * 300 + b"\n\n"),
+    ):
+        assert stream.feed(words + more) == [TextDelta("Half an ")]
+        assert stream.trouble is not None
+        assert stream.trouble.code == "protocol"
+        assert stream.feed(words) == ()

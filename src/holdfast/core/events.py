@@ -102,6 +102,8 @@ class ApprovalRequested:
     name: str
     args: Json
     reason: str = ""
+    provider: Json = None
+    """As of `ToolStarted`: the run may be another process's when it is started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +274,7 @@ def encode(event: Event) -> tuple[str, dict[str, Json]]:
         case ToolFinished(call_id, result, is_error, duration_ms):
             data = {"call_id": call_id, "result": result, "is_error": is_error, "duration_ms": duration_ms}
             return "tool.finished", data
-        case ApprovalRequested(approval_id, call_id, name, args, reason):
+        case ApprovalRequested(approval_id, call_id, name, args, reason, provider):
             data = {
                 "approval_id": approval_id,
                 "call_id": call_id,
@@ -280,7 +282,7 @@ def encode(event: Event) -> tuple[str, dict[str, Json]]:
                 "args": args,
                 "reason": reason,
             }
-            return "approval.requested", data
+            return "approval.requested", data | _some(provider=provider)
         case ApprovalResolved(approval_id, decision, reason):
             return "approval.resolved", _some(approval_id=approval_id, decision=decision, reason=reason)
         case MemoryRecalled(items):
@@ -329,7 +331,7 @@ _DECODERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Event]]] = {
     "tool.started": lambda d: ToolStarted(d["call_id"], d["name"], d["args"], d.get("provider")),
     "tool.finished": lambda d: ToolFinished(d["call_id"], d["result"], d.get("is_error", False), d.get("duration_ms")),
     "approval.requested": lambda d: ApprovalRequested(
-        d["approval_id"], d["call_id"], d["name"], d["args"], d.get("reason", "")
+        d["approval_id"], d["call_id"], d["name"], d["args"], d.get("reason", ""), d.get("provider")
     ),
     "approval.resolved": lambda d: ApprovalResolved(d["approval_id"], d["decision"], d.get("reason")),
     "memory.recalled": lambda d: MemoryRecalled(tuple(d["items"])),

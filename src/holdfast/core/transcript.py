@@ -139,8 +139,8 @@ class _Builder:
                         is_error=is_error,
                         duration_ms=duration_ms,
                     )
-            case ev.ApprovalRequested(_, call_id, name, args):
-                self._put_tool(call_id, name, args, "waiting", None)
+            case ev.ApprovalRequested(_, call_id, name, args, _, provider):
+                self._put_tool(call_id, name, args, "waiting", provider)
                 self.approval = event
             case ev.ApprovalResolved(approval_id, decision, reason):
                 if self.approval is not None and self.approval.approval_id == approval_id:

@@ -18,7 +18,7 @@ from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.sweeper import Sweeper
 from holdfast.engine.transfer import Transfer
 from holdfast.engine.writer import Writer
-from holdfast.ports import Agents, Clock, Files, Ids, Journal, Store, Wakeups
+from holdfast.ports import Agents, Clock, Files, Ids, Journal, Store, Wakeups, Workspaces
 
 
 class Engine:
@@ -35,6 +35,7 @@ class Engine:
         ids: Ids,
         settings: Settings | None = None,
         files: Files | None = None,
+        workspaces: Workspaces | None = None,
     ) -> None:
         settings = settings or Settings()
         alone = store.incarnation is not None
@@ -48,7 +49,7 @@ class Engine:
         deps = Deps(store, journal, self.writer, self.feed, self._hub, self.settler, agents, clock, ids, settings)
         self.supervisor = Supervisor(deps, me)
         self.library = None if files is None else Library(store, files, clock, ids, settings)
-        self.sweeper = Sweeper(deps, self.supervisor, self.library)
+        self.sweeper = Sweeper(deps, self.supervisor, self.library, workspaces)
         self.service = Service(deps, self.supervisor, me)
         self.transfer = None if self.library is None else Transfer(self.service, self.library)
         self._stop = anyio.Event()

@@ -5,12 +5,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import anyio
+from anyio import to_thread
 
+from holdfast.core.ids import SessionId
 from holdfast.engine.book import edits, endings, turns
 from holdfast.engine.executor import Deps
 from holdfast.engine.library import Library
 from holdfast.engine.supervisor import Supervisor
-from holdfast.ports import Wake
+from holdfast.ports import Wake, Workspaces
 
 log = logging.getLogger("holdfast.engine")
 
@@ -18,10 +20,13 @@ _BATCH = 500
 
 
 class Sweeper:
-    def __init__(self, deps: Deps, supervisor: Supervisor, library: Library | None) -> None:
+    def __init__(
+        self, deps: Deps, supervisor: Supervisor, library: Library | None, workspaces: Workspaces | None = None
+    ) -> None:
         self._deps = deps
         self._supervisor = supervisor
         self._library = library
+        self._workspaces = workspaces
         self._erasing = anyio.Lock()
 
     @asynccontextmanager
@@ -104,13 +109,29 @@ class Sweeper:
             await self._deps.hub.announce(*(Wake("control", run.id) for run in runs), Wake("queue"), Wake("changed"))
 
     async def purge(self) -> None:
-        """Erase what was deleted or cleared: first the rows, which leave a note, then the journals the note names."""
+        """Erase what was deleted or cleared: first the rows, which leave a note, then the journals the note names. A
+        session's directory goes before its rows, which are what says that it is still there."""
         store, journal = self._deps.store, self._deps.journal
         for sid in await store.read(lambda tx: tx.deleted_sessions(_BATCH)):
+            if not await self._erase_workspace(sid):
+                continue
             await store.transact(lambda tx, sid=sid: edits.purge(tx, sid))  # type: ignore[misc]
         while rids := await store.read(lambda tx: tx.purges(_BATCH)):
             await journal.purge(rids)
             await store.transact(lambda tx, rids=rids: tx.drop_purges(rids))  # type: ignore[misc]
+
+    async def _erase_workspace(self, sid: SessionId) -> bool:
+        """Whether nothing of it is left. A deleted session gets no new runs, but the last one may still be ending."""
+        if self._workspaces is None:
+            return True
+        if await self._deps.store.read(lambda tx: tx.open_runs(sid)):
+            return False
+        try:
+            await to_thread.run_sync(self._workspaces.erase, sid)
+        except OSError:
+            log.warning("the workspace of deleted session %s cannot be erased; tried again", sid, exc_info=True)
+            return False
+        return True
 
     async def prune(self) -> None:
         settings, store = self._deps.settings, self._deps.store

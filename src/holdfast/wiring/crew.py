@@ -32,10 +32,11 @@ from holdfast.engine.service import Service
 from holdfast.engine.titles import FirstWords
 from holdfast.faces.cli.desk import Finding
 from holdfast.faces.http.api import Models
-from holdfast.ports import Agent, Grant, Keyring, Keys, Out, Summariser, Titler, Turn
+from holdfast.ports import Agent, Clock, Grant, Keyring, Keys, Out, Summariser, Titler, Turn
 from holdfast.storage.keys import KeyFile
 from holdfast.system import SystemClock
 from holdfast.wiring import tables
+from holdfast.wiring.node import WORKSPACES
 
 _ASK_AT_LEAST_ONCE: Final = frozenset({"shell"})
 """Tools that cannot be allowed for good while the server is open to whoever is at the machine."""
@@ -153,10 +154,18 @@ class Fixed:
 
 
 class Office:
-    """The real one. `environment` and `home` are where keys and weights are looked for."""
+    """The real one. `environment` and `home` are where keys and weights are looked for; `catalogue` makes the list of
+    models from what was found there."""
 
     def __init__(
-        self, config: Config, keys: Keys, bridge: Bridge, *, environment: Mapping[str, str], home: Path
+        self,
+        config: Config,
+        keys: Keys,
+        bridge: Bridge,
+        *,
+        environment: Mapping[str, str],
+        home: Path,
+        catalogue: Callable[[CatalogueSettings, Clock], Catalogue] = Catalogue,
     ) -> None:
         self._config = config
         self._keys = keys
@@ -168,7 +177,7 @@ class Office:
         directory = weights.default_directory(environment, home)
         providers = tables.providers(config, environment, keys.read().provider_keys)
         settings = CatalogueSettings(providers=providers, environment=environment, weights_directory=directory)
-        self._catalogue = Catalogue(settings, SystemClock())
+        self._catalogue = catalogue(settings, SystemClock())
         self._held = AsyncExitStack()
 
     async def __aenter__(self) -> Crew:
@@ -191,7 +200,7 @@ class Office:
             self._find_model,
             Toolbox(own_tools(self._environment), self._mcp.tools),
             bridge,
-            self._config.data_dir / "workspaces",
+            self._config.data_dir / WORKSPACES,
             find_policy=self._policy,
             grants=StoredGrants(bridge.grants, bridge.grant),
             history=SessionHistory(bridge.model_input, bridge.compact),

@@ -4,7 +4,9 @@ import gc
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
+from holdfast.agents.chat.workspaces import WorkspaceDirectories
 from holdfast.config import Config
 from holdfast.core.recovery import Policy
 from holdfast.engine.engine import Engine
@@ -15,6 +17,8 @@ from holdfast.storage.memory import MemoryWakeups
 from holdfast.storage.sqlite import DataDir, SqliteJournal, SqliteStore, open_embedded
 from holdfast.system import RandomIds, SystemClock
 
+WORKSPACES: Final = "workspaces"
+"""In the data directory: what agents work in."""
 Around = Callable[[Store, Journal], tuple[Store, Journal]]
 """Puts something between the engine and its storage, as tests do."""
 
@@ -54,6 +58,7 @@ async def open_node(
         ids=RandomIds(),
         settings=settings,
         files=FileStore(directory.files),
+        workspaces=WorkspaceDirectories(path / WORKSPACES),
     )
     return Node(engine, store, journal, directory)
 

@@ -118,6 +118,8 @@ async def serve_own(config: Config, hire: Hire, stop: anyio.Event, *, task_statu
 
                     web = server.make(app.build(api), graceful=5.0, started=ready, unix=path)
                     tasks.start_soon(_stop_when, stop, node.engine, web)
+                    if crew.titler is not None:
+                        tasks.start_soon(Titles(node.engine.service, crew.titler).run)
                     await web.serve()
                     node.engine.stop()
             finally:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from holdfast.agents.models.port import Ability
 from holdfast.agents.models.provider_config import Kind, ProviderConfig
 from holdfast.agents.tools.mcp.values import HttpServer, McpServer, StdioServer
 from holdfast.agents.tools.port import Rule
@@ -86,10 +87,22 @@ def _provider(table: _Table, environment: Mapping[str, str], keys: Mapping[str, 
         models=table.texts("models"),
         default=table.take("default", str),
         context=table.take("context", int),
+        abilities=_abilities(table),
         headers=table.pairs("headers"),
     )
     table.done()
     return provider
+
+
+def _abilities(table: _Table) -> tuple[Ability, ...] | None:
+    if "abilities" not in table.values:
+        return None
+    found = table.texts("abilities")
+    for ability in found:
+        if ability not in get_args(Ability):
+            known = ", ".join(get_args(Ability))
+            raise ConfigError(f"holdfast.toml, [{table.name}]", f"ability {ability!r} is none of {known}")
+    return found  # type: ignore[return-value]
 
 
 def mcp_servers(config: Config) -> tuple[McpServer, ...]:

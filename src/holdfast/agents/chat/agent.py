@@ -4,7 +4,6 @@ Everything that the loop knows of a run is its transcript, so it starts a turn a
 the calls that have no answer yet, then the model.
 """
 
-import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,11 +20,11 @@ from holdfast.agents.chat.joint import Joint
 from holdfast.agents.chat.prompt import GO_ON, INSTRUCTIONS, system_prompt
 from holdfast.agents.chat.record import Record
 from holdfast.agents.chat.stream import Listening
+from holdfast.agents.chat.workspaces import workspace
 from holdfast.agents.models.port import AssistantSaid, Model, ModelFailed, Request, Said, ToolCall, UserSaid
 from holdfast.agents.tools.policy import Grants, NoGrants, Policy
 from holdfast.agents.tools.port import Tool, by_name
 from holdfast.core.events import ReasoningDelta
-from holdfast.core.ids import SessionId
 from holdfast.core.parts import Json, Reasoning
 from holdfast.ports import AgentFailed, Out, Turn
 
@@ -75,13 +74,6 @@ class ChatAgent:
         needed = "tools" in model.info.abilities or unsettled(turn.transcript.parts)
         tools = await self.find_tools(turn) if needed else ()
         return await _Loop(self, turn, out, model, tools, await self.find_policy(turn)).go()
-
-
-def workspace(root: Path, sid: SessionId) -> Path:
-    """The directory of a session. Ids of our own are plain names; one that is not becomes one."""
-    plain = sid.replace("_", "").replace("-", "")
-    name = sid if plain.isascii() and plain.isalnum() else hashlib.sha256(sid.encode()).hexdigest()
-    return root / name
 
 
 class _Loop:

@@ -86,7 +86,7 @@ class Hands:
         decision = self.decisions.pop(call.call_id, None)
         reason = self._asks(call, tool, grants)
         if decision is None and reason is not None:
-            question = (call.call_id, call.name, call.args, reason)
+            question = (call.call_id, call.name, call.args, reason, call.provider)
             decision = await self.out.ask(ApprovalRequested(self.out.new_approval_id(), *question))
         if decision != "deny":
             await self._perform(call, tool)

@@ -39,16 +39,22 @@ class ChatStream:
         return self._chunks.finish_reason
 
     def feed(self, data: bytes) -> Sequence[Delta]:
-        self._size += len(data)
-        if self._size > self._max_answer:
-            self.trouble = Trouble("protocol", f"the answer did not end within {self._max_answer:,} bytes")
-            return ()
         if self._over():
             return ()
+        room = self._max_answer - self._size
+        self._size += len(data)
+        if len(data) <= room:
+            return self._fed(data)
+        deltas = self._fed(data[:room])
+        if not self._over():
+            self.trouble = Trouble("protocol", f"the answer did not end within {self._max_answer:,} bytes")
+        return deltas
+
+    def _fed(self, data: bytes) -> Sequence[Delta]:
         try:
             events = self._events.feed(data)
-        except TooLong:
-            return self._too_long()
+        except TooLong as error:
+            return self._too_long(error.events)
         return self._read(events)
 
     def finish(self) -> Sequence[Delta]:
@@ -57,8 +63,8 @@ class ChatStream:
             return ()
         try:
             deltas = list(self._read(self._events.finish()))
-        except TooLong:
-            return self._too_long()
+        except TooLong as error:
+            return self._too_long(error.events)
         if self._over():
             return deltas
         if self.finish_reason is None:
@@ -94,9 +100,11 @@ class ChatStream:
                 break
         return self._chunks.take()
 
-    def _too_long(self) -> Sequence[Delta]:
-        self.trouble = Trouble("protocol", f"one event is larger than {self._max_event:,} bytes")
-        return self._chunks.take()
+    def _too_long(self, events: Sequence[list[bytes]]) -> Sequence[Delta]:
+        deltas = self._read(events)
+        if not self._over():
+            self.trouble = Trouble("protocol", f"one event is larger than {self._max_event:,} bytes")
+        return deltas
 
     def _event(self, lines: list[bytes]) -> None:
         data = lines[0] if len(lines) == 1 else b"\n".join(lines)

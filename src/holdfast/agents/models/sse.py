@@ -10,7 +10,11 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class TooLong(Exception):
-    """One event is larger than the limit."""
+    """One event is larger than the limit. `events` came before it, in the same bytes."""
+
+    def __init__(self, events: Sequence[list[bytes]]) -> None:
+        super().__init__()
+        self.events = events
 
 
 class EventParser:
@@ -51,7 +55,7 @@ class EventParser:
             self._after_cr = False
         cut = data.rfind(b"\n")
         if cut < 0:
-            self._keep(data)
+            self._keep(data, ())
             return ()
         whole = data[:cut]
         if self._tail:
@@ -59,8 +63,9 @@ class EventParser:
             whole = b"".join(self._tail)
             self._tail.clear()
             self._tail_size = 0
-        self._keep(data[cut + 1 :])
-        return self._lines(whole.split(b"\n"))
+        events = self._lines(whole.split(b"\n"))
+        self._keep(data[cut + 1 :], events)
+        return events
 
     def finish(self) -> Sequence[list[bytes]]:
         """What the end of the stream completes."""
@@ -69,12 +74,12 @@ class EventParser:
         self._tail_size = 0
         return self._lines([last, b""])
 
-    def _keep(self, piece: bytes) -> None:
+    def _keep(self, piece: bytes, events: Sequence[list[bytes]]) -> None:
         if piece:
             self._tail.append(piece)
             self._tail_size += len(piece)
             if self._tail_size + self._data_size > self._limit:
-                raise TooLong
+                raise TooLong(events)
 
     def _lines(self, lines: list[bytes]) -> Sequence[list[bytes]]:
         if not self._begun:
@@ -90,11 +95,9 @@ class EventParser:
                 continue
             # llama.cpp has reported failures in a field of its own.
             if line.startswith((b"data:", b"error:")):
-                self._add(line[line.index(b":") + 1 :])
+                value = line[line.index(b":") + 1 :]
+                self._data_size += len(value)
+                if self._data_size > self._limit:
+                    raise TooLong(events)
+                self._data.append(value[1:] if value[:1] == b" " else value)
         return events
-
-    def _add(self, value: bytes) -> None:
-        self._data_size += len(value)
-        if self._data_size > self._limit:
-            raise TooLong
-        self._data.append(value[1:] if value[:1] == b" " else value)

@@ -81,6 +81,8 @@ def ask(tx: Tx, rid: RunId, epoch: int, asked: ApprovalRequested) -> bool:
     run = tx.run(rid)
     if run is None or run.epoch != epoch or run.intent is not None or run.status != "running":
         return False
+    for old in tx.open_approvals(rid):  # of a life that ended before its journal had the question: nobody waits for it
+        put_approval(tx, replace(old, decision="deny", decided_at=tx.now))
     question = (asked.call_id, asked.name, asked.args, asked.reason)
     put_approval(tx, Approval(asked.approval_id, run.owner, run.id, run.session_id, *question, tx.now))
     return True

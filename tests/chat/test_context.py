@@ -1,0 +1,222 @@
+"""What reaches the model and what comes back beside words: files, summaries, titles, usage."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from tests.chat.conftest import Start
+from tests.chat.questions import told
+from tests.chat.stage import PROVIDER, Stage
+from tests.http.client import Served
+from tests.http.streams import said, until
+from tests.upstream import End, Head, Meet, Script, answers, delta, says, sse
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 32
+PDF = b"%PDF-1.7 and so on"
+
+
+def with_usage(read: int, written: int, cost: float | None, *events: Any) -> Script:
+    usage = {"prompt_tokens": read, "completion_tokens": written, **({} if cost is None else {"cost": cost})}
+    return [Head(), *sse(*events, {"choices": [], "usage": usage}, "[DONE]"), End()]
+
+
+# ---- titles ----
+
+
+def test_model_names_a_session_in_the_background(shared: Served, up: Stage) -> None:
+    """P8: after the first turn the model is asked for a title; it is shown in the session and in the list."""
+    up.play("titles", says("Dogs bark."), says("More."))
+    up.play("titles", says('"Why dogs bark."\n'), job="title")
+    sid = shared.session(model=f"{PROVIDER}/titles")
+    assert shared.turn(sid, "Why do dogs bark?")["status"] == "complete"
+    until(lambda: shared.look(sid)["title"], lambda title: title == "Why dogs bark")
+    assert shared.listed(sid)["title"] == "Why dogs bark"
+    asked = up.asked("titles", job="title")["messages"][-1]["content"]
+    assert "Why do dogs bark?" in asked
+    assert "Dogs bark." in asked
+    shared.turn(sid, "And cats?")
+    assert len(shared.messages(sid)) == 4  # asking for a title is no part of the conversation
+    assert up.count("titles", job="title") == 1
+
+
+def test_title_of_a_person_stays(shared: Served, up: Stage) -> None:
+    """P8: one that was set while the model was still thinking about it is not overwritten."""
+    up.play("slow titles", says("Yes."))
+    up.play("slow titles", [Head(), *sse(delta(content="The model's")), Meet("titling"), *says()[1:]], job="title")
+    sid = shared.session(model=f"{PROVIDER}/slow titles")
+    shared.turn(sid, "Hello")
+    up.reached("titling")
+    shared.call("PATCH", f"/api/sessions/{sid}", {"title": "Mine"}, 200)
+    up.let("titling")
+    up.play("next titles", says("Later"), job="title")
+    other = shared.session(model=f"{PROVIDER}/next titles")
+    shared.turn(other, "Hello")
+    until(lambda: shared.look(other)["title"], lambda title: title == "Later")  # the earlier one has been decided
+    assert shared.look(sid)["title"] == "Mine"
+
+
+def test_title_that_fails_harms_nobody(shared: Served, up: Stage) -> None:
+    """P8: an upstream that refuses to name a session leaves it as it is; the next turn asks again."""
+    up.play("no titles", says("Yes."), says("Yes again."))
+    up.play("no titles", answers(400, {"error": {"message": "no"}}), says("At last"), job="title")
+    sid = shared.session(model=f"{PROVIDER}/no titles")
+    assert shared.turn(sid, "Hello")["status"] == "complete"
+    up.asked("no titles", job="title")
+    assert shared.turn(sid, "Again")["status"] == "complete"
+    until(lambda: shared.look(sid)["title"], lambda title: title == "At last")
+
+
+# ---- the context ----
+
+
+def small(up: Stage, context: int) -> dict[str, Any]:
+    return {"providers": {PROVIDER: {"base_url": up.url, "models": ["default"], "context": context}}}
+
+
+def test_full_context_is_compacted(start: Start, up: Stage) -> None:
+    """O3: near the limit the past is summarised by the model; the run goes on with the summary, and every message is
+    still there to be read."""
+    up.play("compacts", says("Noted. " * 200), says("A fox."))
+    up.play("compacts", says("It is all about a fox."), job="summary")
+    served = start(more=small(up, 6000))
+    sid = served.session(title="A person's", model=f"{PROVIDER}/compacts")
+    long = "The fox is quick. " * 1000
+    served.turn(sid, long)
+    assert said(served.turn(sid, "What is it about?")) == "A fox."
+    assert "The fox is quick." in up.asked("compacts", job="summary")["messages"][-1]["content"]
+    last = up.asked("compacts", 2)
+    assert told(last) == [("user", "What is it about?")]
+    assert "It is all about a fox." in last["messages"][0]["content"]
+    assert [said(message) for message in served.messages(sid)] == [long, "Noted. " * 200, "What is it about?", "A fox."]
+
+
+def test_context_that_is_smaller_than_thought(shared: Served, up: Stage) -> None:
+    """O3: a provider that says that the context is full is asked again with a summary, in the same run."""
+    full = answers(400, {"error": {"message": "maximum context length is 9", "code": "context_length_exceeded"}})
+    up.play("overflows", says("Noted."), full, says("A fox."))
+    up.play("overflows", says("It is all about a fox."), job="summary")
+    sid = shared.session(title="A person's", model=f"{PROVIDER}/overflows")
+    shared.turn(sid, "The fox is quick.")
+    assert said(shared.turn(sid, "What is it about?")) == "A fox."
+    assert told(up.asked("overflows", 3)) == [("user", "What is it about?")]
+    assert "It is all about a fox." in up.asked("overflows", 3)["messages"][0]["content"]
+
+
+def test_summary_that_fails_does_not_end_the_run(start: Start, up: Stage) -> None:
+    """O3 E1: without a summary the question is asked as it is, and the provider decides."""
+    up.play("cannot compact", says("Noted."), says("A fox."))
+    up.play("cannot compact", answers(400, {"error": {"message": "no"}}), job="summary")
+    served = start(more=small(up, 6000))
+    sid = served.session(title="A person's", model=f"{PROVIDER}/cannot compact")
+    served.turn(sid, "The fox is quick. " * 1000)
+    assert said(served.turn(sid, "What is it about?")) == "A fox."
+    assert len(told(up.asked("cannot compact", 2))) == 3
+
+
+# ---- usage ----
+
+
+def test_usage_and_cost_are_the_providers_numbers(shared: Served, up: Stage) -> None:
+    """L4: the steps of a run are added up, in the run and in its message."""
+    step = {"index": 0, "id": "c1", "function": {"name": "list_files", "arguments": "{}"}}
+    up.play(
+        "costs",
+        with_usage(100, 20, 0.25, delta(tool_calls=[step]), delta(finish="tool_calls")),
+        with_usage(130, 5, 0.5, delta(content="Empty."), delta(finish="stop")),
+    )
+    sid = shared.session(title="A person's", model=f"{PROVIDER}/costs")
+    rid = shared.begin(sid, "What is there?")
+    run = shared.ended(rid)
+    assert run["usage"] == {"input_tokens": 230, "output_tokens": 25, "cost": 0.75}
+    assert shared.answer(sid)["usage"] == run["usage"]
+    assert run["model"] == f"{PROVIDER}/costs"
+
+
+def test_usage_of_a_run_that_failed_is_kept(shared: Served, up: Stage) -> None:
+    """E1: what was paid for before the failure is said."""
+    up.play(
+        "costs and fails",
+        with_usage(100, 20, None, delta(tool_calls=[{"index": 0, "id": "c", "function": {"name": "list_files"}}])),
+        answers(400, {"error": {"message": "no"}}),
+    )
+    sid = shared.session(title="A person's", model=f"{PROVIDER}/costs and fails")
+    run = shared.ended(shared.begin(sid, "What is there?"))
+    assert run["status"] == "failed"
+    assert (run["usage"]["input_tokens"], run["usage"]["output_tokens"]) == (100, 20)
+
+
+# ---- files ----
+
+
+@pytest.fixture
+def seeing(start: Start, up: Stage) -> Served:
+    providers = {
+        "seeing": {"kind": "openai", "base_url": up.url, "models": ["sees"]},
+        "blind": {"base_url": up.url, "models": ["blind"]},
+    }
+    return start(more={"providers": providers})
+
+
+def attach(served: Served, name: str, content: bytes, kind: str) -> dict[str, str]:
+    file = served.http.post("/api/files", files={"file": (name, content, kind)}).json()
+    return {"type": "file", "file_id": file["id"]}
+
+
+def test_files_reach_the_model(seeing: Served, up: Stage) -> None:
+    """A1: an image and a document as such, a text file as its text; a model that cannot see is told what it misses,
+    and a file is shown again with the next question."""
+    parts = [
+        {"type": "text", "text": "Compare."},
+        attach(seeing, "a.png", PNG, "image/png"),
+        attach(seeing, "b.txt", "Grüße aus Łódź".encode(), "text/plain"),
+        attach(seeing, "c.pdf", PDF, "application/pdf"),
+    ]
+    sid = seeing.session(title="A person's", model="seeing/sees")
+    rid = seeing.post(f"/api/sessions/{sid}/runs", {"input": parts}, 202)["run"]["id"]
+    assert seeing.ended(rid)["status"] == "complete"
+    (question,) = [m for m in up.asked("sees")["messages"] if m["role"] == "user"]
+    words, image, text, document = question["content"]
+    assert words == {"type": "text", "text": "Compare."}
+    assert image["image_url"]["url"] == "data:image/png;base64," + base64.b64encode(PNG).decode()
+    assert "b.txt" in text["text"]
+    assert "Grüße aus Łódź" in text["text"]
+    assert document["file"] == {
+        "filename": "c.pdf",
+        "file_data": "data:application/pdf;base64," + base64.b64encode(PDF).decode(),
+    }
+    seeing.ended(seeing.begin(sid, "Again", model="blind/blind"))
+    shown = up.asked("blind")["messages"]
+    assert "cannot see images" in shown[1]["content"]
+    assert "Grüße aus Łódź" in shown[1]["content"]
+    assert [m["content"] for m in shown[2:]] == ["Fine.", "Again"]
+
+
+# ---- the list of models ----
+
+
+def test_provider_that_is_down_is_shown_as_such(start: Start, up: Stage) -> None:
+    """E1: one that refuses, one that never answers and one that answers nonsense are listed with the reason, beside
+    those that are well; a run with one of them ends with the reason."""
+    providers = {
+        "well": {"base_url": up.url, "models": ["a", "b"]},
+        "closed": {"base_url": "http://127.0.0.1:1/v1", "default": "x"},
+        "silent": {"base_url": up.url.replace("/v1", "/hangs/v1"), "default": "y"},
+        "odd": {"base_url": up.url, "default": "z"},
+    }
+    served = start(more={"providers": providers})
+    found = {model["id"]: model for model in served.get("/api/models")["items"]}
+    assert [found[f"well/{name}"]["available"] for name in "ab"] == [True, True]
+    down = {name: found[f"{name}"] for name in ("closed/x", "silent/y", "odd/z")}
+    assert not any(model["available"] for model in down.values())
+    assert "nothing answers there" in down["closed/x"]["reason"]
+    assert "did not list its models in time" in down["silent/y"]["reason"]
+    assert "odd" in down["odd/z"]["reason"]
+    sid = served.session(title="A person's")
+    run = served.ended(served.begin(sid, "Hello", model="closed/x"))
+    assert (run["status"], run["error"]["code"]) == ("failed", "unavailable")
+    assert "nothing answers there" in run["error"]["message"]
+    unknown = served.ended(served.begin(sid, "Hello", model="nobody/x"))
+    assert unknown["status"] == "failed"
+    assert "There is no model" in unknown["error"]["message"]
+    assert said(served.turn(sid, "Hello")) == "Fine."
