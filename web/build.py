@@ -105,7 +105,7 @@ def _npm(node: Path) -> list[str]:
 
 def _fetch(call: Sequence[str], env: dict[str, str]) -> None:
     try:
-        _run([*call, "ping", *_PROBE], env)
+        _run([*call, "view", "react", "version", *_PROBE], env)  # any mirror answers that; not all answer a ping
     except CannotBuild as error:
         raise NoPackages("the npm registry cannot be reached.") from error
     try:

@@ -68,6 +68,7 @@ def test_axe_finds_nothing(server: Served, browser: Browser, scheme: Any) -> Non
             expect(page.get_by_text(landmark).first).to_be_visible()
         assert axe(page) == [], path
     page.goto(server.url)
+    expect(message_box(page)).to_be_visible()
     page.keyboard.press("Control+k")
     expect(page.get_by_role("combobox", name="Command")).to_be_focused()
     assert axe(page) == []
