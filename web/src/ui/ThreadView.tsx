@@ -31,7 +31,7 @@ export function ThreadView({ thread, state }: { thread: Thread; state: ThreadSta
             key={message.id}
             message={message}
             thread={thread}
-            busy={busy}
+            busy={busy && message.role === "assistant" && message.status !== "complete"} // only a notice asks
             canContinue={canContinue}
             last={n === messages.length - 1}
           />
