@@ -2,6 +2,8 @@
 
 import pytest
 
+pytest.register_assert_rewrite("holdfast.testing.contracts")  # suites that live in the package
+
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:

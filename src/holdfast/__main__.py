@@ -3,6 +3,7 @@ imported when it is needed: `holdfast --help` need not wait for a web server."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from holdfast.config import Config
 from holdfast.faces.cli import app
 from holdfast.faces.cli.desk import Desk, Finding
 from holdfast.faces.cli.place import Place
+from holdfast.faces.cli.reach import Needs
 from holdfast.ports import Agent, Keys
 from holdfast.system import SystemClock, keep_private
 
@@ -25,7 +27,7 @@ GetAgents = Callable[[Config], Mapping[str, Agent]]
 
 
 def main(agents: GetAgents | None = None) -> None:
-    desk = Desk(partial(_serve, agents), partial(_own, agents), _keys, _examine, SystemClock())
+    desk = Desk(partial(_serve, agents), partial(_own, agents), _keys, partial(_examine, agents), _pull, SystemClock())
     app.build(desk)(prog_name="holdfast")
 
 
@@ -46,10 +48,15 @@ async def _serve(agents: GetAgents | None, config: Config, ready: Callable[[str]
     await wiring.serve(config, hire, ready)
 
 
-async def _own(agents: GetAgents | None, config: Config, stop: anyio.Event, *, task_status: TaskStatus[Place]) -> None:
+async def _own(
+    agents: GetAgents | None, config: Config, needs: Needs, stop: anyio.Event, *, task_status: TaskStatus[Place]
+) -> None:
     from holdfast import wiring
+    from holdfast.wiring.crew import Resting
 
-    await wiring.serve_own(config, _hire(agents), stop, task_status=task_status)
+    hire = Resting if needs is Needs.DATA else _hire(agents)
+    config = config if needs is Needs.RUNS else replace(config, max_runs=0)
+    await wiring.serve_own(config, hire, stop, task_status=task_status)
 
 
 def _keys(directory: Path) -> Keys:
@@ -58,10 +65,18 @@ def _keys(directory: Path) -> Keys:
     return wiring.key_file(directory)
 
 
-def _examine(config: Config) -> Sequence[Finding]:
-    from holdfast import wiring
+def _pull(report: Callable[[int, int], None]) -> Path:
+    from holdfast.agents.models import weights
 
-    return wiring.examine(config)
+    return weights.pull(weights.default_directory(os.environ, Path.home()), report)
+
+
+def _examine(agents: GetAgents | None, config: Config) -> Sequence[Finding]:
+    from holdfast import wiring
+    from holdfast.wiring.crew import look_at_models
+
+    found = wiring.examine(config)
+    return found if agents is not None else [*found, anyio.run(look_at_models, config, os.environ, Path.home())]
 
 
 if __name__ == "__main__":

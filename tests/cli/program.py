@@ -25,7 +25,7 @@ def agents(_: Config) -> Mapping[str, Agent]:
 def main(arguments: Sequence[str]) -> int:
     """In a fork: as if it had just been started at a shell that knows nothing of Holdfast."""
     warnings.simplefilter("error")
-    for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
+    for name in [name for name in os.environ if name.startswith("HOLDFAST_") or name in ("COLUMNS", "LINES")]:
         del os.environ[name]
     os.environ["TERM"] = "xterm"
     rest = list(arguments)

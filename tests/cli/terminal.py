@@ -96,9 +96,10 @@ def _arguments(arguments: tuple[object, ...], data: Path | None) -> list[str]:
 class Terminal:
     """A command at a terminal. `seen` is everything it has shown, without what steers a terminal."""
 
-    def __init__(self, *arguments: object, data: Path) -> None:
+    def __init__(self, *arguments: object, data: Path, width: int = 1000) -> None:
+        """So wide that what is typed stays on its line."""
         self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 1000, 0, 0))  # what is typed stays on its line
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
         try:
             order = ["--at-terminal", *_arguments(arguments, data)]
             self._process = nurseries[0].spawn(order, slave, slave, slave)

@@ -1,6 +1,7 @@
 """Backups beside a server that is busy: whole, checked, and good to start from."""
 
 import json
+import os
 import sqlite3
 import stat
 from pathlib import Path
@@ -98,6 +99,23 @@ def test_a_backup_without_a_server(data: Path, tmp_path: Path) -> None:
     [session] = as_json("sessions", "list", data=data)
     told = as_json("sessions", "show", session["id"], data=data)["messages"]
     assert as_json("sessions", "show", session["id"], data=tmp_path / "two")["messages"] == told
+
+
+def test_workspaces_come_along(data: Path, tmp_path: Path) -> None:
+    """What tools have made, with links as links; a pipe that one left there is passed over."""
+    ok("chat", "hello", data=data)
+    made = data / "workspaces" / "ses_1" / "deep"
+    made.mkdir(parents=True)
+    (made / "program").write_text("#!/bin/sh\n")
+    (made / "program").chmod(0o700)
+    (made / "link").symlink_to("/etc/passwd")
+    (made / "up").symlink_to("..")
+    os.mkfifo(made / "pipe")
+    ok("backup", tmp_path / "copy", data=data)
+    copy = tmp_path / "copy" / "workspaces" / "ses_1" / "deep"
+    assert sorted(path.name for path in copy.iterdir()) == ["link", "program", "up"]
+    assert (copy / "program").stat().st_mode & 0o777 == 0o700
+    assert (os.readlink(copy / "link"), os.readlink(copy / "up")) == ("/etc/passwd", "..")
 
 
 def test_a_backup_goes_nowhere_else(server: Served, tmp_path: Path) -> None:

@@ -4,6 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import anyio
+import pytest
+
+from holdfast.faces.cli import reach
+from holdfast.faces.cli.client import Client
+from holdfast.faces.cli.exits import Lost, code_of
+from holdfast.faces.cli.place import Place
+from tests.cli.relay import Forgetful
 from tests.cli.terminal import Terminal, as_json, holdfast, ok
 from tests.http.client import Served
 from tests.http.conftest import Start
@@ -180,6 +188,36 @@ def test_a_server_that_stops_in_order_is_waited_for(start: Start) -> None:
         start()
         terminal.until("Interrupted")
         assert terminal.end() == 1
+
+
+@pytest.mark.parametrize("request_line", [b"POST /api/sessions/", b"GET /api/runs/"], ids=["send", "stream"])
+def test_an_answer_that_is_lost_doubles_nothing(server: Served, request_line: bytes) -> None:
+    """A2: the turn was stored, and the answer to that never came: it is sent again, and there is one of it."""
+    file = server.data_dir / "server.json"
+    with Forgetful(server.url, request_line) as relay:
+        file.write_text(json.dumps({**json.loads(file.read_text()), "url": relay.url}))
+        done = holdfast("chat", "hello", data=server.data_dir)
+        assert relay.lost.is_set()
+    assert (done.returncode, done.stdout) == (0, b"hello\n")
+    if request_line.startswith(b"POST"):  # a lost answer to a reading call is asked for again by the client library
+        assert "The connection broke; going on." in done.stderr.decode()
+    assert len(server.call("GET", "/api/runs")["items"]) == 1
+    [session] = server.call("GET", "/api/sessions")["items"]
+    messages = server.call("GET", f"/api/sessions/{session['id']}/messages")["items"]
+    assert [message["role"] for message in messages] == ["user", "assistant"]
+
+
+def test_a_server_that_stays_away_is_given_up(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for ever: after the patience the command ends with exit code 4."""
+    monkeypatch.setattr(reach, "PATIENCE", 0.3)
+
+    async def lost() -> None:
+        async with Client(Place("http://127.0.0.1:9", "token")) as client:
+            await reach.Line(client, data / "server.json", lambda _: None).found_again(Lost("It is gone."))
+
+    with pytest.raises(Lost, match=r"It is gone\. It did not come back") as caught:
+        anyio.run(lost)
+    assert code_of(caught.value) == 4
 
 
 def test_what_a_model_says_cannot_steer_the_terminal(server: Served) -> None:

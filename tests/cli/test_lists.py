@@ -1,6 +1,7 @@
 """Runs and sessions: lists, journals, searches, for people and for programs."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,6 +40,20 @@ def test_lists_for_people_and_for_programs(server: Served) -> None:
     assert as_json("sessions", "search", "nothing", data=data) == []
     assert as_json("runs", "show", run["id"], data=data)["status"] == "complete"
     assert "high tide" in ok("sessions", "show", run["session_id"], data=data)
+
+
+@pytest.mark.parametrize("width", [30, 60, 100])
+def test_a_list_fits_the_terminal(server: Served, width: int) -> None:
+    """However narrow it is: no line is longer but an id, which is never cut; a long title is."""
+    run = send(server, "word " * 30)
+    ended(server, run["id"])
+    server.call("PATCH", f"/api/sessions/{run['session_id']}", {"title": "A title that goes on and on " * 5})
+    for command, named in ((["sessions", "list"], run["session_id"]), (["runs", "list"], run["id"])):
+        with Terminal(*command, data=server.data_dir, width=width) as terminal:
+            assert terminal.end() == 0
+        lines = [line.rstrip() for line in terminal.seen.splitlines()]
+        assert any(named in line for line in lines)
+        assert all(len(line) <= width or line == named for line in lines), lines
 
 
 def test_a_list_is_as_long_as_asked(server: Served) -> None:
@@ -99,6 +114,51 @@ def test_without_a_server_a_killed_ones_runs_are_settled(start: Start) -> None:
     assert (server.data_dir / "server.json").exists()
     assert as_json("runs", "show", run["id"], data=server.data_dir)["status"] == "interrupted"
     assert "kept" in ok("sessions", "show", run["session_id"], data=server.data_dir)
+
+
+def test_looking_without_a_server_executes_nothing(start: Start, tmp_path: Path) -> None:
+    """A3: what waits for a person and what is queued behind it is the same after commands that only look, and goes on
+    when there is a server again."""
+    server = start()
+    run = send(server, json.dumps([{"call": "c1", "name": "shell", "asks": True}, {"say": "done"}]))
+    with server.http.stream("GET", f"/api/runs/{run['id']}/events") as stream:
+        next(chunk for chunk in stream.iter_text() if "approval.requested" in chunk)
+    queued = server.call("POST", f"/api/sessions/{run['session_id']}/runs", {"input": "next"}, 202)["run"]
+    server.kill()
+    data = server.data_dir
+    ok("sessions", "list", data=data)
+    ok("export", "--output", tmp_path / "all.jsonl", data=data)
+    ok("backup", tmp_path / "copy", data=data)
+    statuses = {item["id"]: item["status"] for item in as_json("runs", "list", data=data)}
+    assert statuses == {run["id"]: "waiting", queued["id"]: "queued"}
+    again = start()
+    [asked] = [event for event in _events(again, run["id"]) if event["event"] == "approval.requested"]
+    where = f"/api/runs/{run['id']}/approvals/{asked['data']['approval_id']}"
+    again.call("POST", where, {"decision": "once"}, 200)
+    ended(again, run["id"])
+    ended(again, queued["id"])
+    assert {item["status"] for item in as_json("runs", "list", data=data)} == {"complete"}
+
+
+def _events(server: Served, rid: str) -> list[dict[str, Any]]:
+    lines = ok("runs", "replay", rid, "--json", data=server.data_dir).splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_ctrl_c_ends_a_command(server: Served) -> None:
+    """Whatever it waits for: exit code 130 and no more words. The run goes on."""
+    run = send(server, json.dumps([{"say": "one"}, {"hang": True}]))
+    with Terminal("runs", "follow", run["id"], data=server.data_dir) as terminal:
+        terminal.until("text=one")
+        terminal.interrupt()
+        assert terminal.end() == 130
+        assert "Traceback" not in terminal.seen
+    assert as_json("runs", "show", run["id"], data=server.data_dir)["status"] == "running"
+
+
+def test_models_are_listed(server: Served) -> None:
+    """Whatever the server says there is; a scripted one has none."""
+    assert as_json("models", "list", data=server.data_dir) == {"items": [], "default": None}
 
 
 @pytest.mark.parametrize(

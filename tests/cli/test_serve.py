@@ -136,6 +136,7 @@ COMMANDS = [
     *(["serve"], ["chat"], ["export"], ["import"], ["backup"], ["doctor"], ["password"]),
     *(["runs", name] for name in ("list", "show", "replay", "follow")),
     *(["sessions", name] for name in ("list", "search", "show")),
+    *(["models", name] for name in ("list", "pull")),
     *(["token", name] for name in ("create", "list", "revoke")),
 ]
 

@@ -223,11 +223,17 @@ def test_truncate_shows_nothing_after_a_message(tree: Forest, last: str) -> None
     assert tree.messages == before
 
 
-@pytest.mark.parametrize(("head", "last"), [("a3", "b2"), ("a3", "q2'"), ("a1", "q2"), (None, "q1"), ("a3", "nobody")])
+@pytest.mark.parametrize(("head", "last"), [("a3", "b2"), ("a3", "q2'"), ("a1", "q2"), (None, "q1")])
 def test_truncate_off_the_shown_branch_is_refused(tree: Forest, head: str | None, last: str) -> None:
     """O1: only a message that is shown can be made the last one."""
     with pytest.raises(NotAllowed):
         truncate(tree, at(head), mid(last))
+
+
+def test_truncate_at_a_message_that_is_not_there(tree: Forest) -> None:
+    """O1: a message that does not exist is not found, as with every other edit."""
+    with pytest.raises(NotFound):
+        truncate(tree, at("a3"), mid("nobody"))
 
 
 @pytest.mark.parametrize(

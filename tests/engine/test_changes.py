@@ -127,7 +127,11 @@ async def test_a_cursor_resumes_exactly_where_it_was(world: AnyWorld) -> None:
 
 async def test_without_a_cursor_the_feed_begins_now(world: AnyWorld) -> None:
     """L5: a new subscriber is told what happens from then on, and when it happens."""
-    first_look = Hold(lambda call, _: call == "store.read", when="after", armed=False)
+    first_look = Hold(
+        lambda call, args: call == "store.read" and "ChangeSubscription" in args[0].__qualname__,
+        when="after",
+        armed=False,
+    )
     async with running([Say("a")], world, tap=first_look, poll=GUARD) as it:
         await it.turn(await it.new_session())
         got: list[Changes] = []

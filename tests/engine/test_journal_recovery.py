@@ -360,6 +360,7 @@ async def test_an_explicit_recover_looks_again(world: AnyWorld) -> None:
             await it.service.recover(run.id, OwnerId("somebody"))
         still = await it.service.recover(run.id)
         assert still.is_pending
+        assert (await it.stored(run.message_id)).recovery == "pending"
         it.journal.away = False
         assert (await it.service.recover(run.id)).recovery == Recovery("recovered")
         await check_recovered(it, run)
@@ -382,7 +383,11 @@ async def test_a_recover_that_found_the_journal_away_is_followed_up(world: AnyWo
 async def test_a_recover_is_not_undone_by_a_look_that_was_about_to_give_up(world: AnyWorld) -> None:
     """J6: a reader found the recovery too old; an explicit `recover` comes before it can say so, and stands."""
     run = await lost(world)
-    hold = Hold(lambda call, _: call == "store.transact", when="after", armed=False)
+    hold = Hold(
+        lambda call, args: call == "store.transact" and "_look" in getattr(args[0], "__qualname__", ""),
+        when="after",
+        armed=False,
+    )
     async with running((), world, journal_away=True, tap=hold) as it:
         world.clock.advance(DAY + 1)
         hold.armed = True

@@ -15,7 +15,7 @@ from holdfast.core.parts import Text
 from holdfast.engine.transfer import FileRules, Taken, Transfer
 from holdfast.ports import SessionQuery, Summariser
 from holdfast.storage.files import FileStore
-from tests.harness import GUARD, AnyWorld, Running, in_turn, running
+from tests.harness import GUARD, AnyWorld, Running, World, in_turn, running
 
 pytestmark = pytest.mark.anyio
 
@@ -127,19 +127,19 @@ async def test_a_session_that_was_taken_in_can_be_used(world: AnyWorld, tmp_path
         assert [message.status for message in await it.shown(sid)] == ["complete"] * 8
 
 
-async def test_sections_may_follow_one_another(world: AnyWorld, tmp_path: Path) -> None:
+async def test_sections_may_follow_one_another(memory: World, tmp_path: Path) -> None:
     """Two exports put together are two sessions."""
-    async with running(in_turn(*SCRIPTS, [Say("x")]), world, files=FileStore(tmp_path / "files")) as it:
+    async with running(in_turn(*SCRIPTS, [Say("x")]), memory, files=FileStore(tmp_path / "files")) as it:
         one, two = await a_full_session(it), await it.new_session()
         await it.turn(two)
         both = await export(it, one) + await export(it, two)
         assert [taken.messages for taken in await take(it, both)] == [7, 2]
 
 
-async def test_what_is_being_written_is_left_out(world: AnyWorld, tmp_path: Path) -> None:
+async def test_what_is_being_written_is_left_out(memory: World, tmp_path: Path) -> None:
     """An answer that streams is not in the export: its question is the head; the export can be taken in."""
     script: list[Action] = [Say("partial"), Meet("there"), Hang()]
-    async with running(script, world, files=FileStore(tmp_path / "files")) as it:
+    async with running(script, memory, files=FileStore(tmp_path / "files")) as it:
         sid = await it.new_session()
         run = await it.send(sid, "question")
         await it.send(sid, "queued")
@@ -153,9 +153,9 @@ async def test_what_is_being_written_is_left_out(world: AnyWorld, tmp_path: Path
 
 
 @pytest.mark.parametrize("cut", ["last line", "half", "middle line", "content"])
-async def test_a_damaged_export_changes_nothing(world: AnyWorld, tmp_path: Path, cut: str) -> None:
+async def test_a_damaged_export_changes_nothing(memory: World, tmp_path: Path, cut: str) -> None:
     """A file that breaks off or lacks a line is refused with the place, and no session is there afterwards."""
-    async with running(in_turn(*SCRIPTS), world, files=FileStore(tmp_path / "files")) as it:
+    async with running(in_turn(*SCRIPTS), memory, files=FileStore(tmp_path / "files")) as it:
         all_lines = (await export(it, await a_full_session(it))).splitlines(keepends=True)
         at = next(n for n, line in enumerate(all_lines) if line.startswith(b'{"type":"content"'))
         damaged = {

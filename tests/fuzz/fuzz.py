@@ -2,6 +2,7 @@
 and on ids that do not. Nothing may be a 500, nothing may hang, and every answer must be as described."""
 
 import itertools
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,6 +18,14 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.errors import InvalidSchema
 
 from tests.http.client import Served
+
+
+@schemathesis.serializer("application/x-ndjson")
+def lines(_: Any, value: Any) -> bytes:
+    """A sequence of JSON values, a line each; anything else as one line."""
+    items = value if isinstance(value, list) else [value]
+    return b"".join(json.dumps(item, default=repr).encode() + b"\n" for item in items)
+
 
 HANG: Final = 20.0
 """Seconds in which an answer must begin."""
@@ -76,6 +85,7 @@ class Pool:
 
 def fuzz(server: Served, examples: int, seed: int, told: Callable[[str, int], None]) -> Report:
     """`examples` per call, half of them broken on purpose."""
+    schemathesis.serializer.alias("application/x-ndjson", "application/octet-stream")  # lines that are none, mostly
     schema = schemathesis.openapi.from_dict(server.get("/openapi.json"))
     report, pool = Report(), Pool(server)
     with requests.Session() as session:

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -71,6 +72,14 @@ class Stream:
             if frame.event == event:
                 return frame
         raise AssertionError(f"the stream ended without {event}: {[frame.event for frame in self.frames]}")
+
+    def place(self) -> str:
+        """The id that came alone, before anything else."""
+        if self._bytes is None:
+            self._bytes = self.response.iter_raw()
+        while (found := re.search(rb"(?:^|\n\n)id: (.+)\n\n", self._rest)) is None:
+            self._rest += next(self._bytes)
+        return found[1].decode()
 
     def rest(self) -> list[Frame]:
         while self.next() is not None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.http.client import Served
 from tests.http.conftest import Start
-from tests.http.streams import said, until
+from tests.http.streams import said, shown, until
 
 ENDINGS = ("run.complete", "run.cancelled", "run.failed", "run.interrupted")
 
@@ -155,5 +155,40 @@ def test_cancel_that_storage_holds_up_is_answered_as_requested(start: Start) -> 
     until(lambda: server.order(upstreams=True), lambda open_now: open_now == 0)
     server.order(journal_away=False)
     assert server.ended(rid)["status"] == "cancelled"
+    assert cancels(server, rid) == ["run.cancelled"]
+    assert said(server.answer(sid)) == "half"
+
+
+def test_a_cancel_that_was_answered_outlives_the_process(start: Start) -> None:
+    """C6 C8: killed right after the answer, the run is cancelled, once, with what had been shown."""
+    server = start()
+    sid = server.session()
+    rid = server.begin(sid, [{"tokens": 100_000, "rate": 500}])
+    client = server.follow(rid)
+    client.until("text.delta", 5)
+    run = server.cancel(rid)
+    server.kill()
+    seen = client.ended()
+    server = start()
+    assert server.run(rid) == run
+    assert cancels(server, rid) == ["run.cancelled"]
+    assert server.events(rid)[: len(seen)] == seen
+    assert said(server.answer(sid)).startswith(shown(seen))
+
+
+def test_a_cancel_that_was_not_answered_is_done_by_the_next_process(start: Start) -> None:
+    """C6: stored and not yet carried out when the process is killed: the run ends as cancelled, not as interrupted."""
+    server = start()
+    sid = server.session()
+    rid = server.stand(sid, [{"say": "half"}, {"meet": "here"}, {"hang": True}])
+    server.order(hold=["journal", "append"])
+    with ThreadPoolExecutor(1) as other:
+        asked = other.submit(server.http.post, f"/api/runs/{rid}/cancel")
+        server.order(held=["journal", "append"])
+        server.kill()
+        assert asked.exception() is not None
+    server = start()
+    run = server.run(rid)
+    assert (run["status"], run["reason"]) == ("cancelled", "requested")
     assert cancels(server, rid) == ["run.cancelled"]
     assert said(server.answer(sid)) == "half"

@@ -1,5 +1,7 @@
 """Section L over HTTP: what a client's coming, going and dawdling means for a run, and for everybody else."""
 
+import errno
+import signal
 import socket
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from tests.http.streams import Frame, said, shown, until
 
 HALF: list[dict[str, Any]] = [{"say": "half "}, {"meet": "here"}, {"say": "whole"}]
 CHAT: list[dict[str, Any]] = [{"think": "hm"}, {"say": "an answer"}]
+COMPARE = ("/api/compare", {"runs": [{"input": "x"}, {"input": "y"}]})
 AGENT: list[dict[str, Any]] = [{"say": "let me look "}, {"call": "a", "result": 1}, {"say": "done"}]
 
 
@@ -74,16 +77,21 @@ def test_shutdown_saves_the_partial_once_and_ends_streams(start: Start) -> None:
     assert (said(answer), answer["recovery"]) == ("half ", None)
 
 
+def is_closed(server: Served) -> bool:
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.socket() as line:
+        return line.connect_ex((host, int(port))) == errno.ECONNREFUSED
+
+
 def test_shutdown_lets_a_run_end_by_itself(start: Start) -> None:
-    """L2: within the time of draining it completes and its client sees that; new sends are told to come back."""
+    """L2: within the time of draining it completes and its client sees that; nobody new is let in."""
     server = start(drain=30.0)
     sid = server.session()
     rid = server.stand(sid, HALF)
     client = server.follow(rid)
     client.until("text.delta")
-    server.tell(15)
-    until(lambda: server.http.get("/readyz").status_code, lambda status: status == 503)
-    server.refused("draining", "POST", f"/api/sessions/{sid}/runs", {"input": "new"})
+    server.tell(signal.SIGTERM)
+    until(lambda: is_closed(server))
     server.order(open="here")
     assert client.ended()[-1].event == "run.complete"
     assert server.buried() == 0
@@ -193,6 +201,15 @@ def test_a_run_that_completes_is_saved_once_as_complete(server: Served, lifetime
     assert server.run(rid)["finish_reason"] == "stop"
 
 
+def test_a_client_that_has_had_everything_has_cancelled_nothing(server: Served) -> None:
+    """L4: however soon after the end the line of an attached run is closed, nobody is said to have cancelled it."""
+    for _ in range(15):
+        with server.attached(server.session(), "whole") as stream:
+            rid = stream.rest()[0].data["run_id"]
+        run = server.ended(rid)
+        assert (run["status"], run["reason"], run["cancel_requested"]) == ("complete", None, False)
+
+
 # ---- L5 ----
 
 
@@ -265,17 +282,6 @@ def test_a_queued_run_can_be_watched_before_it_begins(server: Served) -> None:
     assert [frame.event for frame in client.ended()] == ["run.started", "text.delta", "run.complete"]
 
 
-def test_a_silent_line_is_kept_alive(start: Start) -> None:
-    """L5: comments come while the run says nothing, and are no events."""
-    server = start(heartbeat=0.1)
-    rid = server.stand(server.session(), HALF)
-    with server.watch(rid, after=1) as stream:
-        stream.until("text.delta")
-        assert stream.comment().startswith(":")
-        server.order(open="here")
-        assert [frame.event for frame in stream.rest()] == ["text.delta", "text.delta", "run.complete"]
-
-
 def test_a_journal_that_cannot_be_read_is_a_503(server: Served) -> None:
     """L5: with a time to come back, and then everything is there."""
     rid = server.turn(server.session(), "whole")["run_id"]
@@ -326,6 +332,19 @@ def test_an_attached_client_is_not_taken_for_gone_when_storage_is(start: Start) 
         server.order(open="here")
         assert [frame.event for frame in stream.rest()] == ["run.started", "text.delta", "run.complete"]
     assert said(server.answer(sid)) == "second"
+
+
+def test_an_attached_send_that_cannot_be_streamed_uses_up_no_key(server: Served) -> None:
+    """A2 L3: the journal is away: a 503, and the same send with its key is answered when it is back."""
+    sid = server.session()
+    server.order(journal_away=True)
+    for path, body in ((f"/api/sessions/{sid}/runs", {"input": "x", "lifetime": "attached"}), COMPARE):
+        server.refused("storage-unavailable", "POST", path, body, headers={"Idempotency-Key": "k"})
+    server.order(journal_away=False)
+    assert server.get("/api/runs")["items"] == []
+    with server.attached(sid, "x", key="k") as stream:
+        assert stream.rest()[-1].event == "run.complete"
+    assert said(server.answer(sid)) == "x"
 
 
 # ---- L6 ----

@@ -42,8 +42,7 @@ def test_two_thousand_idle_streams_cost_little_and_hold_up_nobody(server: Served
         pytest.skip(f"this machine allows a process {hard} open files")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, STREAMS + 500), hard))
     sid = server.session()
-    rid = server.send(sid, [{"say": "hello"}, {"meet": "here"}, {"say": "bye"}])["run"]["id"]
-    server.order(reached="here")
+    rid = server.stand(sid, [{"say": "hello"}, {"meet": "here"}, {"say": "bye"}])
     path = f"/api/runs/{rid}/events?after=2" if what == "run" else "/api/events"
     with ExitStack() as lines:
         for _ in range(100):  # what is made once, and what the allocator keeps, is not a stream's

@@ -1,6 +1,6 @@
 """Answers that break: errors, closed connections, silence."""
 
-from tests.models.hostile_case import BEGUN, BORED, IMPATIENT, OK, SHORT, Case, stream
+from tests.models.hostile_case import BEGUN, BORED, HASTY, IMPATIENT, OK, SHORT, Case, stream
 from tests.upstream import Chunk, Close, End, Forever, Hang, Head, Raw, Reset, delta, sse
 
 BREAKS = (
@@ -159,6 +159,18 @@ BREAKS = (
         ([Head(500), Chunk(b'{"err'), Hang()],),
         code="timeout",
         endpoint={"patience": SHORT},
+    ),
+    Case(
+        "hangs after the finish reason",
+        ([Head(), *sse(delta(content="Fine"), delta(finish="stop")), Hang()],),
+        text="Fine",
+        endpoint={"patience": HASTY},
+    ),
+    Case(
+        "keep-alives after the finish reason",
+        ([Head(), *sse(delta(content="Fine"), delta(finish="stop")), Forever(Chunk(b": still here\n\n"))],),
+        text="Fine",
+        endpoint={"patience": HASTY},
     ),
     Case(
         "hangs after the end mark",

@@ -18,6 +18,7 @@ from tests.upstream import (
 
 SHORT = Patience(connect=GUARD, first_token=0.2, idle=GUARD, stalled=GUARD)
 IMPATIENT = Patience(connect=GUARD, first_token=GUARD, idle=0.2, stalled=GUARD)
+HASTY = Patience(GUARD, GUARD, GUARD, GUARD, tail=0.2)
 BORED = Patience(connect=GUARD, first_token=GUARD, idle=GUARD, stalled=0.2)
 
 

@@ -161,12 +161,13 @@ async def test_ollama_is_found_with_what_its_models_can_do() -> None:
     """A server on this machine is listed with context sizes and abilities, and one that only embeds is left out."""
     tags = answers(200, {"models": [{"name": "llama:8b"}, {"name": "embedder"}]})
     chat = {"capabilities": ["completion", "tools", "vision"], "model_info": {"llama.context_length": 8192}}
-    scripts = tags, answers(200, chat), answers(200, {"capabilities": ["embedding"]})
+    loaded = answers(200, {"models": [{"name": "llama:8b", "context_length": 4096}, {"name": "embedder"}]})
+    scripts = tags, answers(200, chat), answers(200, {"capabilities": ["embedding"]}), loaded
     async with upstream(*scripts) as up, catalogue(ports={"ollama": up.port}) as it:
         listed = await it.list()
-        assert len(up.exchanges) == 3
+        assert len(up.exchanges) == 4
         (found,) = (info for info in listed if info.provider == "Ollama")
-        assert found.context == 8192
+        assert found.context == (4096 if found.id == "ollama/llama:8b" else 8192)
         assert found.abilities == {"tools", "images"}
         assert await it.default() == found.id
         assert isinstance(it.get(found.id), OpenAIModel)

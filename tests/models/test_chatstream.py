@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.agents.models.chatstream import ChatStream
@@ -61,6 +61,7 @@ def read(data: bytes, at: Sequence[int] = ()) -> Read:
     return joined(deltas), stream.calls, stream.finish_reason, stream.done, stream.trouble
 
 
+@settings(deadline=None)
 @given(streams, cuts)
 @example(b'data: {"choices":[{"delta":{"content":"a"}}]}\r\n\r\n', [46, 47, 48])
 def test_any_cutting_gives_the_same_answer(data: bytes, at: list[int]) -> None:
@@ -68,12 +69,14 @@ def test_any_cutting_gives_the_same_answer(data: bytes, at: list[int]) -> None:
     assert read(data, at) == read(data)
 
 
+@settings(deadline=None)
 @given(streams)
 def test_byte_by_byte_gives_the_same_answer(data: bytes) -> None:
     """The hardest cutting: every byte alone."""
     assert read(data, range(len(data))) == read(data)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300), cuts)
 def test_any_bytes_end_in_an_answer_or_in_trouble(data: bytes, at: list[int]) -> None:
     """Nothing that arrives makes the parser raise, and the end is always one of the two."""

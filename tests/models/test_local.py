@@ -107,6 +107,36 @@ async def test_cancel_while_it_reads_stops_within_a_batch() -> None:
 
 @needs_weights
 @pytest.mark.anyio
+async def test_two_at_once_take_turns(model: LocalModel) -> None:
+    """Who comes second waits for the first, also when the first is given up in the middle."""
+    answered: list[str] = []
+
+    async def second() -> None:
+        answered.append((await outcome(model, ask("Hi"))).text)
+
+    with anyio.fail_after(GUARD):
+        async with anyio.create_task_group() as group, model.stream(ask("A long story.", max_tokens=2000)) as answer:
+            group.start_soon(second)
+            async for _ in answer:
+                break
+            assert answered == []
+    assert answered[0]
+
+
+@needs_weights
+@pytest.mark.anyio
+async def test_a_bad_question_is_one_failed_answer(model: LocalModel) -> None:
+    """A setting that makes no sense fails that answer, with the library's reason, and the process goes on."""
+    got = await outcome(model, ask("Hi", temperature="hot"))
+    assert got.failed is not None
+    assert got.failed.code == "bad-request"
+    pid = model.process.pid
+    assert (await outcome(model, ask("Hi"))).text
+    assert model.process.pid == pid
+
+
+@needs_weights
+@pytest.mark.anyio
 async def test_a_dead_process_is_one_failed_answer(model: LocalModel) -> None:
     """Native code that takes its process with it costs an answer, and the next one is given by another process."""
     with anyio.fail_after(GUARD):

@@ -1,19 +1,30 @@
 """The client of OpenAI's chat format: closing, retrying, and what it sends."""
 
+import asyncio
+import base64
 import logging
 import os
 import socket
+import ssl
 import sys
 import traceback
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import anyio
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+from yarl import URL
 
 from holdfast.agents.models.endpoint import Endpoint
-from holdfast.agents.models.http import Http
+from holdfast.agents.models.http import Http, proxy_for
 from holdfast.agents.models.openai import OpenAIModel
-from holdfast.agents.models.port import ModelInfo
+from holdfast.agents.models.port import Media, ModelInfo, Request, UserSaid
 from holdfast.agents.models.retry import RetryPolicy
 from holdfast.core.events import TextDelta
 from holdfast.testing.fakes import FakeClock
@@ -188,6 +199,73 @@ async def test_the_key_appears_nowhere(key: str, caplog: pytest.LogCaptureFixtur
     assert KEY not in chain + repr(got.failed) + shown + caplog.text
 
 
+@pytest.mark.parametrize(
+    ("url", "environment", "proxy"),
+    [
+        ("https://api.example/v1", {"HTTPS_PROXY": "http://p:3128"}, "http://p:3128"),
+        ("https://api.example/v1", {"all_proxy": "http://p:3128"}, "http://p:3128"),
+        ("https://api.example/v1", {"HTTP_PROXY": "http://p:3128"}, None),
+        ("https://api.example/v1", {"HTTPS_PROXY": "socks5://p:1080"}, None),
+        ("https://api.example/v1", {"HTTPS_PROXY": "http://p:3128", "NO_PROXY": "b.org, .example"}, None),
+        ("http://127.0.0.1:11434/v1", {"HTTP_PROXY": "http://p:3128"}, None),
+        ("http://localhost:1234/v1", {"HTTP_PROXY": "http://p:3128"}, None),
+    ],
+)
+def test_proxies_are_for_other_machines(url: str, environment: dict[str, str], proxy: str | None) -> None:
+    """The usual variables count, with their exceptions, and never for a server on this machine."""
+    assert proxy_for(URL(url), environment) == proxy
+
+
+async def test_a_request_goes_through_the_proxy() -> None:
+    """A proxy is asked for the whole address."""
+    async with upstream(says("Hello")) as up:
+        http = Http({"http_proxy": up.url})
+        endpoint = Endpoint(base_url="http://far.away.example/v1", model="b", provider="a")
+        got = await outcome(OpenAIModel(ModelInfo("a/b", "b", "a"), endpoint, http, FakeClock()))
+        await http.aclose()
+        assert got.text == "Hello"
+        assert up.exchanges[0].path == "http://far.away.example/v1/chat/completions"
+
+
+async def test_a_certificate_that_nobody_vouches_for(tmp_path: Path) -> None:
+    """Nothing is sent to a server that may be another one, and the reason is said."""
+    served = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    served.load_cert_chain(_self_signed(tmp_path))
+    http = Http()
+
+    async def serve(reader: object, writer: object) -> None:
+        raise AssertionError("no request gets through")
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=served) as server:
+        port = server.sockets[0].getsockname()[1]
+        endpoint = Endpoint(base_url=f"https://127.0.0.1:{port}/v1", model="b", provider="a")
+        got = await outcome(OpenAIModel(ModelInfo("a/b", "b", "a"), endpoint, http, FakeClock()))
+        await http.aclose()
+    assert got.failed is not None
+    assert got.failed.code == "unavailable"
+    assert "certificate" in str(got.failed)
+
+
+def _self_signed(directory: Path) -> Path:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    path = directory / "server.pem"
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path.write_bytes(secret + certificate.public_bytes(Encoding.PEM))
+    return path
+
+
 @pytest.mark.parametrize("url", ["localhost:8080", "http://[", "", "ftp://example.org/v1"])
 async def test_a_base_url_that_is_none(url: str) -> None:
     """A mistake in the settings is said as such."""
@@ -198,3 +276,12 @@ async def test_a_base_url_that_is_none(url: str) -> None:
     assert got.failed is not None
     assert got.failed.code == "bad-request"
     assert "base URL" in str(got.failed)
+
+
+async def test_a_large_picture_is_sent_whole() -> None:
+    """What is large enough to be encoded on another thread arrives like anything else."""
+    picture = Media("a.png", "image/png", os.urandom(400_000))
+    async with upstream(says("Nice")) as up, client(up) as model:
+        assert (await outcome(model, Request(None, (UserSaid(("See", picture)),)))).text == "Nice"
+        url = up.exchanges[0].json()["messages"][0]["content"][1]["image_url"]["url"]
+    assert base64.b64decode(url.partition(",")[2]) == picture.data

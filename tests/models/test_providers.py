@@ -24,9 +24,10 @@ from holdfast.agents.models.port import (
 )
 from holdfast.agents.models.provider_config import Kind, ProviderConfig
 from holdfast.agents.models.providers import Providers
+from holdfast.agents.models.retry import RetryPolicy
 from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta
 from holdfast.core.parts import Reasoning, Text
-from tests.models.asking import HELLO, KEY, Outcome, joined, outcome
+from tests.models.asking import HELLO, KEY, Naps, Outcome, joined, outcome
 from tests.upstream import GUARD, Chunk, End, Hang, Head, Script, Step, Upstream, answers, upstream
 
 pytestmark = pytest.mark.anyio
@@ -109,7 +110,8 @@ GEMINI_SAYS: Script = [Head(), gemini({"text": "Sunny."}, finish="STOP"), End()]
 
 @asynccontextmanager
 async def asked(kind: Kind, up: Upstream, patience: Patience | None = None) -> AsyncIterator[Model]:
-    providers = Providers(patience or Patience(GUARD, GUARD, GUARD, GUARD))
+    limits = patience or Patience(GUARD, GUARD, GUARD, GUARD)
+    providers = Providers(limits, RetryPolicy(attempts=3), sleep=Naps(), chance=lambda: 0.0)
     abilities: Any = frozenset({"tools", "images", "documents", "reasoning"})
     config = ProviderConfig(name=kind, kind=kind, base_url=up.url, api_key=KEY, key_name="THE_KEY")
     try:
@@ -232,6 +234,20 @@ async def test_a_refused_key(kind: Kind) -> None:
     assert got.failed.code == "auth"
     assert "THE_KEY" in str(got.failed)
     assert KEY not in str(got.failed)
+
+
+@pytest.mark.parametrize(("kind", "answer"), [("anthropic", CLAUDE_SAYS), ("google", GEMINI_SAYS)])
+async def test_an_overload_is_asked_again(kind: Kind, answer: Script) -> None:
+    """Before the first delta another attempt is made, and not more of them than the policy says."""
+    busy = answers(503, {"error": {"type": "overloaded_error", "message": "Overloaded"}})
+    async with upstream(busy, answer) as up, asked(kind, up) as model:
+        assert (await outcome(model)).text == "Sunny."
+        assert len(up.exchanges) == 2
+    async with upstream(busy) as up, asked(kind, up) as model:
+        got = await outcome(model)
+        assert len(up.exchanges) == 3
+    assert got.failed is not None
+    assert got.failed.code == "unavailable"
 
 
 async def test_an_error_in_mid_stream_keeps_what_was_said() -> None:

@@ -272,6 +272,8 @@ class Model:
 
     def truncate(self, sid: SessionId, mid: MessageId) -> None:
         session = self.session(sid)
+        if mid not in session.tree:
+            raise Refusal(NotFound)
         if mid not in self.path(sid):
             raise Refusal(NotAllowed)
         self._move(session, mid, [])

@@ -150,7 +150,7 @@ def redo(session: Session) -> Session:
 
 def truncate(tree: Tree, session: Session, last: MessageId) -> Session:
     """Show nothing after `last`. What follows stays where it was, on its branch."""
-    if not on_path(tree, session, last):
+    if not on_path(tree, session, node(tree, session, last).id):
         raise NotAllowed("truncate", "that message is not on the branch that is shown")
     return replace(session, head=last, redo=())
 

@@ -25,6 +25,8 @@ class Changes:
 
 
 class ChangeSubscription:
+    __slots__ = ("_feed", "_from", "_owner", "_signals", "_store")  # thousands may be waiting
+
     def __init__(self, store: Store, signals: Signals, feed: Feed, owner: OwnerId, after: str | None) -> None:
         self._store = store
         self._signals = signals

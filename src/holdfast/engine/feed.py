@@ -124,6 +124,8 @@ class Feed:
         else:
             over = await self._over(run)  # asked first: what is over does not grow
             head = (await self._journal.heads([run]))[run]
+            if over and not head.sealed:  # given up; unless somebody has told it to look again meanwhile
+                over = await self._over(run)
             last, sealed = head.last_seq, head.sealed or over
             if head.pruned:
                 await self._journal.read(run, after, 1)  # says that it is pruned

@@ -87,6 +87,26 @@ class Outline:
     compactions: tuple[Compaction, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Total:
+    """What runs have used, as far as their providers said."""
+
+    runs: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
+
+    def plus(self, runs: Sequence[Run]) -> "Total":
+        used = [run.usage for run in runs if run.usage is not None]
+        costs = [usage.cost for usage in used if usage.cost is not None]
+        return Total(
+            self.runs + len(runs),
+            self.input_tokens + sum(usage.input_tokens for usage in used),
+            self.output_tokens + sum(usage.output_tokens for usage in used),
+            (self.cost or 0.0) + sum(costs) if costs else self.cost,
+        )
+
+
 class Service:
     def __init__(self, deps: Deps, supervisor: Supervisor, me: rows.Me) -> None:
         self._deps = deps
@@ -148,7 +168,7 @@ class Service:
             return message
         try:
             told = await self._deps.settler.transcript(message.run_id)
-        except StorageError:
+        except (StorageError, JournalPruned):  # away, or erased since the message was read
             return message
         return replace(
             message,
@@ -159,6 +179,30 @@ class Service:
             usage=told.usage,
             last_seq=told.last_seq,
         )
+
+    async def past(self, sid: SessionId, owner: OwnerId = LOCAL) -> tuple[Session, tree.ModelInput]:
+        """What a model would be shown of the session if a message were sent now."""
+
+        def load(tx: Tx) -> tuple[Session, tree.ModelInput]:
+            session = rows.the_session(tx, sid, owner)
+            return session, tree.model_input(tree.path(tx, session, session.head), tx.compactions(sid))
+
+        await self._settle_session(sid)
+        return await self._store.read(load)
+
+    async def usage(self, sid: SessionId, owner: OwnerId = LOCAL) -> Total:
+        """Of all runs of the session that are still there."""
+
+        def work(tx: Tx) -> Total:
+            rows.the_session(tx, sid, owner)
+            total, before = Total(), None
+            while page := tx.runs(owner, sid=sid, limit=1000, before=before):
+                total = total.plus(page)
+                before = (page[-1].created_at, page[-1].id)
+            return total
+
+        await self._settle_session(sid)
+        return await self._store.read(work)
 
     async def amend(
         self,
@@ -355,9 +399,8 @@ class Service:
         limit: int = 50,
         before: tuple[float, RunId] | None = None,
     ) -> Sequence[Run]:
-        return await self._fresh(
-            lambda tx: tx.runs(owner, status=status, sid=sid, limit=limit, before=before), lambda runs: runs
-        )
+        """Newest first; without those of deleted sessions, which may be there until they are erased."""
+        return await self._fresh(lambda tx: _runs(tx, owner, status, sid, limit, before), lambda runs: runs)
 
     async def cancel(self, rid: RunId, owner: OwnerId = LOCAL, reason: str = "requested") -> Run:
         """Stop it wherever it is executed. Answers when it is settled, or after a while with the cancel requested. If
@@ -478,9 +521,20 @@ class Service:
 
     async def _disconnected(self, rid: RunId) -> None:
         run = await self._store.read(lambda tx: tx.run(rid))
-        if run is not None and run.is_open:
-            with suppress(NotFound):  # deleted meanwhile, and so asked to end already
-                await self.cancel(rid, run.owner, "disconnected")
+        if run is None or not run.is_open:
+            return
+        if await self._is_sealed(rid):
+            await self._until_ended(rid, self._deps.settings.cancel_wait)
+            return
+        with suppress(NotFound):  # deleted meanwhile, and so asked to end already
+            await self.cancel(rid, run.owner, "disconnected")
+
+    async def _is_sealed(self, rid: RunId) -> bool:
+        """Whether the run has ended and is only to be saved still: then nobody has cancelled it."""
+        try:
+            return (await self._deps.journal.heads([rid]))[rid].sealed
+        except StorageError:
+            return False
 
     def watch_changes(self, after: str | None, owner: OwnerId = LOCAL) -> ChangeSubscription:
         """The change feed over all sessions, from a cursor it gave (None: from now)."""
@@ -611,6 +665,26 @@ def _view(tx: Tx, session: Session) -> SessionView:
     active = [run for run in runs if run.in_tree]
     queued = [(run, rows.the_message(tx, run.user_message_id)) for run in runs if not run.in_tree]
     return SessionView(session, active[-1] if active else None, tuple(queued))
+
+
+def _runs(
+    tx: Tx,
+    owner: OwnerId,
+    status: Sequence[str] | None,
+    sid: SessionId | None,
+    limit: int,
+    before: tuple[float, RunId] | None,
+) -> list[Run]:
+    found: list[Run] = []
+    while len(found) < limit:
+        page = tx.runs(owner, status=status, sid=sid, limit=limit, before=before)
+        sessions = {run.session_id: tx.session(run.session_id) for run in page}
+        gone = {sid for sid, session in sessions.items() if session is None or session.deleted_at is not None}
+        found += [run for run in page if run.session_id not in gone]
+        if len(page) < limit:
+            break
+        before = (page[-1].created_at, page[-1].id)
+    return found[:limit]
 
 
 def _outline(tx: Tx, session: Session) -> Outline:

@@ -1,8 +1,8 @@
 """Whoever answers: models, tools and agents, made from the config and from what a person has set since."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -10,9 +10,11 @@ from typing import Any, Final
 import anyio
 from anyio import to_thread
 
+from holdfast.agents.chat import tokens
 from holdfast.agents.chat.agent import ChatAgent
 from holdfast.agents.chat.compaction import SessionHistory
 from holdfast.agents.chat.helpers import ModelSummariser, ModelTitler
+from holdfast.agents.chat.history import conversation
 from holdfast.agents.models import weights
 from holdfast.agents.models.catalogue import Catalogue, CatalogueSettings
 from holdfast.agents.models.port import Model, ModelInfo
@@ -21,15 +23,17 @@ from holdfast.agents.tools.mcp.servers import McpServers
 from holdfast.agents.tools.policy import Policy
 from holdfast.agents.tools.toolbox import Toolbox, own_tools
 from holdfast.config import Config
-from holdfast.core.errors import NotFound
+from holdfast.core.errors import Invalid, NotFound
 from holdfast.core.ids import LOCAL, OwnerId, RunId, SessionId
 from holdfast.core.parts import File
 from holdfast.core.session import ModelInput, Session
 from holdfast.engine.engine import Engine
 from holdfast.engine.service import Service
 from holdfast.engine.titles import FirstWords
+from holdfast.faces.cli.desk import Finding
 from holdfast.faces.http.api import Models
-from holdfast.ports import Agent, Clock, Grant, Keys, Summariser, Titler, Turn
+from holdfast.ports import Agent, Clock, Grant, Keyring, Keys, Out, Summariser, Titler, Turn
+from holdfast.storage.keys import KeyFile
 from holdfast.system import SystemClock
 from holdfast.wiring import tables
 from holdfast.wiring.node import WORKSPACES
@@ -46,6 +50,8 @@ class Crew:
     models: Models | None = None
     summariser: Callable[[Session], Awaitable[Summariser]] | None = None
     titler: Callable[[Session], Awaitable[Titler]] | None = None
+    meter: Callable[[SessionId], Awaitable[tuple[str, int, int | None]]] | None = None
+    """Model, tokens used, tokens that fit."""
 
 
 class Bridge:
@@ -83,6 +89,55 @@ class Bridge:
 
 
 Hire = Callable[[Config, Keys, Bridge], AbstractAsyncContextManager[Crew]]
+
+
+async def look_at_models(config: Config, environment: Mapping[str, str], home: Path) -> Finding:
+    """For `doctor`: asks the providers for their lists, and makes nothing."""
+    keys = KeyFile(config.data_dir).read().provider_keys if (config.data_dir / "keys.json").exists() else {}
+    settings = CatalogueSettings(
+        providers=tables.providers(config, environment, keys),
+        environment=environment,
+        weights_directory=weights.default_directory(environment, home),
+    )
+    async with Catalogue(settings, SystemClock()) as catalogue:
+        found, default = await catalogue.list(), tables.default_model(config) or await catalogue.default()
+    down = [f"{model.id}: {model.reason}" for model in found if not model.available]
+    text = f"{len(found) - len(down)} can be asked, {default} by default"
+    answers = any(model.id == default and model.available for model in found)
+    return Finding("models", answers, "; ".join([text, *down[:5]]))
+
+
+class Resting:
+    """Nobody works, and nobody's work is given up: for commands that only look. Whoever is asked for could go on, so
+    that what waits for a person goes on waiting."""
+
+    def __init__(self, config: Config, keys: Keys, bridge: Bridge) -> None:
+        pass
+
+    async def __aenter__(self) -> Crew:
+        return Crew(_Everybody())
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+
+class _Everybody(Mapping[str, Agent]):
+    def __getitem__(self, name: str) -> Agent:
+        return _Asleep()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Asleep:
+    can_continue: bool = True
+
+    async def run(self, turn: Turn, out: Out) -> str | None:
+        raise AssertionError("a node that claims nothing executes nothing")
 
 
 class Fixed:
@@ -132,7 +187,7 @@ class Office:
             held.callback(tasks.cancel_scope.cancel)
             await tasks.start(self._mcp.run)
             self._held = held.pop_all()
-        return Crew({"chat": self._chat()}, self, self._summariser, self._titler)
+        return Crew({"chat": self._chat()}, self, self._summariser, self._titler, self._meter)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -167,11 +222,32 @@ class Office:
         typed = (await self._bridge.service.settings(LOCAL)).get("default_model")
         return str(typed) if typed else self._default or await self._catalogue.default()
 
+    def providers(self) -> Sequence[tuple[str, bool]]:
+        return self._catalogue.providers()
+
+    async def set_key(self, provider: str, key: str | None) -> None:
+        if provider not in {name for name, _ in self.providers()}:
+            raise Invalid("provider", f"{provider!r} is not one; configure it in holdfast.toml first")
+
+        def change(ring: Keyring) -> Keyring:
+            keys = {name: value for name, value in ring.provider_keys.items() if name != provider}
+            return replace(ring, provider_keys=keys if key is None else {**keys, provider: key})
+
+        ring = await to_thread.run_sync(self._keys.change, change)
+        self._catalogue.configure(tables.providers(self._config, self._environment, ring.provider_keys))
+
     async def _find_model(self, model_id: str | None) -> Model:
         return self._catalogue.get(model_id or await self.default())
 
     async def _summariser(self, session: Session) -> Summariser:
         return ModelSummariser(await self._find_model(session.model))
+
+    async def _meter(self, sid: SessionId) -> tuple[str, int, int | None]:
+        session, past = await self._bridge.service.past(sid)
+        model = await self._find_model(session.model)
+        messages = [replace(m, parts=tuple(p for p in m.parts if not isinstance(p, File))) for m in past.messages]
+        text = tokens.of_text((session.system or "") + (past.summary or ""))
+        return model.info.id, text + tokens.of_messages(conversation(messages, {})), model.info.context
 
     async def _titler(self, session: Session) -> Titler:
         """A small model is spared: its titles are worse than the first words, and it answers one at a time."""

@@ -84,6 +84,7 @@ def _api(node: Node, config: Config, crew: Crew, gate: Gate) -> Api:
         gate,
         [(name, agent.can_continue) for name, agent in crew.agents.items()],
         models=crew.models,
+        meter=crew.meter,
         summariser=None if crew.summariser is None else summariser,
         limits=Limits(max_file=config.max_file_mb * MIB, line=Line(config.heartbeat, config.write_deadline)),
         backup=partial(_back_up, node),
@@ -117,6 +118,8 @@ async def serve_own(config: Config, hire: Hire, stop: anyio.Event, *, task_statu
 
                     web = server.make(app.build(api), graceful=5.0, started=ready, unix=path)
                     tasks.start_soon(_stop_when, stop, node.engine, web)
+                    if crew.titler is not None:
+                        tasks.start_soon(Titles(node.engine.service, crew.titler).run)
                     await web.serve()
                     node.engine.stop()
             finally:

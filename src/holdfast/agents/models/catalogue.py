@@ -68,16 +68,26 @@ class Catalogue:
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._providers = merged(
-            settings.providers, from_environment(settings.environment), on_this_machine(settings.ports)
-        )
-        self._by_name = {config.name: config for config in self._providers}
-        self._http = Http()
-        self._libraries = Providers(settings.patience)
+        self._providers: tuple[ProviderConfig, ...] = ()
+        self._by_name: dict[str, ProviderConfig] = {}
+        self._http = Http(settings.environment)
+        self._libraries = Providers(settings.patience, settings.retry)
         self._known = Knowledge(
             self._http, monotonic, fresh=settings.fresh, here=settings.here, elsewhere=settings.elsewhere
         )
         self._local: LocalModel | None = None
+        self.configure(settings.providers)
+
+    def configure(self, providers: Sequence[ProviderConfig]) -> None:
+        """Take these instead of those that were configured; what was learnt of a provider that changed is forgotten."""
+        settings, before = self._settings, self._by_name
+        self._providers = merged(
+            tuple(providers), from_environment(settings.environment), on_this_machine(settings.ports)
+        )
+        self._by_name = {config.name: config for config in self._providers}
+        for name, config in self._by_name.items():
+            if name in before and before[name] != config:
+                self._known.forget(name)
 
     async def __aenter__(self) -> "Catalogue":
         await self._known.__aenter__()
@@ -94,6 +104,12 @@ class Catalogue:
                     await self._local.aclose()
                 await self._libraries.aclose()
                 await self._http.aclose()
+
+    def providers(self) -> Sequence[tuple[str, bool]]:
+        """Those that are configured, and the kinds that a key alone would add; and whether there is a key."""
+        names: dict[str, bool] = {kind: False for kind, preset in PRESETS.items() if preset.keys}
+        names |= {config.name: bool(config.api_key) for config in self._providers if not config.found}
+        return sorted(names.items())
 
     async def list(self) -> Sequence[ModelInfo]:
         """All models, those that are down among them with the reason. Waits for a provider only if nothing is known of

@@ -22,6 +22,8 @@ class Patience:
     """Between bytes, once the answer has begun. Time that the reader takes for itself does not count."""
     stalled: float = 600.0
     """Between deltas, keep-alives or not."""
+    tail: float = 5.0
+    """After the finish reason, for usage and the end mark. The answer is complete without them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,7 +57,7 @@ _MARKS: tuple[tuple[Code, tuple[str, ...]], ...] = (
     ),
     ("refused", ("content_filter", "content_policy", "content management policy", "moderation", "safety")),
     ("rate-limit", ("insufficient_quota", "rate_limit", "rate limit", "too many requests", "resource_exhausted")),
-    ("auth", ("invalid_api_key", "incorrect api key", "authentication", "unauthorized", "unauthenticated")),
+    ("auth", ("invalid_api_key", "incorrect api key", "api key not valid", "authentication", "unauthorized")),
     ("not-found", ("model_not_found", "no such model", "model not found")),
     ("unavailable", ("overloaded", "unavailable", "server_error", "internal error", "internal_error")),
     ("bad-request", ("invalid_request", "bad request", "invalid_argument")),
@@ -95,7 +95,8 @@ def classify(status: int | None, marks: str, message: str, after: float | None =
         return Trouble(code, message, retry=code in ("unavailable", "rate-limit"), after=after)
     if by_status is None:
         by_status = "unavailable" if status >= 500 or status == 425 else "bad-request"
-    if code is None or code == "unavailable" or by_status != "bad-request":
+    says_more = by_status == "bad-request" or (status == 403 and code == "refused")
+    if code is None or code == "unavailable" or not says_more:
         code = by_status
     if status == 429 and "context" not in marks:
         code = "rate-limit"

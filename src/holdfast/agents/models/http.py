@@ -3,6 +3,7 @@ this file and `openai.py`."""
 
 import asyncio
 import ipaddress
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import aiohttp
@@ -22,23 +23,23 @@ NETWORK_ERRORS = (aiohttp.ClientError, HttpProcessingError, OSError)
 
 
 class Http:
-    """The connections of one event loop, opened when they are first needed."""
+    """The connections of one event loop, opened when they are first needed. `environment`: where proxies are named."""
 
-    def __init__(self) -> None:
-        self._sessions: dict[bool, aiohttp.ClientSession] = {}
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        self._environment = environment or {}
+        self._session: aiohttp.ClientSession | None = None
         self._lingering: dict[ClientResponse, asyncio.TimerHandle] = {}
 
-    def session(self, url: URL) -> aiohttp.ClientSession:
-        """Proxies of the environment are for other machines, never for this one."""
-        here = is_loopback(url)
-        session = self._sessions.get(here)
-        if session is None or session.closed:
-            # The number of connections is bounded by the runs that are under way, not here.
+    def session(self) -> aiohttp.ClientSession:
+        if self._session is None or self._session.closed:
+            # The number of connections is bounded by the runs that are under way, not here. aiohttp's own look at the
+            # environment would also read ~/.netrc, and refuse to send our key where it finds another.
             connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
-            session = self._sessions[here] = aiohttp.ClientSession(
-                connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=not here
-            )
-        return session
+            self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        return self._session
+
+    def proxy(self, url: URL) -> str | None:
+        return proxy_for(url, self._environment)
 
     def linger(self, response: ClientResponse) -> None:
         """An answer is complete and the body's last bytes are a moment behind. If they come, aiohttp keeps the
@@ -54,10 +55,24 @@ class Http:
     async def aclose(self) -> None:
         for response in list(self._lingering):
             self._let_go(response)
-        sessions = list(self._sessions.values())
-        self._sessions.clear()
-        for session in sessions:
+        session, self._session = self._session, None
+        if session is not None:
             await session.close()
+
+
+def proxy_for(url: URL, environment: Mapping[str, str]) -> str | None:
+    """The HTTP proxy that the usual variables name for an address; never one for this machine."""
+    names = (f"{url.scheme}_proxy", "all_proxy")
+    found = (environment.get(name) or environment.get(name.upper()) for name in names)
+    proxy = next((value for value in found if value), None)
+    host = (url.host or "").lower()
+    if proxy is None or is_loopback(url) or not proxy.startswith(("http://", "https://")):
+        return None
+    exceptions = (environment.get("no_proxy") or environment.get("NO_PROXY") or "").lower()
+    for rule in (rule.strip().lstrip(".") for rule in exceptions.split(",")):
+        if rule and (rule == "*" or host == rule or host.endswith("." + rule)):
+            return None
+    return proxy
 
 
 def is_loopback(url: URL) -> bool:
@@ -85,8 +100,9 @@ async def ask(http: Http, request: Ask) -> ClientResponse | Trouble:
     patience = request.patience
     try:
         async with asyncio.timeout(patience.first_token):
-            response = await http.session(request.url).post(
+            response = await http.session().post(
                 request.url,
+                proxy=http.proxy(request.url),
                 data=request.body,
                 headers=request.headers,
                 allow_redirects=False,  # the key is for this host and no other

@@ -58,6 +58,10 @@ class Knowledge:
             group.cancel_scope.cancel()
             await group.__aexit__(None, None, None)  # the caller's error is not one of the group's
 
+    def forget(self, name: str) -> None:
+        """What is known of this provider was told to another key, or by another server."""
+        self._seen.pop(name, None)
+
     async def refresh(self, providers: Sequence[ProviderConfig]) -> None:
         """Ask those of which too little or only old things are known; wait for those of which nothing is."""
         assert self._group is not None, "the catalogue is used within `async with`"
@@ -111,7 +115,10 @@ class Knowledge:
 
     async def _look(self, config: ProviderConfig) -> None:
         try:
-            seen = await probe(self._http, config, here=self._here, elsewhere=self._elsewhere)
+            try:
+                seen = await probe(self._http, config, here=self._here, elsewhere=self._elsewhere)
+            except Exception as error:  # noqa: BLE001  a task's edge: one odd provider must not end the others
+                seen = Seen(reason=f"{title(config)} could not be asked for its models ({type(error).__name__}).")
             if seen.reason is not None:
                 seen = Seen(self._known(config).models, seen.reason)
             self._seen[config.name] = _Remembered(seen, self._monotonic())

@@ -48,6 +48,7 @@ def from_ollama_show(name: str, data: Json) -> Listed | None:
     info = shown.get("model_info")
     fields = info.items() if isinstance(info, dict) else ()
     context = next((_number(value) for key, value in fields if key.endswith(".context_length")), None)
+    context = _modelfile_context(shown.get("parameters")) or context
     can = shown.get("capabilities")
     if not isinstance(can, list):
         return Listed(name, name, context)
@@ -56,6 +57,20 @@ def from_ollama_show(name: str, data: Json) -> Listed | None:
     return Listed(
         name, name, context, _abilities(tools="tools" in can, images="vision" in can, reasoning="thinking" in can)
     )
+
+
+def from_ollama_ps(data: Json) -> dict[str, int]:
+    """`GET /api/ps`: the context that loaded models really have. It is often far below what the model could have, and
+    Ollama cuts a longer conversation without a word."""
+    items = data.get("models") if isinstance(data, dict) else None
+    pairs = ((item.get("name"), _number(item.get("context_length"))) for item in _objects(items))
+    return {name: size for name, size in pairs if isinstance(name, str) and size is not None}
+
+
+def sees_images(props: Json) -> bool:
+    """`GET /props` of llama.cpp."""
+    modalities = props.get("modalities") if isinstance(props, dict) else None
+    return isinstance(modalities, dict) and bool(modalities.get("vision"))
 
 
 def from_anthropic(data: Json) -> list[Listed] | None:
@@ -78,7 +93,7 @@ def from_google(data: Json) -> list[Listed] | None:
     listed = []
     for item in _objects(items):
         name = item.get("name")
-        methods = item.get("supportedGenerationMethods") or []
+        methods = _items(item.get("supportedGenerationMethods"))
         if isinstance(name, str) and "generateContent" in methods and not _NO_CHAT.search(name):
             name = name.removeprefix("models/")
             listed.append(Listed(name, str(item.get("displayName") or name), _number(item.get("inputTokenLimit"))))
@@ -123,7 +138,7 @@ def _openai_model(item: dict[str, Json]) -> Listed:
 def _openai_abilities(item: dict[str, Json]) -> frozenset[Ability] | None:
     architecture, parameters, can = item.get("architecture"), item.get("supported_parameters"), item.get("capabilities")
     if isinstance(architecture, dict) and isinstance(parameters, list):  # OpenRouter
-        takes = architecture.get("input_modalities") or []
+        takes = _items(architecture.get("input_modalities"))
         return _abilities(
             tools="tools" in parameters,
             images="image" in takes,
@@ -153,8 +168,17 @@ def _abilities(
     return frozenset(ability for ability, there in pairs if there)
 
 
-def _objects(items: list[Json]) -> Iterator[dict[str, Json]]:
-    return (item for item in items if isinstance(item, dict))
+def _modelfile_context(parameters: Json) -> int | None:
+    found = re.search(r"^num_ctx\s+(\d+)$", parameters, re.MULTILINE) if isinstance(parameters, str) else None
+    return int(found[1]) if found else None
+
+
+def _objects(value: Json) -> Iterator[dict[str, Json]]:
+    return (item for item in _items(value) if isinstance(item, dict))
+
+
+def _items(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
 
 
 def _number(value: Json) -> int | None:

@@ -90,7 +90,10 @@ def _answer(server: Any, request: dict[str, Any], cancelled: set[int], out: Bina
         return number in cancelled
 
     if number not in cancelled:
-        server.handle_chat_completions(request["ask"], take)
+        try:
+            server.handle_chat_completions(request["ask"], take)
+        except Exception as error:  # noqa: BLE001  one bad question is no reason to load the model again
+            _emit(out, {"id": number, "chunk": {"error": {"message": str(error), "code": 400}}})
     _emit(out, {"id": number, "done": True})
     cancelled.discard(number)
 

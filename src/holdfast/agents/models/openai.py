@@ -33,7 +33,7 @@ from holdfast.agents.models.port import Answer, Delta, Media, ModelInfo, Request
 from holdfast.ports import Clock
 
 _LARGE = 256 * 1024
-_LOOK_UP = 0.01
+_LOOK_UP = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,8 @@ class ChatAnswer:
         self._watch: asyncio.TimerHandle | None = None
         self._reading = False
         self._waiting_since = self._quiet_since = self._asked_at = 0.0
-        self._looked_up = 0.0
+        self._reads = 0
+        self._finished_at: float | None = None
         self._expired: Trouble | None = None
 
     @property
@@ -98,9 +99,9 @@ class ChatAnswer:
             response = self._response
             if response is None:
                 raise StopAsyncIteration
-            if now - self._looked_up > _LOOK_UP:
+            self._reads += 1
+            if self._reads % _LOOK_UP == 0:
                 # In a flood every read finds its data there already, and anyio cancels only a task that waits.
-                self._looked_up = now
                 await anyio.lowlevel.checkpoint_if_cancelled()
             self._waiting_since = now
             self._reading = True
@@ -139,20 +140,21 @@ class ChatAnswer:
             self._release()
         else:
             self._held = stream.trouble
+            if stream.finish_reason is not None and self._finished_at is None:
+                self._finished_at = self._loop.time()
+                self._unwatch()
+                self._look()
         return deltas
 
     def _broke(self, trouble: Trouble, left: bytes) -> Sequence[Delta]:
-        said = self._received(left) if left and self._expired is None else ()
+        said = self._received(left) if left else ()
         if self._held is not None or self._response is None:
             return said
         return [*said, *self._ended(trouble)]
 
     def _ended(self, trouble: Trouble | None) -> Sequence[Delta]:
         """The body is at its end, or broke. An answer that had said how it finished is complete all the same."""
-        stream = self._stream
-        if self._expired is not None:
-            self._held = self._expired
-            return ()
+        stream, trouble = self._stream, self._expired or trouble
         if self._json is not None and trouble is None:
             deltas = stream.whole(b"".join(self._json))
         elif trouble is None or stream.finish_reason is not None:
@@ -177,7 +179,7 @@ class ChatAnswer:
             if isinstance(said, UserSaid)
             for item in said.content
         )
-        body = await anyio.to_thread.run_sync(build) if large else build()
+        body = await anyio.to_thread.run_sync(build, abandon_on_cancel=True) if large else build()
         try:
             url = endpoint.url
         except ValueError:
@@ -198,6 +200,7 @@ class ChatAnswer:
             wire.call_ids(self._request), max_event=endpoint.max_event, max_answer=endpoint.max_answer
         )
         self._expired = None
+        self._finished_at = None
         self._look()
         return None
 
@@ -225,7 +228,9 @@ class ChatAnswer:
         """One timer for all time-outs, set anew when it rings and not with every token. It rings at least as often as
         the shortest of them: which one counts may have changed."""
         patience, now = self._patience, self._loop.time()
-        if not self._begun:
+        if self._finished_at is not None:
+            due, what = self._finished_at + patience.tail, "no end mark came"
+        elif not self._begun:
             due, what = self._asked_at + patience.first_token, f"no answer within {patience.first_token:g} s"
         elif not self._reading:
             due, what = now + patience.idle, ""

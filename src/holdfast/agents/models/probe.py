@@ -85,8 +85,14 @@ class _Asker:
     ) -> Json:
         url = URL(base_url(self.config) + path)
         timeout = aiohttp.ClientTimeout(total=None)
-        async with self.http.session(url).request(
-            method, url, json=body, headers=self.headers(), allow_redirects=False, timeout=timeout
+        async with self.http.session().request(
+            method,
+            url,
+            json=body,
+            headers=self.headers(),
+            proxy=self.http.proxy(url),
+            allow_redirects=False,
+            timeout=timeout,
         ) as response:
             pieces: list[bytes] = []
             size = 0
@@ -117,12 +123,9 @@ async def _lmstudio(ask: _Asker) -> list[Listed]:
 async def _llamacpp(ask: _Asker) -> list[Listed]:
     models = await _openai(ask)
     own = replace(ask, config=replace(ask.config, base_url=base_url(ask.config).removesuffix("/v1")))
-    try:
-        props = await own.json("/props")
-    except (_Refused, ValueError):
+    if not listing.sees_images(await _or_none(own, "/props")):
         return models
-    sees = isinstance(props, dict) and bool((props.get("modalities") or {}).get("vision"))
-    return [replace(m, abilities=frozenset({"tools", "images"}) if sees else m.abilities) for m in models]
+    return [replace(m, abilities=frozenset({"tools", "images"})) for m in models]
 
 
 async def _ollama(ask: _Asker) -> list[Listed]:
@@ -142,7 +145,16 @@ async def _ollama(ask: _Asker) -> list[Listed]:
     async with anyio.create_task_group() as group:
         for name in names[:_MOST_SHOWN]:
             group.start_soon(show, name)
-    return [model for model in shown.values() if model is not None]
+    loaded = listing.from_ollama_ps(await _or_none(own, "/api/ps"))
+    return [replace(m, context=loaded.get(m.name, m.context)) for m in shown.values() if m is not None]
+
+
+async def _or_none(ask: _Asker, path: str) -> Json:
+    """What may be missing without the rest being worth less."""
+    try:
+        return await ask.json(path)
+    except (_Refused, ValueError):
+        return None
 
 
 async def _anthropic(ask: _Asker) -> list[Listed]:

@@ -38,11 +38,13 @@ def make(kind: str, name: str, url: str, key: str, patience: Patience) -> tuple[
     """The library's model, and the client whose connections it uses."""
     client = Client(patience)
     if kind == "anthropic":
+        from anthropic import AsyncAnthropic
         from pydantic_ai.models.anthropic import AnthropicModel
         from pydantic_ai.providers.anthropic import AnthropicProvider
 
-        anthropic = AnthropicProvider(api_key=key, base_url=url, http_client=client)
-        return AnthropicModel(name, provider=anthropic), client
+        # Attempts are counted in one place, ours.
+        sdk = AsyncAnthropic(api_key=key, base_url=url, http_client=client, max_retries=0)
+        return AnthropicModel(name, provider=AnthropicProvider(anthropic_client=sdk)), client
     from pydantic_ai.models.google import GoogleModel
     from pydantic_ai.providers.google import GoogleProvider
 
@@ -171,7 +173,7 @@ def trouble_of(error: Exception) -> Trouble:
         case exceptions.ContentFilterError():
             return Trouble("refused", "its content filter stopped the answer")
         case exceptions.ModelAPIError() | httpx2.HTTPError():
-            return Trouble("unavailable", "the connection failed or broke in the middle of the answer")
+            return Trouble("unavailable", "the connection failed or broke in the middle of the answer", retry=True)
         case exceptions.UnexpectedModelBehavior() | ValueError():
             return Trouble("protocol", f"{type(error).__name__}: its answer has another form than expected")
         case exceptions.UserError():

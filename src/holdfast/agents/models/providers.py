@@ -1,7 +1,8 @@
 """Anthropic, Google and others through pydantic-ai's models. The library is an extra, and is imported when one of its
 models is first asked: it takes seconds and 84 MB. Its types and exceptions stay in the `provider_*` files."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -17,6 +18,7 @@ from holdfast.agents.models.failures import Trouble, Who, explain
 from holdfast.agents.models.port import Answer, Delta, Model, ModelFailed, ModelInfo, Request, ToolCall
 from holdfast.agents.models.probe import who
 from holdfast.agents.models.provider_config import ProviderConfig, base_url, title
+from holdfast.agents.models.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from holdfast.agents.models.provider_stream import Reader
@@ -36,8 +38,18 @@ def missing(kind: str) -> str | None:
 class Providers:
     """The library's models of one event loop, each made once. `aclose` closes their connections."""
 
-    def __init__(self, patience: Patience) -> None:
+    def __init__(
+        self,
+        patience: Patience,
+        retry: RetryPolicy,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
         self.patience = patience
+        self.retry = retry
+        self.sleep = sleep
+        self.chance = chance
         self._made: dict[tuple[str, str], tuple[Any, Any]] = {}
 
     def model(self, info: ModelInfo, config: ProviderConfig, name: str) -> Model:
@@ -47,7 +59,7 @@ class Providers:
         """The library's model and its client. The import takes seconds and is done in a thread."""
         key = (config.name, name)
         if key not in self._made:
-            make = await anyio.to_thread.run_sync(_load)
+            make = await anyio.to_thread.run_sync(_load, abandon_on_cancel=True)
             if key not in self._made:
                 self._made[key] = make(config.kind, name, base_url(config), config.api_key or "", self.patience)
         return self._made[key]
@@ -84,6 +96,8 @@ class _ProviderAnswer:
         self._model = model
         self._request = request
         self._reader: Reader | None = None
+        self._made: tuple[Any, Any] = (None, None)
+        self._attempt = 0
         self._begun = False
         self._over = False
 
@@ -105,19 +119,8 @@ class _ProviderAnswer:
                 f"Models of {title(model.config)} need an extra that is not installed: pip install "
                 "'holdfast[providers]'. Install it, or choose another model.",
             ) from None
-        from holdfast.agents.models.provider_stream import Reader
-
-        self._reader = Reader(*made, model.info.abilities, wire.call_ids(self._request))
-        patience = model.providers.patience.first_token
-        trouble: Trouble | None = None
-        try:
-            with anyio.fail_after(patience):
-                trouble = await self._reader.open(self._request)
-        except TimeoutError:
-            trouble = Trouble("timeout", f"no answer within {patience:g} s")
-        if trouble is not None:
-            await self._reader.close()
-            raise self._failed(trouble)
+        self._made = made
+        await self._open()
         return self
 
     async def __aexit__(
@@ -130,22 +133,55 @@ class _ProviderAnswer:
         return self
 
     async def __anext__(self) -> Sequence[Delta]:
-        assert self._reader is not None
         limits = self._model.providers.patience
-        patience = limits.idle if self._begun else limits.first_token
         while not self._over:
+            assert self._reader is not None
+            patience = limits.idle if self._begun else limits.first_token
             try:
                 with anyio.fail_after(patience):
                     deltas, trouble = await self._reader.next()
             except TimeoutError:
-                raise self._failed(Trouble("timeout", f"nothing came for {patience:g} s")) from None
+                deltas, trouble = None, Trouble("timeout", f"nothing came for {patience:g} s")
             if trouble is not None:
-                raise self._failed(trouble)
+                await self._wait_for_another(trouble)
+                await self._open()
+                continue
             self._over = deltas is None
             if deltas:
                 self._begun = True
                 return deltas
         raise StopAsyncIteration
+
+    async def _open(self) -> None:
+        """Ask until there is an answer, or no hope of one."""
+        from holdfast.agents.models.provider_stream import Reader
+
+        patience = self._model.providers.patience.first_token
+        while True:
+            self._attempt += 1
+            self._reader = Reader(*self._made, self._model.info.abilities, wire.call_ids(self._request))
+            trouble: Trouble | None = None
+            try:
+                with anyio.fail_after(patience):
+                    trouble = await self._reader.open(self._request)
+            except TimeoutError:
+                trouble = Trouble("timeout", f"no answer within {patience:g} s")
+            except BaseException:
+                await self._reader.close()
+                raise
+            if trouble is None:
+                return
+            await self._wait_for_another(trouble)
+
+    async def _wait_for_another(self, trouble: Trouble) -> None:
+        """Until it is time for another attempt; ModelFailed if there is none, or if something was given out."""
+        if self._reader is not None:
+            await self._reader.close()
+        providers = self._model.providers
+        wait = None if self._begun else providers.retry.wait(trouble, self._attempt, providers.chance())
+        if wait is None:
+            raise self._failed(trouble)
+        await providers.sleep(wait)
 
     def _failed(self, trouble: Trouble) -> ModelFailed:
         failed = explain(trouble, self._model.who())

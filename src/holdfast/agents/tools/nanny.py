@@ -94,7 +94,7 @@ def _end_all(child: int, status: int | None, grace: float, woken: int) -> int | 
         now = time.monotonic()
         if (not left and status is not None) or now > give_up_at:
             _signal([-child], signal.SIGKILL)  # where descendants cannot be seen
-            return status
+            return _reap(child, status)  # who died since the last look
         if now >= kill_at:
             _signal([-child, *left], signal.SIGKILL)
         else:

@@ -95,6 +95,10 @@ def look_again(tx: Tx, rid: RunId, owner: OwnerId) -> Run:
     run = the_run(tx, rid, owner)
     if run.recovery is None or run.last_seq:
         raise NotAllowed("recover", "its journal was read to the end, so there is nothing left to recover")
+    message = tx.message(run.message_id)
+    if message is not None:
+        tx.put_message(replace(message, recovery="pending"))
+    tx.add_change("session.changed", run.owner, run.session_id)
     return put_run(tx, replace(run, recovery=Recovery("pending", tx.now)))
 
 

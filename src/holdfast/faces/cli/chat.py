@@ -16,7 +16,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from holdfast.config import Config
 from holdfast.faces.cli.desk import ConfigFile, DataDir, Desk
 from holdfast.faces.cli.exits import CommandError, Exit
-from holdfast.faces.cli.reach import Line, reach
+from holdfast.faces.cli.reach import Line, Needs, reach
 from holdfast.faces.cli.talk import Talk, Watched, exit_code, nobody_to_ask
 
 T = TypeVar("T")
@@ -89,7 +89,7 @@ class Talking:
             task_status.started(line)
             await leave.wait()
 
-        await reach(self._config, self._desk.own, work, self._screen.note, makes=True)
+        await reach(self._config, self._desk.own, work, self._screen.note, makes=True, needs=Needs.RUNS)
 
 
 class Conversation:

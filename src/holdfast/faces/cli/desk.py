@@ -14,7 +14,7 @@ from holdfast import config as configuration
 from holdfast.config import Config
 from holdfast.core.errors import HoldfastError
 from holdfast.faces.cli.exits import Exit, code_of
-from holdfast.faces.cli.reach import Line, OwnServer, reach
+from holdfast.faces.cli.reach import Line, Needs, OwnServer, reach
 from holdfast.faces.cli.screen import Screen
 from holdfast.ports import Clock, Keys
 
@@ -40,6 +40,8 @@ class Desk:
     own: OwnServer
     keys: Callable[[Path], Keys]
     examine: Callable[[Config], Sequence[Finding]]
+    pull: Callable[[Callable[[int, int], None]], Path]
+    """Fetch the small model; it is told how many bytes are there, and of how many."""
     clock: Clock
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     screen: Screen = field(default_factory=Screen)
@@ -53,10 +55,17 @@ class Desk:
         """Whatever goes wrong inside is said in one line and becomes the exit code."""
         return Reporting(self.screen)
 
-    def at_server(self, config: Config, work: Callable[[Line], Awaitable[T]], *, makes: bool = False) -> T:
+    def at_server(
+        self,
+        config: Config,
+        work: Callable[[Line], Awaitable[T]],
+        *,
+        makes: bool = False,
+        needs: Needs = Needs.DATA,
+    ) -> T:
         """Do the work through the server that has the directory, or one of our own."""
         with self.reporting():
-            return anyio.run(partial(reach, config, self.own, work, self.screen.note, makes=makes))
+            return anyio.run(partial(reach, config, self.own, work, self.screen.note, makes=makes, needs=needs))
         raise AssertionError  # reporting lets nothing pass
 
 

@@ -5,6 +5,7 @@ one implementation of every command, and nobody else can come in. The directory'
 """
 
 from collections.abc import Awaitable, Callable
+from enum import Enum
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
@@ -28,8 +29,19 @@ PATIENCE: Final = 120.0
 _PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 1.5)
 
 
+class Needs(Enum):
+    """What a server of our own is for. One that only looks executes nothing: what is queued or waits for a person stays
+    so, for a server that has the time."""
+
+    DATA = "data"
+    MODELS = "models"
+    RUNS = "runs"
+
+
 class OwnServer(Protocol):
-    async def __call__(self, config: Config, stop: anyio.Event, *, task_status: TaskStatus[Place]) -> None:
+    async def __call__(
+        self, config: Config, needs: Needs, stop: anyio.Event, *, task_status: TaskStatus[Place]
+    ) -> None:
         """Serve in this process until `stop`. DataDirInUse: somebody else has the directory."""
 
 
@@ -79,6 +91,7 @@ async def reach(
     note: Callable[[str], None],
     *,
     makes: bool = False,
+    needs: Needs = Needs.DATA,
 ) -> T:
     """Do the work. `makes`: an empty directory is a beginning and not a mistake."""
     file = config.data_dir / SERVER_FILE
@@ -89,7 +102,7 @@ async def reach(
                 return await work(Line(client, file, note))
     if not makes and not (config.data_dir / STORE_FILE).exists():
         raise CommandError(f"There is nothing in {config.data_dir} yet. Say where with --data-dir, or begin to chat.")
-    return await _in_this_process(config, own, work, note)
+    return await _in_this_process(config, own, needs, work, note)
 
 
 async def _is_there(client: Client) -> bool:
@@ -104,7 +117,7 @@ async def _is_there(client: Client) -> bool:
 
 
 async def _in_this_process(
-    config: Config, own: OwnServer, work: Callable[[Line], Awaitable[T]], note: Callable[[str], None]
+    config: Config, own: OwnServer, needs: Needs, work: Callable[[Line], Awaitable[T]], note: Callable[[str], None]
 ) -> T:
     results: list[T] = []
     problems: list[Exception] = []
@@ -112,7 +125,7 @@ async def _in_this_process(
 
     async def all_of_it() -> None:
         async with anyio.create_task_group() as tasks:
-            place = await tasks.start(own, config, stop)
+            place = await tasks.start(own, config, needs, stop)
             try:
                 async with Client(place) as client:
                     results.append(await work(Line(client, config.data_dir / SERVER_FILE, note)))

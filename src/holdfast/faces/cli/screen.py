@@ -25,6 +25,10 @@ def one_line(text: str, width: int) -> str:
     return line if len(line) <= width else line[: max(1, width - 1)] + "…"
 
 
+_ROOMY: Final = 72
+"""Characters in a line from which on a table has columns."""
+
+
 class Screen:
     """Results go to stdout, what is said about them to stderr: the first can be piped."""
 
@@ -66,10 +70,16 @@ class Screen:
         sys.stdout.flush()
 
     def table(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Columns where there is room for them; elsewhere, and for programs, fields with tabs between them."""
+        """Columns where there is room for them, two lines a row where there is little, and for programs fields with
+        tabs between them. The first cell is never cut: it is an id, and half an id is none."""
         if not self.out.is_terminal:
             for row in rows:
                 self.raw("\t".join(" ".join(clean(cell).split()) for cell in row) + "\n")
+            return
+        if self.width < _ROOMY:
+            for first, *rest in rows:
+                self.line(first)
+                self.line("  " + one_line(" · ".join(cell for cell in rest if cell), self.width - 3), "dim")
             return
         table = Table(box=None, pad_edge=False, header_style="bold", width=self.width)
         for n, name in enumerate(names):

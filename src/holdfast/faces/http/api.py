@@ -44,6 +44,11 @@ class ModelInfo(Protocol):
 class Models(Protocol):
     async def list(self) -> Sequence[ModelInfo]: ...
     async def default(self) -> str | None: ...
+    def providers(self) -> Sequence[tuple[str, bool]]:
+        """Names of those that are configured or could be, and whether there is a key."""
+
+    async def set_key(self, provider: str, key: str | None) -> None:
+        """Kept in the keyring; counts from the next answer on. Invalid: there is no such provider."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,8 @@ class Api:
     agents: Sequence[tuple[str, bool]]
     """Names, and whether each can continue."""
     models: Models | None = None
+    meter: Callable[[SessionId], Awaitable[tuple[str, int, int | None]]] | None = None
+    """Of a session: its model, how many tokens of the context are used, by an estimate, and how many there are."""
     summariser: Callable[[SessionId], Awaitable[Summariser]] | None = None
     backup: MakeBackup | None = None
     """Copies everything; None where the storage has its own means for that."""

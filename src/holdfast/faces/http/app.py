@@ -11,7 +11,7 @@ from holdfast.faces.http import descriptions as d
 from holdfast.faces.http import pages, problems
 from holdfast.faces.http.api import Api
 from holdfast.faces.http.guard import Guard
-from holdfast.faces.http.routes import about, entry, files, runs, sessions, streams, transfer
+from holdfast.faces.http.routes import about, entry, files, runs, sessions, settings, streams, transfer
 
 _PROBLEM: dict[str, Any] = {
     "model": d.Problem,
@@ -46,5 +46,6 @@ def _routers(api: Api) -> list[APIRouter]:
         files.routes(api),
         transfer.routes(api),
         about.routes(api),
+        settings.routes(api),
         entry.routes(api, time.monotonic),
     ]

@@ -164,6 +164,39 @@ class Models(BaseModel):
     default: str | None
 
 
+class GrantOut(BaseModel):
+    tool: str
+    scope: str
+    created_at: datetime
+
+
+class ProviderOut(BaseModel):
+    name: str
+    has_key: bool
+
+
+class SettingsOut(BaseModel):
+    default_model: str | None
+    tools: dict[str, Literal["allow", "ask", "deny"]]
+    grants: list[GrantOut]
+    providers: list[ProviderOut]
+    password_set: bool
+    version: str
+
+
+class ContextOfSession(BaseModel):
+    model: str
+    used: int
+    limit: int | None
+
+
+class UsageOfSession(BaseModel):
+    runs: int
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+
+
 class AgentOut(BaseModel):
     name: str
     can_continue: bool

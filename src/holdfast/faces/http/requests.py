@@ -116,6 +116,23 @@ class Decide(In):
     decision: Literal["once", "session", "always", "deny"]
 
 
+class SettingsPatch(In):
+    """Only what is named is changed."""
+
+    default_model: Name | None = None
+    tools: Annotated[dict[Name, Literal["allow", "ask", "deny"]], Field(max_length=500)] = {}
+    """The whole table of rules, by a tool's name or a pattern like `github__*`."""
+
+
+class ProviderKey(In):
+    key: Annotated[str, Field(min_length=1, max_length=1000)]
+
+
+class Allowance(In):
+    tool: Name
+    scope: Annotated[str, Field(max_length=1000)] = ""
+
+
 class Login(In):
     password: Annotated[str, Field(min_length=1, max_length=1000)]
 

@@ -55,6 +55,8 @@ class ChangeSource:
     """With `place` it begins with an id alone: a client that came without one, and loses the line before the first
     change, knows where it was."""
 
+    __slots__ = ("_opening", "_subscription")
+
     def __init__(self, subscription: ChangeSubscription, place: str | None = None) -> None:
         self._subscription = subscription
         self._opening = None if place is None else f"id: {place}\n\n".encode()

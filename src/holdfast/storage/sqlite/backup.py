@@ -12,7 +12,7 @@ import secrets
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -29,6 +29,8 @@ Report = Callable[[str, int, int], None]
 STORE: Final = "holdfast.db"
 JOURNAL: Final = "journal.db"
 ALSO: Final = ("keys.json", "holdfast.toml")
+WORKSPACES: Final = "workspaces"
+"""Where tools have worked. They may be at it: what changes while it is copied is copied somehow."""
 _PAGES: Final = 2000
 _CHUNK: Final = 1 << 20
 
@@ -78,6 +80,7 @@ def _copy(source: Path, work: Path, report: Report) -> Copied:
             disk.write_private(work / name, (source / name).read_bytes())
     files = _contents(work / STORE)
     _copy_files(source / "files", work / "files", files, report)
+    _copy_workspaces(source / WORKSPACES, work / WORKSPACES, report)
     report("looking through the copy", 0, 1)
     _look_through(work, counted)
     report("looking through the copy", 1, 1)
@@ -130,6 +133,25 @@ def _copy_files(source: Path, target: Path, wanted: dict[str, int], report: Repo
         report("files", done, total)
     for directory in {place(target, digest).parent for digest in wanted if place(target, digest).exists()}:
         disk.sync_directory(directory)
+
+
+def _copy_workspaces(source: Path, target: Path, report: Report) -> None:
+    """Plain files, directories and links as links; whatever else a tool has made is left out."""
+    if not source.is_dir():
+        return
+    report(WORKSPACES, 0, 1)
+    for at, directories, names in os.walk(source):
+        there = target / Path(at).relative_to(source)
+        there.mkdir(mode=0o700)
+        for name in [*names, *(name for name in directories if (Path(at) / name).is_symlink())]:
+            old = Path(at) / name
+            with suppress(FileNotFoundError):
+                if old.is_symlink():
+                    (there / name).symlink_to(old.readlink())
+                elif old.is_file():
+                    shutil.copy2(old, there / name)
+        report(WORKSPACES, 0, 1)
+    report(WORKSPACES, 1, 1)
 
 
 def _copy_file(old: Path, new: Path, digest: str) -> None:

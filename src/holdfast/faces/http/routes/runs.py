@@ -37,6 +37,8 @@ def routes(api: Api) -> APIRouter:
         """Send a message. Detached: answered when it is stored; the run goes on without you. Attached: the answer is
         the event stream itself, and leaving it stops the run."""
         parts = await read_input(body.input, api.library)
+        if body.lifetime == "attached":
+            await service.ping()  # a stream that could not be opened would use up the key
         taken = await service.submit(
             SessionId(sid),
             parts,

@@ -102,6 +102,21 @@ def routes(api: Api) -> APIRouter:
             }
         )
 
+    @router.get("/{sid}/context", response_model=d.ContextOfSession)
+    async def context(sid: Sid) -> Response:
+        """How full the model's context is, by an estimate."""
+        if api.meter is None:
+            raise NotAllowed("measure the context", "no model is configured")
+        model, used, limit = await api.meter(SessionId(sid))
+        return JSONResponse({"model": model, "used": used, "limit": limit})
+
+    @router.get("/{sid}/usage", response_model=d.UsageOfSession)
+    async def usage(sid: Sid) -> Response:
+        """Tokens and cost of all its runs, by the providers' own numbers."""
+        total = await service.usage(SessionId(sid))
+        body = {"runs": total.runs, "input_tokens": total.input_tokens, "output_tokens": total.output_tokens}
+        return JSONResponse({**body, "cost": total.cost})
+
     @router.post("/{sid}/undo", response_model=d.SessionOut)
     async def undo(sid: Sid, if_match: IfMatch = None) -> Response:
         """Step back before the last turn. Nothing is destroyed: `redo`, or show the branch again."""

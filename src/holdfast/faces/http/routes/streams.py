@@ -11,6 +11,7 @@ from starlette.responses import Response
 from holdfast.core.ids import RunId, SessionId
 from holdfast.core.parts import Part
 from holdfast.engine.book.accept import Accepted
+from holdfast.engine.feed import Subscription
 from holdfast.faces.http.api import Api, read_input
 from holdfast.faces.http.requests import Compare, ComparedRun
 from holdfast.faces.http.routes.runs import STREAM
@@ -43,12 +44,18 @@ def routes(api: Api) -> APIRouter:
         for pane in body.runs:  # before any is begun: a refused call leaves nothing behind
             if pane.session_id is not None:
                 await service.session(SessionId(pane.session_id))
+        await service.ping()
         held = AsyncExitStack()
+        watched: list[Subscription] = []
         try:
             hold = await held.enter_async_context(service.connection())
             taken = [await _take(pane, parts, hold) for pane, parts in zip(body.runs, inputs, strict=True)]
-            watched = [await service.subscribe(one.run.id) for one in taken]
+            for one in taken:
+                subscription = await service.subscribe(one.run.id)
+                watched.append(subscription)
         except BaseException:
+            for subscription in watched:
+                subscription.close()
             await held.aclose()
             raise
         return EventStream(MergedSource(watched, _opening(taken)), api.limits.line, held)

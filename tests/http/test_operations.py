@@ -1,0 +1,351 @@
+"""Section O over HTTP: what people do to a conversation, also while a run of it streams, saves or is cancelled."""
+
+import itertools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.http.client import OPEN, Served
+from tests.http.streams import said, until
+
+HALF: list[dict[str, Any]] = [{"say": "half "}, {"meet": "here"}, {"say": "whole"}]
+
+
+def op(server: Served, sid: str, name: str, expect: int = 200, **body: Any) -> Any:
+    return server.post(f"/api/sessions/{sid}/{name}", body or None, expect)
+
+
+def show(server: Served, sid: str, mid: str) -> Any:
+    return server.call("PATCH", f"/api/sessions/{sid}", {"head": mid}, 200)
+
+
+def spoken(server: Served, sid: str) -> list[str]:
+    return [said(message) for message in server.messages(sid)]
+
+
+def two_turns(server: Served) -> tuple[str, list[dict[str, Any]]]:
+    """A session with two turns, and its four messages."""
+    sid = server.session()
+    for text in ("one", "two"):
+        server.turn(sid, text)
+    return sid, server.messages(sid)
+
+
+# ---- O2 ----
+
+
+def test_undo_and_redo_walk_back_and_forth(server: Served) -> None:
+    """O2: two steps back and two forth end where they began; a send in between makes a branch and forgets the redo."""
+    sid, before = two_turns(server)
+    assert op(server, sid, "undo")["head"] == before[1]["id"]
+    session = op(server, sid, "undo")
+    assert (session["head"], session["can_redo"], server.messages(sid)) == (None, True, [])
+    server.refused("not-allowed", "POST", f"/api/sessions/{sid}/undo")
+    op(server, sid, "redo")
+    assert spoken(server, sid) == ["one", "one"]
+    assert op(server, sid, "redo")["can_redo"] is False
+    assert server.messages(sid) == before
+    server.refused("not-allowed", "POST", f"/api/sessions/{sid}/redo")
+    op(server, sid, "undo")
+    server.turn(sid, "instead")
+    server.refused("not-allowed", "POST", f"/api/sessions/{sid}/redo")
+    assert spoken(server, sid) == ["one", "one", "instead", "instead"]
+    assert show(server, sid, before[3]["id"])["head"] == before[3]["id"]
+    assert [m["id"] for m in server.messages(sid)] == [m["id"] for m in before]
+
+
+def test_retry_and_edit_leave_the_earlier_branch(server: Served) -> None:
+    """O2: another answer, or question, is a sibling of the first; every branch can be shown again, unchanged."""
+    sid, before = two_turns(server)
+    again = op(server, sid, "retry", 202, message_id=before[3]["id"])
+    assert again["message"]["id"] == before[2]["id"]
+    server.ended(again["run"]["id"])
+    retried = server.messages(sid)
+    assert [m["id"] for m in retried[:3]] == [m["id"] for m in before[:3]]
+    assert retried[3]["siblings"] == [before[3]["id"], retried[3]["id"]]
+    other = op(server, sid, "edit", 202, message_id=before[0]["id"], input="else")
+    server.ended(other["run"]["id"])
+    edited = server.messages(sid)
+    assert spoken(server, sid) == ["else", "else"]
+    assert edited[0]["siblings"] == [before[0]["id"], edited[0]["id"]]
+    for branch in (before, retried, edited):
+        show(server, sid, branch[-1]["id"])
+        shown = server.messages(sid)
+        assert [{**m, "siblings": 0} for m in shown] == [{**m, "siblings": 0} for m in branch]
+    server.refused("not-allowed", "POST", f"/api/sessions/{sid}/edit", {"message_id": before[1]["id"], "input": "x"})
+    for name in ("retry", "truncate", "fork"):
+        server.refused("not-found", "POST", f"/api/sessions/{sid}/{name}", {"message_id": "msg_none"})
+
+
+def test_truncate_moves_the_head_and_destroys_nothing(server: Served) -> None:
+    """O2: only the beginning is shown; the rest is where it was. What is not shown cannot be cut."""
+    sid, before = two_turns(server)
+    assert op(server, sid, "truncate", message_id=before[1]["id"])["head"] == before[1]["id"]
+    assert spoken(server, sid) == ["one", "one"]
+    server.refused("not-allowed", "POST", f"/api/sessions/{sid}/truncate", {"message_id": before[3]["id"]})
+    show(server, sid, before[3]["id"])
+    assert server.messages(sid) == before
+
+
+def test_fork_copies_what_is_settled(server: Served) -> None:
+    """O1 O2: the copy has the branch up to the message, its own ids and life; the original is as it was."""
+    sid, before = two_turns(server)
+    rid = server.stand(sid, HALF)
+    new = op(server, sid, "fork", 201, message_id=server.answer(sid)["id"])
+    copied = server.messages(new["id"])
+    assert spoken(server, new["id"])[:4] == ["one", "one", "two", "two"]
+    assert all(message["status"] == "complete" for message in copied)
+    assert not {m["id"] for m in copied} & {m["id"] for m in server.messages(sid)}
+    assert new["active_run"] is None
+    server.turn(new["id"], "other")
+    server.order(open="here")
+    assert server.ended(rid)["status"] == "complete"
+    assert server.messages(sid)[:4] == before
+    server.call("DELETE", f"/api/sessions/{sid}", expect=204)
+    assert spoken(server, new["id"])[-1] == "other"
+
+
+def test_clear_and_delete_erase(server: Served) -> None:
+    """O1: clear leaves an empty session that works; delete leaves nothing, neither to a reader nor to a search."""
+    sid = server.session(title="kept")
+    rid = server.turn(sid, "zebra")["run_id"]
+    session = op(server, sid, "clear")
+    assert (session["title"], session["head"], server.messages(sid)) == ("kept", None, [])
+    server.refused("not-found", "GET", f"/api/runs/{rid}")
+    assert server.get("/api/sessions", params={"query": "zebra"})["items"] == []
+    more = server.turn(sid, "okapi")["run_id"]
+    server.call("DELETE", f"/api/sessions/{sid}", expect=204)
+    for method, path in (
+        ("GET", f"/api/sessions/{sid}"),
+        ("GET", f"/api/sessions/{sid}/messages"),
+        ("GET", f"/api/runs/{more}"),
+        ("GET", f"/api/runs/{more}/events"),
+        ("DELETE", f"/api/sessions/{sid}"),
+        ("POST", f"/api/sessions/{sid}/undo"),
+        ("POST", f"/api/runs/{more}/cancel"),
+    ):
+        server.refused("not-found", method, path)
+    server.refused("not-found", "POST", f"/api/sessions/{sid}/runs", {"input": "hello"})
+    assert server.get("/api/sessions", params={"query": "okapi"})["items"] == []
+    assert server.get("/api/runs")["items"] == []
+
+
+def test_runs_of_a_deleted_session_are_in_no_list(server: Served) -> None:
+    """O1 P7: from the moment of the delete, also page by page, although they are erased later."""
+    sids = [server.session() for _ in range(4)]
+    rids = [server.turn(sid, "x")["run_id"] for sid in sids]
+    for gone in sids[1:3]:
+        server.call("DELETE", f"/api/sessions/{gone}", expect=204)
+    found: list[str] = []
+    page: dict[str, Any] = {"next": ""}
+    while page["next"] is not None:
+        page = server.get("/api/runs", params={"limit": 1, **({"cursor": page["next"]} if page["next"] else {})})
+        found += [run["id"] for run in page["items"]]
+    assert found == [rids[3], rids[0]]
+    assert server.get("/api/runs", params={"session": sids[1]})["items"] == []
+
+
+def test_compact_needs_a_model(server: Served) -> None:
+    """O3: without one it is a 409, and the conversation is as it was."""
+    sid, before = two_turns(server)
+    server.refused("not-allowed", "POST", f"/api/sessions/{sid}/compact")
+    assert server.messages(sid) == before
+
+
+# ---- O1: against a run that streams ----
+
+HIDES: dict[str, Callable[[Served, str, dict[str, Any]], Any]] = {
+    "undo": lambda server, sid, at: op(server, sid, "undo"),
+    "retry": lambda server, sid, at: op(server, sid, "retry", 202, message_id=at["question"]),
+    "edit": lambda server, sid, at: op(server, sid, "edit", 202, message_id=at["question"], input="else"),
+    "truncate": lambda server, sid, at: op(server, sid, "truncate", message_id=at["before"]),
+    "switch": lambda server, sid, at: show(server, sid, at["other"]),
+    "interrupt": lambda server, sid, at: server.send(sid, "now", on_busy="interrupt"),
+}
+
+
+@pytest.mark.parametrize("how", HIDES)
+def test_what_takes_a_streaming_run_off_the_branch_stops_it_and_keeps_its_partial(server: Served, how: str) -> None:
+    """O1 O2 C7: the upstream is let go of, the partial settles where it was, and can be shown again."""
+    sid = server.session()
+    first = server.turn(sid, "one")
+    other = server.turn(sid, "other branch")
+    op(server, sid, "undo")
+    rid = server.stand(sid, HALF)
+    question, answer = server.messages(sid)[-2:]
+    at = {"question": question["id"], "before": first["id"], "other": other["id"]}
+    HIDES[how](server, sid, at)
+    run = until(lambda: server.run(rid), lambda run: run["status"] not in OPEN)
+    assert (run["status"], run["reason"]) == ("cancelled", "superseded")
+    server.order(open="here")
+    until(lambda: server.look(sid)["active_run"], lambda active: active is None)
+    assert server.order(upstreams=True) == 0
+    show(server, sid, answer["id"])
+    kept = next(message for message in server.messages(sid) if message["id"] == answer["id"])
+    assert (kept["status"], said(kept), kept["parent_id"]) == ("cancelled", "half ", question["id"])
+
+
+@pytest.mark.parametrize("name", ["clear", "delete"])
+def test_erasing_under_a_streaming_run_stops_it(server: Served, name: str) -> None:
+    """O1 C7: the run ends and settles nowhere; whoever watches is let go."""
+    sid = server.session()
+    rid = server.stand(sid, HALF)
+    queued = server.begin(sid, "queued")
+    client = server.follow(rid)
+    client.until("text.delta")
+    if name == "clear":
+        op(server, sid, "clear")
+    else:
+        server.call("DELETE", f"/api/sessions/{sid}", expect=204)
+    client.ended()
+    until(lambda: server.order(upstreams=True), lambda count: count == 0)
+    if name == "clear":  # what was not yet said stays
+        server.ended(queued)
+        assert spoken(server, sid) == ["queued", "queued"]
+        assert server.look(sid)["active_run"] is None
+    else:
+        server.refused("not-found", "GET", f"/api/runs/{queued}")
+        assert server.get("/api/sessions")["items"] == []
+
+
+def test_operations_that_hide_nothing_leave_a_run_alone(server: Served) -> None:
+    """O1: rename, fork, a truncate at the running message and a switch to its own branch do not disturb it."""
+    sid = server.session()
+    rid = server.stand(sid, HALF)
+    answer = server.answer(sid)["id"]
+    server.call("PATCH", f"/api/sessions/{sid}", {"title": "x"}, 200)
+    op(server, sid, "fork", 201, message_id=answer)
+    op(server, sid, "truncate", message_id=answer)
+    show(server, sid, answer)
+    server.order(open="here")
+    assert server.ended(rid)["status"] == "complete"
+    assert said(server.answer(sid)) == "half whole"
+
+
+@pytest.mark.parametrize("name", ["undo", "clear", "retry", "delete"])
+def test_an_operation_while_the_run_is_being_saved(server: Served, name: str) -> None:
+    """O1: the final save is held up; the operation is done meanwhile or after it, and the end is one whole state."""
+    sid = server.session()
+    rid = server.stand(sid, HALF)
+    question = server.messages(sid)[0]["id"]
+    server.order(hold=["store", "_settle"])
+    server.order(open="here")
+    server.order(held=["store", "_settle"])
+    with ThreadPoolExecutor(1) as other:
+        if name == "delete":
+            done = other.submit(server.call, "DELETE", f"/api/sessions/{sid}", expect=204)
+        elif name == "retry":
+            done = other.submit(op, server, sid, "retry", 202, message_id=question)
+        else:
+            done = other.submit(op, server, sid, name)
+        server.order(release=["store", "_settle"])
+        done.result()
+    if name == "delete":
+        server.refused("not-found", "GET", f"/api/runs/{rid}")
+        return
+    until(lambda: server.look(sid)["active_run"], lambda active: active is None)
+    if name == "clear":
+        assert server.messages(sid) == []
+        return
+    assert server.run(rid)["status"] == "complete"
+    show(server, sid, server.run(rid)["message_id"])
+    assert said(server.answer(sid)) == "half whole"
+
+
+def test_operations_against_each_other_and_a_cancel_leave_a_whole_session(server: Served) -> None:
+    """O1 P4: cancel, undo, retry, truncate, fork and renames race: each is done, none fails, and the session works
+    afterwards."""
+    for n in range(6):
+        sid, before = two_turns(server)
+        rid = server.stand(sid, [{"say": "half "}, {"meet": f"gate {n}"}, {"say": "whole"}], gate=f"gate {n}")
+        question = server.messages(sid)[-2]["id"]
+        calls: list[tuple[str, str, Any]] = [
+            ("POST", f"/api/runs/{rid}/cancel", None),
+            ("POST", f"/api/sessions/{sid}/undo", None),
+            ("POST", f"/api/sessions/{sid}/retry", {"message_id": question}),
+            ("POST", f"/api/sessions/{sid}/truncate", {"message_id": before[1]["id"]}),
+            ("POST", f"/api/sessions/{sid}/fork", {"message_id": before[3]["id"]}),
+            ("PATCH", f"/api/sessions/{sid}", {"title": "renamed"}),
+        ]
+        with ThreadPoolExecutor(len(calls)) as clients:
+            asked = [clients.submit(server.http.request, m, path, json=body) for m, path, body in calls]
+            server.order(open=f"gate {n}")
+            answers = [one.result() for one in asked]
+        assert {answer.status_code for answer in answers} <= {200, 201, 202}, [a.text for a in answers]
+        until(lambda sid=sid: server.look(sid)["active_run"], lambda active: active is None)  # type: ignore[misc]
+        assert server.run(rid)["status"] in ("complete", "cancelled")
+        assert server.look(sid)["title"] == "renamed"
+        show(server, sid, server.run(rid)["message_id"])
+        assert spoken(server, sid)[:4] == ["one", "one", "two", "two"]
+        assert said(server.turn(sid, "fine")) == "fine"
+
+
+# ---- If-Match ----
+
+CONDITIONAL: list[tuple[str, str, dict[str, Any] | None]] = [
+    ("PATCH", "", {"title": "x"}),
+    ("PATCH", "", {"head": "{first}"}),
+    ("POST", "/undo", None),
+    ("POST", "/redo", None),
+    ("POST", "/truncate", {"message_id": "{first}"}),
+    ("POST", "/retry", {"message_id": "{first}"}),
+    ("POST", "/edit", {"message_id": "{first}", "input": "x"}),
+    ("POST", "/clear", None),
+    ("DELETE", "", None),
+]
+
+
+def test_if_match_lets_only_the_seen_version_be_changed(server: Served) -> None:
+    """O1: with a version that is past each call is a 412 that names the present one and changes nothing; with the right
+    one it is done."""
+    sid, before = two_turns(server)
+    session = server.http.get(f"/api/sessions/{sid}")
+    version = session.json()["version"]
+    assert session.headers["etag"] == f'"{version}"'
+    for (method, name, body), tag in itertools.product(CONDITIONAL, ('"1"', 'W/"1"', "1")):
+        filled = None if body is None else {key: str(v).format(first=before[0]["id"]) for key, v in body.items()}
+        headers = {"If-Match": tag}
+        stale = server.refused("version-mismatch", method, f"/api/sessions/{sid}{name}", filled, headers=headers)
+        assert stale["version"] == version
+    assert server.look(sid) == session.json()
+    assert server.messages(sid) == before
+    right = {"If-Match": f'"{version}"'}
+    undone = server.call("POST", f"/api/sessions/{sid}/undo", None, 200, headers=right)
+    assert undone["version"] == version + 1
+    server.refused("version-mismatch", "POST", f"/api/sessions/{sid}/undo", headers=right)
+    server.call("POST", f"/api/sessions/{sid}/redo", None, 200, headers={"If-Match": "*"})
+    server.refused("invalid", "POST", f"/api/sessions/{sid}/undo", headers={"If-Match": '"seven"'})
+
+
+# ---- O4 ----
+
+
+def test_a_slow_turn_locks_nobody_out(server: Served) -> None:
+    """O4: while a run waits for its upstream, a tool or a person, every other call on its session is answered."""
+    sid = server.session()
+    for script in (HALF, [{"say": "x"}, {"call": "a", "takes": 3600}], [{"say": "x"}, {"call": "b", "asks": True}]):
+        rid = server.begin(sid, script)
+        with server.watch(rid) as stream:
+            stream.until("text.delta")
+        assert server.call("PATCH", f"/api/sessions/{sid}", {"title": "x"}, 200)["active_run"] == rid
+        assert len(server.look(sid)["queued_runs"]) == 0
+        queued = server.begin(sid, "later")
+        server.cancel(queued)
+        op(server, sid, "fork", 201, message_id=server.messages(sid)[0]["id"])
+        assert server.cancel(rid)["status"] == "cancelled"
+
+
+def test_a_held_up_journal_locks_no_session(server: Served) -> None:
+    """O4: a commit of the journal that takes its time holds up its own run and no call on the session."""
+    sid = server.session()
+    rid = server.stand(sid, HALF)
+    server.order(hold=["journal", "append"])
+    server.order(open="here")
+    server.order(held=["journal", "append"])
+    assert server.call("PATCH", f"/api/sessions/{sid}", {"title": "x"}, 200)["title"] == "x"
+    assert server.begin(sid, "later")
+    assert said(server.answer(sid)) == "half "
+    server.order(release=["journal", "append"])
+    assert server.ended(rid)["status"] == "complete"

@@ -1,0 +1,52 @@
+"""Settings: what is chosen once and counts from then on. Keys go in and never come out."""
+
+import stat
+
+from holdfast.faces.http.gate import set_password
+from holdfast.storage.keys import KeyFile
+from tests.http.client import Served
+from tests.http.conftest import Start
+
+
+def test_settings_are_kept_and_only_what_is_named_changes(start: Start) -> None:
+    """P1: they survive `kill -9`, and a refused change changes nothing."""
+    server = start()
+    assert server.get("/api/settings")["default_model"] is None
+    server.call("PATCH", "/api/settings", {"default_model": "work/a"}, 200)
+    changed = server.call("PATCH", "/api/settings", {"tools": {"write": "allow", "github__*": "deny"}}, 200)
+    assert (changed["default_model"], changed["tools"]) == ("work/a", {"write": "allow", "github__*": "deny"})
+    assert server.call("PATCH", "/api/settings", {"tools": {"write": "perhaps"}}, 422)["field"].startswith("tools")
+    assert server.call("PATCH", "/api/settings", {"defalt_model": "x"}, 422)["field"] == "defalt_model"
+    server.kill()
+    server = start()
+    assert server.get("/api/settings") == changed
+    assert server.call("PATCH", "/api/settings", {"default_model": None}, 200)["default_model"] is None
+
+
+def test_the_shell_cannot_be_allowed_for_good_on_an_open_server(server: Served) -> None:
+    """DESIGN §9: without a password nobody can be told from anybody; with one it is the owner's choice."""
+    assert server.call("PATCH", "/api/settings", {"tools": {"shell": "allow"}}, 409)["type"] == "not-allowed"
+    assert server.get("/api/settings")["tools"] == {}
+    set_password(KeyFile(server.data_dir), "correct horse")
+    server.http.post("/api/login", json={"password": "correct horse"})
+    assert server.call("PATCH", "/api/settings", {"tools": {"shell": "allow"}}, 200)["tools"] == {"shell": "allow"}
+
+
+def test_the_private_files_are_private(server: Served) -> None:
+    """Nobody else on the machine can read what is kept."""
+    server.get("/api/settings")
+    assert stat.S_IMODE(server.data_dir.stat().st_mode) == 0o700
+    for name in ("keys.json", "holdfast.db", "journal.db", "server.json"):
+        assert stat.S_IMODE((server.data_dir / name).stat().st_mode) == 0o600
+
+
+def test_usage_of_a_session_is_the_sum_of_its_runs(server: Served) -> None:
+    """Retries and branches count too: they were paid for."""
+    sid = server.session()
+    for n in (1, 2):
+        server.events(server.send(sid, [{"say": "x"}, {"usage": [10 * n, n]}])["run"]["id"])
+    answer = server.answer(sid)["id"]
+    server.events(server.post(f"/api/sessions/{sid}/retry", {"message_id": answer}, 202)["run"]["id"])
+    used = server.get(f"/api/sessions/{sid}/usage")
+    assert used == {"runs": 3, "input_tokens": 50, "output_tokens": 5, "cost": None}
+    server.get("/api/sessions/ses_none/usage", 404)
