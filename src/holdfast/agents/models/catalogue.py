@@ -10,6 +10,7 @@ from types import TracebackType
 
 import anyio
 
+from holdfast.agents.environment import without_secrets
 from holdfast.agents.models import weights
 from holdfast.agents.models.demo import DEMO, DemoModel
 from holdfast.agents.models.dialects import DIALECTS, GENERIC
@@ -187,7 +188,8 @@ class Catalogue:
             info, path = self._local_info(), self._weights()
             if path is None or not info.available:
                 raise ModelFailed("unavailable", f"The local model cannot answer. {info.reason}")
-            self._local = LocalModel(LocalSettings(path, threads=self._settings.threads))
+            environment = without_secrets(self._settings.environment)
+            self._local = LocalModel(LocalSettings(path, threads=self._settings.threads, environment=environment))
         return self._local
 
     def _unknown(self, model_id: str, provider: str) -> ModelFailed:
