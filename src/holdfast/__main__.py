@@ -17,7 +17,7 @@ from holdfast.faces.cli.desk import Desk, Finding
 from holdfast.faces.cli.place import Place
 from holdfast.faces.cli.reach import Needs
 from holdfast.ports import Agent, Keys
-from holdfast.system import SystemClock
+from holdfast.system import SystemClock, keep_private
 
 if TYPE_CHECKING:
     from holdfast.wiring.crew import Hire
@@ -43,6 +43,7 @@ async def _serve(agents: GetAgents | None, config: Config, ready: Callable[[str]
     from holdfast import wiring
 
     hire = _hire(agents)
+    keep_private()
     wiring.tune_gc()
     await wiring.serve(config, hire, ready)
 

@@ -1,6 +1,8 @@
-"""The real clock and the real ids."""
+"""The real clock, the real ids, and what the real process asks of its system."""
 
+import ctypes
 import os
+import sys
 import threading
 import time
 
@@ -30,3 +32,11 @@ class RandomIds:
             digits.append(_ALPHABET[value & 31])
             value >>= 5
         return f"{prefix}_{''.join(reversed(digits))}"
+
+
+def keep_private() -> None:
+    """On Linux, nobody but root may read this process's environment and memory from now on, where its keys are: the
+    commands that an agent runs belong to the same user. There are no core dumps either. Not for children, which begin
+    anew with what they are given."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE

@@ -144,7 +144,7 @@ def test_an_update_leaves_no_blank_page(server: Served, open_page: Open, complai
     """A part that a newer version has taken away makes the old page load the new one, by itself and once."""
     page = open_page(f"{server.url}/settings")
     loads: list[str] = []
-    page.on("domcontentloaded", lambda: loads.append(page.url))
+    page.on("domcontentloaded", lambda loaded: loads.append(loaded.url))
     page.route("**/assets/Compare-*", lambda route: route.fulfill(status=404) if not loads else route.fallback())
     page.route(
         f"{server.url}/",

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 
@@ -23,25 +23,45 @@ from holdfast.agents.models.port import Model
 from holdfast.agents.models.retry import RetryPolicy
 from holdfast.config import Config
 from holdfast.core.errors import HoldfastError
-from holdfast.ports import Clock
+from holdfast.ports import Append, Clock, Journal
 from holdfast.wiring.crew import Office
 
 
 @dataclass
 class Asked:
-    """Beside the fields of `Config`: what is found in the environment, and changes to models' endpoints by name."""
+    """Beside the fields of `Config`: what is found in the environment, changes to models' endpoints by name, and the
+    type of event that the journal never gets to take."""
 
     config: Config
     environment: Mapping[str, str] = field(default_factory=dict)
     tuned: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    stuck: str | None = None
 
 
 def read(settings: dict[str, Any]) -> Asked:
     data_dir = Path(settings.pop("data_dir"))
     nowhere = {"PATH": os.environ["PATH"], "HOLDFAST_MODELS_DIR": str(data_dir / "no-models")}
     environment = {**nowhere, **settings.pop("environment", {})}
-    tuned = settings.pop("tuned", {})
-    return Asked(Config(data_dir=data_dir, **settings), environment, tuned)
+    tuned, stuck = settings.pop("tuned", {}), settings.pop("stuck", None)
+    return Asked(Config(data_dir=data_dir, **settings), environment, tuned, stuck)
+
+
+class Stuck:
+    """A journal that hangs at the first event of a type, and says so with a file: `kill -9` finds it there."""
+
+    def __init__(self, journal: Journal, kind: str, sign: Path) -> None:
+        self._journal = journal
+        self._kind = kind
+        self._sign = sign
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._journal, name)
+
+    async def append(self, batch: Sequence[Append]) -> Any:
+        if any(entry.type == self._kind for append in batch for entry in append.entries):
+            self._sign.touch()
+            await anyio.sleep_forever()
+        return await self._journal.append(batch)
 
 
 class Tuned(Catalogue):
@@ -68,8 +88,13 @@ async def _serve(asked: Asked) -> None:
     hire = partial(Office, environment=asked.environment, home=asked.config.data_dir / "no-home", catalogue=catalogue)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_end_with_the_test)
-        await wiring.serve(asked.config, hire, _ready)
+        await wiring.serve(asked.config, hire, _ready, lambda store, journal: (store, _around(asked, journal)))
         tasks.cancel_scope.cancel()
+
+
+def _around(asked: Asked, journal: Journal) -> Journal:
+    sign = asked.config.data_dir / "stuck"
+    return journal if asked.stuck is None else cast(Journal, Stuck(journal, asked.stuck, sign))
 
 
 def _ready(url: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 from holdfast.agents.models import weights
 from holdfast.agents.models.local import LOCAL_ID
 from tests.chat.conftest import Start
+from tests.chat.stage import KEY
 from tests.chat.test_cancel import TIMES, moment_of, report
 from tests.http.client import Served
 from tests.http.streams import GUARD, until
@@ -73,3 +74,12 @@ def rests(pid: int) -> None:
         assert now < ends_at, "it goes on"
         if (done := computed(pid)) - before > 0.002:
             before, since = done, now
+
+
+def test_the_process_of_the_local_model_knows_no_keys(start: Start) -> None:
+    """A command could read its environment, so that it is given what a command is given."""
+    served = start(environment={"HOLDFAST_MODELS_DIR": str(DIRECTORY)})
+    assert served.turn(served.session(title="A person's", model=LOCAL_ID), "Say hi.")["status"] == "complete"
+    environment = Path(f"/proc/{worker(served)}/environ").read_bytes()
+    assert b"PATH=" in environment
+    assert KEY.encode() not in environment

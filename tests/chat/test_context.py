@@ -209,13 +209,13 @@ def test_provider_that_is_down_is_shown_as_such(start: Start, up: Stage) -> None
     assert [found[f"well/{name}"]["available"] for name in "ab"] == [True, True]
     down = {name: found[f"{name}"] for name in ("closed/x", "silent/y", "odd/z")}
     assert not any(model["available"] for model in down.values())
-    assert "nothing answers there" in down["closed/x"]["reason"]
+    assert "nothing answers there: connection refused)" in down["closed/x"]["reason"]
     assert "did not list its models in time" in down["silent/y"]["reason"]
     assert "odd" in down["odd/z"]["reason"]
     sid = served.session(title="A person's")
     run = served.ended(served.begin(sid, "Hello", model="closed/x"))
     assert (run["status"], run["error"]["code"]) == ("failed", "unavailable")
-    assert "nothing answers there" in run["error"]["message"]
+    assert "nothing answers there: connection refused)" in run["error"]["message"]
     unknown = served.ended(served.begin(sid, "Hello", model="nobody/x"))
     assert unknown["status"] == "failed"
     assert "There is no model" in unknown["error"]["message"]

@@ -170,3 +170,59 @@ def test_a_continued_answer_is_part_of_the_next_question(start: Start, up: Stage
         ("user", "Second"),
     ]
     assert set(results(up.asked(model, 4))) == {"c1"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "asks"),
+    [
+        ("write_file", {"path": "a", "content": "b"}, False),
+        ("edit_file", {"path": "a", "old": "b", "new": "bb"}, True),
+    ],
+)
+def test_killed_when_the_effect_was_there_and_the_result_was_not(
+    tool: str, args: dict[str, str], asks: bool, start: Start, up: Stage, automatic: bool
+) -> None:
+    """X5: a tool that is safe to repeat is repeated; another one asks, and denied, its effect stays what it was."""
+    model = f"kill before the result {tool} {automatic}"
+    up.play(model, calls(("c1", tool, args)), says("Done."))
+    served = start(more=FREE, auto_continue=automatic, stuck="tool.finished")
+    sid = served.session(title="A person's", model=f"{PROVIDER}/{model}")
+    file = served.data_dir / "workspaces" / sid / "a"
+    file.parent.mkdir(parents=True)
+    file.write_text("b" if asks else "")
+    rid = served.begin(sid, "Do it")
+    until((served.data_dir / "stuck").exists)
+    assert file.read_text() == ("bb" if asks else "b")
+    served.kill()
+    served = start(more=FREE, auto_continue=automatic)
+    rid = taken_up(served, rid, automatic)
+    if asks:
+        assert "started before" in decide(served, rid, "deny")["reason"]
+    assert served.ended(rid)["status"] == "complete"
+    assert file.read_text() == ("bb" if asks else "b")
+    part = served.answer(sid)["parts"][0]
+    assert part["state"] == ("denied" if asks else "done")
+    assert up.count(model) == 2
+
+
+def test_killed_before_the_start_is_durable(start: Start, up: Stage, automatic: bool) -> None:
+    """X5: no `tool.started`, no effect; taken up, the call runs once, without asking more than it would have."""
+    model = f"kill before the start {automatic}"
+    asks = calls(("c1", "write_file", {"path": "a", "content": "b"}))
+    up.play(model, [*asks[:2], Meet(model), *asks[2:]], says("Done."))
+    served = start(more=FREE, auto_continue=automatic, stuck="tool.started")
+    sid = served.session(title="A person's", model=f"{PROVIDER}/{model}")
+    rid = served.begin(sid, "Do it")
+    with served.watch(rid) as stream:
+        while "args_delta" not in stream.until("tool.delta").data:
+            pass
+    up.let(model)
+    until((served.data_dir / "stuck").exists)
+    served.kill()
+    file = served.data_dir / "workspaces" / sid / "a"
+    assert not file.exists()
+    served = start(more=FREE, auto_continue=automatic)
+    assert served.ended(taken_up(served, rid, automatic))["status"] == "complete"
+    assert file.read_text() == "b"
+    assert [part["type"] for part in served.answer(sid)["parts"]] == ["tool", "text"]
+    assert set(results(up.asked(model, 2))) == {"c1"}

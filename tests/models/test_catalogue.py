@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,33 @@ async def test_a_configured_provider_is_listed_and_answers() -> None:
             assert (await outcome(model)).text == "Hello"
         assert up.exchanges[0].headers["authorization"] == f"Bearer {KEY}"
         assert up.exchanges[1].json()["model"] == "good/model"
+
+
+async def test_a_name_alone_is_enough_where_it_is_clear() -> None:
+    """Programs that know one provider name its models bare: who lists the name is meant, else the only one there is."""
+    async with upstream(models({"id": "a"}), models({"id": "b/c"}, {"id": "a"})) as up:
+        one = ProviderConfig(name="one", base_url=f"{up.url}/v1")
+        two = ProviderConfig(name="two", base_url=f"{up.url}/v1")
+        async with catalogue(one) as it:
+            await it.list()
+            assert [it.get(name).info.id for name in ("a", "one/a", "anything")] == ["one/a", "one/a", "one/anything"]
+        async with catalogue(replace(one, models=("x",)), two) as it:
+            await it.list()
+            assert (it.get("b/c").info.id, it.get("x").info.id) == ("two/b/c", "one/x")
+            with pytest.raises(ModelFailed, match="There is no model 'nobodys'"):
+                it.get("nobodys")
+            with pytest.raises(ModelFailed, match="ANTHROPIC_API_KEY"):
+                it.get("anthropic/claude")
+
+
+async def test_a_server_of_ones_own_that_lists_nothing_is_still_the_default() -> None:
+    """`OPENAI_BASE_URL` alone is enough, also where there is no list of models: many servers take any name."""
+    async with upstream(answers(404, {}), says("Hello")) as up:
+        async with catalogue(environment={"OPENAI_BASE_URL": f"{up.url}/v1"}) as it:
+            assert await it.default() == "openai/default"
+            assert "openai/default" in by_id(await it.list())
+            assert (await outcome(it.get("openai/default"))).text == "Hello"
+        assert up.exchanges[-1].json()["model"] == "default"
 
 
 async def test_a_provider_that_is_down_is_listed_with_the_reason() -> None:

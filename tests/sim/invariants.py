@@ -155,7 +155,11 @@ def _run_problems(old: Run | None, new: Run, commit: Commit, stories: Stories) -
             yield f"{name} joined the tree as {new.status}, intent {new.intent}"
         if old.in_tree and not new.in_tree:
             yield f"{name} left the tree"
-        if (old.status, new.status, old.lifetime) == ("queued", "interrupted", "detached") and old.intent is None:
+        ended_so = (old.status, new.status, old.lifetime) == ("queued", "interrupted", "detached")
+        # an owner that shut down and whose settling came late: the journal has the last word
+        ending = stories.get(name, _NO_STORY).ending
+        by_itself = ending is not None and ending.reason == "shutdown"
+        if ended_so and old.intent is None and not by_itself:
             yield f"{name} waited its turn, nobody asked it to end, and it was ended"
         if old.intent is not None and new.intent != old.intent:
             yield f"{name}: the first intent was overwritten"

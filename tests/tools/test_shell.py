@@ -11,7 +11,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.agents.tools.shell import ShellLimits, ShellTool, without_secrets
+from holdfast.agents.environment import without_secrets
+from holdfast.agents.tools.shell import ShellLimits, ShellTool
 from tests.harness import GUARD
 from tests.tools.conftest import Bench
 

@@ -103,7 +103,10 @@ class Settler:
                 endings.settle(tx, rid, transcript, recovery)
 
         await self._store.transact(work)
-        self.ended.update(transcript.status for transcript, _ in ended.values())
+        await self._tell_settled({rid: transcript for rid, (transcript, _) in ended.items()})
+
+    async def _tell_settled(self, ended: Mapping[RunId, Transcript]) -> None:
+        self.ended.update(transcript.status for transcript in ended.values())
         await self._hub.announce(*(Wake("control", rid) for rid in ended), Wake("queue"), Wake("changed"))
         self._settled.extend(ended)
         self._bell.ring()
@@ -314,6 +317,9 @@ class Settler:
         after = verdicts.after_look(mine.recovery, found, now, policy)
         if found == "unavailable" or after.state == "pending":
             await self._end_look(mine, after)
+        elif after.state == "none":
+            if await self._store.transact(partial(endings.end_in_vain, held=mine, transcript=transcript)):
+                await self._tell_settled({mine.id: transcript})
         else:
             self.recovered += 1
             await self._settle({mine.id: (transcript, after)})

@@ -10,6 +10,7 @@ from types import TracebackType
 
 import anyio
 
+from holdfast.agents.environment import without_secrets
 from holdfast.agents.models import weights
 from holdfast.agents.models.demo import DEMO, DemoModel
 from holdfast.agents.models.dialects import DIALECTS, GENERIC
@@ -136,10 +137,23 @@ class Catalogue:
         provider, _, name = model_id.partition("/")
         config = self._by_name.get(provider)
         if config is None or not name:
+            config, name = self._whose(model_id), model_id
+        if config is None:
             raise self._unknown(model_id, provider)
         if config.kind in KINDS:
             return self._libraries.model(self._known.info(config, name), config, name)
         return OpenAIModel(self._known.info(config, name), self._endpoint(config, name), self._http, self._clock)
+
+    def _whose(self, name: str) -> ProviderConfig | None:
+        """The provider of a model that is named without one, as programs do that know one provider: who lists it, else
+        the only one that is configured."""
+        if name.partition("/")[0] in PRESETS:
+            return None
+        listing = [config for config in self._providers if name in self._known.names(config)]
+        configured = [config for config in self._providers if not config.found]
+        if listing:
+            return listing[0]
+        return configured[0] if len(configured) == 1 else None
 
     # ---- making ----
 
@@ -174,7 +188,8 @@ class Catalogue:
             info, path = self._local_info(), self._weights()
             if path is None or not info.available:
                 raise ModelFailed("unavailable", f"The local model cannot answer. {info.reason}")
-            self._local = LocalModel(LocalSettings(path, threads=self._settings.threads))
+            environment = without_secrets(self._settings.environment)
+            self._local = LocalModel(LocalSettings(path, threads=self._settings.threads, environment=environment))
         return self._local
 
     def _unknown(self, model_id: str, provider: str) -> ModelFailed:

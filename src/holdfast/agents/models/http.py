@@ -3,6 +3,7 @@ this file and `openai.py`."""
 
 import asyncio
 import ipaddress
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -189,7 +190,8 @@ def unreachable(error: Exception) -> Trouble:
         case aiohttp.ClientSSLError():
             return Trouble("unavailable", "no secure connection could be made")
         case aiohttp.ClientConnectorError():
-            why = error.os_error.strerror or "the connection was refused"
+            number = error.os_error.errno  # its own words are asyncio's, with a tuple for the address
+            why = os.strerror(number) if number else "the connection was refused"
             return Trouble("unavailable", f"nothing answers there: {why.lower()}", retry=True)
         case aiohttp.ClientPayloadError():
             return Trouble("unavailable", "the connection broke in the middle of the answer", retry=True)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Final
 
 import anyio
 from anyio.abc import TaskGroup
@@ -16,6 +17,10 @@ from holdfast.agents.models.provider_config import PRESETS, ProviderConfig, titl
 from holdfast.agents.models.providers import missing
 
 _PREFILL: frozenset[Ability] = frozenset({"prefill"})
+
+
+UNNAMED: Final = "default"
+"""What a server's model is called that was configured and does not list any: many take whatever name they are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +85,15 @@ class Knowledge:
         if config.found and (not seen.models or seen.reason is not None):
             return ()
         listed = [Listed(name, name) for name in config.models] or list(seen.models)
-        if not listed and (name := config.default or next(iter(PRESETS[config.kind].prefer), None)) is not None:
+        if not listed:
+            name = config.default or next(iter(PRESETS[config.kind].prefer), UNNAMED)
             listed = [Listed(name, name)]
         reason = seen.reason or missing(config.kind)
         return [_describe(config, model, reason) for model in listed]
+
+    def names(self, config: ProviderConfig) -> Sequence[str]:
+        """Of its models, as far as they are known."""
+        return config.models or [model.name for model in self._known(config).models]
 
     def info(self, config: ProviderConfig, name: str) -> ModelInfo:
         """One of its models, listed or not."""
@@ -100,7 +110,8 @@ class Knowledge:
         if config.found and (not seen.models or seen.reason is not None):
             return None
         prefer = PRESETS[config.kind].prefer
-        return pick(list(config.models) or [m.name for m in seen.models], prefer) or (prefer[0] if prefer else None)
+        named = pick(list(config.models) or [m.name for m in seen.models], prefer) or (prefer[0] if prefer else None)
+        return named or (None if config.found else UNNAMED)
 
     def _known(self, config: ProviderConfig) -> Seen:
         known = self._seen.get(config.name)

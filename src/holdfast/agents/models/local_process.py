@@ -30,6 +30,8 @@ class LocalSettings:
     patience: float = 120.0
     """Seconds in which a batch of the prompt or a token has to come."""
     start_patience: float = 60.0
+    environment: Mapping[str, str] | None = None
+    """What the process is given; None: the same as this one. A command could read it there."""
     command: tuple[str, ...] = (sys.executable, "-m", "holdfast.agents.models.local_worker")
 
     def arguments(self) -> str:
@@ -103,6 +105,7 @@ class LocalProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
+                env=self._settings.environment,
                 start_new_session=True,  # Ctrl-C is for the server, which lets go of this in order
             )
         try:

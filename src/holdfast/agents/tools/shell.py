@@ -6,7 +6,6 @@ out of time, or when this process dies.
 
 import codecs
 import os
-import re
 import sys
 from collections import deque
 from collections.abc import Mapping
@@ -18,24 +17,12 @@ from typing import Final
 import anyio
 from anyio.abc import ByteReceiveStream, Process
 
+from holdfast.agents.environment import without_secrets
 from holdfast.agents.models.port import ToolSpec
 from holdfast.agents.tools.port import ToolContext, ToolResult, Traits
 from holdfast.core.parts import Json
 
 _NANNY: Final = str(Path(__file__).with_name("nanny.py"))
-_SECRET: Final = re.compile(
-    r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|COOKIE|^HOLDFAST_|^AWS_|_DSN$|SSH_AUTH_SOCK", re.IGNORECASE
-)
-_PASSWORD_IN_URL: Final = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
-
-
-def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """What a command may know: names that sound like secrets, and addresses with a password in them, are left out."""
-    return {
-        name: value
-        for name, value in environment.items()
-        if not _SECRET.search(name) and not _PASSWORD_IN_URL.search(value)
-    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,16 @@ def end_look(tx: Tx, held: Run, recovery: Recovery) -> None:
     tx.add_change("session.changed", run.owner, run.session_id)
 
 
+def end_in_vain(tx: Tx, held: Run, transcript: Transcript) -> bool:
+    """J5: sealed without output, and looked at often enough. False: the recovery was begun anew meanwhile."""
+    run = tx.run(held.id)
+    if run is not None and run.recovery is not None and run.recovery != held.recovery:
+        end_look(tx, held, run.recovery)
+        return False
+    settle(tx, held.id, transcript, Recovery("none"))
+    return True
+
+
 def look_again(tx: Tx, rid: RunId, owner: OwnerId) -> Run:
     """J6: an explicit `recover` begins a recovery anew that was given up."""
     run = the_run(tx, rid, owner)

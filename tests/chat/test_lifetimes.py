@@ -1,0 +1,91 @@
+"""Lifetimes as the upstream sees them: who leaves, and whose connection is closed for it."""
+
+from typing import Any
+
+import pytest
+
+from tests.chat.conftest import Start
+from tests.chat.questions import told
+from tests.chat.stage import PROVIDER, Stage
+from tests.http.client import Served
+from tests.http.streams import said, until
+from tests.upstream import Hang, Head, Meet, Script, delta, says, sse
+
+HALF: Script = [Head(), *sse(delta(content="Half an ")), Hang()]
+
+
+def test_attached_client_that_leaves_takes_the_upstream_with_it(shared: Served, up: Stage) -> None:
+    """L3: the moment the client goes, the upstream call is cancelled in the middle of an await; the partial is kept."""
+    up.play("attached", HALF)
+    sid = shared.session(title="A person's")
+    with shared.attached(sid, "Hello", model=f"{PROVIDER}/attached") as stream:
+        rid = stream.until("run.started").data["run_id"]
+        stream.until("text.delta")
+    up.closed("attached")
+    run = until(lambda: shared.run(rid), lambda run: run["status"] == "cancelled")
+    assert run["reason"] == "disconnected"
+    assert said(shared.answer(sid)) == "Half an "
+
+
+def test_stop_on_one_pane_leaves_the_others(shared: Served, up: Stage) -> None:
+    """U2 L3: one stream over several models; a stopped one closes its upstream, the others go on to their end."""
+    up.play("left pane", HALF)
+    up.play("right pane", [Head(), *sse(delta(content="Half ")), Meet("panes"), *says("and half.")[1:]])
+    runs = [{"input": "Hello", "model": f"{PROVIDER}/{model}"} for model in ("left pane", "right pane")]
+    with shared.stream("POST", "/api/compare", json={"runs": runs}) as stream:
+        rids: dict[str, str] = {}
+        texts = 0
+        while len(rids) < 2 or texts < 2:
+            frame = stream.next()
+            assert frame is not None
+            texts += frame.event == "text.delta"
+            if frame.event == "run.started":
+                rids[frame.data["model"]] = frame.data["run_id"]
+        shared.cancel(rids[f"{PROVIDER}/left pane"])
+        up.closed("left pane")
+        up.let("panes")
+        stream.rest()
+    assert shared.run(rids[f"{PROVIDER}/left pane"])["status"] == "cancelled"
+    right = until(lambda: shared.run(rids[f"{PROVIDER}/right pane"]), lambda run: run["status"] != "running")
+    assert right["status"] == "complete"
+    assert said(shared.answer(right["session_id"])) == "Half and half."
+
+
+def test_shutdown_closes_the_upstream_and_keeps_the_partial(start: Start, up: Stage) -> None:
+    """L2 X3 X5: a run that outlives the drain is interrupted with its partial, and can be continued after a restart."""
+    up.play("shutdown", HALF, says("answer."))
+    served = start(drain=0.1)
+    sid = served.session(title="A person's", model=f"{PROVIDER}/shutdown")
+    rid = served.begin(sid, "Hello")
+    with served.watch(rid) as stream:
+        stream.until("text.delta")
+    assert served.terminate() == 0
+    up.closed("shutdown")
+    served = start()
+    run = served.run(rid)
+    assert (run["status"], run["reason"]) == ("interrupted", "shutdown")
+    served.ended(served.post(f"/api/runs/{rid}/continue", expect=202)["run"]["id"])
+    assert said(served.answer(sid)) == "Half an answer."
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags"),
+    [("llamacpp", {}), ("vllm", {"continue_final_message": True, "add_generation_prompt": False})],
+)
+def test_partial_is_prefilled_where_the_server_can(kind: str, flags: dict[str, Any], start: Start, up: Stage) -> None:
+    """X5: a server that goes on from the assistant's own words is given them last, without an instruction."""
+    model = f"prefill {kind}"
+    up.play(model, HALF, says("answer."))
+    providers = {"own": {"kind": kind, "base_url": up.url, "models": [model]}}
+    served = start(more={"providers": providers})
+    sid = served.session(title="A person's", model=f"own/{model}")
+    rid = served.begin(sid, "Hello")
+    with served.watch(rid) as stream:
+        stream.until("text.delta")
+    served.kill()
+    served = start(more={"providers": providers})
+    served.ended(served.post(f"/api/runs/{rid}/continue", expect=202)["run"]["id"])
+    assert said(served.answer(sid)) == "Half an answer."
+    asked = up.asked(model, 2)
+    assert told(asked) == [("user", "Hello"), ("assistant", "Half an ")]
+    assert {name: asked[name] for name in flags} == flags

@@ -1,0 +1,37 @@
+"""What the real process asks of its system."""
+
+import subprocess
+import sys
+
+import pytest
+
+LOOK = """
+import ctypes, os
+from holdfast.system import keep_private
+
+if os.getuid() == 0:  # root may read everything
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
+
+def can_be_read():
+    if os.fork() == 0:
+        try:
+            open(f"/proc/{os.getppid()}/environ", "rb").read()
+        except PermissionError:
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.wait()[1]) == 0
+
+before = can_be_read()
+keep_private()
+print(before, can_be_read())
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux shows environments to their user")
+def test_environment_of_the_server_is_hidden_from_commands() -> None:
+    """A process of the same user cannot read the keys in the server's environment."""
+    done = subprocess.run([sys.executable, "-c", LOOK], check=True, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["True", "False"]
