@@ -99,11 +99,11 @@ class Draft {
       case "tool.finished":
         return this.finishTool(data);
       case "approval.requested":
-        this.putTool(str(data.call_id), str(data.name), data.args ?? null, "waiting", null);
+        this.putTool(str(data.call_id), str(data.name), data.args ?? null, "waiting", data.provider ?? null);
         this.rest = { ...this.rest, approval: { reason: "", ...data } as unknown as ApprovalRequest };
         return;
       case "approval.resolved":
-        return this.resolve(str(data.approval_id), str(data.decision));
+        return this.resolve(str(data.approval_id), str(data.decision), data.reason ?? null);
       case "memory.recalled":
         this.parts.push({ type: "remembered", items: data.items as unknown as JsonObject[] });
         return;
@@ -182,14 +182,14 @@ class Draft {
     });
   }
 
-  private resolve(approvalId: string, decision: string): void {
+  private resolve(approvalId: string, decision: string, reason: Json): void {
     if (this.rest.approval?.approval_id !== approvalId) return;
     const at = this.find(this.rest.approval.call_id);
     if (at >= 0) {
       const tool = this.tool(at);
       this.parts[at] =
         decision === "deny"
-          ? clean({ ...tool, state: "denied", may_have_run: false })
+          ? clean({ ...tool, state: "denied", result: reason, may_have_run: false })
           : clean({ ...tool, state: "pending" });
     }
     this.rest = { ...this.rest, approval: null };

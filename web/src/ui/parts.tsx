@@ -69,6 +69,7 @@ export const ToolCard = memo(function ToolCard({ part }: { part: ToolPart }) {
             <Block name="Arguments" value={part.args} />
           )}
           {part.output && <Block name="Output" value={part.output} />}
+          {part.state === "denied" && <Block name="Why" value={part.result} />}
           {part.state === "done" && <Block name={part.is_error ? "Error" : "Result"} value={part.result} />}
         </div>
       )}
