@@ -523,18 +523,11 @@ class Service:
         run = await self._store.read(lambda tx: tx.run(rid))
         if run is None or not run.is_open:
             return
-        if await self._is_sealed(rid):
+        if self._deps.feed.is_sealed(rid):  # it has ended and is only to be saved still: nobody has cancelled it
             await self._until_ended(rid, self._deps.settings.cancel_wait)
             return
         with suppress(NotFound):  # deleted meanwhile, and so asked to end already
             await self.cancel(rid, run.owner, "disconnected")
-
-    async def _is_sealed(self, rid: RunId) -> bool:
-        """Whether the run has ended and is only to be saved still: then nobody has cancelled it."""
-        try:
-            return (await self._deps.journal.heads([rid]))[rid].sealed
-        except StorageError:
-            return False
 
     def watch_changes(self, after: str | None, owner: OwnerId = LOCAL) -> ChangeSubscription:
         """The change feed over all sessions, from a cursor it gave (None: from now)."""

@@ -169,8 +169,10 @@ class Settler:
         seen; who comes second finds it held and leaves it."""
         runs = [run for run in seen if run.id not in self.held]
         for at in range(0, len(runs), _TOGETHER):
-            with self._hold([run.id for run in runs[at : at + _TOGETHER]]):
-                await self._end(runs[at : at + _TOGETHER])
+            some = runs[at : at + _TOGETHER]
+            # shielded: a reader that leaves in the middle would leave them to the next tick
+            with self._hold([run.id for run in some]), anyio.move_on_after(self._settings.final_save, shield=True):
+                await self._end(some)
 
     @contextmanager
     def _hold(self, rids: Collection[RunId]) -> Iterator[None]:
