@@ -12,6 +12,7 @@ from holdfast.agents.scripted import Action, Call, Hang, Meet, Say, ScriptedAgen
 from holdfast.core.errors import CursorAhead, Invalid, NotFound, StorageUnavailable
 from holdfast.core.events import Entry, TextDelta
 from holdfast.core.ids import OwnerId, RunId
+from holdfast.core.parts import Text
 from holdfast.core.recovery import Policy
 from holdfast.core.run import Lifetime, Run
 from holdfast.core.transcript import fold
@@ -600,3 +601,26 @@ async def test_an_agent_waits_when_storage_does_not_keep_up(memory: World) -> No
         assert 0 < written <= 2 * 64 * 1024
         hold.go.set()
         await it.service.cancel(run.id)
+
+
+async def test_a_client_that_leaves_while_its_run_is_being_claimed_has_left(world: AnyWorld) -> None:
+    """L3: the claim is done and nobody knows yet, the client goes, and the store cannot be told: the run stops at once
+    all the same."""
+    hold = Hold(
+        lambda call, args: call == "store.transact" and "_take" in getattr(args[0], "__qualname__", ""),
+        when="after",
+        armed=False,
+    )
+    async with running([Say("x"), Hang()], world, tap=hold) as it:
+        sid = await it.new_session()
+        hold.armed = True
+        run = (await it.service.submit(sid, [Text("hi")], lifetime="attached")).run
+        async with it.service.attached(run.id):
+            with anyio.fail_after(GUARD):
+                await hold.reached.wait()
+            it.store.away = True
+        it.store.away = False
+        hold.go.set()
+        ended = await it.ended(run.id)
+        assert (ended.status, ended.reason) == ("cancelled", "disconnected")
+        assert it.agent.upstreams == 0

@@ -74,6 +74,9 @@ class Supervisor:
             return 0
         for run in claimed:
             self._start(runs, run)
+            ours = run.connection is not None and run.connection.holder == self._me.node
+            if ours and run.id not in self._deps.settler.connections:  # its client left while it was being claimed
+                self.stop(run.id, cancelled("disconnected"))
         await self._deps.hub.announce(Wake("changed"))
         return len(claimed)
 
