@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module")
 def playwright() -> Iterator[Playwright]:
-    """Not for the whole session: while it is open an event loop runs in this thread, and no other test could run one."""
+    """Not for the whole session: while it is open an event loop runs in this thread, and no other test can run one."""
     with sync_playwright() as started:
         yield started
 
