@@ -88,6 +88,7 @@ async def _serve(asked: Asked) -> None:
     hire = partial(Office, environment=asked.environment, home=asked.config.data_dir / "no-home", catalogue=catalogue)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_end_with_the_test)
+        wiring.tune_gc()  # as `holdfast serve` does
         await wiring.serve(asked.config, hire, _ready, lambda store, journal: (store, _around(asked, journal)))
         tasks.cancel_scope.cancel()
 
