@@ -28,14 +28,11 @@ class Library:
         """Blocks for a moment: call it, and everything it returns, on a worker thread."""
         return self._files.begin()
 
-    async def add(
-        self, incoming: Incoming, name: str, media_type: str, owner: OwnerId = LOCAL, *, fid: FileId | None = None
-    ) -> StoredFile:
+    async def add(self, incoming: Incoming, name: str, media_type: str, owner: OwnerId = LOCAL) -> StoredFile:
         """The content is whole: keep it and name it. Durable when this returns."""
         async with self._naming:
             sha256, size = await to_thread.run_sync(incoming.finish)
-            fid = fid or FileId(self._ids.new("file"))
-            file = StoredFile(fid, owner, sha256, name, media_type, size, self._clock.now())
+            file = StoredFile(FileId(self._ids.new("file")), owner, sha256, name, media_type, size, self._clock.now())
             await self._store.transact(lambda tx: tx.put_file(file))
         return file
 

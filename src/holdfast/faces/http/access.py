@@ -26,7 +26,6 @@ class Facts:
     path: str
     headers: Mapping[str, str]
     """Lower-case names; of a repeated header all values, joined by commas."""
-    scheme: str = "http"
     has_body: bool = False
 
 

@@ -66,7 +66,7 @@ class Guard:
         headers = _headers(scope)
         length = headers.get("content-length", "0")
         has_body = "transfer-encoding" in headers or length.strip() not in ("", "0")
-        facts = access.Facts(scope["method"], scope["path"], headers, scope["scheme"], has_body)
+        facts = access.Facts(scope["method"], scope["path"], headers, has_body)
         try:
             denied = access.judge(facts, password_set=self._gate.password_set, shown=self._gate.check(headers))
         except StorageError as error:
