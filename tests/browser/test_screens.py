@@ -7,15 +7,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser import long
-from tests.browser.conftest import Open, Start
+from tests.browser.conftest import Open
 from tests.browser.see import GUARD_MS, answers, button, finished, message_box, same, send, session_of
 from tests.http.client import Served
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
-
-REPORT = Path(__file__).parents[2] / "build" / "browser-performance.json"
-"""What the page did while 200 tokens a second came in. Reported, not judged: the machine may be busy."""
 
 
 def axe(page: Page) -> list[Any]:
@@ -139,37 +135,6 @@ def test_hostile_markdown(server: Served, open_page: Open) -> None:
             assert target == "_blank"
     assert page.locator("iframe, object, embed, article img").count() == 0
     assert page.url.startswith(server.url)
-
-
-def test_a_session_of_2000_messages(start: Start, tmp_path: Path, open_page: Open) -> None:
-    """The newest page comes first; scrolling up brings the rest without moving what is read; streaming stays smooth."""
-    long.write(tmp_path / "data", 2000)
-    server = start()
-    page = open_page(f"{server.url}/c/{long.LONG}")
-    expect(answers(page).last).to_contain_text("Message number 2000.")
-    assert page.get_by_role("article").count() <= 60
-    expect(answers(page).last).to_be_in_viewport()
-    thread = page.get_by_role("region", name="Conversation")
-    for _ in range(8):
-        before = page.get_by_role("article").count()
-        thread.evaluate("box => { box.scrollTop = 0 }")
-        page.wait_for_function("n => document.querySelectorAll('article').length > n", arg=before)
-    assert page.get_by_role("article").count() >= 400
-    assert thread.evaluate("box => box.scrollTop") > 100  # what was at the top stayed in view
-    button(page, "Jump to latest").click()
-    expect(answers(page).last).to_be_in_viewport()
-    page.evaluate("""() => {
-        window.long = [];
-        new PerformanceObserver(list => window.long.push(...list.getEntries().map(e => Math.round(e.duration))))
-            .observe({type: "longtask"});
-    }""")
-    send(page, [{"tokens": 400, "rate": 200}, {"say": "the end"}])
-    expect(answers(page).last).to_contain_text("the end")
-    finished(page)
-    tasks = page.evaluate("window.long")
-    REPORT.parent.mkdir(exist_ok=True)
-    REPORT.write_text(json.dumps({"tokens_per_second": 200, "messages": 2000, "tasks_over_50_ms": tasks}) + "\n")
-    expect(answers(page).last).to_be_in_viewport(ratio=0.01)
 
 
 def test_compare_six_panes_beside_two_tabs(server: Served, open_page: Open) -> None:

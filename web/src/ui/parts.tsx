@@ -6,11 +6,12 @@ import { Diff, editOf } from "./Diff.tsx";
 import { duration, pretty, size } from "./format.ts";
 import { Icon } from "./icons.tsx";
 import { Prose } from "./Prose.tsx";
+import { useOpen } from "./windowing.tsx";
 
 export const ReasoningCard = memo(function ReasoningCard({ part, growing }: { part: ReasoningPart; growing: boolean }) {
   const began = useRef<number | null>(null);
   const [took, setTook] = useState<number | null>(null);
-  const [open, setOpen] = useState<boolean | null>(null); // null: as it comes, open while it grows
+  const [open, setOpen] = useOpen(part); // null: as it comes, open while it grows
   useEffect(() => {
     if (growing) began.current ??= performance.now();
     else if (began.current !== null) setTook(performance.now() - began.current);
@@ -45,7 +46,7 @@ const STATES: Readonly<Record<ToolState, string>> = {
 
 export const ToolCard = memo(function ToolCard({ part }: { part: ToolPart }) {
   const live = part.state === "running";
-  const [open, setOpen] = useState<boolean | null>(null);
+  const [open, setOpen] = useOpen(part);
   const shown = open ?? (live || part.is_error);
   const state = part.state === "done" && part.is_error ? "failed" : STATES[part.state];
   const edit = editOf(part.args);

@@ -115,9 +115,9 @@ export function Menu({ name, items, icon = "more" }: { name: string; items: read
         popover="auto"
         tabIndex={-1}
         onKeyDown={move}
-        onToggle={(event) => setOpen(event.newState === "open")}
+        onBeforeToggle={(event) => setOpen(event.newState === "open")}
       >
-        {items.map((item) => (
+        {(open ? items : []).map((item) => (
           <button
             key={item.name}
             type="button"
