@@ -1,6 +1,7 @@
 """Every screen: names for assistive tools, light and dark, a phone, hostile content, long sessions, compare."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +185,7 @@ def test_the_flight_recorder_scrubs(server: Served, open_page: Open) -> None:
     page = open_page(f"{server.url}/runs/{run}")
     shown = page.get_by_role("region", name="The message at this point")
     expect(shown).to_contain_text("one two three")
-    page.get_by_role("list", name="Events").get_by_role("button", name="two").click()
+    page.get_by_role("group", name="Events").get_by_role("button", name="two").click()
     expect(shown).to_have_text("one two")
     page.get_by_role("slider", name="Event").focus()
     page.keyboard.press("Home")
@@ -193,6 +194,32 @@ def test_the_flight_recorder_scrubs(server: Served, open_page: Open) -> None:
         button(page, "Export").click()
     lines = [json.loads(line) for line in saved.value.path().read_text().splitlines()]
     assert lines == [{"seq": frame.seq, "type": frame.event, "data": frame.data} for frame in events]
+
+
+def test_the_flight_recorder_shows_times(server: Served, open_page: Open) -> None:
+    """First token, tools and silences are told from the events' own times, and the line can be scrubbed and played."""
+    sid = server.session()
+    script = [{"say": "one "}, {"call": "c1", "name": "slow", "takes": 0.3}, {"say": "two"}]
+    run = server.send(sid, script)["run"]["id"]
+    events = server.events(run)
+    at = {frame.event: frame.data["at"] for frame in events if "at" in frame.data}
+    page = open_page(f"{server.url}/runs/{run}")
+    line = page.get_by_role("region", name="Time line")
+    tool = line.get_by_title(re.compile("^slow:"))
+    expect(tool).to_have_count(1)
+    box, whole = tool.bounding_box(), line.locator(".track-lanes").bounding_box()
+    assert box is not None
+    assert whole is not None
+    total = at["run.complete"] - at["run.started"]
+    assert abs(box["width"] / whole["width"] - (at["tool.finished"] - at["tool.started"]) / total) < 0.02
+    page.mouse.click(whole["x"] + (box["x"] - whole["x"]) + box["width"] / 2, whole["y"] + 5)
+    shown = page.get_by_role("region", name="The message at this point")
+    expect(shown).to_contain_text("one")
+    expect(shown).not_to_contain_text("two")
+    expect(shown.get_by_role("region", name="Tool slow")).to_contain_text("running")
+    button(line, "Play").click()
+    expect(shown).to_contain_text("two")
+    expect(button(line, "Play")).to_be_visible()
 
 
 def test_activity_shows_and_stops_runs(server: Served, open_page: Open) -> None:

@@ -42,13 +42,15 @@ function inUse(element: Element): boolean {
 interface PieceProps {
   nearness: Nearness;
   as?: "div" | "ul";
+  /** Where it is known beforehand. */
+  height?: number;
   children: () => ReactNode;
 }
 
-/** One piece. It is drawn when it is new, so that its height is known, and again whenever it comes near. */
-export function Piece({ nearness, as: Tag = "div", children }: PieceProps) {
+/** One piece. It is drawn when it is new, unless its height is known, and again whenever it comes near. */
+export function Piece({ nearness, as: Tag = "div", height: known, children }: PieceProps) {
   const box = useRef<HTMLDivElement & HTMLUListElement>(null);
-  const [away, setAway] = useState<number | null>(null); // its height while it is away
+  const [away, setAway] = useState<number | null>(known ?? null); // its height while it is away
   useLayoutEffect(() => {
     const element = box.current;
     if (!element) return;
@@ -57,9 +59,10 @@ export function Piece({ nearness, as: Tag = "div", children }: PieceProps) {
       else if (!inUse(element)) setAway((height) => height ?? element.getBoundingClientRect().height);
     });
   }, [nearness]);
+  const height = away === null ? null : (known ?? away);
   return (
-    <Tag ref={box} className="piece" style={{ height: away === null ? "" : `${away}px` }}>
-      {away === null && children()}
+    <Tag ref={box} className="piece" style={{ height: height === null ? "" : `${height}px` }}>
+      {height === null && children()}
     </Tag>
   );
 }
