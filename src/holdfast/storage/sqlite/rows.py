@@ -219,9 +219,8 @@ def from_dirty_turn(t: DirtyTurn) -> Row:
 
 
 def to_dirty_turn(row: Row) -> DirtyTurn:
-    *rest, text = row
-    words = None if text is None else Words(*map(all_from_json, _decode(text)))
-    return DirtyTurn(*rest, words)
+    words = None if row[-1] is None else Words(*map(all_from_json, _decode(row[-1])))
+    return DirtyTurn(*(*row[:-1], words))
 
 
 FACT: Final = "id, owner, key, text, session_id, message_id, said_at, created_at, updated_at, pinned, vector"
@@ -236,7 +235,7 @@ def from_fact(f: Fact) -> Row:
 
 def to_fact(row: Row) -> Fact:
     n, *rest, pinned, vector = row
-    return Fact(*rest, bool(pinned), vector, n)
+    return Fact(*(*rest, bool(pinned), vector, n))
 
 
 # ---- what rows are made of ----
