@@ -77,3 +77,22 @@ def test_a_password_from_outside_is_changed_outside(start: Start) -> None:
     server.http.post("/api/login", json={"password": "correct horse"})
     body = {"current": "correct horse", "new": "battery staple"}
     assert server.call("POST", "/api/password", body, 409)["type"] == "not-allowed"
+
+
+def test_all_sessions_are_exported_at_once(start: Start) -> None:
+    """Everything comes out in one file, archived sessions too, and goes in again as it was."""
+    server = start()
+    kept = []
+    sid = ""
+    for n in range(3):
+        sid = server.session(title=f"Number {n}")
+        server.events(server.send(sid, [{"say": f"Answer {n}."}])["run"]["id"])
+        kept.append((f"Number {n}", server.answer(sid)["parts"]))
+    server.call("PATCH", f"/api/sessions/{sid}", {"archived": True}, 200)
+    everything = server.http.get("/api/export")
+    assert "attachment" in everything.headers["content-disposition"]
+    headers = {"Content-Type": "application/x-ndjson"}
+    taken = server.http.post("/api/import", content=everything.content, headers=headers)
+    assert taken.status_code == 201, taken.text
+    found = [(item["title"], server.answer(item["session_id"])["parts"]) for item in taken.json()["items"]]
+    assert sorted(found) == sorted(kept)

@@ -6,6 +6,7 @@ import { Diff, editOf } from "./Diff.tsx";
 import { duration, pretty, size } from "./format.ts";
 import { Icon } from "./icons.tsx";
 import { Prose } from "./Prose.tsx";
+import { Link } from "./router.tsx";
 import { useOpen } from "./windowing.tsx";
 
 export const ReasoningCard = memo(function ReasoningCard({ part, growing }: { part: ReasoningPart; growing: boolean }) {
@@ -115,20 +116,30 @@ export function FileCard({ part }: { part: FilePart }) {
   );
 }
 
+/** What the model was reminded of, and where that came from. */
 export function RememberedCard({ part }: { part: RememberedPart }) {
+  const { items, note } = part;
+  const things = `Remembered ${items.length} ${items.length === 1 ? "thing" : "things"}`;
   return (
     <details className="card remembered">
       <summary className="card-head">
         <Icon name="spark" />
-        <span>
-          Remembered {part.items.length} {part.items.length === 1 ? "thing" : "things"}
-        </span>
+        <span>{items.length ? things : "Memory"}</span>
+        {note && <span className="tool-brief">{note}</span>}
       </summary>
       <ul className="card-body">
-        {part.items.map((item) => (
-          <li key={pretty(item)}>{typeof item.text === "string" ? item.text : pretty(item)}</li>
+        {items.map((item) => (
+          <li key={pretty(item)}>
+            {typeof item.text === "string" ? item.text : pretty(item)} <Source of={item.source ?? null} />
+          </li>
         ))}
+        {note && <li className="quiet">{note}</li>}
       </ul>
     </details>
   );
+}
+
+function Source({ of }: { of: Json }) {
+  if (typeof of !== "string") return null;
+  return of.startsWith("ses_") ? <Link href={`/c/${of}`}>its chat</Link> : <span className="quiet">({of})</span>;
 }
