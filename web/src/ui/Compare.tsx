@@ -7,6 +7,7 @@ import { count, duration } from "./format.ts";
 import { Parts } from "./Message.tsx";
 import { navigate } from "./router.tsx";
 import { ScreenHead } from "./ScreenHead.tsx";
+import { IconButton } from "./widgets.tsx";
 
 const MOST = 6;
 const LETTERS = "ABCDEF";
@@ -50,8 +51,7 @@ export default function Compare() {
       >
         <textarea
           aria-label="Prompt"
-          className="field"
-          rows={3}
+          rows={2}
           placeholder="One prompt for all of them"
           value={text}
           onChange={(event) => setText(event.target.value)}
@@ -62,39 +62,32 @@ export default function Compare() {
             }
           }}
         />
-        <div className="row">
+        <div className="compare-bar">
           {chosen.map((id, n) => (
-            <select
-              // biome-ignore lint/suspicious/noArrayIndexKey: panes are places
-              key={n}
-              className="field"
-              aria-label={`Model ${n + 1}`}
-              value={id}
-              onChange={(event) => change(n, event.target.value)}
-            >
-              {options.map((option) => (
-                <option key={option.id} value={option.id}>
-                  {option.name}
-                </option>
-              ))}
-            </select>
+            // biome-ignore lint/suspicious/noArrayIndexKey: panes are places
+            <span key={n} className="chosen">
+              <select aria-label={`Model ${n + 1}`} value={id} onChange={(event) => change(n, event.target.value)}>
+                {options.map((option) => (
+                  <option key={option.id} value={option.id}>
+                    {option.name}
+                  </option>
+                ))}
+              </select>
+              {chosen.length > 2 && (
+                <IconButton
+                  name={`Remove model ${n + 1}`}
+                  icon="close"
+                  onClick={() => setChosen(chosen.filter((_, other) => other !== n))}
+                />
+              )}
+            </span>
           ))}
-          <button
-            type="button"
-            className="button"
+          <IconButton
+            name="Add a model"
+            icon="plus"
             disabled={chosen.length >= MOST}
             onClick={() => setChosen([...chosen, options[chosen.length % options.length]?.id ?? ""])}
-          >
-            Add a model
-          </button>
-          <button
-            type="button"
-            className="button"
-            disabled={chosen.length <= 2}
-            onClick={() => setChosen(chosen.slice(0, -1))}
-          >
-            Remove one
-          </button>
+          />
           <label className="check">
             <input type="checkbox" checked={blind} onChange={(event) => setBlind(event.target.checked)} />
             Blind
