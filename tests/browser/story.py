@@ -1,5 +1,5 @@
-"""A server for pictures: questions that a person might ask, answered from a script. `python -m tests.browser.story`
-is started by `screenshots.py`, with settings as JSON."""
+"""A server for pictures, and for tests that need models to choose from: questions that a person might ask, answered
+from a script. `python -m tests.browser.story` is started with settings as JSON."""
 
 import json
 import os
@@ -118,6 +118,12 @@ class Models:
 class Bench:
     """Tools and servers as a person might have them."""
 
+    def __init__(self) -> None:
+        self._servers = {
+            "charts": McpInfo("charts", "http", "https://charts.example/mcp", True, True, None),
+            "library": McpInfo("library", "stdio", "library-mcp --catalogue /srv/books", False, False, None),
+        }
+
     async def try_model(self, model: str) -> str:
         return "Hello!"
 
@@ -130,19 +136,16 @@ class Bench:
         ]
 
     async def servers(self) -> Sequence[McpInfo]:
-        return [
-            McpInfo("charts", "http", "https://charts.example/mcp", True, True, None),
-            McpInfo("library", "stdio", "library-mcp --catalogue /srv/books", False, False, None),
-        ]
+        return list(self._servers.values())
 
     async def try_server(self, name: str) -> Sequence[str]:
-        return ["charts__soundings"]
+        return [f"{name}__soundings"]
 
-    async def put_server(self, name: str, **_: Any) -> None:
-        raise AssertionError("pictures add no servers")
+    async def put_server(self, name: str, *, url: str | None, **_: Any) -> None:
+        self._servers[name] = McpInfo(name, "http", url or "", True, False, None)
 
     async def drop_server(self, name: str) -> None:
-        raise AssertionError("pictures remove no servers")
+        del self._servers[name]
 
 
 class Cast:

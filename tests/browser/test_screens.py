@@ -2,28 +2,14 @@
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import Open
-from tests.browser.see import GUARD_MS, answers, button, finished, message_box, same, send, session_of
+from tests.browser.see import GUARD_MS, answers, axe, button, finished, message_box, same, send, session_of
 from tests.http.client import Served
-
-AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
-
-
-def axe(page: Page) -> list[Any]:
-    """What axe finds wrong with the page as it is."""
-    page.evaluate("() => Promise.all(document.getAnimations().map(a => { try { a.finish() } catch {} }))")
-    page.evaluate(AXE.read_text())
-    found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
-    return [
-        (item["id"], [(node["target"], node["failureSummary"]) for node in item["nodes"]])
-        for item in found["violations"]
-    ]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -77,11 +63,15 @@ def test_a_phone(server: Served, open_page: Open) -> None:
     page = open_page(server.url, width=360, height=740)
     nav = page.get_by_role("navigation", name="Sessions")
     expect(nav).to_have_count(0)  # shut, and so for nobody there
+    send(page, "in a few words")
+    expect(answers(page)).to_contain_text("in a few words")
+    finished(page)
+    same(page, server, session_of(page))
     wide = f"```\n{'wide ' * 60}\n```\n\n|a|b|c|d|\n|-|-|-|-|\n|{'x' * 80}|2|3|4|"
     send(page, [{"say": f"A {'very' * 60} long word and\n\n{wide}"}])
     finished(page)
     sid = session_of(page)
-    expect(answers(page)).to_contain_text("long word")
+    expect(answers(page).last).to_contain_text("long word")
     for path in (f"/c/{sid}", "/", "/compare", "/activity", "/settings", f"/runs/{server.answer(sid)['run_id']}"):
         page.goto(server.url + path)
         button(page, "Show sessions").click()

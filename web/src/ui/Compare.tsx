@@ -18,7 +18,9 @@ export default function Compare() {
   const state = useStore(comparison.state);
   const options = useOptions();
   const [text, setText] = useState("");
-  const [chosen, setChosen] = useState<readonly string[]>(["", ""]);
+  const [picked, setChosen] = useState<readonly string[] | null>(null);
+  const { defaultModel } = useStore(app.catalogue);
+  const chosen = picked ?? ["", otherThan(options, defaultModel)];
   const [blind, setBlind] = useState(false);
   const [vote, setVote] = useState<number | null>(null);
   useEffect(() => {
@@ -114,6 +116,7 @@ export default function Compare() {
           <PaneView
             // biome-ignore lint/suspicious/noArrayIndexKey: panes are places
             key={n}
+            place={n + 1}
             pane={pane}
             name={blind && vote === null ? `Answer ${LETTERS[n]}` : nameOf(pane.choice, options)}
             voted={vote === n}
@@ -132,6 +135,7 @@ export default function Compare() {
 }
 
 interface PaneProps {
+  place: number;
   pane: Pane;
   name: string;
   voted: boolean;
@@ -140,11 +144,11 @@ interface PaneProps {
   onContinue: () => void;
 }
 
-function PaneView({ pane, name, voted, onVote, onStop, onContinue }: PaneProps) {
+function PaneView({ place, pane, name, voted, onVote, onStop, onContinue }: PaneProps) {
   const { transcript } = pane;
   const growing = transcript.status === "streaming";
   return (
-    <section className={voted ? "pane voted" : "pane"} aria-label={name} aria-busy={growing}>
+    <section className={voted ? "pane voted" : "pane"} aria-label={`${place}: ${name}`} aria-busy={growing}>
       <header>
         <h2>{name}</h2>
         <span className="quiet">{figures(pane)}</span>
@@ -209,6 +213,11 @@ function useOptions(): readonly Option[] {
     ],
     [models, agents],
   );
+}
+
+/** Something else than the default to compare it with, if there is. */
+function otherThan(options: readonly Option[], defaultModel: string | null): string {
+  return options.find(({ choice }) => choice.model && choice.model !== defaultModel)?.id ?? "";
 }
 
 function nameOf(choice: Choice, options: readonly Option[]): string {

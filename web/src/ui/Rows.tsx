@@ -37,15 +37,21 @@ export function Row({ status, title, facts = [], more, children }: RowProps) {
 
 interface ActionProps {
   name: string;
-  /** For whom the visible word is not enough. */
-  label?: string;
+  /** What it is done with, for those who do not see where the button stands. */
+  of?: string;
   onClick: () => void;
   disabled?: boolean;
 }
 
-export function Action({ name, label, onClick, disabled = false }: ActionProps) {
+export function Action({ name, of, onClick, disabled = false }: ActionProps) {
   return (
-    <button type="button" className="button small" aria-label={label} disabled={disabled} onClick={onClick}>
+    <button
+      type="button"
+      className="button small"
+      aria-label={of && `${name}: ${of}`}
+      disabled={disabled}
+      onClick={onClick}
+    >
       {name}
     </button>
   );

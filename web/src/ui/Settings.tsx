@@ -30,12 +30,13 @@ export default function Settings() {
     document.title = "Settings · Holdfast";
     document.getElementById(location.hash.slice(1))?.scrollIntoView();
   }, []);
+  const shown = SECTIONS.filter(([id]) => id !== "memory" || props.settings?.memory);
   return (
     <div className="screen wide">
       <ScreenHead title="Settings" />
       <div className="settings">
         <nav className="settings-nav" aria-label="Settings">
-          {SECTIONS.map(([id, name]) => (
+          {shown.map(([id, name]) => (
             <a key={id} href={`#${id}`}>
               {name}
             </a>
@@ -47,7 +48,7 @@ export default function Settings() {
               {problem}
             </p>
           )}
-          {SECTIONS.map(([id, name, Body]) => (
+          {shown.map(([id, name, Body]) => (
             <section key={id} id={id} className="setting" aria-label={name}>
               <h2 className="section">{name}</h2>
               <Body {...props} />

@@ -181,6 +181,8 @@ class SettingsOut(BaseModel):
     grants: list[GrantOut]
     providers: list[ProviderOut]
     password_set: bool
+    memory: bool
+    """Whether this server remembers."""
     version: str
 
 

@@ -112,7 +112,7 @@ function Tokens() {
           <Row key={token.id} title={token.name} facts={[when(token.created_at)]}>
             <Action
               name="Revoke"
-              label={`Revoke ${token.name}`}
+              of={token.name}
               onClick={() => void api.call("DELETE", `/api/tokens/${token.id}`).then(read)}
             />
           </Row>

@@ -86,8 +86,8 @@ function ServerRow({ server, read }: { server: Server; read: () => Promise<void>
         )
       }
     >
-      <Action name="Test" label={`Test ${server.name}`} onClick={() => void test()} />
-      {server.editable && <Action name="Remove" label={`Remove ${server.name}`} onClick={() => void remove()} />}
+      <Action name="Test" of={server.name} onClick={() => void test()} />
+      {server.editable && <Action name="Remove" of={server.name} onClick={() => void remove()} />}
     </Row>
   );
 }

@@ -99,13 +99,13 @@ export function Memory() {
           >
             <Action
               name={fact.pinned ? "Unpin" : "Pin"}
-              label={`${fact.pinned ? "Unpin" : "Pin"}: ${fact.text}`}
+              of={fact.text}
               onClick={() => void patch(fact, { pinned: !fact.pinned })}
             />
-            <Action name="Edit" label={`Edit: ${fact.text}`} onClick={() => void edit(fact)} />
+            <Action name="Edit" of={fact.text} onClick={() => void edit(fact)} />
             <Action
               name="Forget"
-              label={`Forget: ${fact.text}`}
+              of={fact.text}
               onClick={() => void change(api.call("DELETE", `/api/memory/${fact.id}`))}
             />
           </Row>

@@ -79,19 +79,14 @@ function ModelRow({ model, isDefault, onDefault }: ModelRowProps) {
     >
       <Action
         name="Test"
-        label={`Test ${model.name}`}
+        of={model.name}
         disabled={!model.available || tested === "asking"}
         onClick={() => void test()}
       />
       {isDefault ? (
         <strong>default</strong>
       ) : (
-        <Action
-          name="Make default"
-          label={`Make ${model.name} the default`}
-          disabled={!model.available}
-          onClick={onDefault}
-        />
+        <Action name="Make default" of={model.name} disabled={!model.available} onClick={onDefault} />
       )}
     </Row>
   );
@@ -125,14 +120,8 @@ function Keys({ settings, read }: SettingsProps) {
       <Rows label="Keys">
         {settings.providers.map(({ name, has_key }) => (
           <Row key={name} title={name} facts={[has_key ? "has a key" : "no key"]}>
-            <Action
-              name={has_key ? "Replace" : "Set key"}
-              label={`${has_key ? "Replace" : "Set"} the key for ${name}`}
-              onClick={() => void save(name, false)}
-            />
-            {has_key && (
-              <Action name="Remove" label={`Remove the key for ${name}`} onClick={() => void save(name, true)} />
-            )}
+            <Action name={has_key ? "Replace key" : "Set key"} of={name} onClick={() => void save(name, false)} />
+            {has_key && <Action name="Remove key" of={name} onClick={() => void save(name, true)} />}
           </Row>
         ))}
       </Rows>

@@ -84,7 +84,7 @@ export function Tools({ settings, change, read }: SettingsProps) {
       <Rows label="Allowed for good">
         {settings?.grants.map(({ tool, scope }) => (
           <Row key={tool + scope} title={<code>{tool}</code>} facts={[scope || "always allowed"]}>
-            <Action name="Ask again" label={`Ask again about ${tool}`} onClick={() => void revoke(tool, scope)} />
+            <Action name="Ask again" of={tool} onClick={() => void revoke(tool, scope)} />
           </Row>
         ))}
       </Rows>
