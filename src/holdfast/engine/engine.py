@@ -11,6 +11,7 @@ from holdfast.engine.executor import Deps
 from holdfast.engine.feed import Feed
 from holdfast.engine.hub import Hub
 from holdfast.engine.library import Library
+from holdfast.engine.preferences import Preferences
 from holdfast.engine.service import Service
 from holdfast.engine.settings import Settings
 from holdfast.engine.settler import Settler
@@ -51,6 +52,7 @@ class Engine:
         self.library = None if files is None else Library(store, files, clock, ids, settings)
         self.sweeper = Sweeper(deps, self.supervisor, self.library, workspaces)
         self.service = Service(deps, self.supervisor, me)
+        self.preferences = Preferences(store, clock)
         self.transfer = None if self.library is None else Transfer(self.service, self.library)
         self._stop = anyio.Event()
         self._writing = anyio.CancelScope(shield=True)
