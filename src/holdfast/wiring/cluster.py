@@ -1,0 +1,115 @@
+"""Storage that nodes share: the store in PostgreSQL, the journal there or elsewhere. Imported only where it is set, for
+its drivers are an extra (`holdfast[cluster]`)."""
+
+import logging
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from anyio import to_thread
+
+from holdfast.config import Config, ConfigError
+
+try:
+    from holdfast.storage.postgres import Place, PostgresJournal, PostgresStore, PostgresWakeups
+    from holdfast.storage.postgres import checkup as postgres_checkup
+    from holdfast.storage.postgres.files import PostgresFiles
+    from holdfast.storage.postgres.keys import PostgresKeys
+except ImportError as error:
+    raise ConfigError("store_url", f"needs more than is installed ({error}): pip install 'holdfast[cluster]'") from None
+
+from holdfast.agents.chat.workspaces import WorkspaceDirectories
+from holdfast.core.ids import NodeId
+from holdfast.engine.engine import Engine
+from holdfast.engine.settings import Settings
+from holdfast.ports import Agents, Journal
+from holdfast.storage import disk
+from holdfast.storage.seen import Seen
+from holdfast.storage.sqlite import DataDir
+from holdfast.system import RandomIds, SystemClock
+from holdfast.wiring.node import WORKSPACES, Around, Node
+
+log = logging.getLogger("holdfast")
+
+NODE_FILE: Final = "node"
+_JOURNAL: Final = "holdfast_journal"
+
+
+async def open_node(config: Config, agents: Agents, settings: Settings, around: Around) -> Node:
+    """The data directory still belongs to one process: it has the node's name, its workspaces, and what commands on
+    this machine need."""
+    directory = await to_thread.run_sync(DataDir.open, config.data_dir)
+    try:
+        name = node_id(config)
+        place = _store_place(config, name)
+        store = await to_thread.run_sync(PostgresStore, place)
+        journal = await to_thread.run_sync(_open_journal, config, name)
+    except BaseException:
+        directory.close()
+        raise
+    for seen in await to_thread.run_sync(examine, config):
+        log.log(logging.INFO if seen.ok else logging.WARNING, "%s: %s", seen.what, seen.text)
+    wakeups = PostgresWakeups(place)
+    seen_store, seen_journal = around(store, journal)
+    engine = Engine(
+        store=seen_store,
+        journal=seen_journal,
+        wakeups=wakeups,
+        agents=agents,
+        clock=SystemClock(),
+        ids=RandomIds(),
+        settings=settings,
+        files=PostgresFiles(place, config.data_dir),
+        workspaces=WorkspaceDirectories(config.data_dir / WORKSPACES),
+        node=NodeId(name),
+    )
+    return Node(engine, store, journal, directory, wakeups)
+
+
+def keys(config: Config) -> PostgresKeys:
+    return PostgresKeys(_store_place(config, "keys"))
+
+
+def examine(config: Config) -> Sequence[Seen]:
+    journal = _journal_place(config, "doctor")
+    return postgres_checkup.examine(_store_place(config, "doctor"), journal, SystemClock().now)
+
+
+def node_id(config: Config) -> str:
+    """The same after a restart: a node then finds at once what it left, and waits for no lease of its own."""
+    if config.node_id is not None:
+        return config.node_id
+    file = config.data_dir / NODE_FILE
+    return _remembered(file) or _remember(file)
+
+
+def _remembered(file: Path) -> str | None:
+    try:
+        return file.read_text("ascii").strip() or None
+    except FileNotFoundError:
+        return None
+
+
+def _remember(file: Path) -> str:
+    name = f"node_{secrets.token_hex(8)}"
+    disk.write_private(file, f"{name}\n".encode())
+    return name
+
+
+def _store_place(config: Config, name: str) -> Place:
+    assert config.store_url is not None
+    return Place(config.store_url, name=f"holdfast {name}")
+
+
+def _journal_place(config: Config, name: str) -> Place | None:
+    url = config.journal_url or config.store_url
+    assert url is not None
+    return Place(url, _JOURNAL, name=f"holdfast {name}") if url.startswith("postgres") else None
+
+
+def _open_journal(config: Config, name: str) -> Journal:
+    place = _journal_place(config, name)
+    if place is None:
+        raise ConfigError("journal_url", "Redis is not known to this version")
+    return PostgresJournal(place)
