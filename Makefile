@@ -17,6 +17,7 @@ SIM_HISTORIES ?= 100000
 SIM_SEED ?=
 SIM_MINUTES ?=
 SOAK_KILLS ?= 500
+CLUSTER_KILLS ?= 50
 FUZZ_EXAMPLES ?= 5000
 WEIGHTS ?= yes
 
@@ -55,8 +56,9 @@ mutants: $(STAMP) ## Break each guard on purpose and show that a test notices.
 fuzz: $(STAMP) ## Send hostile requests to the HTTP surface (FUZZ_EXAMPLES).
 	@$(BIN)/python -m tests.fuzz --examples $(FUZZ_EXAMPLES)
 
-soak: $(STAMP) ## Kill real server processes with -9, restart, compare (SOAK_KILLS).
+soak: $(STAMP) servers ## Kill real server processes with -9, restart, compare (SOAK_KILLS, CLUSTER_KILLS).
 	@$(BIN)/python -m tests.crash --kills $(SOAK_KILLS)
+	@$(BIN)/python -m tests.cluster --kills $(CLUSTER_KILLS)
 
 screenshots: $(STAMP) $(WEB) chromium ## Take the pictures the documentation shows.
 	@$(BIN)/python -m tests.browser.screenshots

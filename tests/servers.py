@@ -1,7 +1,8 @@
-"""Real PostgreSQL servers for tests, from Debian's packages: each in a temporary directory of its own, on a free port.
+"""Real servers for tests, from Debian's packages: each in a temporary directory of its own, on a free port.
 
 PostgreSQL does not run as root: there it runs as the user that its package made."""
 
+import contextlib
 import os
 import pwd
 import shutil
@@ -9,7 +10,9 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +20,7 @@ import psycopg
 import pytest
 
 _GUARD: Final = 60.0
+_TEMPORARY: Final = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 _QUICK: Final = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "autovacuum=off")
 
 
@@ -105,3 +109,111 @@ class PostgresServer:
         with psycopg.connect(self.url(), autocommit=True) as db:
             db.execute(f"CREATE DATABASE {name}".encode())
         return self.url(name)
+
+
+class Nginx:
+    """In front of nodes, as docs/operations.md has it: no sticky sessions, no buffering."""
+
+    def __init__(self, ports: Sequence[int]) -> None:
+        self._program = needs(shutil.which("nginx") or shutil.which("/usr/sbin/nginx"), "nginx-light")
+        self.directory = Path(tempfile.mkdtemp(prefix="hf-nginx-"))
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        nodes = "".join(f"server 127.0.0.1:{port} max_fails=1 fail_timeout=1s;\n" for port in ports)
+        temporary = "".join(f"{kind}_temp_path {self.directory}/{kind};\n" for kind in _TEMPORARY)
+        (self.directory / "nginx.conf").write_text(
+            f"""
+            daemon off; pid {self.directory}/pid; error_log {self.directory}/errors warn; worker_processes 1;
+            {"user root;" if os.geteuid() == 0 else ""}
+            events {{ worker_connections 2000; }}
+            http {{
+                access_log off; {temporary}
+                upstream holdfast {{ {nodes} keepalive 32; }}
+                server {{
+                    listen 127.0.0.1:{self.port};
+                    client_max_body_size 100m;
+                    location / {{
+                        proxy_pass http://holdfast;
+                        proxy_http_version 1.1;
+                        proxy_set_header Connection "";
+                        proxy_set_header Host $http_host;
+                        proxy_buffering off;
+                        proxy_request_buffering off;
+                        proxy_connect_timeout 2s;
+                        proxy_read_timeout 1h;
+                        proxy_next_upstream error timeout http_502 http_503;
+                    }}
+                }}
+            }}
+            """
+        )
+        command = [self._program, "-p", str(self.directory), "-c", str(self.directory / "nginx.conf")]
+        self._process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        until = time.monotonic() + _GUARD
+        while time.monotonic() < until:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1.0):
+                return
+            assert self._process.poll() is None, "nginx did not start"
+        raise TimeoutError("nginx did not start")
+
+    def remove(self) -> None:
+        self._process.terminate()
+        self._process.wait(_GUARD)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class Wire:
+    """A TCP connection to a server that can be cut: bytes then go nowhere, and nobody is told."""
+
+    def __init__(self, port: int) -> None:
+        self._to = port
+        self._open = threading.Event()
+        self._open.set()
+        self._gone = False
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> None:
+        self._open.clear()
+
+    def mend(self) -> None:
+        """New connections get through again. Those that were cut stay so, as a firewall that lost its state does it."""
+        stale, self._pairs = self._pairs, []
+        self._open.set()
+        for pair in stale:
+            for end in pair:
+                end.close()
+
+    def remove(self) -> None:
+        self._gone = True
+        self._listener.close()
+        self.mend()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                far = socket.create_connection(("127.0.0.1", self._to), 5.0)
+                far.settimeout(None)
+            except OSError:
+                near.close()
+                continue
+            self._pairs.append((near, far))
+            for source, target in ((near, far), (far, near)):
+                threading.Thread(target=self._pass_on, args=(source, target), daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while got := source.recv(65536):
+                if not self._open.is_set():
+                    return  # and neither end is told
+                target.sendall(got)
+        if self._open.is_set():
+            for end in (source, target):
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)

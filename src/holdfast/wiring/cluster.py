@@ -99,13 +99,20 @@ def _remember(file: Path) -> str:
 
 def _store_place(config: Config, name: str) -> Place:
     assert config.store_url is not None
-    return Place(config.store_url, name=f"holdfast {name}")
+    return Place(config.store_url, name=f"holdfast {name}", answer_within=_patience(config))
 
 
 def _journal_place(config: Config, name: str) -> Place | None:
     url = config.journal_url or config.store_url
     assert url is not None
-    return Place(url, _JOURNAL, name=f"holdfast {name}") if url.startswith("postgres") else None
+    if not url.startswith("postgres"):
+        return None
+    return Place(url, _JOURNAL, name=f"holdfast {name}", answer_within=_patience(config))
+
+
+def _patience(config: Config) -> float:
+    """How long an answer may take: a line that is cut should be noticed before the leases lapse."""
+    return min(max(config.lease_time / 3, 2.0), 10.0)
 
 
 def _open_journal(config: Config, name: str) -> Journal:

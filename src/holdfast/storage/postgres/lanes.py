@@ -1,5 +1,6 @@
 """Threads with a connection each. Work goes to the one with the fewest callers."""
 
+import select
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -52,6 +53,8 @@ class Lane:
 
     def _with(self, work: Callable[[TimedConnection], T]) -> T:
         try:
+            if self._db is not None and _was_lost(self._db):
+                self._disconnect()
             db = self._connect() if self._db is None else self._db
             try:
                 return work(db)
@@ -64,6 +67,14 @@ class Lane:
     def _disconnect(self) -> None:
         db, self._db = self._db, None
         let_go(db)
+
+
+def _was_lost(db: TimedConnection) -> bool:
+    """A server says nothing unasked to a connection that rests, except that it goes: after a restart the first to use
+    each connection would otherwise be told of it."""
+    look = select.poll()  # not `select`, which knows no descriptors above 1,023
+    look.register(db.pgconn.socket, select.POLLIN)
+    return bool(look.poll(0))
 
 
 class Lanes:
