@@ -47,7 +47,7 @@ class Engine:
         self.node = node
         self._hub = Hub(node, wakeups)
         self.feed = Feed(journal, self._hub.signals, settings, partial(_over, store))
-        self.writer = Writer(journal, self.feed, settings, node, None if alone else wakeups)
+        self.writer = Writer(journal, self.feed, settings, node, None if alone else wakeups, clock)
         self.settler = Settler(store, journal, self.writer, self._hub, agents, me, settings)
         deps = Deps(store, journal, self.writer, self.feed, self._hub, self.settler, agents, clock, ids, settings)
         self.supervisor = Supervisor(deps, me)

@@ -16,7 +16,9 @@ try:
     from holdfast.storage.postgres import checkup as postgres_checkup
     from holdfast.storage.postgres.files import PostgresFiles
     from holdfast.storage.postgres.keys import PostgresKeys
-except ImportError as error:
+except ModuleNotFoundError as error:
+    if error.name is None or error.name.partition(".")[0] == "holdfast":
+        raise
     raise ConfigError("store_url", f"needs more than is installed ({error}): pip install 'holdfast[cluster]'") from None
 
 from holdfast.agents.chat.workspaces import WorkspaceDirectories

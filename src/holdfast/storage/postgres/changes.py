@@ -1,4 +1,5 @@
-"""The change feed's numbers. Many write at once, and n may be shown only when no smaller one can still commit.
+"""Numbers that readers follow, of changes and of facts. Many write at once, and n may be shown only when no smaller
+one can still commit.
 
 n is the number of the writing transaction, times 65,536, and a count within it. PostgreSQL says of every snapshot the
 oldest transaction that is still open in it (`pg_snapshot_xmin`): whatever is numbered below has committed or never
@@ -10,9 +11,9 @@ from typing import Final, LiteralString
 
 BITS: Final = 16
 MOST: Final = 1 << BITS
-"""Changes of one transaction."""
+"""Changes, or facts, of one transaction."""
 
-_MINE: Final[LiteralString] = "(pg_current_xact_id()::text::bigint << 16)"
+MINE: Final[LiteralString] = "(pg_current_xact_id()::text::bigint << 16)"
 _BOUND: Final[LiteralString] = "(SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 16)"
 _OWN: Final[LiteralString] = "(SELECT pg_current_xact_id_if_assigned()::text::bigint << 16)"
 SHOWN: Final[LiteralString] = f"(n < {_BOUND} OR (n >= {_OWN} AND n < {_OWN} + 65536))"
@@ -20,7 +21,7 @@ SHOWN: Final[LiteralString] = f"(n < {_BOUND} OR (n >= {_OWN} AND n < {_OWN} + 6
 
 ADD: Final[LiteralString] = f"""
     INSERT INTO changes (n, kind, owner, session_id, run_id, approval_id, status)
-    VALUES ({_MINE} + %s, %s, %s, %s, %s, %s, %s)
+    VALUES ({MINE} + %s, %s, %s, %s, %s, %s, %s)
 """
 LIST: Final[LiteralString] = f"""
     SELECT n, kind, owner, session_id, run_id, approval_id, status FROM changes

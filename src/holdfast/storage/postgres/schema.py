@@ -216,6 +216,50 @@ STORE: Final[Sequence[LiteralString]] = (
     -- The keyring and the generation: what belongs to the whole cluster.
     CREATE TABLE meta (key word PRIMARY KEY, value word NOT NULL);
     """,
+    """
+    -- Which completed turns of a session a memory provider has not been told of yet.
+    CREATE TABLE ledgers (
+        session_id word PRIMARY KEY,
+        owner word NOT NULL,
+        due_at double precision,            -- infinity: only another boundary wakes it
+        state word NOT NULL                 -- JSON: the rest
+    );
+    CREATE INDEX ledgers_due ON ledgers (due_at, session_id) WHERE due_at IS NOT NULL;
+
+    CREATE TABLE dirty_turns (
+        session_id word NOT NULL,
+        n bigint NOT NULL,
+        owner word NOT NULL,
+        run_id word NOT NULL,
+        user_message_id word NOT NULL,
+        message_id word NOT NULL,
+        said_at double precision NOT NULL,
+        handle word,
+        words word,                         -- JSON; NULL: the messages have them
+        PRIMARY KEY (session_id, n)
+    );
+
+    -- What the built-in memory knows. Every write of a fact gives it a new n, made as in changes.
+    CREATE TABLE facts (
+        n bigint PRIMARY KEY,
+        id word NOT NULL UNIQUE,
+        owner word NOT NULL,
+        key word NOT NULL,
+        text word NOT NULL,
+        session_id word NOT NULL,
+        message_id word NOT NULL,
+        said_at double precision NOT NULL,
+        created_at double precision NOT NULL,
+        updated_at double precision NOT NULL,
+        pinned boolean NOT NULL,
+        vector bytea NOT NULL,
+        words tsvector NOT NULL,
+        UNIQUE (owner, key)
+    );
+    CREATE INDEX facts_of_owner ON facts (owner, n);
+    CREATE INDEX facts_of_session ON facts (session_id);
+    CREATE INDEX facts_words ON facts USING gin (words);
+    """,
 )
 
 JOURNAL: Final[Sequence[LiteralString]] = (

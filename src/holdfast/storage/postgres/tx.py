@@ -5,9 +5,6 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-import psycopg
-
-from holdfast.core.errors import StorageError
 from holdfast.core.ids import ApprovalId, FileId, MessageId, OwnerId, RunId, SessionId
 from holdfast.core.parts import File, Json, plain_text
 from holdfast.core.run import Run
@@ -16,20 +13,16 @@ from holdfast.ports import Approval, Change, ChangeKind, Grant, Hit, SessionQuer
 from holdfast.storage import rows
 from holdfast.storage.postgres import changes, search
 from holdfast.storage.postgres.link import TimedConnection
-
-
-def _sql(text: str) -> bytes:
-    """Statements are put together from constants of this package alone; values are always parameters."""
-    return text.encode()
-
+from holdfast.storage.postgres.remembering import Remembering
+from holdfast.storage.postgres.statements import constant
 
 _MESSAGE: Final = f"{rows.MESSAGE}, file_ids"
-_PUT_SESSION: Final = _sql(rows.upsert("sessions", rows.SESSION, mark="%s"))
-_PUT_MESSAGE: Final = _sql(rows.upsert("messages", _MESSAGE, mark="%s"))
-_PUT_RUN: Final = _sql(rows.upsert("runs", rows.RUN, mark="%s"))
-_PUT_APPROVAL: Final = _sql(rows.upsert("approvals", rows.APPROVAL, mark="%s"))
-_PUT_COMPACTION: Final = _sql(rows.upsert("compactions", rows.COMPACTION, "session_id, message_id", mark="%s"))
-_PUT_FILE: Final = _sql(rows.upsert("files", rows.FILE, mark="%s"))
+_PUT_SESSION: Final = constant(rows.upsert("sessions", rows.SESSION, mark="%s"))
+_PUT_MESSAGE: Final = constant(rows.upsert("messages", _MESSAGE, mark="%s"))
+_PUT_RUN: Final = constant(rows.upsert("runs", rows.RUN, mark="%s"))
+_PUT_APPROVAL: Final = constant(rows.upsert("approvals", rows.APPROVAL, mark="%s"))
+_PUT_COMPACTION: Final = constant(rows.upsert("compactions", rows.COMPACTION, "session_id, message_id", mark="%s"))
+_PUT_FILE: Final = constant(rows.upsert("files", rows.FILE, mark="%s"))
 
 _SESSIONS: Final = f"SELECT {rows.SESSION} FROM sessions"
 _MESSAGES: Final = f"SELECT {rows.MESSAGE} FROM messages"
@@ -60,29 +53,12 @@ _LAST: Final = (float("inf"), "")
 """A cursor before the first row of a list that runs from new to old."""
 
 
-class PostgresTx:
+class PostgresTx(Remembering):
     def __init__(self, db: TimedConnection, *, writes: bool) -> None:
-        self._db = db
+        super().__init__(db)
         self._writes = writes
-        self._now: float | None = None
-        self._changes = 0
         self._titles: dict[SessionId, str] = {}
         """As this transaction has seen them: a save that leaves the title alone leaves the index alone."""
-
-    @property
-    def now(self) -> float:
-        if self._now is None:
-            self._now = float(self._one("SELECT extract(epoch FROM transaction_timestamp())::double precision")[0])
-        return self._now
-
-    def _do(self, sql: str | bytes, *values: Any) -> "psycopg.Cursor[Any]":
-        return self._db.execute(sql if isinstance(sql, bytes) else sql.encode(), values)
-
-    def _one(self, sql: str, *values: Any) -> Any:
-        return self._do(sql, *values).fetchone()
-
-    def _all(self, sql: str, *values: Any) -> list[Any]:
-        return self._do(sql, *values).fetchall()
 
     # ---- sessions ----
 
@@ -117,7 +93,7 @@ class PostgresTx:
         return [sid for (sid,) in self._all(sql, limit)]
 
     def drop_session(self, sid: SessionId) -> None:
-        for table in ("messages", "runs", "approvals", "compactions", "docs", "grants"):
+        for table in ("messages", "runs", "approvals", "compactions", "docs", "grants", "dirty_turns", "ledgers"):
             self._do(f"DELETE FROM {table} WHERE session_id = %s", sid)
         self._do("DELETE FROM sessions WHERE id = %s", sid)
         self._titles.pop(sid, None)
@@ -144,8 +120,8 @@ class PostgresTx:
         gone = f"IN (SELECT id FROM messages WHERE session_id = %(sid)s EXCEPT SELECT message_id {queued} \
             EXCEPT SELECT user_message_id {queued})"
         values = {"sid": sid}
-        self._db.execute(_sql(f"DELETE FROM docs WHERE session_id = %(sid)s AND message_id {gone}"), values)
-        self._db.execute(_sql(f"DELETE FROM messages WHERE id {gone}"), values)
+        self._db.execute(constant(f"DELETE FROM docs WHERE session_id = %(sid)s AND message_id {gone}"), values)
+        self._db.execute(constant(f"DELETE FROM messages WHERE id {gone}"), values)
         self._do("DELETE FROM compactions WHERE session_id = %s", sid)
 
     # ---- runs ----
@@ -304,10 +280,7 @@ class PostgresTx:
         approval_id: ApprovalId | None = None,
         status: str | None = None,
     ) -> None:
-        if self._changes >= changes.MOST:
-            raise StorageError(f"A transaction has more than {changes.MOST} changes. Make it in smaller steps.")
-        self._do(changes.ADD, self._changes, kind, owner, session_id, run_id, approval_id, status)
-        self._changes += 1
+        self._do(changes.ADD, self._count(), kind, owner, session_id, run_id, approval_id, status)
 
     def changes(self, after: int, limit: int) -> Sequence[Change]:
         return [rows.to_change(row) for row in self._all(changes.LIST, after, limit)]

@@ -209,6 +209,59 @@ STORE: Final = (
         PRIMARY KEY (owner, name)
     ) WITHOUT ROWID;
     """,
+    """
+    -- Which completed turns of a session a memory provider has not been told of yet.
+    CREATE TABLE ledgers (
+        session_id TEXT PRIMARY KEY NOT NULL,
+        owner TEXT NOT NULL,
+        due_at REAL,                        -- 9e999 (infinity): only another boundary wakes it
+        state TEXT NOT NULL                 -- JSON: the rest
+    ) WITHOUT ROWID;
+    CREATE INDEX ledgers_due ON ledgers (due_at, session_id) WHERE due_at IS NOT NULL;
+
+    CREATE TABLE dirty_turns (
+        session_id TEXT NOT NULL,
+        n INTEGER NOT NULL,
+        owner TEXT NOT NULL,
+        run_id TEXT NOT NULL,
+        user_message_id TEXT NOT NULL,
+        message_id TEXT NOT NULL,
+        said_at REAL NOT NULL,
+        handle TEXT,
+        words TEXT,                         -- JSON; NULL: the messages have them
+        PRIMARY KEY (session_id, n)
+    ) WITHOUT ROWID;
+
+    -- What the built-in memory knows. Every write of a fact takes it to the end: larger n, newer.
+    CREATE TABLE facts (
+        n INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL UNIQUE,
+        owner TEXT NOT NULL,
+        key TEXT NOT NULL,
+        text TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        message_id TEXT NOT NULL,
+        said_at REAL NOT NULL,
+        created_at REAL NOT NULL,
+        updated_at REAL NOT NULL,
+        pinned INTEGER NOT NULL,
+        vector BLOB NOT NULL,
+        words TEXT NOT NULL,                -- the text as it is indexed
+        UNIQUE (owner, key)
+    );
+    CREATE INDEX facts_of_owner ON facts (owner, n);
+    CREATE INDEX facts_of_session ON facts (session_id);
+    CREATE VIRTUAL TABLE fact_words USING fts5 (
+        words, content = 'facts', content_rowid = 'n', columnsize = 0, prefix = '2 3 4',
+        tokenize = 'unicode61 remove_diacritics 2'
+    );
+    CREATE TRIGGER facts_added AFTER INSERT ON facts BEGIN
+        INSERT INTO fact_words (rowid, words) VALUES (new.n, new.words);
+    END;
+    CREATE TRIGGER facts_dropped AFTER DELETE ON facts BEGIN
+        INSERT INTO fact_words (fact_words, rowid, words) VALUES ('delete', old.n, old.words);
+    END;
+    """,
 )
 
 JOURNAL: Final = (
