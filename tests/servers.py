@@ -18,6 +18,7 @@ from typing import Final
 
 import psycopg
 import pytest
+import redis
 
 _GUARD: Final = 60.0
 _TEMPORARY: Final = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -217,3 +218,47 @@ class Wire:
             for end in (source, target):
                 with contextlib.suppress(OSError):
                     end.shutdown(socket.SHUT_RDWR)
+
+
+class RedisServer:
+    def __init__(self, *, appendfsync: str = "always") -> None:
+        self._program = needs(shutil.which("redis-server"), "redis-server")
+        self.directory = Path(tempfile.mkdtemp(prefix="hf-redis-"))
+        self.port = free_port()
+        self._fsync = appendfsync
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> "RedisServer":
+        settings = {
+            "bind": "127.0.0.1",
+            "port": str(self.port),
+            "dir": str(self.directory),
+            "appendonly": "yes",
+            "appendfsync": self._fsync,
+            "save": "",
+            "daemonize": "no",
+        }
+        words = [word for name, value in settings.items() for word in (f"--{name}", value)]
+        with (self.directory / "log").open("ab") as log:
+            self._process = subprocess.Popen([self._program, *words], stdout=log, stderr=log)
+        until = time.monotonic() + _GUARD
+        while time.monotonic() < until:
+            with contextlib.suppress(redis.RedisError), redis.Redis(port=self.port) as db:
+                db.ping()
+                return self
+            assert self._process.poll() is None, (self.directory / "log").read_text()
+        raise TimeoutError("Redis did not start")
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(_GUARD)
+            self._process = None
+
+    def remove(self) -> None:
+        self.stop(signal.SIGKILL)
+        shutil.rmtree(self.directory, ignore_errors=True)

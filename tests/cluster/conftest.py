@@ -9,7 +9,7 @@ import pytest
 
 from tests.http.client import Served
 from tests.nursery import Nursery
-from tests.servers import Nginx, PostgresServer, Wire, free_port
+from tests.servers import Nginx, PostgresServer, RedisServer, Wire, free_port
 
 
 @pytest.fixture(scope="session")
@@ -63,8 +63,8 @@ class Cluster:
         self.nodes[n] = served
         return served.ready()
 
-    def wire(self) -> Wire:
-        self._wires.append(Wire(self.postgres.port))
+    def wire(self, port: int | None = None) -> Wire:
+        self._wires.append(Wire(port or self.postgres.port))
         return self._wires[-1]
 
     @property
@@ -95,6 +95,28 @@ QUICK: dict[str, Any] = {"lease_time": 3.0, "engine": {"sweep": 0.5, "poll": 1.0
 @pytest.fixture
 def cluster(cluster_nursery: Nursery, tmp_path: Path, durable_postgres: PostgresServer) -> Iterator[Cluster]:
     made = Cluster(cluster_nursery, tmp_path, durable_postgres, **QUICK)
+    try:
+        yield made
+    finally:
+        made.remove()
+    assert "Exception in ASGI application" not in made.complaints, made.complaints
+
+
+@pytest.fixture
+def redis() -> Iterator[RedisServer]:
+    server = RedisServer()
+    try:
+        yield server.start()
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def with_redis(
+    cluster_nursery: Nursery, tmp_path: Path, durable_postgres: PostgresServer, redis: RedisServer
+) -> Iterator[Cluster]:
+    """The store in PostgreSQL, the journal in Redis."""
+    made = Cluster(cluster_nursery, tmp_path, durable_postgres, **QUICK, journal_url=redis.url)
     try:
         yield made
     finally:

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+import redis
 
 from holdfast.storage.postgres import Place, schema
-from tests.servers import PostgresServer
+from holdfast.storage.redis import RedisPlace
+from tests.servers import PostgresServer, RedisServer
 
 
 @pytest.fixture(scope="session")
@@ -40,3 +42,19 @@ def _empty(url: str, schema: str) -> None:
         found = db.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)).fetchall()
         # Not TRUNCATE, which makes a new file for each table and index.
         db.execute("; ".join(f"DELETE FROM {schema}.{name}" for (name,) in found if name != "version").encode())
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    server = RedisServer()
+    try:
+        yield server.start()
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def redis_place(redis_server: RedisServer) -> RedisPlace:
+    with redis.Redis(port=redis_server.port) as db:
+        db.flushall()
+    return RedisPlace(redis_server.url)

@@ -16,6 +16,8 @@ try:
     from holdfast.storage.postgres import checkup as postgres_checkup
     from holdfast.storage.postgres.files import PostgresFiles
     from holdfast.storage.postgres.keys import PostgresKeys
+    from holdfast.storage.redis import RedisJournal, RedisPlace, RedisWakeups
+    from holdfast.storage.redis import checkup as redis_checkup
 except ModuleNotFoundError as error:
     if error.name is None or error.name.partition(".")[0] == "holdfast":
         raise
@@ -24,9 +26,10 @@ except ModuleNotFoundError as error:
 from holdfast.agents.chat.workspaces import WorkspaceDirectories
 from holdfast.core.ids import NodeId
 from holdfast.engine.engine import Engine
-from holdfast.engine.settings import Settings
+from holdfast.engine.settings import DAY, Settings
 from holdfast.ports import Agents, Journal
 from holdfast.storage import disk
+from holdfast.storage.hints import Others
 from holdfast.storage.seen import Seen
 from holdfast.storage.sqlite import DataDir
 from holdfast.system import RandomIds, SystemClock
@@ -52,7 +55,7 @@ async def open_node(config: Config, agents: Agents, settings: Settings, around: 
         raise
     for seen in await to_thread.run_sync(examine, config):
         log.log(logging.INFO if seen.ok else logging.WARNING, "%s: %s", seen.what, seen.text)
-    wakeups = PostgresWakeups(place)
+    wakeups = _open_wakeups(config, place)
     seen_store, seen_journal = around(store, journal)
     engine = Engine(
         store=seen_store,
@@ -74,8 +77,10 @@ def keys(config: Config) -> PostgresKeys:
 
 
 def examine(config: Config) -> Sequence[Seen]:
-    journal = _journal_place(config, "doctor")
-    return postgres_checkup.examine(_store_place(config, "doctor"), journal, SystemClock().now)
+    redis = _redis_place(config, "doctor")
+    journal = _journal_place(config, "doctor") if redis is None else None
+    found = postgres_checkup.examine(_store_place(config, "doctor"), journal, SystemClock().now)
+    return found if redis is None else [*found, *redis_checkup.examine(redis)]
 
 
 def node_id(config: Config) -> str:
@@ -104,12 +109,16 @@ def _store_place(config: Config, name: str) -> Place:
     return Place(config.store_url, name=f"holdfast {name}", answer_within=_patience(config))
 
 
-def _journal_place(config: Config, name: str) -> Place | None:
+def _journal_place(config: Config, name: str) -> Place:
     url = config.journal_url or config.store_url
     assert url is not None
-    if not url.startswith("postgres"):
-        return None
     return Place(url, _JOURNAL, name=f"holdfast {name}", answer_within=_patience(config))
+
+
+def _redis_place(config: Config, name: str) -> RedisPlace | None:
+    if config.journal_url is None or config.journal_url.startswith("postgres"):
+        return None
+    return RedisPlace(config.journal_url, name=f"holdfast-{name}", answer_within=_patience(config))
 
 
 def _patience(config: Config) -> float:
@@ -118,7 +127,14 @@ def _patience(config: Config) -> float:
 
 
 def _open_journal(config: Config, name: str) -> Journal:
-    place = _journal_place(config, name)
-    if place is None:
-        raise ConfigError("journal_url", "Redis is not known to this version")
-    return PostgresJournal(place)
+    redis = _redis_place(config, name)
+    if redis is None:
+        return PostgresJournal(_journal_place(config, name))
+    # Erased by the sweeper when retention is over; by itself a day later, if nobody did.
+    keep = (config.retention_days + 1) * DAY if config.retention_days > 0 else None
+    return RedisJournal(redis, keep=keep)
+
+
+def _open_wakeups(config: Config, place: Place) -> Others:
+    wakeups, redis = PostgresWakeups(place), _redis_place(config, "wakeups")
+    return wakeups if redis is None else RedisWakeups(redis, wakeups)

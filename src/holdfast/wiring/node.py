@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from holdfast.agents.chat.workspaces import WorkspaceDirectories
 from holdfast.config import Config
@@ -14,12 +14,10 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.settings import DAY, SWEEP, Settings
 from holdfast.ports import Agents, Clock, Journal, Store
 from holdfast.storage.files import FileStore
+from holdfast.storage.hints import Others
 from holdfast.storage.memory import MemoryWakeups
 from holdfast.storage.sqlite import DataDir, backup, open_embedded
 from holdfast.system import RandomIds, SystemClock
-
-if TYPE_CHECKING:
-    from holdfast.storage.postgres import PostgresWakeups
 
 WORKSPACES: Final = "workspaces"
 """In the data directory: what agents work in."""
@@ -39,7 +37,7 @@ class Node:
     store: Store
     journal: Journal
     directory: DataDir
-    wakeups: "PostgresWakeups | None" = None
+    wakeups: Others | None = None
     copy: Copy | None = None
 
     async def close(self) -> None:

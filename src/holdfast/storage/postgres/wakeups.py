@@ -7,16 +7,17 @@ Each process has one connection that listens and one that speaks, on a thread ea
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
 from threading import Event, Thread
-from typing import Final, Literal
+from typing import Final
 
 import psycopg
 
 from holdfast.core.errors import StorageError
-from holdfast.core.ids import NodeId, RunId
+from holdfast.core.ids import NodeId
 from holdfast.ports import Wake
+from holdfast.storage import hints
 from holdfast.storage.memory.wakeups import Pending
 from holdfast.storage.postgres.link import Place, TimedConnection, let_go
 from holdfast.storage.threads import Worker
@@ -24,11 +25,6 @@ from holdfast.storage.threads import Worker
 log = logging.getLogger("holdfast.storage")
 
 _CHANNEL: Final = "holdfast"
-_LONGEST: Final = 7_000
-"""Bytes of a notification; PostgreSQL takes 8,000."""
-Kind = Literal["queue", "control", "appended", "changed"]
-_KINDS: Final[Mapping[Kind, str]] = {"queue": "q", "control": "c", "appended": "a", "changed": "h"}
-_NAMES: Final[Mapping[str, Kind]] = {short: kind for kind, short in _KINDS.items()}
 _AFTER_A_GAP: Final = (Wake("queue"), Wake("changed"))
 _LOOK: Final = 0.2
 _PAUSE: Final = 1.0
@@ -45,8 +41,7 @@ class PostgresWakeups:
         self._closing = Event()
         self._mouth = Worker("wakeups")
         self._db: TimedConnection | None = None
-        self._unsaid: dict[Wake, None] = {}
-        self._speaking: asyncio.Future[None] | None = None
+        self._out = hints.Outbox(limit, lambda wakes: self._mouth.submit(lambda: self._say(wakes)))
 
     @asynccontextmanager
     async def listen(self, node: NodeId) -> AsyncIterator[Pending]:
@@ -67,24 +62,7 @@ class PostgresWakeups:
             self._listeners.discard(pending)
 
     async def notify(self, node: NodeId, wakes: Collection[Wake]) -> None:
-        for wake in wakes:
-            self._unsaid[wake] = None
-            if len(self._unsaid) > self._limit:
-                del self._unsaid[next(iter(self._unsaid))]
-        if self._unsaid and self._speaking is None and not self._closing.is_set():
-            self._speak()
-
-    def _speak(self) -> None:
-        said, self._unsaid = self._unsaid, {}
-        self._speaking = self._mouth.submit(lambda: self._say(said))
-        self._speaking.add_done_callback(self._spoken)
-
-    def _spoken(self, done: "asyncio.Future[None]") -> None:
-        self._speaking = None
-        if not done.cancelled():
-            done.exception()  # a hint is lost; who waits for it looks by himself
-        if self._unsaid and not self._closing.is_set():
-            self._speak()
+        self._out.put(wakes)
 
     def _say(self, wakes: Iterable[Wake]) -> None:
         try:
@@ -92,7 +70,8 @@ class PostgresWakeups:
                 self._db = self._place.connect()
                 self._db.execute("SET synchronous_commit = off")  # nothing that has to outlive a crash
             self._db.execute(
-                "SELECT count(pg_notify(%s, said)) FROM unnest(%s::text[]) AS said", (_CHANNEL, list(_written(wakes)))
+                "SELECT count(pg_notify(%s, said)) FROM unnest(%s::text[]) AS said",
+                (_CHANNEL, list(hints.written(wakes))),
             )
         except (psycopg.Error, StorageError):
             let_go(self._db)
@@ -100,9 +79,7 @@ class PostgresWakeups:
 
     async def close(self) -> None:
         self._closing.set()
-        if self._speaking is not None:
-            with contextlib.suppress(Exception):
-                await asyncio.shield(self._speaking)
+        await self._out.close()
         await self._mouth.close(lambda: let_go(self._db))
         if self._ear is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._ear.join)
@@ -116,11 +93,13 @@ class PostgresWakeups:
             try:
                 db = self._place.connect()
                 db.execute(f"LISTEN {_CHANNEL}")
-                _tell(loop, hears.set)
+                hints.tell(loop, hears.set)
                 if again:
                     self._pass_on(loop, _AFTER_A_GAP)  # something may have been missed
                 while not self._closing.is_set():
-                    heard = [wake for said in db.notifies(timeout=_LOOK, stop_after=1) for wake in _read(said.payload)]
+                    heard = [
+                        wake for said in db.notifies(timeout=_LOOK, stop_after=1) for wake in hints.read(said.payload)
+                    ]
                     if heard:
                         self._pass_on(loop, heard)
             except (psycopg.Error, StorageError):
@@ -135,31 +114,4 @@ class PostgresWakeups:
             for pending in self._listeners:
                 pending.add(wakes)
 
-        _tell(loop, add)
-
-
-def _tell(loop: asyncio.AbstractEventLoop, work: Callable[[], object]) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
-        loop.call_soon_threadsafe(work)
-
-
-def _written(wakes: Iterable[Wake]) -> Iterator[str]:
-    """Lines of a kind's letter and a run, as many to a notification as fit."""
-    lines: list[str] = []
-    size = 0
-    for wake in wakes:
-        line = _KINDS[wake.kind] + (wake.run or "")
-        size += len(line.encode()) + 1
-        if size > _LONGEST:
-            yield "\n".join(lines)
-            lines, size = [], len(line.encode()) + 1
-        lines.append(line)
-    if lines:
-        yield "\n".join(lines)
-
-
-def _read(payload: str) -> Iterator[Wake]:
-    for line in payload.split("\n"):
-        kind = _NAMES.get(line[:1])
-        if kind is not None:  # a newer version may say more
-            yield Wake(kind, RunId(line[1:]) or None)
+        hints.tell(loop, add)
