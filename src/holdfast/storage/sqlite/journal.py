@@ -15,7 +15,7 @@ from holdfast.core.ids import RunId
 from holdfast.ports import Append, Head
 from holdfast.storage.sqlite.journal_reader import JournalReader
 from holdfast.storage.sqlite.journal_writer import JournalWriter
-from holdfast.storage.sqlite.threads import Worker
+from holdfast.storage.threads import Worker
 
 
 class SqliteJournal:
