@@ -20,7 +20,7 @@ _PAUSE: Final = 0.25
 """Seconds between two looks at storage that is away."""
 
 
-async def _next(subscription: Subscription, *, patient: bool) -> Sequence[Entry] | None:
+async def next_entries(subscription: Subscription, *, patient: bool) -> Sequence[Entry] | None:
     """The next events. While storage is away: a client that can come back is let go; one whose leaving would stop its
     run is kept waiting, for it has not left."""
     while True:
@@ -47,7 +47,7 @@ class RunSource:
         self._subscription.close()
 
     async def next(self) -> Sequence[bytes] | None:
-        entries = await _next(self._subscription, patient=self._attached)
+        entries = await next_entries(self._subscription, patient=self._attached)
         return None if entries is None else [entry.frame for entry in entries]
 
 
@@ -113,7 +113,7 @@ class MergedSource:
 
     async def _follow(self, subscription: Subscription, send: anyio.abc.ObjectSendStream[list[bytes]]) -> None:
         async with send:
-            while (entries := await _next(subscription, patient=True)) is not None:
+            while (entries := await next_entries(subscription, patient=True)) is not None:
                 await send.send([_tagged(subscription.run, entry) for entry in entries])
 
     def close(self) -> None:
