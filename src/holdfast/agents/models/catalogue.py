@@ -145,17 +145,19 @@ class Catalogue:
         return OpenAIModel(self._known.info(config, name), self._endpoint(config, name), self._http, self._clock)
 
     async def knows(self, model_id: str) -> frozenset[str]:
-        """The settings that reach this model; `tools` among them if it can be offered any. ModelFailed as `get`."""
+        """The settings that reach this model, and `tools`, `images` and `documents` if it can be given any. ModelFailed
+        as `get`."""
         try:
             model = self.get(model_id)
         except ModelFailed:  # named without its provider, of whom nothing may be known yet
             await self._known.refresh(self._providers)
             model = self.get(model_id)
+        reads = {"images", "documents"} & model.info.abilities
         match model:
             case OpenAIModel():
-                return model.endpoint.dialect.settings | {"tools"}
+                return model.endpoint.dialect.settings | {"tools", *reads}
             case ProviderModel():
-                return settings_of(model.config.kind) | {"tools"}
+                return settings_of(model.config.kind) | {"tools", *reads}
             case LocalModel():
                 return local_wire.SETTINGS
             case _:

@@ -16,7 +16,7 @@ from holdfast.faces.http.api import Api
 from holdfast.faces.http.media import SNIFF, media_type
 from holdfast.faces.http.upload import label
 from holdfast.faces.openai import names, output
-from holdfast.faces.openai.errors import Wrong
+from holdfast.faces.openai.errors import Wrong, unsupported
 from holdfast.faces.openai.said import Draft, Known, Piece, Upload
 from holdfast.faces.openai.targets import SOURCE, Target
 
@@ -42,8 +42,8 @@ class Call:
 
 async def take(api: Api, call: Call) -> Accepted:
     service = api.service
-    past = [(draft.role, await _stored(api, draft.pieces)) for draft in call.past]
-    parts = await _stored(api, call.last.pieces)
+    past = [(draft.role, await _stored(api, draft.pieces, call.target)) for draft in call.past]
+    parts = await _stored(api, call.last.pieces, call.target)
     how = {"agent": call.target.agent, "model": call.target.model, "settings": call.settings, "lifetime": call.lifetime}
     wish = Wish(call.body, call.key, **how)  # type: ignore[arg-type]
     fresh = SessionId(service.new_id("ses")) if call.key is None else names.keyed_session(LOCAL, call.key)
@@ -148,27 +148,40 @@ async def run_before(api: Api, response_id: str) -> Run:
     return run
 
 
-async def _stored(api: Api, pieces: Sequence[Piece]) -> list[Part]:
-    return [await _part(api, piece) for piece in pieces]
+async def _stored(api: Api, pieces: Sequence[Piece], target: Target) -> list[Part]:
+    return [await _part(api, piece, target) for piece in pieces]
 
 
-async def _part(api: Api, piece: Piece) -> Part:
+async def _part(api: Api, piece: Piece, target: Target) -> Part:
     match piece:
         case Upload():
-            return await _keep(api, piece)
+            return await _keep(api, piece, target)
         case Known(param, file_id):
             try:
-                return (await api.library.file(file_id)).part()
+                file = await api.library.file(file_id)
             except NotFound:
                 raise Wrong(param, f"There is no file '{file_id[:100]}'. POST /api/files uploads one.") from None
+            _check_readable(file.media_type, param, target)
+            return file.part()
         case _:
             return piece
 
 
-async def _keep(api: Api, upload: Upload) -> Part:
+def _check_readable(media_type: str, param: str, target: Target) -> None:
+    """A model that cannot read a file is not asked about it: it would answer about something else."""
+    needed = {"image": "images", "application": "documents"}.get(media_type.partition("/")[0])
+    if media_type.startswith("application/") and media_type != "application/pdf":
+        needed = None  # a text
+    if needed is not None and needed not in target.knows:
+        told = f"{target.name!r} is not known to read {needed}. If it does, say so with `abilities` of its provider."
+        raise unsupported(param, told)
+
+
+async def _keep(api: Api, upload: Upload, target: Target) -> Part:
     kind = media_type(upload.data[:SNIFF], upload.media_type)
     if kind is None or not upload.data:
         raise Wrong(upload.param, f"'{upload.param}' is neither an image nor a PDF nor text.")
+    _check_readable(kind, upload.param, target)
     library = api.library
     with await to_thread.run_sync(library.begin) as incoming:
         await to_thread.run_sync(incoming.write, upload.data)

@@ -21,7 +21,8 @@ class Target:
     agent: str
     model: str | None
     knows: frozenset[str]
-    """Settings that reach it; `tools`: it can be offered functions of the client's."""
+    """Settings that reach it; `tools`: it can be offered functions of the client's; `images`, `documents`: it reads
+    them. An agent of ours tells its model of what it cannot read."""
 
 
 async def find(api: Api, name: str | None) -> Target:
@@ -40,4 +41,4 @@ async def _agent(api: Api, name: str) -> Target:
         raise NotFound("model", name)
     default = None if api.models is None else await api.models.default()
     knows = frozenset[str]() if api.models is None or default is None else await api.models.knows(default)
-    return Target(name, agent, None, knows & _AGENTS_PASS)
+    return Target(name, agent, None, (knows & _AGENTS_PASS) | {"images", "documents"})
