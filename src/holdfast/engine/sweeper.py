@@ -42,6 +42,7 @@ class Sweeper:
     async def run(self) -> None:
         armed, pause = self._deps.hub.signals.armed, self._deps.settings.sweep
         signal, due = armed(ERASE), anyio.current_time() + pause
+        await self._do(self.erase)  # what an earlier life did not get to
         while True:
             await wait(signal, max(0.0, due - anyio.current_time()))
             signal = armed(ERASE)  # before looking: what is asked for meanwhile is not missed
