@@ -91,7 +91,7 @@ def test_function_tools_round_trip(streamed: bool, client: OpenAI, up: Stage, sh
         "call_1",
         {"city": "Brest"},
     )
-    result = {"role": "tool", "tool_call_id": call.id, "content": "rain"}
+    result: Any = {"role": "tool", "tool_call_id": call.id, "content": "rain"}
     raw = client.chat.completions.with_raw_response.create(
         model=named(model), messages=[*HELLO, choice.message, result], tools=[CHAT_TOOL], parallel_tool_calls=False
     )
@@ -107,7 +107,8 @@ def test_function_tools_round_trip(streamed: bool, client: OpenAI, up: Stage, sh
 
 
 def test_history_that_came_with_the_call_is_the_session_s(client: OpenAI, up: Stage, shared: Served) -> None:
-    """A chat is a session whose past was adopted; instructions in mid-conversation go to the front, and that is said."""
+    """A chat is a session whose past came with it; instructions in mid-conversation go to the front, and that is
+    said."""
     up.play("adopted", says("Yes."))
     raw = client.chat.completions.with_raw_response.create(
         model=named("adopted"),
@@ -134,8 +135,8 @@ def test_history_that_came_with_the_call_is_the_session_s(client: OpenAI, up: St
 def test_failure_before_the_first_word_has_a_status(
     streamed: bool, status: int, problem: str, kind: type[APIError], client: OpenAI, up: Stage
 ) -> None:
-    """E1: what the model refuses is an error of the call, streamed or not, that says why; the server's key is no fault of
-    the client's."""
+    """E1: what the model refuses is an error of the call, streamed or not, that says why; the server's key is no fault
+    of the client's."""
     model = f"chat refused {status} {streamed}"
     up.play(model, answers(status, {"error": {"message": problem}}))
     with pytest.raises(kind) as refused:
@@ -150,7 +151,6 @@ def test_failure_after_the_first_word_is_told_in_the_stream(client: OpenAI, up: 
     raw = client.chat.completions.with_raw_response.create(model=named("chat broke"), messages=HELLO, stream=True)
     seen: list[Any] = []
     with pytest.raises(APIError, match="it broke"):
-        for chunk in raw.parse():
-            seen.append(chunk.choices[0].delta.content)
+        seen.extend(chunk.choices[0].delta.content for chunk in raw.parse())
     assert "".join(seen) == "Half"
     assert said(shared.answer(raw.headers["holdfast-session"])) == "Half"

@@ -1,5 +1,5 @@
-"""What makes a run durable for a client that knows nothing of us: it may leave, come back, or find the server killed. The
-figures are printed (`pytest -s`); what is asserted is generous, because the machine may be busy."""
+"""What makes a run durable for a client that knows nothing of us: it may leave, come back, or find the server killed.
+The figures are printed (`pytest -s`); what is asserted is generous, because the machine may be busy."""
 
 import sqlite3
 import statistics
@@ -244,8 +244,8 @@ def rows(served: Served) -> int:
 
 
 def test_what_is_not_to_be_stored_is_gone_when_it_has_ended(start: Start, up: Stage) -> None:
-    """`store: false` is as durable as any run while it lasts, and leaves nothing behind: whole, streamed, left, or cut off
-    by a kill of the server."""
+    """`store: false` is as durable as any run while it lasts, and leaves nothing behind: whole, streamed, left, or cut
+    off by a kill of the server."""
     up.play("unstored", says("Gone."), says("Gone."), says("Gone."), HALF, HALF)
     served = start()
     model: Any = {"model": named("unstored"), "store": False}

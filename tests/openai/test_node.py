@@ -123,7 +123,7 @@ def test_vercel_text(api: str, shared: Served, up: Stage) -> None:
 
 @pytest.mark.parametrize("api", ["responses", "chat"])
 def test_vercel_tools(api: str, shared: Served, up: Stage) -> None:
-    """The AI SDK runs its own tool and sends the result back, by reference where it takes us to have stored the call."""
+    """The AI SDK runs its own tool and sends the result back, by reference where it takes the call to be stored."""
     model = f"vercel tools {api}"
     up.play(model, asks('{"ci', 'ty":"Brest"}'), says("Rain."))
     found = node_clients.run(shared, "vercel.mjs", "tools", model=named(model), api=api)

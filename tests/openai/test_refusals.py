@@ -127,7 +127,8 @@ def test_model_may_be_named_without_its_provider(client: OpenAI, up: Stage) -> N
 
 
 def test_what_a_provider_does_not_know_is_refused_or_said(start: Start, up: Stage) -> None:
-    """What would change the answer is refused where it cannot be passed on; what only colours it is said to be ignored."""
+    """What would change the answer is refused where it cannot be passed on; what only colours it is said to be left
+    out."""
     own = {"deep": {"kind": "deepseek", "base_url": up.url, "api_key": "k", "models": ["deep-1"]}}
     served = start(more={"providers": own})
     up.play("deep-1", says("Fine."))
@@ -188,4 +189,4 @@ def test_wrong_lifetime_is_refused(client: OpenAI) -> None:
     """A lifetime that is none is named, as any parameter is."""
     with pytest.raises(APIStatusError) as refused:
         client.responses.create(model=named("default"), input="x", extra_headers={"Holdfast-Lifetime": "eternal"})
-    assert (refused.value.status_code, refused.value.body["param"]) == (400, "Holdfast-Lifetime")  # type: ignore[index]
+    assert (refused.value.status_code, refused.value.body["param"]) == (400, "Holdfast-Lifetime")
