@@ -16,7 +16,8 @@ from typing import BinaryIO, Literal, NamedTuple, Protocol, TypeVar
 
 from holdfast.core.errors import Refused
 from holdfast.core.events import ApprovalRequested, Decision, Entry, Event
-from holdfast.core.ids import ApprovalId, FileId, MessageId, NodeId, OwnerId, RunId, SessionId
+from holdfast.core.ids import ApprovalId, FactId, FileId, MessageId, NodeId, OwnerId, RunId, SessionId
+from holdfast.core.ledger import DirtyTurn, Ledger
 from holdfast.core.parts import File, Json, Part
 from holdfast.core.run import Run
 from holdfast.core.session import Compaction, Message, ModelInput, Session
@@ -108,6 +109,27 @@ class SessionQuery:
     """Keyset: only sessions that come after this (updated_at, id) in the list, which runs from new to old."""
 
 
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something worth remembering, as the built-in memory keeps it."""
+
+    id: FactId
+    owner: OwnerId
+    key: str
+    """What it is about. An owner has one fact of a key: a later one takes the earlier one's place."""
+    text: str
+    session_id: SessionId
+    message_id: MessageId
+    """The answer of the turn it came from. Session and message may be gone by now."""
+    said_at: float
+    created_at: float
+    updated_at: float
+    pinned: bool = False
+    vector: bytes = b""
+    n: int = 0
+    """Given by the store with every write, larger than all before: the order of lists, and what a follower has seen."""
+
+
 class Tx(Protocol):
     """One transaction, as the synchronous function inside it sees it. Reads see the transaction's own writes.
 
@@ -130,7 +152,8 @@ class Tx(Protocol):
         """Hidden ones that are not purged yet."""
 
     def drop_session(self, sid: SessionId) -> None:
-        """Erase the row and everything that hangs on it: messages, runs, approvals, compactions, search entries."""
+        """Erase the row and everything that hangs on it: messages, runs, approvals, compactions, search entries, the
+        ledger. Facts stay."""
 
     # messages
     def message(self, mid: MessageId) -> Message | None: ...
@@ -209,6 +232,44 @@ class Tx(Protocol):
     def drop_file(self, fid: FileId) -> None: ...
     def digest_in_use(self, sha256: str) -> bool:
         """Whether any file row still names this content."""
+
+    # memory
+    def ledger(self, sid: SessionId) -> Ledger | None: ...
+    def put_ledger(self, ledger: Ledger) -> None: ...
+    def drop_ledger(self, sid: SessionId) -> None:
+        """With its dirty turns."""
+
+    def due_ledgers(self, by: float, limit: int) -> Sequence[Ledger]:
+        """Those whose `due_at` is not later than `by`, the earliest first (then by session id)."""
+
+    def dirty_turns(self, sid: SessionId, limit: int) -> Sequence[DirtyTurn]:
+        """By n."""
+
+    def put_dirty_turn(self, turn: DirtyTurn) -> None:
+        """One per session and n."""
+
+    def drop_dirty_turns(self, sid: SessionId, last: int) -> None:
+        """Those up to and including `last`."""
+
+    def fact(self, fid: FactId) -> Fact | None: ...
+    def fact_with_key(self, owner: OwnerId, key: str) -> Fact | None: ...
+    def put_fact(self, fact: Fact) -> None:
+        """Gives it a new `n`, whatever it says, and keeps its search entry right. A fact of a smaller n that can still
+        commit must not appear after one of a larger n: who follows `facts_after` would miss it. StorageError: another
+        fact of this owner has the key."""
+
+    def drop_fact(self, fid: FactId) -> None: ...
+    def drop_session_facts(self, sid: SessionId) -> None:
+        """All that came from the session."""
+
+    def facts(
+        self, owner: OwnerId, limit: int, *, text: str = "", prefix: bool = False, before: int | None = None
+    ) -> Sequence[Fact]:
+        """Newest first (n). With `text`, those that contain all its words; with `prefix`, the last may be the beginning
+        of one. A text without words finds nothing."""
+
+    def facts_after(self, owner: OwnerId, n: int, limit: int) -> Sequence[Fact]:
+        """By n, the smallest first."""
 
     def add_purge(self, rids: Iterable[RunId]) -> None:
         """Remember journals to erase: their rows here are gone or going."""
@@ -417,20 +478,83 @@ class Titler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RememberedTurn:
+    n: int
     run_id: RunId
+    message_id: MessageId
+    said_at: float
     user: Sequence[Part]
     assistant: Sequence[Part]
 
 
-class MemoryProvider(Protocol):
-    async def recall(self, sid: SessionId, query: str) -> Sequence[Mapping[str, Json]]:
-        """Items `{text, source}` worth putting in front of the model."""
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Completed turns of one session for a provider to keep. The same id always has the same turns."""
 
-    async def commit(self, sid: SessionId, commit_id: str, turns: Sequence[RememberedTurn]) -> None:
-        """Keep what is worth keeping. The same `commit_id` may come again: applying it twice must do no harm."""
+    id: str
+    owner: OwnerId
+    session_id: SessionId
+    model: str | None
+    """The session's."""
+    turns: Sequence[RememberedTurn]
+
+
+class MemoryProvider(Protocol):
+    """Called outside every transaction and with a limit of time; it may raise anything. Calls for one session do not
+    overlap, except `recall`."""
+
+    async def recall(self, owner: OwnerId, sid: SessionId, query: str) -> Sequence[Mapping[str, Json]]:
+        """Items `{text, source}` worth putting in front of the model, the most useful first."""
+
+    async def commit(self, batch: Batch) -> None:
+        """Keep what is worth keeping; durable when it returns. A batch may come again: applying it twice must do no
+        harm."""
+
+    async def forget(self, owner: OwnerId, sid: SessionId) -> None:
+        """Erase what came from the session."""
+
+    async def release(self, sid: SessionId) -> None:
+        """The session is evicted: let go of what is held for it alone."""
+
+    async def health(self) -> str | None:
+        """What is wrong, in a sentence; None: nothing."""
+
+    async def close(self) -> None: ...
+
+
+class MemoryProviders(Protocol):
+    @property
+    def default(self) -> str | None:
+        """The provider of sessions that name none. None: whichever a commit names."""
+
+    def get(self, name: str) -> MemoryProvider | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class NewFact:
+    key: str
+    text: str
+    message_id: MessageId
+    said_at: float
+    vector: bytes
+
+
+class FactShelf(Protocol):
+    """The facts in the store, as the built-in provider may touch them: the engine alone writes there."""
+
+    async def after(self, owner: OwnerId, n: int, limit: int) -> Sequence[Fact]:
+        """What was written since, in order."""
+
+    async def with_words(self, owner: OwnerId, words: Sequence[str], limit: int) -> Sequence[Sequence[Fact]]:
+        """For each word the newest facts that have it."""
+
+    async def by_id(self, ids: Sequence[FactId]) -> Sequence[Fact]:
+        """Those that are still there."""
+
+    async def apply(self, batch: Batch, facts: Sequence[NewFact]) -> bool:
+        """Write them all, and that the batch is applied, in one transaction. False: it was already, or the session is
+        gone or to be forgotten."""
 
     async def forget(self, sid: SessionId) -> None: ...
-    async def close(self) -> None: ...
 
 
 # ------------------------------------------------------------------------------------------------ the machine

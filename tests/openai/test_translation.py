@@ -48,6 +48,14 @@ def translated(entries: Sequence[ev.Entry], cuts: Sequence[int], *, own_tools: b
     return sent
 
 
+@given(strategies.journals(), st.integers(-1, 60))
+def test_resuming_gives_exactly_the_rest(entries: list[ev.Entry], after: int) -> None:
+    """L5: from any number on, the events are those of the whole, without what the client has."""
+    events = ResponseEvents(RUN, BASE, queued=False, own_tools=False, after=after)
+    rest = events.open() + [frame for entry in entries for frame in events.feed([entry])]
+    assert rest == translated(entries, [], own_tools=False)[after + 1 :]
+
+
 def chunked(entries: Sequence[ev.Entry], cuts: Sequence[int], *, own_tools: bool) -> list[bytes]:
     translator = ChatChunks(CHAT, include_usage=True, own_tools=own_tools)
     sent: list[bytes] = []

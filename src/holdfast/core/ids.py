@@ -8,6 +8,7 @@ MessageId = NewType("MessageId", str)
 RunId = NewType("RunId", str)
 ApprovalId = NewType("ApprovalId", str)
 FileId = NewType("FileId", str)
+FactId = NewType("FactId", str)
 NodeId = NewType("NodeId", str)
 """One incarnation of a process: a restart is a new node."""
 

@@ -11,6 +11,7 @@ from holdfast.engine.executor import Deps
 from holdfast.engine.feed import Feed
 from holdfast.engine.hub import Hub
 from holdfast.engine.library import Library
+from holdfast.engine.preferences import Preferences
 from holdfast.engine.service import Service
 from holdfast.engine.settings import Settings
 from holdfast.engine.settler import Settler
@@ -44,13 +45,14 @@ class Engine:
         self.node = node
         self._hub = Hub(node, wakeups)
         self.feed = Feed(journal, self._hub.signals, settings, partial(_over, store))
-        self.writer = Writer(journal, self.feed, settings, node, None if alone else wakeups)
+        self.writer = Writer(journal, self.feed, settings, node, None if alone else wakeups, clock)
         self.settler = Settler(store, journal, self.writer, self._hub, agents, me, settings)
         deps = Deps(store, journal, self.writer, self.feed, self._hub, self.settler, agents, clock, ids, settings)
         self.supervisor = Supervisor(deps, me)
         self.library = None if files is None else Library(store, files, clock, ids, settings)
         self.sweeper = Sweeper(deps, self.supervisor, self.library, workspaces)
         self.service = Service(deps, self.supervisor, me)
+        self.preferences = Preferences(store, clock)
         self.transfer = None if self.library is None else Transfer(self.service, self.library)
         self._stop = anyio.Event()
         self._writing = anyio.CancelScope(shield=True)

@@ -29,6 +29,7 @@ from holdfast.core.ids import LOCAL, OwnerId, RunId, SessionId
 from holdfast.core.parts import File
 from holdfast.core.session import ModelInput, Session
 from holdfast.engine.engine import Engine
+from holdfast.engine.preferences import Preferences
 from holdfast.engine.service import Service
 from holdfast.engine.titles import FirstWords
 from holdfast.faces.cli.desk import Finding
@@ -67,11 +68,16 @@ class Bridge:
         assert self.engine is not None
         return self.engine.service
 
+    @property
+    def preferences(self) -> Preferences:
+        assert self.engine is not None
+        return self.engine.preferences
+
     async def grants(self, owner: OwnerId, sid: SessionId) -> Sequence[Grant]:
-        return await self.service.grants(owner, sid)
+        return await self.preferences.grants(owner, sid)
 
     async def grant(self, tool: str, scope: str, owner: OwnerId, sid: SessionId | None) -> None:
-        await self.service.grant(tool, scope, owner, sid)
+        await self.preferences.grant(tool, scope, owner, sid)
 
     async def model_input(self, rid: RunId, owner: OwnerId) -> ModelInput:
         return await self.service.model_input(rid, owner)
@@ -211,7 +217,7 @@ class Office:
 
     async def _policy(self, turn: Turn) -> Policy:
         """As the settings are now: a change counts from the next run on."""
-        typed: Any = (await self._bridge.service.settings(turn.run.owner)).get("tools") or {}
+        typed: Any = (await self._bridge.preferences.settings(turn.run.owner)).get("tools") or {}
         open_to_all = self._config.password is None and self._keys.read().password is None
         return Policy({**self._rules, **typed}, _ASK_AT_LEAST_ONCE if open_to_all else frozenset())
 
@@ -222,7 +228,7 @@ class Office:
 
     async def default(self) -> str:
         """What a person chose, else what the config says, else the first that can answer."""
-        typed = (await self._bridge.service.settings(LOCAL)).get("default_model")
+        typed = (await self._bridge.preferences.settings(LOCAL)).get("default_model")
         return str(typed) if typed else self._default or await self._catalogue.default()
 
     def providers(self) -> Sequence[tuple[str, bool]]:

@@ -8,7 +8,7 @@ from holdfast.core.events import Failure, Usage
 from holdfast.core.parts import all_to_json
 from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
-from holdfast.engine.service import MessageView, SessionView
+from holdfast.engine.views import MessageView, SessionView
 from holdfast.ports import Hit, StoredFile
 
 

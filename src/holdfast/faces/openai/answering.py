@@ -3,7 +3,8 @@ guard when the framework has returned, and notice at once that the client has le
 
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from typing import Final
+from functools import partial
+from typing import Final, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
@@ -14,26 +15,40 @@ from holdfast.core.events import Entry, Failure
 from holdfast.core.transcript import Transcript, fold
 from holdfast.engine.feed import Subscription
 from holdfast.faces.http.sources import next_entries
-from holdfast.faces.http.stream import STREAM, EventStream, Line
-from holdfast.faces.openai import chunks, errors, frames
-from holdfast.faces.openai.chunks import ChatChunks
-from holdfast.faces.openai.events import ResponseEvents
+from holdfast.faces.http.stream import STREAM, EventStream, Line, Write
+from holdfast.faces.openai import errors, frames
+from holdfast.faces.openai.chunks import CUT, ChatChunks
 
 Headers = Sequence[tuple[bytes, bytes]]
 _HEAD_WAIT: Final = 5.0
 """Seconds that a chat stream waits for its first word before it answers 200. Until then a failure has a status."""
-_CUT: Final = Failure("stream-cut", "The server let go of this stream. The run is kept: its id is in the headers.")
 
 
-class ResponseSource:
-    """Everything after the event number `after`; -1: from the start."""
+class Translator(Protocol):
+    """A run's events in another wire format; pure."""
 
-    def __init__(self, subscription: Subscription, events: ResponseEvents, after: int = -1, *, attached: bool) -> None:
+    @property
+    def ended(self) -> bool:
+        """Nothing comes any more."""
+
+    def feed(self, entries: Sequence[Entry]) -> list[bytes]: ...
+    def cut(self) -> list[bytes]:
+        """What is sent where the stream ends without an end. It has ended then."""
+
+
+class TranslatedSource:
+    """What comes while the client has everything is translated and written in the moment it is durable; what its line
+    does not take then is kept, and sent by `next`."""
+
+    def __init__(
+        self, subscription: Subscription, translator: Translator, opening: Sequence[bytes] = (), *, attached: bool
+    ) -> None:
         self._subscription = subscription
-        self._events = events
-        self._after = after
+        self._translator = translator
         self._attached = attached
-        self._opened = False
+        self._held = list(opening)
+        self._seen = 0  # the last event that was translated; the subscription's cursor may be behind it
+        self._wrong: Exception | None = None
 
     def start(self, tasks: TaskGroup) -> None:
         pass
@@ -42,92 +57,75 @@ class ResponseSource:
         self._subscription.close()
 
     async def next(self) -> Sequence[bytes] | None:
-        events = self._events
-        if not self._opened:
-            self._opened = True
-            if self._after < 0:
-                return events.open()
-            events.open()
-        while True:
-            if events.ended:
+        while not self._held:
+            if self._wrong is not None:
+                raise self._wrong
+            if self._translator.ended:
                 return None
-            entries = await next_entries(self._subscription, patient=self._attached)
-            if entries is None:
-                return self._cut()
-            before = events.number
-            found = events.feed(entries)
-            if before <= self._after:
-                found = found[self._after + 1 - before :]
-            if found:
-                return found
+            self._held += await self._more()
+        held, self._held = self._held, []
+        return held
 
-    def _cut(self) -> Sequence[bytes]:
-        """Ends the stream without an end: under the last number, so that it can be gone on from."""
-        events, told = self._events, frames.dump(_CUT.message)
-        events.ended = True
-        data = (
-            b'event: error\ndata: {"type":"error","code":"server_error","message":%s,"param":null,"sequence_number":%d}'
-        )
-        return [data % (told, events.number - 1) + b"\n\n"]
-
-
-class ChatSource:
-    def __init__(self, subscription: Subscription, translator: ChatChunks, *, attached: bool) -> None:
-        self._subscription = subscription
-        self._chunks = translator
-        self._attached = attached
-        self._held: list[bytes] = []
-
-    def start(self, tasks: TaskGroup) -> None:
-        pass
-
-    def close(self) -> None:
-        self._subscription.close()
-
-    async def first(self) -> Failure | None:
-        """Wait for the first word, for a while. A failure: it ended before it."""
-        with anyio.move_on_after(_HEAD_WAIT):
-            while not self._chunks.begun and not self._chunks.ended:
-                self._held += await self._more() or []
-        return None if self._chunks.begun else self._chunks.failed
-
-    async def next(self) -> Sequence[bytes] | None:
-        while True:
-            if self._held:
-                held, self._held = self._held, []
-                return held
-            if self._chunks.ended:
-                return None
+    async def wait(self, enough: Callable[[], bool]) -> None:
+        """Until there is enough, which `next` then gives, or the end."""
+        while not enough() and not self._translator.ended:
             self._held += await self._more()
 
     async def _more(self) -> list[bytes]:
         entries = await next_entries(self._subscription, patient=self._attached)
-        if entries is not None:
-            return self._chunks.feed(entries)
-        self._chunks.ended = True
-        return [chunks.broken(_CUT)]
+        if entries is None:
+            return self._translator.cut()
+        if entries[0].seq <= self._seen:
+            entries = [entry for entry in entries if entry.seq > self._seen]
+        return self._translator.feed(entries)
+
+    async def follow(self, write: Write) -> None:
+        if not self._held:
+            await self._subscription.follow(partial(self._written, write))
+
+    def _written(self, write: Write, entries: Sequence[Entry]) -> bool:
+        try:
+            found = self._translator.feed(entries)
+        except Exception as error:  # noqa: BLE001 - the boundary to the writer's task; `next` raises it in the stream's
+            self._wrong = error
+            return False
+        self._seen = entries[-1].seq
+        if not found or write(found[0] if len(found) == 1 else b"".join(found)):
+            return True
+        self._held = found
+        return False
 
 
 OPENING: Final = b": a durable run\n\n"
 """A comment: some clients take anything else that stands alone for an event."""
 
 
-class ResponseStream(EventStream):
-    def __init__(self, source: ResponseSource, line: Line, held: AsyncExitStack | None, headers: Headers) -> None:
-        super().__init__(source, line, held, headers, OPENING)
+class TranslatedStream(EventStream):
+    def __init__(self, source: TranslatedSource, line: Line, held: AsyncExitStack | None, headers: Headers) -> None:
+        super().__init__(source, line, held, headers, source.follow, OPENING)
 
 
-class ChatStream(EventStream):
+class ChatStream(TranslatedStream):
     """A stream whose status is known only when its first word is."""
 
-    def __init__(self, source: ChatSource, line: Line, held: AsyncExitStack | None, headers: Headers) -> None:
-        super().__init__(source, line, held, headers, OPENING)
-        self._chat = source
+    def __init__(
+        self,
+        source: TranslatedSource,
+        translator: ChatChunks,
+        line: Line,
+        held: AsyncExitStack | None,
+        headers: Headers,
+    ) -> None:
+        super().__init__(source, line, held, headers)
+        self._words = source
+        self._chunks = translator
         self._named = headers
 
     async def refusal(self) -> Response | None:
-        failed = await self._chat.first()
-        return None if failed is None else failed_run(failed, self._named)
+        chunks = self._chunks
+        with anyio.move_on_after(_HEAD_WAIT):
+            await self._words.wait(lambda: chunks.begun)
+        return None if chunks.begun or chunks.failed is None else failed_run(chunks.failed, self._named)
 
 
 def failed_run(failed: Failure, headers: Headers) -> Response:
@@ -178,7 +176,7 @@ class WholeAnswer(Response):
             found += entries
         told = fold(found)
         if not told.ended:
-            return errors.answer(503, _CUT.message, "stream_cut", None, {"Retry-After": "2"})
+            return errors.answer(503, CUT.message, "stream_cut", None, {"Retry-After": "2"})
         return self._render(told)
 
 

@@ -15,6 +15,7 @@ DONE: Final = b"data: [DONE]\n\n"
 BETWEEN: Final = "\n\n"
 """Between what an agent said before its tools and after them."""
 _FINISHES: Final = ("stop", "length", "tool_calls", "content_filter")
+CUT: Final = ev.Failure("stream-cut", "The server let go of this stream. The run is kept: its id is in the headers.")
 _CANCELLED: Final = ev.Failure("run-cancelled", "The run was cancelled. What was said is kept.")
 _INTERRUPTED: Final = ev.Failure("run-interrupted", "The server stopped while this was being answered.")
 
@@ -71,25 +72,29 @@ class ChatChunks:
         for entry in entries:
             frame = entry.frame
             quoted = ev.quoted_text(frame)
-            if quoted is not None:
+            if quoted:
                 if self._since or not self._begun:
-                    self._begin(quoted)
+                    self._begin(speaks=True)
                 self._spoke = True
                 self._out.append(self._text[0] + quoted + self._text[1])
-            elif (quoted := quoted_thought(frame)) is not None:
+            elif quoted is None and (quoted := quoted_thought(frame)) is not None:
                 self._think(quoted)
-            else:
+            elif quoted is None:
                 self._take(entry.event())
         out, self._out = self._out, []
         return out
 
-    def _begin(self, quoted: bytes = b"") -> None:
+    def cut(self) -> list[bytes]:
+        self.ended = True
+        return [broken(CUT)]
+
+    def _begin(self, *, speaks: bool = False) -> None:
         if not self._begun:
             self._begun = True
             self._delta({"role": "assistant", "content": ""})
-        if self._since and quoted:
+        if self._since and speaks:
             self._since = False
-            if self._spoke:
+            if self._spoke and self._own:
                 self._delta({"content": BETWEEN})
 
     def _think(self, quoted: bytes) -> None:
@@ -120,7 +125,7 @@ class ChatChunks:
     def _seed(self, part: Part) -> None:
         match part:
             case Text(text):
-                self._begin(b"-")
+                self._begin(speaks=True)
                 self._spoke = True
                 self._delta({"content": text})
             case Reasoning(text):

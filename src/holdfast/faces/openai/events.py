@@ -20,11 +20,13 @@ _DELTAS: Final = {
     "fc": ("response.function_call_arguments.delta", b""),
     "mcp": ("response.mcp_call_arguments.delta", b""),
 }
+_CUT: Final = "The server let go of this stream. Resume it after the last number that you have."
 _TAIL: Final = b'"}\n\n'
 _ENDINGS: Final = {"completed": "response.completed", "failed": "response.failed"}
 """There is no event for a cancelled response; an incomplete one that says so is the nearest."""
 _THOUGHT: Final = b'\nevent: reasoning.delta\ndata: {"text":"'
 _SIGNED: Final = b'","provider":'
+_AT: Final = b'","at":'
 
 
 class _Item:
@@ -49,13 +51,15 @@ class _Item:
 
 
 class ResponseEvents:
-    """`base`: the fields of the response that never change. `own_tools`: calls are of tools of ours."""
+    """`base`: the fields of the response that never change. `own_tools`: calls are of tools of ours. What comes up to
+    the number `after` is not given out again."""
 
-    def __init__(self, run: RunId, base: bytes, *, queued: bool, own_tools: bool) -> None:
+    def __init__(self, run: RunId, base: bytes, *, queued: bool, own_tools: bool, after: int = -1) -> None:
         self._run = run
         self._base = base
         self._opening = "queued" if queued else "in_progress"
         self._own = own_tools
+        self._after = after
         self._items: list[_Item] = []
         self._last: _Item | None = None  # the words that are being said, if any
         self._calls: dict[str, _Item] = {}
@@ -68,9 +72,10 @@ class ResponseEvents:
     def open(self) -> list[bytes]:
         """What comes before anything is in the journal."""
         self._respond("response.created", frames.Outcome(self._opening))
-        return self._taken()
+        return self._taken(0)
 
     def feed(self, entries: Sequence[ev.Entry]) -> list[bytes]:
+        before = self.number
         for entry in entries:
             frame = entry.frame
             quoted = ev.quoted_text(frame)
@@ -84,11 +89,18 @@ class ResponseEvents:
                 self._say("rs", quoted)
             else:
                 self._take(entry.event())
-        return self._taken()
+        return self._taken(before)
 
-    def _taken(self) -> list[bytes]:
+    def cut(self) -> list[bytes]:
+        """The stream ends without an end: under the last number, so that it can be gone on from."""
+        self.ended = True
+        error = {"type": "error", "code": "server_error", "message": _CUT, "param": None}
+        return [b"event: error\ndata: %s\n\n" % frames.dump({**error, "sequence_number": self.number - 1})]
+
+    def _taken(self, before: int) -> list[bytes]:
+        """What was written since, which began at number `before`."""
         out, self._out = self._out, []
-        return out
+        return out if before > self._after else out[self._after + 1 - before :]
 
     # ---- what the journal says ----
 
@@ -298,11 +310,12 @@ class ResponseEvents:
 
 
 def quoted_thought(frame: bytes) -> bytes | None:
-    """The text of a reasoning delta that carries nothing else. Quotes in it are escaped, so the end is found."""
-    at = frame.find(_THOUGHT, 0, 64)
-    if at < 0 or not frame.endswith(_TAIL) or _SIGNED in frame:
+    """The text of a reasoning delta that carries nothing opaque. Quotes in it are escaped, so the end is found."""
+    head = frame.find(_THOUGHT, 0, 64)
+    if head < 0 or _SIGNED in frame:
         return None
-    return frame[at + len(_THOUGHT) : -len(_TAIL)]
+    end = len(frame) - len(_TAIL) if frame.endswith(_TAIL) else frame.rfind(_AT)
+    return None if end < 0 else frame[head + len(_THOUGHT) : end]
 
 
 def _sum(a: ev.Usage | None, b: ev.Usage) -> ev.Usage:

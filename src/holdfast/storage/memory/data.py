@@ -3,11 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from holdfast.core.ids import ApprovalId, FileId, MessageId, OwnerId, RunId, SessionId
+from holdfast.core.ids import ApprovalId, FactId, FileId, MessageId, OwnerId, RunId, SessionId
+from holdfast.core.ledger import DirtyTurn, Ledger
 from holdfast.core.parts import Json
 from holdfast.core.run import Run
 from holdfast.core.session import Compaction, Message, Session
-from holdfast.ports import Approval, Change, Grant, StoredFile
+from holdfast.ports import Approval, Change, Fact, Grant, StoredFile
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -29,10 +30,14 @@ class Data:
     grants: dict[tuple[OwnerId, SessionId | None, str, str], Grant] = field(default_factory=dict)
     settings: dict[tuple[OwnerId, str], Json] = field(default_factory=dict)
     files: dict[FileId, StoredFile] = field(default_factory=dict)
+    ledgers: dict[SessionId, Ledger] = field(default_factory=dict)
+    dirty_turns: dict[SessionId, dict[int, DirtyTurn]] = field(default_factory=dict)
+    facts: dict[FactId, Fact] = field(default_factory=dict)
+    fact_keys: dict[tuple[OwnerId, str], FactId] = field(default_factory=dict)
     purges: dict[RunId, None] = field(default_factory=dict)
     changes: dict[int, Change] = field(default_factory=dict)
     """Numbers without gaps, from the counter `trimmed` (exclusive) to `change`."""
-    counters: dict[str, int] = field(default_factory=lambda: {"trimmed": 0, "change": 0, "found": 0})
+    counters: dict[str, int] = field(default_factory=lambda: {"trimmed": 0, "change": 0, "found": 0, "fact": 0})
 
     session_messages: Index[SessionId, MessageId] = field(default_factory=dict)
     children: Index[tuple[SessionId, MessageId | None], MessageId] = field(default_factory=dict)

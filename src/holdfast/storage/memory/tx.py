@@ -12,12 +12,13 @@ from holdfast.core.run import Run
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.ports import Approval, Change, ChangeKind, Grant, Hit, SessionQuery, StoredFile
 from holdfast.storage.memory.data import Data, UndoLog
+from holdfast.storage.memory.remembering import Remembering
 from holdfast.storage.memory.search import search
 
 K = TypeVar("K")
 
 
-class MemoryTx:
+class MemoryTx(Remembering):
     """Values are kept, not copied: nobody may change what is inside them (a tool's arguments) afterwards."""
 
     def __init__(self, data: Data, log: UndoLog, now: float) -> None:
@@ -75,6 +76,7 @@ class MemoryTx:
         self._log.remove(self._data.compactions, sid)
         for key in [key for key in self._data.grants if key[1] == sid]:
             self._log.remove(self._data.grants, key)
+        self.drop_ledger(sid)
         self._log.remove(self._data.titles, sid)
         self._log.remove(self._data.sessions, sid)
 

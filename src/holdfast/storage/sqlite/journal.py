@@ -1,6 +1,7 @@
 """`Journal` on one SQLite file. One thread writes (`journal_writer.py`), a few read (`journal_reader.py`).
 
-Events of all runs go to the end of one log without an index, which is kept in memory (`logged.py`); when a run is
+Events of all runs go to the end of one log, a row per commit (`records.py`), without an index, which is kept in memory
+(`logged.py`); when a run is
 settled, its events become a few rows of their own (`segments.py`) and leave the log. A run that is never settled
 stays in the log and costs memory and opening time, nothing else.
 """

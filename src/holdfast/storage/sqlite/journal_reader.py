@@ -32,7 +32,7 @@ class JournalReader:
             for _ in range(_TRIES):
                 log = self._writer.index.runs.get(run)
                 if log is not None:
-                    found = entries_at(db, log, log.rows[after : after + limit])
+                    found = entries_at(db, log, after, limit)
                     if found is not None:
                         return found
                     # The rows have left the log since we looked: the run was settled, or erased.

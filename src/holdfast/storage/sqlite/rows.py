@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from holdfast.core.events import Failure, Usage, failure_from_json
+from holdfast.core.ledger import Commit, DirtyTurn, Ledger, Words
 from holdfast.core.parts import Json, all_from_json, all_to_json
 from holdfast.core.run import Intent, Lease, Recovery, Run
 from holdfast.core.session import Compaction, Message, Session
-from holdfast.ports import Approval, Change, Grant, StoredFile
+from holdfast.ports import Approval, Change, Fact, Grant, StoredFile
 
 Row = Sequence[Any]
 
@@ -175,6 +176,66 @@ CHANGE: Final = "n, kind, owner, session_id, run_id, approval_id, status"
 
 def to_change(row: Row) -> Change:
     return Change(*row)
+
+
+# ---- memory ----
+
+LEDGER: Final = "session_id, owner, due_at, state"
+
+
+def from_ledger(ledger: Ledger) -> Row:
+    commit = ledger.commit
+    state = {
+        "completed": ledger.completed,
+        "committed": ledger.committed,
+        "applied": ledger.applied,
+        "handle": ledger.handle,
+        "told": ledger.told,
+        "commit": None if commit is None else [commit.handle, commit.first, commit.last, *_from_lease(commit.lease)],
+        "boundary": ledger.boundary,
+        "attempts": ledger.attempts,
+        "last_error": ledger.last_error,
+        "forget": ledger.forget,
+    }
+    return ledger.session_id, ledger.owner, ledger.due_at, _encode(state)
+
+
+def to_ledger(row: Row) -> Ledger:
+    session_id, owner, due_at, text = row
+    state = _decode(text)
+    told, commit = tuple(state.pop("told")), state.pop("commit")
+    if commit is not None:
+        handle, first, last, holder, until = commit
+        commit = Commit(handle, first, last, _to_lease(holder, until))
+    return Ledger(session_id, owner, told=told, commit=commit, due_at=due_at, **state)
+
+
+DIRTY_TURN: Final = "session_id, owner, n, run_id, user_message_id, message_id, said_at, handle, words"
+
+
+def from_dirty_turn(t: DirtyTurn) -> Row:
+    words = None if t.words is None else _encode([all_to_json(t.words.user), all_to_json(t.words.assistant)])
+    return t.session_id, t.owner, t.n, t.run_id, t.user_message_id, t.message_id, t.said_at, t.handle, words
+
+
+def to_dirty_turn(row: Row) -> DirtyTurn:
+    words = None if row[-1] is None else Words(*map(all_from_json, _decode(row[-1])))
+    return DirtyTurn(*(*row[:-1], words))
+
+
+FACT: Final = "id, owner, key, text, session_id, message_id, said_at, created_at, updated_at, pinned, vector"
+
+
+def from_fact(f: Fact) -> Row:
+    return (
+        f.id, f.owner, f.key, f.text, f.session_id, f.message_id, f.said_at, f.created_at, f.updated_at, f.pinned,
+        f.vector,
+    )  # fmt: skip
+
+
+def to_fact(row: Row) -> Fact:
+    n, *rest, pinned, vector = row
+    return Fact(*(*rest, bool(pinned), vector, n))
 
 
 # ---- what rows are made of ----

@@ -1,10 +1,17 @@
-"""What the two databases look like: migrations in order, each a literal script that runs in one transaction.
+"""What the two databases look like: migrations in order, each in one transaction: a literal script, or a function where
+SQL cannot say it.
 
 The version of a file (`PRAGMA user_version`) is the number of migrations it has seen. A script that was released is
-never edited: a change is a new script at the end.
+never edited: a change is a new one at the end.
 """
 
+import sqlite3
+from collections.abc import Callable, Sequence
 from typing import Final
+
+from holdfast.storage.sqlite import records
+
+Migration = str | Callable[[sqlite3.Connection], None]
 
 STORE: Final = (
     """
@@ -209,9 +216,62 @@ STORE: Final = (
         PRIMARY KEY (owner, name)
     ) WITHOUT ROWID;
     """,
+    """
+    -- Which completed turns of a session a memory provider has not been told of yet.
+    CREATE TABLE ledgers (
+        session_id TEXT PRIMARY KEY NOT NULL,
+        owner TEXT NOT NULL,
+        due_at REAL,                        -- 9e999 (infinity): only another boundary wakes it
+        state TEXT NOT NULL                 -- JSON: the rest
+    ) WITHOUT ROWID;
+    CREATE INDEX ledgers_due ON ledgers (due_at, session_id) WHERE due_at IS NOT NULL;
+
+    CREATE TABLE dirty_turns (
+        session_id TEXT NOT NULL,
+        n INTEGER NOT NULL,
+        owner TEXT NOT NULL,
+        run_id TEXT NOT NULL,
+        user_message_id TEXT NOT NULL,
+        message_id TEXT NOT NULL,
+        said_at REAL NOT NULL,
+        handle TEXT,
+        words TEXT,                         -- JSON; NULL: the messages have them
+        PRIMARY KEY (session_id, n)
+    ) WITHOUT ROWID;
+
+    -- What the built-in memory knows. Every write of a fact takes it to the end: larger n, newer.
+    CREATE TABLE facts (
+        n INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL UNIQUE,
+        owner TEXT NOT NULL,
+        key TEXT NOT NULL,
+        text TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        message_id TEXT NOT NULL,
+        said_at REAL NOT NULL,
+        created_at REAL NOT NULL,
+        updated_at REAL NOT NULL,
+        pinned INTEGER NOT NULL,
+        vector BLOB NOT NULL,
+        words TEXT NOT NULL,                -- the text as it is indexed
+        UNIQUE (owner, key)
+    );
+    CREATE INDEX facts_of_owner ON facts (owner, n);
+    CREATE INDEX facts_of_session ON facts (session_id);
+    CREATE VIRTUAL TABLE fact_words USING fts5 (
+        words, content = 'facts', content_rowid = 'n', columnsize = 0, prefix = '2 3 4',
+        tokenize = 'unicode61 remove_diacritics 2'
+    );
+    CREATE TRIGGER facts_added AFTER INSERT ON facts BEGIN
+        INSERT INTO fact_words (rowid, words) VALUES (new.n, new.words);
+    END;
+    CREATE TRIGGER facts_dropped AFTER DELETE ON facts BEGIN
+        INSERT INTO fact_words (fact_words, rowid, words) VALUES ('delete', old.n, old.words);
+    END;
+    """,
 )
 
-JOURNAL: Final = (
+JOURNAL: Final[Sequence[Migration]] = (
     """
     -- Events of all runs in the order of their commits. There is no index: the rows of a hundred runs in one commit
     -- touch two pages and not a hundred. Where a run's rows are is known in memory (see logged.py).
@@ -245,4 +305,6 @@ JOURNAL: Final = (
         PRIMARY KEY (run, first_seq)
     );
     """,
+    # A row per commit instead of one per event.
+    records.from_rows_per_event,
 )

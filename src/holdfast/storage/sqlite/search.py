@@ -88,5 +88,10 @@ def excerpt(db: sqlite3.Connection, match: str, n: int) -> str:
     return " ".join(text.split())
 
 
+def encodable(value: str) -> str:
+    """Without lone surrogates, which UTF-8 cannot carry."""
+    return value.encode("utf-8", "replace").decode()
+
+
 def _has_letters(word: str) -> bool:
     return any(unicodedata.category(char)[0] in "LN" for char in word)

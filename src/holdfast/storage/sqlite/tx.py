@@ -2,7 +2,6 @@
 once."""
 
 import json
-import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -12,6 +11,8 @@ from holdfast.core.run import Run
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.ports import Approval, Change, ChangeKind, Grant, Hit, SessionQuery, StoredFile
 from holdfast.storage.sqlite import rows, search
+from holdfast.storage.sqlite.remembering import Remembering
+from holdfast.storage.sqlite.statements import encodable
 
 _PUT_SESSION: Final = rows.upsert("sessions", rows.SESSION)
 _PUT_MESSAGE: Final = rows.upsert("messages", rows.MESSAGE)
@@ -42,28 +43,10 @@ _FIRST: Final = (float("inf"), "")
 """A cursor before the first row of a list that runs from new to old."""
 
 
-class SqliteTx:
-    """Lone surrogates, which UTF-8 cannot carry, become question marks, as in a journal's frames."""
-
-    def __init__(self, db: sqlite3.Connection, now: float) -> None:
-        self._db = db
-        self._now = now
-
+class SqliteTx(Remembering):
     @property
     def now(self) -> float:
         return self._now
-
-    def _do(self, sql: str, *values: Any) -> sqlite3.Cursor:
-        try:
-            return self._db.execute(sql, values)
-        except UnicodeEncodeError:
-            return self._db.execute(sql, [_encodable(value) for value in values])
-
-    def _one(self, sql: str, *values: Any) -> Any:
-        return self._do(sql, *values).fetchone()
-
-    def _all(self, sql: str, *values: Any) -> list[Any]:
-        return self._do(sql, *values).fetchall()
 
     # ---- sessions ----
 
@@ -92,7 +75,7 @@ class SqliteTx:
         return [sid for (sid,) in self._all(sql, limit)]
 
     def drop_session(self, sid: SessionId) -> None:
-        for table in ("messages", "runs", "approvals", "compactions", "docs", "grants"):
+        for table in ("messages", "runs", "approvals", "compactions", "docs", "grants", "dirty_turns", "ledgers"):
             self._do(f"DELETE FROM {table} WHERE session_id = ?", sid)
         self._do("DELETE FROM sessions WHERE id = ?", sid)
 
@@ -296,7 +279,7 @@ class SqliteTx:
 
     def search(self, owner: OwnerId, text: str, limit: int, before: int | None) -> Sequence[Hit]:
         """The first page decides how all pages understand the query, or they would not fit together."""
-        queries = search.query(_encodable(text))
+        queries = search.query(encodable(text))
         if queries is None or limit <= 0:
             return []
         whole, prefix = queries
@@ -328,7 +311,7 @@ class SqliteTx:
 
     def _index(self, owner: OwnerId, sid: SessionId, mid: MessageId | None, text: str) -> None:
         """Keep the entry of a title (`mid` is None) or message right. One that changes keeps its place in the order."""
-        text = _encodable(search.document(text))
+        text = encodable(search.document(text))
         row = self._one("SELECT n, text FROM docs WHERE session_id = ? AND message_id IS ?", sid, mid)
         if row is None:
             if text:
@@ -338,7 +321,3 @@ class SqliteTx:
             self._do("DELETE FROM docs WHERE n = ?", row[0])
         elif row[1] != text:
             self._do("UPDATE docs SET text = ? WHERE n = ?", text, row[0])
-
-
-def _encodable(value: Any) -> Any:
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

@@ -6,11 +6,12 @@ from dataclasses import MISSING, fields
 from typing import Any, TypeVar, assert_never
 
 from holdfast.core.events import Entry, Failure, TextDelta, Usage, entry
-from holdfast.core.ids import LOCAL, ApprovalId, FileId, MessageId, NodeId, OwnerId, RunId, SessionId
+from holdfast.core.ids import LOCAL, ApprovalId, FactId, FileId, MessageId, NodeId, OwnerId, RunId, SessionId
+from holdfast.core.ledger import Commit, DirtyTurn, Ledger
 from holdfast.core.parts import File, Json, Part, Reasoning, Remembered, Text, Tool
 from holdfast.core.run import Intent, Lease, Recovery, Run
 from holdfast.core.session import Compaction, Message, Session
-from holdfast.ports import Append, Approval, Journal, Store, StoredFile, Tx, Wakeups
+from holdfast.ports import Append, Approval, Fact, Journal, Store, StoredFile, Tx, Wakeups
 
 T = TypeVar("T")
 
@@ -218,7 +219,60 @@ def full_approval() -> Approval:
     )
 
 
-def left_out(value: Row) -> list[str]:
+def full_ledger() -> Ledger:
+    return Ledger(
+        SessionId("ses_full"),
+        OTHER,
+        completed=9,
+        committed=3,
+        applied=2,
+        handle=ODD,
+        told=("notes", ODD),
+        commit=Commit(ODD, 4, 2**40, Lease(NODE, 12.5)),
+        boundary=8,
+        due_at=0.1 + 0.2,
+        attempts=2,
+        last_error=ODD,
+        forget=True,
+    )
+
+
+def dirty_turn(n: int, **changes: Any) -> DirtyTurn:
+    base: dict[str, Any] = {
+        "session_id": SID,
+        "owner": LOCAL,
+        "n": n,
+        "run_id": RunId(f"run_{n}"),
+        "user_message_id": MessageId(f"question_{n}"),
+        "message_id": MessageId(f"answer_{n}"),
+        "said_at": 1.0,
+    }
+    return DirtyTurn(**(base | changes))
+
+
+def fact(fid: str, **changes: Any) -> Fact:
+    """With its id as its key, unless told otherwise."""
+    base: dict[str, Any] = {
+        "id": FactId(fid),
+        "owner": LOCAL,
+        "key": fid,
+        "text": f"Something about {fid}",
+        "session_id": SID,
+        "message_id": MessageId("msg_1"),
+        "said_at": 1.0,
+        "created_at": 1.0,
+        "updated_at": 1.0,
+    }
+    return Fact(**(base | changes))
+
+
+def full_fact() -> Fact:
+    vector = bytes(range(256))
+    times = {"said_at": 0.1 + 0.2, "created_at": 0.5, "updated_at": 0.75}
+    return fact("fct_full", owner=OTHER, key=ODD, text=ODD, pinned=True, vector=vector, **times)
+
+
+def left_out(value: Row | Ledger | DirtyTurn | Fact) -> list[str]:
     """Names of fields that still have their default: a round trip of those would show nothing."""
     return [
         field.name

@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.ports import Store
 from holdfast.testing.contracts.samples import MakeStore
+from holdfast.testing.contracts.store_memory import Facts, Ledgers
 from holdfast.testing.contracts.store_rest import ApprovalsAndFiles, ChangeFeed
 from holdfast.testing.contracts.store_rows import RoundTrips
 from holdfast.testing.contracts.store_runs import ClaimableRuns, RunLists
@@ -24,6 +25,8 @@ class StoreContract(
     ApprovalsAndFiles,
     ChangeFeed,
     Search,
+    Ledgers,
+    Facts,
 ):
     """Derive and add the fixture `make_store` (see the package's docstring)."""
 

@@ -11,7 +11,7 @@ from holdfast.engine.feed import Subscription
 from holdfast.faces.http.api import Api, Key
 from holdfast.faces.openai import chunks, items, names, requests, standing, targets, wishes
 from holdfast.faces.openai import described as d
-from holdfast.faces.openai.answering import ChatSource, ChatStream, WholeAnswer, as_json, failed_run
+from holdfast.faces.openai.answering import ChatStream, TranslatedSource, WholeAnswer, as_json, failed_run
 from holdfast.faces.openai.errors import Wrong
 from holdfast.faces.openai.holding import LifetimeHeader, answered, lifetime
 from holdfast.faces.openai.requests import ChatIn
@@ -45,8 +45,8 @@ def routes(api: Api) -> APIRouter:
                 return WholeAnswer(subscription, render, held)
             usage = bool(body.stream_options and body.stream_options.include_usage)
             translator = chunks.ChatChunks(base, include_usage=usage, own_tools=own_tools)
-            source = ChatSource(subscription, translator, attached=held is not None)
-            return ChatStream(source, api.limits.line, held, headers)
+            source = TranslatedSource(subscription, translator, attached=held is not None)
+            return ChatStream(source, translator, api.limits.line, held, headers)
 
         return await answered(api, call, respond)
 

@@ -16,7 +16,7 @@ from holdfast.faces.http.api import Api, Key
 from holdfast.faces.http.cursors import MAX_SEQ
 from holdfast.faces.openai import described as d
 from holdfast.faces.openai import frames, inputs, items, names, output, requests, standing, taking, targets, wishes
-from holdfast.faces.openai.answering import ResponseSource, ResponseStream, WholeAnswer, as_json
+from holdfast.faces.openai.answering import TranslatedSource, TranslatedStream, WholeAnswer, as_json
 from holdfast.faces.openai.errors import Wrong
 from holdfast.faces.openai.events import ResponseEvents
 from holdfast.faces.openai.holding import LifetimeHeader, answered, lifetime
@@ -42,8 +42,7 @@ def routes(api: Api) -> APIRouter:
         def respond(taken: Accepted, subscription: Subscription, held: AsyncExitStack | None) -> Response:
             run = taken.run
             if body.stream:
-                source = ResponseSource(subscription, _events(run), attached=held is not None)
-                return ResponseStream(source, api.limits.line, held, standing.headers(run))
+                return _streamed(run, subscription, held)
             return WholeAnswer(subscription, lambda told: _ended(run, told), held)
 
         return await answered(api, call, respond)
@@ -62,9 +61,7 @@ def routes(api: Api) -> APIRouter:
         if not stream:
             return await _shown(run)
         subscription = await service.subscribe(run.id)
-        after = -1 if starting_after is None else starting_after
-        source = ResponseSource(subscription, _events(run), after, attached=False)
-        return ResponseStream(source, api.limits.line, None, standing.headers(run))
+        return _streamed(run, subscription, None, -1 if starting_after is None else starting_after)
 
     @router.post("/{response_id}/cancel", response_model=d.ResponseOut)
     async def cancel_response(response_id: ResponseId) -> Response:
@@ -93,6 +90,12 @@ def routes(api: Api) -> APIRouter:
         found = inputs.of_path(await service.path(run.user_message_id))
         return JSONResponse(inputs.page(found, limit, order, after))
 
+    def _streamed(run: Run, subscription: Subscription, held: AsyncExitStack | None, after: int = -1) -> Response:
+        queued, own_tools = standing.is_background(run), standing.own_tools(run)
+        events = ResponseEvents(run.id, standing.base(run), queued=queued, own_tools=own_tools, after=after)
+        source = TranslatedSource(subscription, events, events.open(), attached=held is not None)
+        return TranslatedStream(source, api.limits.line, held, standing.headers(run))
+
     async def _run(response_id: str) -> Run:
         try:
             return await service.run(names.run_of(response_id))
@@ -105,11 +108,6 @@ def routes(api: Api) -> APIRouter:
         return as_json(200, standing.response(run, message), standing.headers(run))
 
     return router
-
-
-def _events(run: Run) -> ResponseEvents:
-    queued, own_tools = standing.is_background(run), standing.own_tools(run)
-    return ResponseEvents(run.id, standing.base(run), queued=queued, own_tools=own_tools)
 
 
 def _ended(run: Run, told: Transcript) -> Response:
