@@ -53,10 +53,10 @@ class RunSource:
         return None if entries is None else [entry.frame for entry in entries]
 
     async def follow(self, write: Write) -> None:
-        await self._subscription.follow(partial(_written, write))
+        await self._subscription.follow(partial(write_frames, write))
 
 
-def _written(write: Write, entries: Sequence[Entry]) -> bool:
+def write_frames(write: Write, entries: Sequence[Entry]) -> bool:
     return write(entries[0].frame if len(entries) == 1 else b"".join([frame for _, frame in entries]))
 
 

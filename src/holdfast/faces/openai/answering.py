@@ -85,15 +85,20 @@ class TranslatedSource:
 
     def _written(self, write: Write, entries: Sequence[Entry]) -> bool:
         try:
-            found = self._translator.feed(entries)
+            refused = write_translated(write, self._translator, entries)
         except Exception as error:  # noqa: BLE001 - the boundary to the writer's task; `next` raises it in the stream's
             self._wrong = error
             return False
-        self._seen = entries[-1].seq
-        if not found or write(found[0] if len(found) == 1 else b"".join(found)):
+        if refused is None:
             return True
-        self._held = found
+        self._held, self._seen = refused, entries[-1].seq
         return False
+
+
+def write_translated(write: Write, translator: Translator, entries: Sequence[Entry]) -> list[bytes] | None:
+    """What the line did not take."""
+    found = translator.feed(entries)
+    return None if not found or write(found[0] if len(found) == 1 else b"".join(found)) else found
 
 
 OPENING: Final = b": a durable run\n\n"

@@ -1,7 +1,7 @@
 """A run's journal as the events of a response. Pure and incremental: entries in, frames out. Numbers and ids come from
 the journal alone, so every replay, from wherever and by whomever, gives the same events.
 
-A delta costs one join of bytes: its text goes from the journal's frame into the client's as it is.
+A delta costs one piece of bytes: its text goes from the journal's frame into the client's as it is.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _AT: Final = b'","at":'
 
 
 class _Item:
-    __slots__ = ("call", "closed", "head", "id", "kind", "pieces", "where")
+    __slots__ = ("call", "closed", "delta", "id", "kind", "pieces", "where")
 
     def __init__(self, kind: Kind, run: RunId, index: int, call: Tool | None) -> None:
         self.kind = kind
@@ -41,7 +41,8 @@ class _Item:
         self.where = b'"item_id":"%s","output_index":%d' % (self.id.encode(), index)
         name, more = _DELTAS[kind]
         told = name.encode()
-        self.head = b'event: %s\ndata: {"type":"%s",%s,%s"sequence_number":' % (told, told, self.where, more)
+        head = b'event: %s\ndata: {"type":"%s",%s,%s"sequence_number":' % (told, told, self.where, more)
+        self.delta = head.replace(b"%", b"%%") + b'%d,"delta":"%b"}\n\n'
 
     @property
     def text(self) -> bytes:
@@ -80,9 +81,11 @@ class ResponseEvents:
             frame = entry.frame
             quoted = ev.quoted_text(frame)
             if quoted is not None:
-                last = self._last
-                if last is not None and last.kind == "msg":
-                    self._grow(last, quoted)
+                item = self._last
+                if item is not None and item.kind == "msg":  # `_grow`, written out: this is done with every token
+                    item.pieces.append(quoted)
+                    self._out.append(item.delta % (self.number, quoted))
+                    self.number += 1
                 else:
                     self._say("msg", quoted)
             elif (quoted := quoted_thought(frame)) is not None:
@@ -178,7 +181,7 @@ class ResponseEvents:
 
     def _grow(self, item: _Item, quoted: bytes) -> None:
         item.pieces.append(quoted)
-        self._out.append(b"".join((item.head, b'%d,"delta":"' % self.number, quoted, _TAIL)))
+        self._out.append(item.delta % (self.number, quoted))
         self.number += 1
 
     def _close_last(self, status: str = "completed") -> None:
