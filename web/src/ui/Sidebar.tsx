@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef } from "react";
 import type { Session } from "../core/wire.ts";
-import { SessionMenu } from "./ChatHead.tsx";
+import { SessionMenu, SourceBadge } from "./ChatHead.tsx";
 import { useApp, useStore } from "./context.ts";
 import { ageGroup } from "./format.ts";
 import { Icon, type IconName } from "./icons.tsx";
@@ -155,6 +155,7 @@ function Row({ session, here }: { session: Session; here: boolean }) {
         <span className="session-title">
           <Marked text={session.title || "Untitled chat"} />
         </span>
+        <SourceBadge session={session} />
         {session.match?.excerpt && (
           <span className="excerpt">
             <Marked text={session.match.excerpt} />
