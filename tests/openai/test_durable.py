@@ -1,13 +1,15 @@
 """What makes a run durable for a client that knows nothing of us: it may leave, come back, or find the server killed.
 The figures are printed (`pytest -s`); what is asserted is generous, because the machine may be busy."""
 
+import json
+import socket
 import sqlite3
 import statistics
 import time
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
-import httpx
 import pytest
 from openai import APIError, NotFoundError, OpenAI
 
@@ -154,16 +156,18 @@ def test_closing_a_plain_stream_closes_the_upstream(
 
 @pytest.mark.parametrize("path", ["responses", "chat/completions"])
 def test_leaving_a_call_that_does_not_stream_ends_its_run(path: str, shared: Served, up: Stage) -> None:
-    """L3: a plain call without streaming is attached too; its partial is kept."""
+    """L3 C7: a plain call without streaming is attached too: the upstream call ends with it."""
     model = f"leaving {path}"
     up.play(model, [Head(), *sse(delta(content="Half an ")), Meet(model), Hang()])
     asked: Any = {"input": "Go"} if path == "responses" else {"messages": [{"role": "user", "content": "Go"}]}
-    with (
-        httpx.Client(base_url=shared.url, timeout=httpx.Timeout(GUARD, read=0.2)) as http,
-        pytest.raises(httpx.ReadTimeout),
-    ):
-        http.post(f"/v1/{path}", json={"model": named(model), **asked})
-    up.closed(model)
+    body = json.dumps({"model": named(model), **asked}).encode()
+    where = urlsplit(shared.url)
+    head = f"POST /v1/{path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    with socket.create_connection((where.hostname or "", where.port or 0), GUARD) as line:
+        line.sendall(head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        up.reached(model)
+        left = time.monotonic()
+    print(f"\nupstream closed after leaving {path}: {(up.closed(model) - left) * 1000:.1f} ms")
     run = until(
         lambda: shared.get("/api/runs", params={"limit": 1})["items"][0], lambda run: run["status"] != "running"
     )
