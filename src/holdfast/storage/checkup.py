@@ -17,6 +17,7 @@ from holdfast.storage.keys import KeyFile
 from holdfast.storage.seen import Seen
 from holdfast.storage.sqlite import database, schema
 from holdfast.storage.sqlite.datadir import lock_holder
+from holdfast.storage.sqlite.schema import Migration
 
 RESERVE: Final = 512 * 1024 * 1024
 _PRIVATE: Final = ("holdfast.db", "journal.db", "keys.json", "server.json")
@@ -92,7 +93,7 @@ def _journal(path: Path) -> Iterator[Seen]:
         yield Seen("journal.db", False, str(error))
 
 
-def _whole(file: Path, migrations: Sequence[str]) -> Iterator[Seen]:
+def _whole(file: Path, migrations: Sequence[Migration]) -> Iterator[Seen]:
     version = database.check(file, migrations)
     with closing(_open(file)) as db:
         (verdict,) = db.execute("PRAGMA integrity_check(1)").fetchone()
