@@ -44,6 +44,7 @@ _JOURNAL: Final = "holdfast_journal"
 async def open_node(config: Config, agents: Agents, settings: Settings, around: Around) -> Node:
     """The data directory still belongs to one process: it has the node's name, its workspaces, and what commands on
     this machine need."""
+    logging.getLogger("psycopg").setLevel(logging.ERROR)  # a pipeline that was broken off is nothing to report
     directory = await to_thread.run_sync(DataDir.open, config.data_dir)
     try:
         name = node_id(config)
