@@ -27,7 +27,9 @@ GetAgents = Callable[[Config], Mapping[str, Agent]]
 
 
 def main(agents: GetAgents | None = None) -> None:
-    desk = Desk(partial(_serve, agents), partial(_own, agents), _keys, partial(_examine, agents), _pull, SystemClock())
+    desk = Desk(
+        partial(_serve, agents), partial(_own, agents), _keys, partial(_examine, agents), _pull, _move, SystemClock()
+    )
     app.build(desk)(prog_name="holdfast")
 
 
@@ -69,6 +71,12 @@ def _pull(report: Callable[[int, int], None]) -> Path:
     from holdfast.agents.models import weights
 
     return weights.pull(weights.default_directory(os.environ, Path.home()), report)
+
+
+async def _move(config: Config, report: Callable[[str, int, int], None]) -> Mapping[str, int]:
+    from holdfast.wiring import moving
+
+    return await moving.move(config, report)
 
 
 def _examine(agents: GetAgents | None, config: Config) -> Sequence[Finding]:

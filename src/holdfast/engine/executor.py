@@ -47,7 +47,7 @@ class Stop:
     """Why an execution ends before its agent is done. `ending` is how the run is sealed; without one it is let go, to
     be ended by recovery as `intent` says."""
 
-    kind: Literal["end", "park", "lost", "broken"]
+    kind: Literal["end", "park", "hand over", "lost", "broken"]
     ending: RunEnded | None = None
     intent: Intent | None = None
 
@@ -62,6 +62,8 @@ def over_limit(message: str) -> Stop:
 
 SHUTDOWN = Stop("end", RunEnded("interrupted", reason="shutdown"))
 PARK = Stop("park")
+HAND_OVER = Stop("hand over")
+"""This node is stopping and another can go on where the journal ends."""
 LOST = Stop("lost")
 """The lease is gone or in doubt: somebody else may be executing the run."""
 
@@ -321,6 +323,9 @@ class Execution:
                 if self._stop is PARK and ending is None:
                     ending = await self._park()
                     done = ending is None
+                if self._stop is HAND_OVER and ending is None:
+                    await self._hand_over()
+                    done = True
                 if ending is not None and not done:
                     intent = await self._seal(ending)
                     if intent is None:
@@ -352,6 +357,13 @@ class Execution:
         except StorageError as error:
             return _storage_failed(error)
         return None
+
+    async def _hand_over(self) -> None:
+        """Back into the queue, with everything that was written before it in the journal."""
+        if self._recorder is not None:
+            await self._recorder.flushed()
+        await self._deps.store.transact(lambda tx: turns.unclaim(tx, [self.run]))
+        await self._deps.hub.announce(Wake("queue"), Wake("changed"))
 
     async def _park(self) -> RunEnded | None:
         """None: the run waits in the store and nobody holds it. Otherwise it was asked to end meanwhile."""
