@@ -7,10 +7,13 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from holdfast.core.ids import NodeId, RunId
 from holdfast.engine.book.rows import Me
+from holdfast.engine.boundaries import Boundaries
 from holdfast.engine.executor import Deps
+from holdfast.engine.facts import Facts
 from holdfast.engine.feed import Feed
 from holdfast.engine.hub import Hub
 from holdfast.engine.library import Library
+from holdfast.engine.recall import Recall
 from holdfast.engine.service import Service
 from holdfast.engine.settings import Settings
 from holdfast.engine.settler import Settler
@@ -18,7 +21,7 @@ from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.sweeper import Sweeper
 from holdfast.engine.transfer import Transfer
 from holdfast.engine.writer import Writer
-from holdfast.ports import Agents, Clock, Files, Ids, Journal, Store, Wakeups, Workspaces
+from holdfast.ports import Agents, Clock, Files, Ids, Journal, MemoryProviders, Store, Wakeups, Workspaces
 
 
 class Engine:
@@ -36,6 +39,7 @@ class Engine:
         settings: Settings | None = None,
         files: Files | None = None,
         workspaces: Workspaces | None = None,
+        memory: MemoryProviders | None = None,
     ) -> None:
         settings = settings or Settings()
         alone = store.incarnation is not None
@@ -45,11 +49,19 @@ class Engine:
         self._hub = Hub(node, wakeups)
         self.feed = Feed(journal, self._hub.signals, settings, partial(_over, store))
         self.writer = Writer(journal, self.feed, settings, node, None if alone else wakeups)
-        self.settler = Settler(store, journal, self.writer, self._hub, agents, me, settings)
-        deps = Deps(store, journal, self.writer, self.feed, self._hub, self.settler, agents, clock, ids, settings)
+        self.boundaries = None if memory is None else Boundaries(store, self._hub, clock, me, settings, memory)
+        """None: nothing is remembered, and no ledger kept."""
+        self.facts = Facts(store, ids)
+        keeping = None if self.boundaries is None else self.boundaries.keeping
+        self.settler = Settler(store, journal, self.writer, self._hub, agents, me, settings, keeping)
+        parts = (store, journal, self.writer, self.feed, self._hub, self.settler, agents, clock, ids, settings)
+        recall = None
+        if memory is not None and self.boundaries is not None:
+            recall = Recall(store, memory, self.boundaries, settings)
+        deps = Deps(*parts, recall)
         self.supervisor = Supervisor(deps, me)
         self.library = None if files is None else Library(store, files, clock, ids, settings)
-        self.sweeper = Sweeper(deps, self.supervisor, self.library, workspaces)
+        self.sweeper = Sweeper(deps, self.supervisor, self.library, workspaces, self.boundaries)
         self.service = Service(deps, self.supervisor, me)
         self.transfer = None if self.library is None else Transfer(self.service, self.library)
         self._stop = anyio.Event()
@@ -62,6 +74,8 @@ class Engine:
     def hurry(self) -> None:
         """Ask for the same at once: runs are sealed as interrupted, and go on when they are continued."""
         self.supervisor.hurry()
+        if self.boundaries is not None:
+            self.boundaries.hurry()
         self._stop.set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -78,6 +92,8 @@ class Engine:
                     await self._stop.wait()
                     await self.supervisor.drain()
                     await self.sweeper.finish()
+                    if self.boundaries is not None:
+                        await self.boundaries.finish()
                     self.feed.stop()
                     loops.cancel_scope.cancel()
             finally:
@@ -96,6 +112,8 @@ class Engine:
         loops.start_soon(self.supervisor.heartbeat)
         loops.start_soon(self.sweeper.run)
         loops.start_soon(self.settler.archive)
+        if self.boundaries is not None:
+            loops.start_soon(self.boundaries.run)
 
 
 async def _over(store: Store, rid: RunId) -> bool:

@@ -9,6 +9,7 @@ from anyio import to_thread
 
 from holdfast.core.ids import SessionId
 from holdfast.engine.book import edits, endings, turns
+from holdfast.engine.boundaries import Boundaries
 from holdfast.engine.executor import Deps
 from holdfast.engine.library import Library
 from holdfast.engine.supervisor import Supervisor
@@ -21,12 +22,18 @@ _BATCH = 500
 
 class Sweeper:
     def __init__(
-        self, deps: Deps, supervisor: Supervisor, library: Library | None, workspaces: Workspaces | None = None
+        self,
+        deps: Deps,
+        supervisor: Supervisor,
+        library: Library | None,
+        workspaces: Workspaces | None = None,
+        boundaries: Boundaries | None = None,
     ) -> None:
         self._deps = deps
         self._supervisor = supervisor
         self._library = library
         self._workspaces = workspaces
+        self._boundaries = boundaries
         self._erasing = anyio.Lock()
 
     @asynccontextmanager
@@ -55,6 +62,8 @@ class Sweeper:
     async def start(self) -> None:
         """What must be done before anybody is served: nothing of an earlier life is shown as running."""
         await self._do(self.recover, self.look_again)
+        if self._boundaries is not None:
+            await self._do(self._boundaries.start)
 
     async def finish(self) -> None:
         """What can still be done before the node goes: let others have what it could not end."""
@@ -112,10 +121,11 @@ class Sweeper:
         """Erase what was deleted or cleared: first the rows, which leave a note, then the journals the note names. A
         session's directory goes before its rows, which are what says that it is still there."""
         store, journal = self._deps.store, self._deps.journal
+        keeping = self._boundaries is not None
         for sid in await store.read(lambda tx: tx.deleted_sessions(_BATCH)):
             if not await self._erase_workspace(sid):
                 continue
-            await store.transact(lambda tx, sid=sid: edits.purge(tx, sid))  # type: ignore[misc]
+            await store.transact(lambda tx, sid=sid: edits.purge(tx, sid, keeping))  # type: ignore[misc]
         while rids := await store.read(lambda tx: tx.purges(_BATCH)):
             await journal.purge(rids)
             await store.transact(lambda tx, rids=rids: tx.drop_purges(rids))  # type: ignore[misc]
