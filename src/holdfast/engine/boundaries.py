@@ -16,7 +16,7 @@ import anyio
 
 from holdfast.core.errors import StorageError
 from holdfast.core.ids import LOCAL, OwnerId, SessionId
-from holdfast.core.ledger import Ledger
+from holdfast.core.ledger import OFF, Ledger
 from holdfast.engine.book import remembering
 from holdfast.engine.book.remembering import Begun, Forget, Keeping, Nothing, UnderWay
 from holdfast.engine.book.rows import Me
@@ -110,6 +110,21 @@ class Boundaries:
         if lease is None:
             return False
         return lease.holder != self._me.node or ledger.session_id in self._locks
+
+    def knows(self, name: str) -> bool:
+        return name == OFF or name in self._providers.names
+
+    async def health(self) -> list[tuple[str, bool, str | None]]:
+        """Every provider: its name, whether it is the default, and what is wrong."""
+        return [(name, name == self.keeping.default, await self._problem(name)) for name in self._providers.names]
+
+    async def _problem(self, name: str) -> str | None:
+        provider = self._provider(name)
+        try:
+            with anyio.fail_after(_RELEASE):
+                return "cannot be had" if provider is None else await provider.health()
+        except Exception as error:  # noqa: BLE001 - a provider may raise anything; that is what was asked about
+            return str(error) or type(error).__name__
 
     async def commit(self, sid: SessionId, named: str | None = None, owner: OwnerId = LOCAL) -> Outcome:
         """M2, M6: the explicit call: one commit, of one provider's turns. `named` takes over for what comes after."""

@@ -64,6 +64,8 @@ class Engine:
         self.sweeper = Sweeper(deps, self.supervisor, self.library, workspaces, self.boundaries)
         self.service = Service(deps, self.supervisor, me)
         self.transfer = None if self.library is None else Transfer(self.service, self.library)
+        self._works = settings.max_runs > 0
+        """A node that executes nothing remembers nothing by itself either: it is gone in a moment."""
         self._stop = anyio.Event()
         self._writing = anyio.CancelScope(shield=True)
 
@@ -92,7 +94,7 @@ class Engine:
                     await self._stop.wait()
                     await self.supervisor.drain()
                     await self.sweeper.finish()
-                    if self.boundaries is not None:
+                    if self.boundaries is not None and self._works:
                         await self.boundaries.finish()
                     self.feed.stop()
                     loops.cancel_scope.cancel()
@@ -112,7 +114,7 @@ class Engine:
         loops.start_soon(self.supervisor.heartbeat)
         loops.start_soon(self.sweeper.run)
         loops.start_soon(self.settler.archive)
-        if self.boundaries is not None:
+        if self.boundaries is not None and self._works:
             loops.start_soon(self.boundaries.run)
 
 

@@ -120,6 +120,7 @@ class Service:
     async def create_session(self, owner: OwnerId = LOCAL, **fields: Any) -> Session:
         """`fields` are those of `Session`: title, agent, model, system, settings, previous_session_id …"""
         now = self._deps.clock.now()
+        fields = edits.with_memory(fields, fields.get("settings"))
         if fields.get("title"):
             fields["titled_by"] = "person"
         session = Session(SessionId(self._deps.ids.new("ses")), owner, now, now, **fields)

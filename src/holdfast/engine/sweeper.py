@@ -62,7 +62,7 @@ class Sweeper:
     async def start(self) -> None:
         """What must be done before anybody is served: nothing of an earlier life is shown as running."""
         await self._do(self.recover, self.look_again)
-        if self._boundaries is not None:
+        if self._boundaries is not None and self._deps.settings.max_runs > 0:
             await self._do(self._boundaries.start)
 
     async def finish(self) -> None:

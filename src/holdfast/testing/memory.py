@@ -1,6 +1,6 @@
 """A memory provider that records, and that can be made to wait and to fail."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import anyio
@@ -103,6 +103,10 @@ class ProviderTable:
     def __init__(self, providers: Mapping[str, MemoryProvider], default: str | None = None) -> None:
         self.providers = dict(providers)
         self.default = default
+
+    @property
+    def names(self) -> Collection[str]:
+        return self.providers
 
     def get(self, name: str) -> MemoryProvider | None:
         return self.providers.get(name)

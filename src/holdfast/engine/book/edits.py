@@ -7,6 +7,7 @@ from typing import Any
 from holdfast.core import session as tree
 from holdfast.core.ids import MessageId, OwnerId, SessionId
 from holdfast.core.ledger import OFF
+from holdfast.core.parts import Json
 from holdfast.core.run import Intent, Run
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.engine.book import remembering
@@ -26,6 +27,16 @@ def create(tx: Tx, session: Session) -> Session:
     remembering.follow(tx, session)
     tx.add_change("session.changed", session.owner, session.id)
     return session
+
+
+def with_memory(fields: dict[str, Any], settings: Json) -> dict[str, Any]:
+    """`memory` is one of the settings, but may be named by itself; None takes it out of them."""
+    if "memory" not in fields:
+        return fields
+    rest = {name: value for name, value in fields.items() if name != "memory"}
+    kept = {name: value for name, value in (settings or {}).items() if name != "memory"}
+    named = {} if fields["memory"] is None else {"memory": fields["memory"]}
+    return {**rest, "settings": {**kept, **named} or None}
 
 
 def undo(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None) -> Edited:
@@ -62,7 +73,7 @@ def amend(
     session = the_session(tx, sid, owner, if_version)
     if "title" in fields:
         fields = {**fields, "titled_by": "person"}
-    session = replace(session, **fields)
+    session = replace(session, **with_memory(fields, fields.get("settings", session.settings)))
     if remembering.chosen(session.settings) == OFF:
         remembering.discard(tx, sid)
     return Edited(put_session(tx, session)) if show is None else _moved(tx, tree.switch(tx, session, show))
