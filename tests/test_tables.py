@@ -10,7 +10,8 @@ from holdfast.agents.tools.mcp.values import HttpServer, StdioServer
 from holdfast.config import Config, ConfigError, load
 from holdfast.storage.keys import KeyFile
 from holdfast.wiring import tables
-from holdfast.wiring.crew import Bridge, Office
+from holdfast.wiring.bridge import Bridge
+from holdfast.wiring.crew import Office
 
 
 def config(tmp_path: Path, text: str) -> Config:

@@ -2,6 +2,7 @@
 
 node.py      storage and engine            tables.py    what `holdfast.toml` says of providers, servers and tools
 crew.py      models, tools and agents      serving.py   a server's life: listen, open, answer, drain
+memories.py  who remembers                 bridge.py    the engine, for those who are made before it
 """
 
 from holdfast.wiring.node import Node, engine_settings, open_node, tune_gc

@@ -11,7 +11,7 @@ from holdfast.config import Config
 from holdfast.core.recovery import Policy
 from holdfast.engine.engine import Engine
 from holdfast.engine.settings import DAY, Settings
-from holdfast.ports import Agents, Clock, Journal, Store
+from holdfast.ports import Agents, Clock, Journal, MemoryProviders, Store
 from holdfast.storage.files import FileStore
 from holdfast.storage.memory import MemoryWakeups
 from holdfast.storage.sqlite import DataDir, SqliteJournal, SqliteStore, open_embedded
@@ -44,6 +44,7 @@ async def open_node(
     settings: Settings | None = None,
     clock: Clock | None = None,
     around: Around = lambda store, journal: (store, journal),
+    memory: MemoryProviders | None = None,
 ) -> Node:
     """The embedded default: SQLite in a directory whose lock is the lease. Raises StorageError with nothing changed."""
     clock = clock or SystemClock()
@@ -59,6 +60,7 @@ async def open_node(
         settings=settings,
         files=FileStore(directory.files),
         workspaces=WorkspaceDirectories(path / WORKSPACES),
+        memory=memory,
     )
     return Node(engine, store, journal, directory)
 

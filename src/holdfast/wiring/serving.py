@@ -35,7 +35,8 @@ from holdfast.storage import checkup, disk
 from holdfast.storage.keys import KeyFile
 from holdfast.storage.sqlite import backup
 from holdfast.system import SystemClock
-from holdfast.wiring.crew import Bridge, Crew, Hire
+from holdfast.wiring.bridge import Bridge
+from holdfast.wiring.crew import Crew, Hire
 from holdfast.wiring.node import Around, Node, engine_settings, open_node
 
 
@@ -55,14 +56,21 @@ async def serve(
         _check_password(config, config.password is not None or keys.read().password is not None)
         async with hire(config, keys, bridge) as crew:
             settings = settings or engine_settings(config)
-            node = await open_node(config.data_dir, AgentTable(crew.agents), settings, around=around)
+            agents = AgentTable(crew.agents)
+            node = await open_node(config.data_dir, agents, settings, around=around, memory=crew.memory)
             try:
                 bridge.engine = node.engine
                 gate = Gate(keys, SystemClock(), token, config.password)
                 await _run(node, crew, _api(node, config, crew, gate), listener, config, token, ready)
             finally:
                 with anyio.CancelScope(shield=True):
-                    await node.close()
+                    await _close(node, crew)
+
+
+async def _close(node: Node, crew: Crew) -> None:
+    if crew.memory is not None:
+        await crew.memory.close()
+    await node.close()
 
 
 def _check_password(config: Config, has_password: bool) -> None:
@@ -106,7 +114,7 @@ async def serve_own(config: Config, hire: Hire, stop: anyio.Event, *, task_statu
         path = Path(directory) / "socket"
         async with hire(config, keys, bridge) as crew:
             settings = engine_settings(replace(config, drain=0.0))
-            node = await open_node(config.data_dir, AgentTable(crew.agents), settings)
+            node = await open_node(config.data_dir, AgentTable(crew.agents), settings, memory=crew.memory)
             try:
                 bridge.engine = node.engine
                 api = _api(node, config, crew, Gate(keys, SystemClock(), token, config.password))
@@ -124,7 +132,7 @@ async def serve_own(config: Config, hire: Hire, stop: anyio.Event, *, task_statu
                     node.engine.stop()
             finally:
                 with anyio.CancelScope(shield=True):
-                    await node.close()
+                    await _close(node, crew)
 
 
 async def _stop_when(stop: anyio.Event, engine: Engine, web: server.Server) -> None:
@@ -157,6 +165,8 @@ async def _run(
             serving.start_soon(_stop_on_signal, node.engine, web)
             if crew.titler is not None:
                 serving.start_soon(Titles(node.engine.service, crew.titler).run)
+            if crew.memory is not None:
+                serving.start_soon(crew.memory.warm_up)
             await web.serve([listener])
             serving.cancel_scope.cancel()
         node.engine.stop()  # if it is not stopping already
