@@ -23,6 +23,7 @@ import anyio
 import uvloop
 
 from holdfast.agents.scripted import Action, AgentTable, Meet, ScriptedAgent, Tokens
+from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.core.parts import Text
 from holdfast.engine.service import Service
@@ -120,24 +121,29 @@ class Subscriber:
         self.rid = rid
         self.audience = audience
         self.started = 0.0
+        self.tokens = 0
+        self.interval = 1 / scenario.rate if scenario.rate else 0.0
         self.late: list[float] = []
 
     async def follow(self) -> None:
-        total, tokens, late = self.scenario.tokens, 0, self.late
-        interval = 1 / self.scenario.rate if self.scenario.rate else 0.0
         async with self.service.watch(self.rid) as subscription:
             while (entries := await subscription.next()) is not None:
-                before = tokens
-                for entry in entries:
-                    tokens += entry.frame.count(b" ") - _SPACES
-                if tokens == before:
-                    if entries[0].seq == 1:
-                        self.audience.came()
-                    continue
-                if interval:
-                    late.append(perf_counter() - self.started - (tokens - 1) * interval)
-                if tokens == total:
-                    self.audience.done()
+                self.take(entries)
+                if entries[0].seq == 1:
+                    self.audience.came()
+                await subscription.follow(self.take)
+
+    def take(self, entries: Sequence[Entry]) -> bool:
+        before = self.tokens
+        for entry in entries:
+            self.tokens += entry.frame.count(b" ") - _SPACES
+        if self.tokens == before:
+            return True
+        if self.interval:
+            self.late.append(perf_counter() - self.started - (self.tokens - 1) * self.interval)
+        if self.tokens == self.scenario.tokens:
+            self.audience.done()
+        return True
 
 
 async def measure(scenario: Scenario, directory: Path) -> Result:

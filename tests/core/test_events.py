@@ -195,6 +195,22 @@ def test_the_short_way_for_text_writes_the_same_frame(seq: int, text: str) -> No
     assert ev.text_entry(seq, text).frame == f"id: {seq}\nevent: text.delta\ndata: {data}\n\n".encode(errors="replace")
 
 
+@PROPERTY
+@given(st.integers(1, 10**12), events(texts()), st.integers(0, 10**13))
+@example(1, ev.TextDelta('","at":1}'), 7)
+@example(1, ev.Unknown("plan.drawn", {"at": 1}), 7)
+def test_a_time_is_one_more_field_and_changes_nothing_else(seq: int, event: ev.Event, at: int) -> None:
+    """L5: an event that is told its time is the same event with `at` in its data, by the short way too."""
+    timed = ev.entry(seq, event, at)
+    assert body(timed) == {**body(ev.entry(seq, event)), "at": at}
+    quoted = ev.quoted_text(timed.frame)
+    assert (quoted is None) == (not isinstance(event, ev.TextDelta))
+    if quoted is not None:
+        assert ev.TextDelta(ev.unquoted([quoted])) == event
+    if not isinstance(event, ev.Unknown):
+        assert timed.event() == event
+
+
 # ---- entries ----
 
 

@@ -11,7 +11,8 @@ from holdfast.core.ids import LOCAL, SessionId
 from holdfast.core.run import Run, is_live
 from holdfast.core.session import Message
 from holdfast.core.transcript import fold
-from holdfast.engine.service import Service, SessionView
+from holdfast.engine.service import Service
+from holdfast.engine.views import SessionView
 from holdfast.ports import SessionQuery
 from tests.sim.invariants import shows
 from tests.sim.watchers import Watchers

@@ -74,6 +74,7 @@ EXPECTED = (
     "watched to the end",
     "watcher came back",
     "watcher let go",
+    "handed to a watcher",
     "watcher at another node",
     "attached client left",
     "attached client left the queue",

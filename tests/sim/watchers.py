@@ -27,6 +27,9 @@ class Cursor:
         self.at = at
         self.ended = False
         """It was given the terminal event, or was told that there is nothing more to come."""
+        self.follows = sum(run.encode()) % 2 == 0
+        """It is handed what comes, where it can be; others always look."""
+        self.pushes = 0
 
 
 class Attached:
@@ -89,7 +92,18 @@ class Watchers:
                     return not cursor.ended
                 self._take(cursor, entries)
                 limit = None if limit is None else limit - 1
+                if limit is None and cursor.follows:
+                    await subscription.follow(partial(self._pushed, cursor))
         return False
+
+    def _pushed(self, cursor: Cursor, entries: Sequence[Entry]) -> bool:
+        """Every third time the line is full."""
+        cursor.pushes += 1
+        if cursor.pushes % 3 == 0:
+            return False
+        self._ledger.situations["handed to a watcher"] += 1
+        self._take(cursor, entries)
+        return True
 
     def _check_end(self, cursor: Cursor) -> None:
         """It was told that nothing more will come: the journal is sealed, or was given up as it is."""

@@ -13,6 +13,7 @@ from holdfast.engine.facts import Facts
 from holdfast.engine.feed import Feed
 from holdfast.engine.hub import Hub
 from holdfast.engine.library import Library
+from holdfast.engine.preferences import Preferences
 from holdfast.engine.recall import Recall
 from holdfast.engine.service import Service
 from holdfast.engine.settings import Settings
@@ -48,7 +49,7 @@ class Engine:
         self.node = node
         self._hub = Hub(node, wakeups)
         self.feed = Feed(journal, self._hub.signals, settings, partial(_over, store))
-        self.writer = Writer(journal, self.feed, settings, node, None if alone else wakeups)
+        self.writer = Writer(journal, self.feed, settings, node, None if alone else wakeups, clock)
         self.boundaries = None if memory is None else Boundaries(store, self._hub, clock, me, settings, memory)
         """None: nothing is remembered, and no ledger kept."""
         self.facts = Facts(store, ids)
@@ -63,6 +64,7 @@ class Engine:
         self.library = None if files is None else Library(store, files, clock, ids, settings)
         self.sweeper = Sweeper(deps, self.supervisor, self.library, workspaces, self.boundaries)
         self.service = Service(deps, self.supervisor, me)
+        self.preferences = Preferences(store, clock)
         self.transfer = None if self.library is None else Transfer(self.service, self.library)
         self._works = settings.max_runs > 0
         """A node that executes nothing remembers nothing by itself either: it is gone in a moment."""

@@ -16,11 +16,14 @@ from holdfast.ports import Journal
 
 _PAGE = 1000
 
+Take = Callable[[Sequence[Entry]], bool]
+"""Takes all of the events, or none of them: False."""
+
 
 class Tail:
     """The newest events of a run that is executed here."""
 
-    __slots__ = ("bell", "broken", "closed", "entries", "last_seq", "sealed", "size")
+    __slots__ = ("bell", "broken", "closed", "entries", "followers", "last_seq", "sealed", "size")
 
     def __init__(self, last_seq: int, sealed: bool) -> None:
         self.entries: list[Entry] = []
@@ -32,6 +35,7 @@ class Tail:
         self.broken = False
         """Its output cannot be kept just now: streams end without a terminal event, and clients come back."""
         self.bell = Bell()
+        self.followers: list[Follower] = []
 
     def add(self, entries: Sequence[Entry], seals: bool, limit: int) -> None:
         self.entries += entries
@@ -43,7 +47,19 @@ class Tail:
         self.size = size
         if size > 2 * limit:  # trimmed by halves, so that the cost per event does not grow
             self._trim(limit)
+        for follower in self.followers:
+            follower.push(entries)
+        if seals:
+            self.wake()
+        else:
+            self.bell.ring()
+
+    def wake(self) -> None:
+        """Something other than a new event: whoever waits has to look."""
         self.bell.ring()
+        followers, self.followers = self.followers, []
+        for follower in followers:
+            follower.end()
 
     def _trim(self, limit: int) -> None:
         at = 0
@@ -103,13 +119,13 @@ class Feed:
         tail = self._tails.pop(run, None)
         if tail is not None:
             tail.closed, tail.broken = True, broken
-            tail.bell.ring()
+            tail.wake()
 
     def stop(self) -> None:
         """End every subscription, so that clients reconnect elsewhere or later."""
         self.stopping = True
         for tail in self._tails.values():
-            tail.bell.ring()
+            tail.wake()
         self._signals.fire_all()
 
     # ---- the reading side ----
@@ -135,6 +151,35 @@ class Feed:
             raise CursorAhead(run, after, last)
         self.subscribers += 1
         return Subscription(self, run, after, at_end=sealed and after == last)
+
+
+class Follower:
+    """A subscription that has everything and is handed what comes, in the moment it is durable. A task that is woken
+    for each event costs as much as the event's whole way to it."""
+
+    __slots__ = ("_bell", "_ended", "_subscription", "_take")
+
+    def __init__(self, subscription: "Subscription", take: Take) -> None:
+        self._subscription = subscription
+        self._take = take
+        self._bell = Bell()
+        self._ended = False
+
+    def push(self, entries: Sequence[Entry]) -> None:
+        if self._ended:
+            return
+        if self._take(entries):
+            self._subscription.cursor = entries[-1].seq
+        else:
+            self.end()
+
+    def end(self) -> None:
+        self._ended = True
+        self._bell.ring()
+
+    async def wait(self) -> None:
+        if not self._ended:
+            await self._bell.wait()
 
 
 class Subscription:
@@ -178,6 +223,8 @@ class Subscription:
                 if await self._feed._over(self.run):
                     return await self._last()
                 await wait(signal, self._feed.poll)
+            elif tail.sealed:  # seen while it was followed
+                self.at_end = True
             elif tail.broken:
                 return None
             elif tail.closed:
@@ -185,6 +232,21 @@ class Subscription:
             else:
                 await tail.bell.wait()
         return None
+
+    async def follow(self, take: Take) -> None:
+        """While the run is executed here and nothing is missing: `take` is called with events as they become durable,
+        in the writer's task, so it must be quick and never raise. Returns when it has refused some (they are the next
+        ones still), or when `next` knows more; at once if there is nothing to follow."""
+        tail = self._tail
+        if tail is None or tail.closed or tail.sealed or self._feed.stopping or tail.last_seq != self.cursor:
+            return
+        follower = Follower(self, take)
+        tail.followers.append(follower)
+        try:
+            await follower.wait()
+        finally:
+            if follower in tail.followers:
+                tail.followers.remove(follower)
 
     async def _last(self) -> Sequence[Entry] | None:
         """The run has ended, with or without a terminal event in its journal: what is there, then nothing."""

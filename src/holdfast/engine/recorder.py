@@ -31,6 +31,9 @@ _SLICE = 128 * 1024
 """Longest text of one event, in characters."""
 _OTHER = 256
 """What an event that is no delta counts for; its own size is the journal's to refuse."""
+_DELTAS = (TextDelta, ReasoningDelta, ToolDelta)
+_TIMED = 250
+"""Within this many milliseconds neighbouring deltas of a kind are told no time: a time line needs no finer grain."""
 
 
 class OutputLimit(HoldfastError):
@@ -64,6 +67,7 @@ class Recorder:
         self._pieces: list[str] = []  # text deltas that follow self._events
         # Sizes, counted from the beginning: of what came in, of what the writer took, of what is durable.
         self._size = self._taken = self._durable = 0
+        self._timed: tuple[type[Event] | None, int] = None, 0  # the newest event with a time
         self._failure: Exception | None = None
         self._kept: list[Entry] = []  # what came before an event that was too large
         self.on_refused: Callable[[Exception], None] | None = None
@@ -135,15 +139,16 @@ class Recorder:
 
     # ---- the writer's side ----
 
-    def take(self) -> Append | None:
-        """All that was gathered, numbered and encoded; None if there is nothing (left)."""
+    def take(self, now: int) -> Append | None:
+        """All that was gathered, numbered and encoded; None if there is nothing (left). `now`: in milliseconds."""
         self.marked = False
         if self._failure is not None:
             return None
         pieces = self._pieces
         if len(pieces) == 1 and not self._events and not self._kept and len(pieces[0]) <= _SLICE:  # a lone token
             self._taken = self._size
-            return named(Append, (self.run, self.epoch, (text_entry(self.committed + 1, pieces.pop()),), False))
+            token = text_entry(self.committed + 1, pieces.pop(), self._time(TextDelta, now))
+            return named(Append, (self.run, self.epoch, (token,), False))
         self._close_text()
         if not self._events:
             return None
@@ -154,12 +159,19 @@ class Recorder:
         try:
             for event in events:
                 seq += 1
-                entries.append(entry(seq, event))
+                entries.append(entry(seq, event, self._time(type(event), now)))
         except (TypeError, ValueError, RecursionError) as error:
             self._kept = entries
             self.refuse(NotJson(self.run, str(error)))
             return None
         return Append(self.run, self.epoch, entries, seals=type(events[-1]) is RunEnded)
+
+    def _time(self, kind: type[Event], now: int) -> int | None:
+        before, at = self._timed
+        if kind is before and 0 <= now - at < _TIMED and kind in _DELTAS:
+            return None
+        self._timed = kind, now
+        return now
 
     def done(self, append: Append) -> None:
         self.committed = append.entries[-1].seq

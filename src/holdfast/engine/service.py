@@ -2,9 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -27,6 +27,7 @@ from holdfast.core.ids import LOCAL, ApprovalId, MessageId, OwnerId, RunId, Sess
 from holdfast.core.parts import Json, Part, all_to_json
 from holdfast.core.run import OPEN, Lifetime, Run
 from holdfast.core.session import Compaction, Message, Session
+from holdfast.engine import views
 from holdfast.engine.book import accept, edits, endings, rows, turns
 from holdfast.engine.book.accept import Accepted, OnBusy
 from holdfast.engine.boundaries import SIGNAL
@@ -35,77 +36,13 @@ from holdfast.engine.executor import Deps, cancelled
 from holdfast.engine.feed import Subscription
 from holdfast.engine.hub import wait
 from holdfast.engine.supervisor import Supervisor
-from holdfast.ports import Grant, Hit, SessionQuery, Summariser, Titler, Tx, Wake
+from holdfast.engine.views import Found, MessageView, Outline, Page, SessionView, Total
+from holdfast.ports import SessionQuery, Summariser, Titler, Tx, Wake
 
 T = TypeVar("T")
 
 _GLANCE = 0.25
 """How often a caller who waits for a run's end looks, hint or not."""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionView:
-    session: Session
-    active_run: Run | None
-    queued: tuple[tuple[Run, Message], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A session that a search found, as it is, and where."""
-
-    view: SessionView
-    hit: Hit
-
-    @property
-    def session(self) -> Session:
-        return self.view.session
-
-
-@dataclass(frozen=True, slots=True)
-class MessageView:
-    message: Message
-    siblings: tuple[MessageId, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    items: tuple[MessageView, ...]
-    next: MessageId | None
-    """Cursor to the older messages."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outline:
-    """A whole session without its words: every settled message of the tree, above it those that it answers."""
-
-    session: Session
-    order: tuple[MessageId, ...]
-    unsettled: dict[MessageId, MessageId | None]
-    """What is still being written, with what is above it. Neither these nor queued turns are in `order`."""
-    shown: tuple[MessageId, ...]
-    """Those of the shown branch."""
-    compactions: tuple[Compaction, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Total:
-    """What runs have used, as far as their providers said."""
-
-    runs: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: float | None = None
-
-    def plus(self, runs: Sequence[Run]) -> "Total":
-        used = [run.usage for run in runs if run.usage is not None]
-        costs = [usage.cost for usage in used if usage.cost is not None]
-        return Total(
-            self.runs + len(runs),
-            self.input_tokens + sum(usage.input_tokens for usage in used),
-            self.output_tokens + sum(usage.output_tokens for usage in used),
-            (self.cost or 0.0) + sum(costs) if costs else self.cost,
-        )
 
 
 class Service:
@@ -130,11 +67,11 @@ class Service:
 
     async def session(self, sid: SessionId, owner: OwnerId = LOCAL) -> SessionView:
         await self._settle_session(sid)
-        return await self._store.read(lambda tx: _view(tx, rows.the_session(tx, sid, owner)))
+        return await self._store.read(lambda tx: views.view(tx, rows.the_session(tx, sid, owner)))
 
     async def sessions(self, query: SessionQuery) -> Sequence[SessionView]:
         return await self._fresh(
-            lambda tx: [_view(tx, session) for session in tx.sessions(query)],
+            lambda tx: [views.view(tx, session) for session in tx.sessions(query)],
             lambda views: [view.active_run for view in views if view.active_run is not None],
         )
 
@@ -142,7 +79,7 @@ class Service:
         self, text: str, owner: OwnerId = LOCAL, limit: int = 50, before: int | None = None
     ) -> Sequence[Found]:
         return await self._fresh(
-            lambda tx: [Found(_view(tx, hit.session), hit) for hit in tx.search(owner, text, limit, before)],
+            lambda tx: [Found(views.view(tx, hit.session), hit) for hit in tx.search(owner, text, limit, before)],
             lambda found: [one.view.active_run for one in found if one.view.active_run is not None],
         )
 
@@ -152,7 +89,7 @@ class Service:
         """The shown branch: its newest page, or the one before the message `before`. An open run's message is folded
         from its journal as far as that goes, or empty if the journal cannot be read."""
         await self._settle_session(sid)
-        page = await self._store.read(lambda tx: _page(tx, rows.the_session(tx, sid, owner), limit, before))
+        page = await self._store.read(lambda tx: views.page(tx, rows.the_session(tx, sid, owner), limit, before))
         items = [replace(item, message=await self._live(item.message)) for item in page.items]
         return replace(page, items=tuple(items))
 
@@ -160,7 +97,7 @@ class Service:
         def work(tx: Tx) -> MessageView:
             message = rows.the_message(tx, mid)
             rows.the_session(tx, message.session_id, owner)
-            return _message_view(tx, message)
+            return views.message_view(tx, message)
 
         await self._settle_session((await self._store.read(work)).message.session_id)
         view = await self._store.read(work)
@@ -196,16 +133,8 @@ class Service:
     async def usage(self, sid: SessionId, owner: OwnerId = LOCAL) -> Total:
         """Of all runs of the session that are still there."""
 
-        def work(tx: Tx) -> Total:
-            rows.the_session(tx, sid, owner)
-            total, before = Total(), None
-            while page := tx.runs(owner, sid=sid, limit=1000, before=before):
-                total = total.plus(page)
-                before = (page[-1].created_at, page[-1].id)
-            return total
-
         await self._settle_session(sid)
-        return await self._store.read(work)
+        return await self._store.read(lambda tx: views.total(tx, rows.the_session(tx, sid, owner)))
 
     async def amend(
         self,
@@ -261,7 +190,7 @@ class Service:
     async def outline(self, sid: SessionId, owner: OwnerId = LOCAL) -> Outline:
         """One snapshot. What it lists does not change afterwards, but may be erased by clear or delete."""
         await self._settle_session(sid)
-        return await self._store.read(lambda tx: _outline(tx, rows.the_session(tx, sid, owner)))
+        return await self._store.read(lambda tx: views.outline(tx, rows.the_session(tx, sid, owner)))
 
     async def by_id(self, sid: SessionId, mids: Sequence[MessageId], use: Callable[[Message], T]) -> list[T]:
         """`use` of each, called where the store reads, off the event loop. NotFound if one was erased."""
@@ -410,7 +339,7 @@ class Service:
         before: tuple[float, RunId] | None = None,
     ) -> Sequence[Run]:
         """Newest first; without those of deleted sessions, which may be there until they are erased."""
-        return await self._fresh(lambda tx: _runs(tx, owner, status, sid, limit, before), lambda runs: runs)
+        return await self._fresh(lambda tx: views.runs(tx, owner, status, sid, limit, before), lambda runs: runs)
 
     async def cancel(self, rid: RunId, owner: OwnerId = LOCAL, reason: str = "requested") -> Run:
         """Stop it wherever it is executed. Answers when it is settled, or after a while with the cancel requested. If
@@ -447,32 +376,6 @@ class Service:
         now = await self._store.read(lambda tx: tx.now)
         await self._deps.settler.look(run, now, insist=True)
         return await self._store.read(lambda tx: rows.the_run(tx, rid, owner))
-
-    # ---- what a person has settled for good ----
-
-    async def grants(self, owner: OwnerId = LOCAL, sid: SessionId | None = None) -> Sequence[Grant]:
-        """What is allowed in this session without asking; without one, what is allowed in all."""
-        return await self._store.read(lambda tx: tx.grants(owner, sid))
-
-    async def grant(self, tool: str, scope: str, owner: OwnerId = LOCAL, sid: SessionId | None = None) -> None:
-        grant = Grant(owner, sid, tool, scope, self._deps.clock.now())
-        await self._transact(lambda tx: tx.put_grant(grant), wake_queue=False)
-
-    async def revoke(self, tool: str, scope: str, owner: OwnerId = LOCAL, sid: SessionId | None = None) -> None:
-        await self._transact(lambda tx: tx.drop_grant(owner, sid, tool, scope), wake_queue=False)
-
-    async def settings(self, owner: OwnerId = LOCAL) -> Mapping[str, Json]:
-        return await self._store.read(lambda tx: tx.settings(owner))
-
-    async def change_settings(self, values: Mapping[str, Json], owner: OwnerId = LOCAL) -> Mapping[str, Json]:
-        """Only what is named; None takes a setting away."""
-
-        def work(tx: Tx) -> Mapping[str, Json]:
-            for name, value in values.items():
-                tx.put_setting(owner, name, value)
-            return tx.settings(owner)
-
-        return await self._transact(work, wake_queue=False)
 
     # ---- the engine itself ----
 
@@ -661,64 +564,3 @@ class Service:
                 await settler.look(run, now)
         except StorageError:
             return  # what is there can still be shown; the sweeper tries again
-
-
-def _view(tx: Tx, session: Session) -> SessionView:
-    runs = tx.open_runs(session.id)
-    active = [run for run in runs if run.in_tree]
-    queued = [(run, rows.the_message(tx, run.user_message_id)) for run in runs if not run.in_tree]
-    return SessionView(session, active[-1] if active else None, tuple(queued))
-
-
-def _runs(
-    tx: Tx,
-    owner: OwnerId,
-    status: Sequence[str] | None,
-    sid: SessionId | None,
-    limit: int,
-    before: tuple[float, RunId] | None,
-) -> list[Run]:
-    found: list[Run] = []
-    while len(found) < limit:
-        page = tx.runs(owner, status=status, sid=sid, limit=limit, before=before)
-        sessions = {run.session_id: tx.session(run.session_id) for run in page}
-        gone = {sid for sid, session in sessions.items() if session is None or session.deleted_at is not None}
-        found += [run for run in page if run.session_id not in gone]
-        if len(page) < limit:
-            break
-        before = (page[-1].created_at, page[-1].id)
-    return found[:limit]
-
-
-def _outline(tx: Tx, session: Session) -> Outline:
-    unsettled: dict[MessageId, MessageId | None] = {}
-    for run in tx.open_runs(session.id):
-        message = tx.message(run.message_id) if run.in_tree else None
-        if message is not None:
-            unsettled[message.id] = message.parent_id
-    order: list[MessageId] = []
-    parents: dict[MessageId, MessageId] = {}
-    level: list[MessageId] = list(tx.children(session.id, None))
-    while level:
-        order += [mid for mid in level if mid not in unsettled]
-        below = [(child, mid) for mid in level for child in tx.children(session.id, mid)]
-        parents.update(below)
-        level = [child for child, _ in below]
-    shown: list[MessageId] = []
-    at = session.head
-    while at is not None:
-        shown.append(at)
-        at = parents.get(at)
-    branch = tuple(mid for mid in reversed(shown) if mid not in unsettled)
-    return Outline(session, tuple(order), unsettled, branch, tuple(tx.compactions(session.id).values()))
-
-
-def _page(tx: Tx, session: Session, limit: int, before: MessageId | None) -> Page:
-    end = session.head if before is None else tree.node(tx, session, before).parent_id
-    found = tree.path(tx, session, end, limit)
-    older = bool(found) and found[0].parent_id is not None
-    return Page(tuple(_message_view(tx, m) for m in found), found[0].id if older else None)
-
-
-def _message_view(tx: Tx, message: Message) -> MessageView:
-    return MessageView(message, tuple(tx.children(message.session_id, message.parent_id)))

@@ -14,7 +14,7 @@ from holdfast.engine.bell import Bell
 from holdfast.engine.feed import Feed
 from holdfast.engine.recorder import Recorder
 from holdfast.engine.settings import Settings
-from holdfast.ports import Append, Journal, Wake, Wakeups
+from holdfast.ports import Append, Clock, Journal, Wake, Wakeups
 
 Item = tuple[Recorder, Append]
 
@@ -27,6 +27,7 @@ class Writer:
         settings: Settings,
         node: NodeId,
         announce: Wakeups | None,
+        clock: Clock,
     ) -> None:
         """`announce`: where other nodes listen for grown journals; None where there are none."""
         self._journal = journal
@@ -34,6 +35,7 @@ class Writer:
         self._settings = settings
         self._node = node
         self._announce = announce
+        self._clock = clock
         self._marked: list[Recorder] = []
         self._bell = Bell()
         self.commits = 0
@@ -58,7 +60,8 @@ class Writer:
                 await self._bell.wait()
             while self._marked:
                 marked, self._marked = self._marked, []
-                items = [(r, append) for r in marked if (append := r.take()) is not None]
+                now = int(self._clock.now() * 1000)
+                items = [(r, append) for r in marked if (append := r.take(now)) is not None]
                 if items:
                     await self._commit(items)
 

@@ -9,6 +9,7 @@ from holdfast.core.ids import OwnerId, RunId, SessionId
 from holdfast.core.parts import File
 from holdfast.core.session import ModelInput
 from holdfast.engine.engine import Engine
+from holdfast.engine.preferences import Preferences
 from holdfast.engine.service import Service
 from holdfast.ports import Grant, Summariser
 
@@ -22,11 +23,16 @@ class Bridge:
         assert self.engine is not None
         return self.engine.service
 
+    @property
+    def preferences(self) -> Preferences:
+        assert self.engine is not None
+        return self.engine.preferences
+
     async def grants(self, owner: OwnerId, sid: SessionId) -> Sequence[Grant]:
-        return await self.service.grants(owner, sid)
+        return await self.preferences.grants(owner, sid)
 
     async def grant(self, tool: str, scope: str, owner: OwnerId, sid: SessionId | None) -> None:
-        await self.service.grant(tool, scope, owner, sid)
+        await self.preferences.grant(tool, scope, owner, sid)
 
     async def model_input(self, rid: RunId, owner: OwnerId) -> ModelInput:
         return await self.service.model_input(rid, owner)

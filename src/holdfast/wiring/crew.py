@@ -179,7 +179,7 @@ class Office:
 
     async def _policy(self, turn: Turn) -> Policy:
         """As the settings are now: a change counts from the next run on."""
-        typed: Any = (await self._bridge.service.settings(turn.run.owner)).get("tools") or {}
+        typed: Any = (await self._bridge.preferences.settings(turn.run.owner)).get("tools") or {}
         open_to_all = self._config.password is None and self._keys.read().password is None
         return Policy({**self._rules, **typed}, _ASK_AT_LEAST_ONCE if open_to_all else frozenset())
 
@@ -190,7 +190,7 @@ class Office:
 
     async def default(self) -> str:
         """What a person chose, else what the config says, else the first that can answer."""
-        typed = (await self._bridge.service.settings(LOCAL)).get("default_model")
+        typed = (await self._bridge.preferences.settings(LOCAL)).get("default_model")
         return str(typed) if typed else self._default or await self._catalogue.default()
 
     def providers(self) -> Sequence[tuple[str, bool]]:

@@ -10,7 +10,7 @@ from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
 from holdfast.engine.book.remembering import chosen
 from holdfast.engine.boundaries import Status
-from holdfast.engine.service import MessageView, SessionView
+from holdfast.engine.views import MessageView, SessionView
 from holdfast.ports import Fact, Hit, StoredFile
 
 

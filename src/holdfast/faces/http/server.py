@@ -13,13 +13,21 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 
 class Protocol(HttpToolsProtocol):
-    """Offers an ASGI extension: to drop the connection with what is buffered for it. Closing would wait for a client
-    that does not read."""
+    """Offers two ASGI extensions. `holdfast.abort` drops the connection with what is buffered for it: closing would
+    wait for a client that does not read. `holdfast.write` sends a piece of a streamed body without awaiting."""
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        extensions: dict[str, Any] = {"holdfast.abort": self._abort}
+        extensions: dict[str, Any] = {"holdfast.abort": self._abort, "holdfast.write": self._write}
         self.scope["extensions"] = extensions
+
+    def _write(self, body: bytes) -> bool:
+        """Whether it was taken: not while the client reads too slowly, nor once it is gone. Only while a chunked answer
+        is being streamed."""
+        if self.flow.write_paused or self.cycle.disconnected or not self.cycle.chunked_encoding:
+            return False
+        self.transport.write(b"%x\r\n%b\r\n" % (len(body), body))
+        return True
 
     def _abort(self) -> None:
         """Also what the system still holds for the client: without this it would go on trying for a long time."""

@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import anyio
@@ -12,6 +13,7 @@ from holdfast.core.errors import StorageError
 from holdfast.core.events import Entry
 from holdfast.engine.changes import ChangeSubscription
 from holdfast.engine.feed import Subscription
+from holdfast.faces.http.stream import Write
 from holdfast.ports import Change
 
 log = logging.getLogger("holdfast.http")
@@ -49,6 +51,13 @@ class RunSource:
     async def next(self) -> Sequence[bytes] | None:
         entries = await _next(self._subscription, patient=self._attached)
         return None if entries is None else [entry.frame for entry in entries]
+
+    async def follow(self, write: Write) -> None:
+        await self._subscription.follow(partial(_written, write))
+
+
+def _written(write: Write, entries: Sequence[Entry]) -> bool:
+    return write(entries[0].frame if len(entries) == 1 else b"".join([frame for _, frame in entries]))
 
 
 class ChangeSource:

@@ -1,14 +1,16 @@
 """A server-sent event stream to one client.
 
-Two tasks: one sends what its source has, the other watches the line. The watcher notices that the client has left,
+Two tasks: one sends what its source has, the other watches the line. Once a client has everything, new frames are
+written to its line by whoever has them, and the first task sleeps. The watcher notices that the client has left,
 in the middle of whatever the first one awaits and whatever version of ASGI the server speaks; it keeps a silent line
 alive with comments; and it drops a client that has not read for too long. Nothing is timed per event.
 """
 
 from asyncio import timeout  # a cancel scope would cost a waiting client another kilobyte
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 import anyio
@@ -39,6 +41,14 @@ class Line:
     """How long a client may leave unread what was sent before it is dropped. It loses nothing: it comes back."""
 
 
+Write = Callable[[bytes], bool]
+"""Sends it at once; False: not now, it was not sent."""
+
+
+Follow = Callable[[Write], Awaitable[None]]
+"""Writes frames as they come, for as long as that goes well. What could not be written comes by `next`."""
+
+
 class Source(Protocol):
     def start(self, tasks: TaskGroup) -> None:
         """Called once, before `next`; tasks started here end with the stream."""
@@ -58,11 +68,13 @@ class EventStream(Response):
         line: Line,
         held: AsyncExitStack | None = None,
         headers: Sequence[tuple[bytes, bytes]] = (),
+        follow: Follow | None = None,
     ) -> None:
         self.background = None
         self.status_code = 200
         self._source = source
         self._held = held
+        self._follow = follow
         self._line = line
         self._extra = headers
         self._sent = 0
@@ -80,17 +92,20 @@ class EventStream(Response):
                 self._source.start(tg)
                 tg.start_soon(self._watch, scope, receive, send, tg.cancel_scope)
                 await begin({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *self._extra]})
-                await self._send_all(send)
+                await self._send_all(scope, send)
                 tg.cancel_scope.cancel()
         finally:
             self._source.close()
             if self._held is not None:
                 await self._held.aclose()
 
-    async def _send_all(self, send: Send) -> None:
+    async def _send_all(self, scope: Scope, send: Send) -> None:
+        write: Write | None = _extension(scope, "holdfast.write")
         await send({"type": "http.response.body", "body": OPENING, "more_body": True})
         while (frames := await self._source.next()) is not None:
             await self._send(send, frames[0] if len(frames) == 1 else b"".join(frames))
+            if write is not None and self._follow is not None:
+                await self._follow(partial(self._write, write))
         self._done = True
         await self._send(send, b"", more=False)
 
@@ -99,6 +114,11 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": body, "more_body": more})
         self._sending = False
         self._sent += 1
+
+    def _write(self, write: Write, body: bytes) -> bool:
+        taken = write(body)
+        self._sent += taken
+        return taken
 
     async def _watch(self, scope: Scope, receive: Receive, send: Send, stream: anyio.CancelScope) -> None:
         line, sent, still = self._line, 0, 0.0
@@ -134,7 +154,10 @@ class EventStream(Response):
 def _abort(scope: Scope) -> None:
     """Let go of a client that does not read: what is buffered for it must not stay. A server without this extension
     closes the connection when it can."""
-    extension: dict[str, Any] = scope.get("extensions") or {}
-    abort = extension.get("holdfast.abort")
+    abort = _extension(scope, "holdfast.abort")
     if abort is not None:
         abort()
+
+
+def _extension(scope: Scope, name: str) -> Any:
+    return (scope.get("extensions") or {}).get(name)

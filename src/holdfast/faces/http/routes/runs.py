@@ -70,7 +70,8 @@ def routes(api: Api) -> APIRouter:
         if subscription.at_end and held is None:
             subscription.close()
             return Response(status_code=204)
-        return EventStream(RunSource(subscription, attached=held is not None), api.limits.line, held, headers)
+        source = RunSource(subscription, attached=held is not None)
+        return EventStream(source, api.limits.line, held, headers, follow=source.follow)
 
     @router.get("/runs", response_model=d.Runs)
     async def list_runs(

@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 from holdfast.core.errors import Invalid, NotAllowed
 from holdfast.core.ids import LOCAL, MessageId, SessionId
 from holdfast.engine.book.remembering import chosen
-from holdfast.engine.service import SessionView
+from holdfast.engine.views import SessionView
 from holdfast.faces.http import answers, cursors
 from holdfast.faces.http import descriptions as d
 from holdfast.faces.http.api import Api, Cursor, IfMatch, Limit, Sid, version

@@ -15,11 +15,11 @@ from holdfast.faces.http.requests import Allowance, ProviderKey, SettingsPatch
 
 def routes(api: Api) -> APIRouter:
     router = APIRouter(prefix="/api/settings", tags=["settings"])
-    service = api.service
+    preferences = api.engine.preferences
 
     async def shown() -> Response:
-        settings = await service.settings()
-        grants = await service.grants()
+        settings = await preferences.settings()
+        grants = await preferences.grants()
         body: dict[str, Any] = {
             "default_model": settings.get("default_model"),
             "tools": settings.get("tools") or {},
@@ -42,7 +42,7 @@ def routes(api: Api) -> APIRouter:
         values: dict[str, Any] = {name: getattr(body, name) for name in body.model_fields_set}
         if values.get("tools", {}).get("shell") == "allow" and not api.gate.password_set:
             raise NotAllowed("allow the shell for good", "this server has no password; set one first")
-        await service.change_settings(values)
+        await preferences.change(values)
         return await shown()
 
     @router.put("/keys/{provider}", status_code=204)
@@ -62,7 +62,7 @@ def routes(api: Api) -> APIRouter:
     @router.post("/grants/revoke", status_code=204)
     async def revoke(body: Allowance) -> Response:
         """Ask again about a tool that was allowed for good."""
-        await service.revoke(body.tool, body.scope)
+        await preferences.revoke(body.tool, body.scope)
         return Response(status_code=204)
 
     return router
