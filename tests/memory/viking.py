@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import anyio
 from aiohttp import web
 
 
@@ -18,6 +19,14 @@ class Viking:
     keys: set[str | None] = field(default_factory=set)
     fails: dict[str, int] = field(default_factory=dict)
     """How often a call is still to fail, by its last word."""
+    reached: anyio.Event = field(default_factory=anyio.Event)
+    """A commit has come."""
+    holding: anyio.Event | None = None
+
+    async def hold(self) -> anyio.Event:
+        """Commits wait until the event is set."""
+        self.holding = anyio.Event()
+        return self.holding
 
     def app(self) -> web.Application:
         app = web.Application()
@@ -63,6 +72,9 @@ class Viking:
 
     async def _commit(self, request: web.Request) -> web.Response:
         sid = request.match_info["sid"]
+        self.reached.set()
+        if self.holding is not None:
+            await self.holding.wait()
         if self._fails(request):
             return self._refused(request, "INTERNAL", 500)
         if sid not in self.pending:

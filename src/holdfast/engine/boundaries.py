@@ -230,19 +230,21 @@ class Boundaries:
             pass
 
     async def _commit(self, sid: SessionId, named: str | None = None, up_to: int | None = None) -> Outcome:
-        keeping = self.keeping
-        work = await self._store.transact(
-            lambda tx: remembering.begin(tx, sid, self._me, keeping, named, up_to),
-        )
+        keeping, limit = self.keeping, self._settings.commit_limit
+        sure_until = anyio.current_time() + limit * remembering.LEASE
+        begin = partial(remembering.begin, sid=sid, me=self._me, keeping=keeping, named=named, up_to=up_to)
+        work = await self._store.transact(begin)
+        if self._me.lease_time is not None:  # what the store's answer took is off our time: another node may be next
+            limit = max(0.0, min(limit, sure_until - anyio.current_time()))
         match work:
             case Nothing(unclaimed):
                 return Outcome(unclaimed=unclaimed)
             case UnderWay():
                 return Outcome(under_way=True)
             case Forget():
-                return await self._forget(sid, work)
+                return await self._forget(sid, work, limit)
             case Begun(commit, batch):
-                error = await self._call(commit.handle, lambda provider: provider.commit(batch))
+                error = await self._call(commit.handle, lambda provider: provider.commit(batch), limit)
                 if error is None:
                     await self._tell(partial(remembering.finish, sid=sid, commit=commit, keeping=keeping))
                     return Outcome(len(batch.turns), commit.handle)
@@ -251,9 +253,9 @@ class Boundaries:
             case _:
                 assert_never(work)
 
-    async def _forget(self, sid: SessionId, work: Forget) -> Outcome:
+    async def _forget(self, sid: SessionId, work: Forget, limit: float) -> Outcome:
         for handle in work.handles:
-            error = await self._call(handle, lambda provider: provider.forget(work.ledger.owner, sid))
+            error = await self._call(handle, lambda provider: provider.forget(work.ledger.owner, sid), limit)
             if error is not None:
                 await self._tell(partial(remembering.fail, sid=sid, commit=None, error=error, keeping=self.keeping))
                 return Outcome(provider=handle, error=error)
@@ -273,12 +275,11 @@ class Boundaries:
             log.warning("memory provider %s cannot be had", handle, exc_info=True)
             return None
 
-    async def _call(self, handle: str, use: Callable[[MemoryProvider], Awaitable[None]]) -> str | None:
+    async def _call(self, handle: str, use: Callable[[MemoryProvider], Awaitable[None]], limit: float) -> str | None:
         """What went wrong, in words for a person."""
         provider = self._provider(handle)
         if provider is None:
             return f"There is no memory provider named {handle!r}. Configure it in holdfast.toml, table [memory]."
-        limit = self._settings.commit_limit
         try:
             with anyio.fail_after(limit):
                 await use(provider)

@@ -14,6 +14,8 @@ from holdfast.engine.book.rows import Me
 from holdfast.ports import Batch, Fact, NewFact, RememberedTurn, Tx
 
 _ALL = 1_000_000_000
+LEASE = 1.5
+"""Times the limit of a commit: how long another node leaves it alone."""
 _OWN_WORDS = "="
 """Keys of facts that are about nothing but themselves begin with it."""
 
@@ -165,7 +167,7 @@ def begin(tx: Tx, sid: SessionId, me: Me, keeping: Keeping, named: str | None = 
         return UnderWay()
     if ledger.forget:
         return Forget(ledger.told, ledger)
-    lease = Lease(me.node, None if me.lease_time is None else tx.now + keeping.commit_limit * 1.5)
+    lease = Lease(me.node, None if me.lease_time is None else tx.now + keeping.commit_limit * LEASE)
     dirty = tx.dirty_turns(sid, keeping.policy.most_turns)
     turns = [turn for turn in dirty if up_to is None or turn.n <= up_to]
     ledger, commit = books.begin(ledger, turns, lease, keeping.policy, named)
@@ -173,7 +175,7 @@ def begin(tx: Tx, sid: SessionId, me: Me, keeping: Keeping, named: str | None = 
         rests = RESTS if turns else ledger.due_at  # those that nobody was named for
         tx.put_ledger(replace(ledger, due_at=rests if dirty else None))
         return Nothing(unclaimed=bool(turns))
-    tx.put_ledger(replace(ledger, due_at=tx.now + keeping.commit_limit * 1.5))
+    tx.put_ledger(replace(ledger, due_at=tx.now + keeping.commit_limit * LEASE))
     return Begun(commit, _batch(tx, ledger, commit, turns))
 
 
