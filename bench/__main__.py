@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from bench import models, storage, streams
+from bench import memory, models, storage, streams
 
 TARGETS = {
     "100 runs, full speed": 8.0,
@@ -66,6 +66,17 @@ def storage_table(r: storage.Result, raw: tuple[float, float]) -> Table:
     return table
 
 
+def memory_table(r: memory.Result) -> Table:
+    table = Table(title=f"Recall over {r.facts:,} facts ({r.megabytes:.0f} MB)")
+    for column in ("what", "measured", "target"):
+        table.add_column(column, justify="left" if column == "what" else "right")
+    table.add_row("a question, p50", f"{r.p50_ms:.1f} ms", "< 50 ms")
+    table.add_row("a question, p99", f"{r.p99_ms:.1f} ms", "< 50 ms")
+    table.add_row("right after a fact was written", f"{r.after_write_ms:.1f} ms", "< 50 ms")
+    table.add_row("the first of a process, in the background at start", f"{r.first_ms:.0f} ms", "")
+    return table
+
+
 def models_table(taken: Mapping[tuple[str, str], Sequence[models.Result]]) -> Table:
     table = Table(title="Reading a model's stream: CPU µs per token, the upstream in another process")
     for column in ("scenario", *models.CLIENTS, "ratio", "target"):
@@ -93,7 +104,7 @@ def main() -> None:
     taken: dict[str, list[streams.Result]] = {s.name: [] for s in chosen}
     with Progress(console=console, transient=True) as progress:
         read: dict[tuple[str, str], list[models.Result]] = {}
-        task = progress.add_task("measuring", total=rounds * (len(chosen) + 2 * len(models.SCENARIOS)) + 1)
+        task = progress.add_task("measuring", total=rounds * (len(chosen) + 2 * len(models.SCENARIOS)) + 2)
         for _ in range(rounds):
             for asked in models.SCENARIOS:
                 for client in models.CLIENTS:
@@ -111,6 +122,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory(dir=os.environ.get("HOLDFAST_BENCH_DIR")) as directory:
             raw = storage.raw_commits(Path(directory))
         progress.advance(task)
+        progress.update(task, description="recall over many facts")
+        recalled = memory.in_process(5000 if arguments.quick else 100_000)
+        progress.advance(task)
     results = [medians(taken[s.name]) for s in chosen]
     console.print(f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     console.print(stream_table(results))
@@ -122,9 +136,11 @@ def main() -> None:
         )
         console.print(f"cost per token at 1,000 runs over that at 100, {kind}: {ratio:.2f} (target ≤ 1.15)")
     console.print(storage_table(large, raw))
+    console.print(memory_table(recalled))
     console.print(models_table(read))
     if arguments.json:
         figures = {"streams": [asdict(r) for r in results], "storage": asdict(large), "raw_us": raw}
+        figures["memory"] = asdict(recalled)
         figures["models"] = [asdict(r) for results in read.values() for r in results]
         arguments.json.write_text(json.dumps(figures, indent=1))
 
