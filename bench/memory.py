@@ -6,7 +6,7 @@ import random
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -104,9 +104,8 @@ async def measure(path: Path, count: int, rounds: int) -> Result:
             await notes.find(LOCAL, QUESTIONS[1])
             after.append(perf_counter() - began)
         taken.sort()
-        size = sum(file.stat().st_size for file in path.glob("holdfast.db*")) / 1e6
         late = taken[int(len(taken) * 0.99) - 1]
-        return Result(count, first * 1e3, median(taken) * 1e3, late * 1e3, median(after) * 1e3, size)
+        return Result(count, first * 1e3, median(taken) * 1e3, late * 1e3, median(after) * 1e3, 0.0)
     finally:
         await journal.close()
         await store.close()
@@ -127,7 +126,8 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         result = anyio.run(measure, Path(directory) / "data", arguments.facts, arguments.rounds)
-    print(json.dumps(asdict(result)))
+        size = sum(file.stat().st_size for file in (Path(directory) / "data").glob("holdfast.db*")) / 1e6
+    print(json.dumps(asdict(replace(result, megabytes=size))))
 
 
 if __name__ == "__main__":

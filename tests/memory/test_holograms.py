@@ -52,26 +52,27 @@ def test_a_vector_is_the_same_each_time_and_on_each_machine() -> None:
 KNOWN = "a4fe356b225dfc08"
 
 
-def test_the_nearest_of_many_are_found_and_those_that_are_gone_are_not() -> None:
+@pytest.mark.parametrize("count", [1000, 1025, 40_000])
+def test_the_nearest_of_many_are_found_and_those_that_are_gone_are_not(count: int) -> None:
     """A scan finds the rows that agree most, best first; a cleared row is not found, a replaced one as it is now."""
     matrix = Matrix()
-    for row in range(3000):
-        matrix.set(row, os.urandom(BYTES))
-    matrix.set(1700, encode("The person lives in Berlin.", "home"))
-    matrix.set(2900, encode("The person's dog is called Rex.", "dog name"))
+    matrix.put(range(count), [os.urandom(BYTES) for _ in range(count)])
+    vectors = [encode("The person lives in Berlin.", "home"), encode("The person's dog is called Rex.", "dog name")]
+    matrix.put([700, 900], vectors)
     (first, near), *rest = matrix.nearest(encode("Where do I live?"), 5)
-    assert first == 1700
+    assert first == 700
     assert near > 0.6
     assert all(agreement <= near for _, agreement in rest)
-    matrix.set(1700, os.urandom(BYTES))
-    assert matrix.nearest(encode("Where do I live?"), 1)[0][0] != 1700
-    matrix.clear(2900)
-    assert 2900 not in [row for row, _ in matrix.nearest(encode("dog called Rex"), 3000)]
+    matrix.put([700], [os.urandom(BYTES)])
+    assert matrix.nearest(encode("Where do I live?"), 1)[0][0] != 700
+    assert matrix.nearest(encode("dog called Rex"), 1)[0][0] == 900
+    matrix.clear(900)
+    assert 900 not in [row for row, _ in matrix.nearest(encode("dog called Rex"), count)]
 
 
 def test_nothing_is_near_to_nothing() -> None:
     """An empty question, and an empty matrix, find nothing."""
     matrix = Matrix()
     assert matrix.nearest(encode("Where do I live?"), 5) == []
-    matrix.set(0, encode("x y z words"))
+    matrix.put([0], [encode("x y z words")])
     assert matrix.nearest(encode("the of and"), 5) == []

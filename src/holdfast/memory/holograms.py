@@ -19,6 +19,8 @@ PHASES: Final = 1024
 BYTES: Final = PHASES * 2 // 8
 LANES: Final = BYTES // 8
 _TABLE: Final = 1 << 16
+_HALF: Final = LANES // 2
+_CANDIDATES: Final = 2048
 _BLOCK: Final = 16_384
 """Rows that are looked at together: what is in work stays in the processor's cache."""
 _WHOLE, _PIECES, _TOPIC = 1.0, 0.8, 1.2
@@ -54,7 +56,7 @@ def encode(text: str, about: str = "") -> bytes:
     phases = _FIRST[seats[:, 0]] + _SECOND[seats[:, 1]]  # both bytes: the sum goes round the circle by itself
     phases = phases + np.where(bound[:, None] > 0, _FIRST[bound], 0).astype(np.uint8)
     weights = np.array([*features.values(), *roles.values()], dtype=np.float32)
-    total = weights @ _CIRCLE[phases]
+    total = (weights[:, None] * _CIRCLE[phases]).sum(axis=0)  # no matrix product: its threads would wait for each other
     return np.packbits(np.concatenate([total.real >= 0, total.imag >= 0])).tobytes()
 
 
@@ -82,33 +84,54 @@ class Matrix:
         self._used: NDArray[np.bool_] = np.zeros(1024, dtype=np.bool_)
         self.rows = 0
 
-    def set(self, row: int, vector: bytes) -> None:
-        while row >= self._used.size:
+    def put(self, rows: Sequence[int], vectors: Sequence[bytes]) -> None:
+        """In any order, each once."""
+        last = max(rows, default=-1)
+        while last >= self._used.size:
             self._columns = np.concatenate([self._columns, np.zeros_like(self._columns)], axis=1)
             self._used = np.concatenate([self._used, np.zeros_like(self._used)])
-        self._columns[:, row] = lanes(vector)
-        self._used[row] = True
-        self.rows = max(self.rows, row + 1)
+        # most are new: at the end, one after the other
+        in_a_row = list(rows) == list(range(last + 1 - len(rows), last + 1))
+        place = slice(last + 1 - len(rows), last + 1) if in_a_row else list(rows)
+        self._columns[:, place] = lanes(b"".join(vectors)).reshape(len(rows), LANES).T
+        self._used[place] = True
+        self.rows = max(self.rows, last + 1)
 
     def clear(self, row: int) -> None:
         self._used[row] = False
 
     def nearest(self, vector: bytes, limit: int) -> list[tuple[int, float]]:
-        """Rows that agree most, with how much: 1 is the same, 0.5 is by chance."""
+        """Rows that agree most, with how much: 1 is the same, 0.5 is by chance. Of very many, half of each vector is
+        looked at first: what agrees at all is among the best thousands of those."""
         if not self.rows or vector == bytes(BYTES):
             return []
-        wanted, differing = lanes(vector), np.empty(self.rows, dtype=np.uint16)
-        for start in range(0, self.rows, _BLOCK):
-            end = min(start + _BLOCK, self.rows)
-            sums = np.zeros(end - start, dtype=np.uint16)
-            for lane in range(LANES):
-                sums += np.bitwise_count(self._columns[lane, start:end] ^ wanted[lane])
-            differing[start:end] = sums
-        differing[~self._used[: self.rows]] = PHASES * 2
-        count = min(limit, self.rows)
-        best = np.argpartition(differing, count - 1)[:count]
-        ordered = best[np.argsort(differing[best], kind="stable")]
-        return [(int(row), 1.0 - float(differing[row]) / (PHASES * 2)) for row in ordered if self._used[row]]
+        columns, wanted, rows = self._columns, lanes(vector), self.rows
+        differing = np.full(rows, PHASES * 2, dtype=np.uint16)
+        first = _HALF if rows > _CANDIDATES else LANES
+        _count(columns, wanted, first, differing)
+        differing[~self._used[:rows]] = PHASES * 2
+        best = np.arange(rows)
+        if first < LANES:
+            best = np.argpartition(differing, _CANDIDATES)[:_CANDIDATES]
+            best = best[self._used[best]]
+            rest = columns[first:, best] ^ wanted[first:, None]
+            differing = differing[best] + np.bitwise_count(rest).sum(axis=0, dtype=np.uint16)
+        order = np.argsort(differing, kind="stable")[:limit]
+        found = zip(best[order].tolist(), differing[order].tolist(), strict=True)
+        return [(row, 1.0 - bits / (PHASES * 2)) for row, bits in found if bits < PHASES * 2]
+
+
+def _count(columns: Lanes, wanted: Lanes, count: int, differing: NDArray[np.uint16]) -> None:
+    """Bits in which each row differs, over the first lanes, block by block and without a temporary array."""
+    mixed, bits = np.empty(_BLOCK, dtype=np.uint64), np.empty(_BLOCK, dtype=np.uint8)
+    for start in range(0, differing.size, _BLOCK):
+        sums = differing[start : start + _BLOCK]
+        sums[:] = 0
+        size = sums.size
+        for lane in range(count):
+            np.bitwise_xor(columns[lane, start : start + size], wanted[lane], out=mixed[:size])
+            np.bitwise_count(mixed[:size], out=bits[:size])
+            np.add(sums, bits[:size], out=sums)
 
 
 def agreement(one: bytes, other: bytes) -> float:

@@ -49,17 +49,19 @@ class _Copy:
     lock: anyio.Lock = field(default_factory=anyio.Lock)
 
     def take(self, facts: Sequence[Fact]) -> None:
+        vectors: dict[int, bytes] = {}
         for fact in facts:
             row = self.rows.setdefault(fact.id, len(self.ids))
             if row == len(self.ids):
                 self.ids.append(fact.id)
-            vector = fact.vector if len(fact.vector) == holograms.BYTES else holograms.encode(fact.text, fact.key)
-            self.matrix.set(row, vector)
+            known = len(fact.vector) == holograms.BYTES
+            vectors[row] = fact.vector if known else holograms.encode(fact.text, fact.key)
             if fact.pinned or fact.key in _ALWAYS or fact.text.startswith(_WISHES):
                 self.always[fact.id] = None
             else:
                 self.always.pop(fact.id, None)
-            self.seen = max(self.seen, fact.n)
+        self.matrix.put(list(vectors), list(vectors.values()))
+        self.seen = max(self.seen, *(fact.n for fact in facts))
 
     def drop(self, fid: FactId) -> None:
         self.always.pop(fid, None)
