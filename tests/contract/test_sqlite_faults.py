@@ -19,6 +19,7 @@ from holdfast.storage.sqlite import DataDir, SqliteJournal, SqliteStore, open_em
 from holdfast.testing import FakeClock
 from holdfast.testing.contracts.samples import RID, adding, message, put, session, texts
 from tests.contract.machine import OTHER, filled, next_line, snapshot, start, tmpfs
+from tests.torn import tear
 
 pytestmark = pytest.mark.anyio
 
@@ -114,14 +115,14 @@ def spoil(file: Path, change: str) -> None:
     db.close()
 
 
-@pytest.mark.parametrize("change", ["crc = crc + 1", "frame = NULL", "frame = x'00'", "frame = 'text'"])
-async def test_a_torn_last_record_loses_only_itself(tmp_path: Path, change: str) -> None:
+@pytest.mark.parametrize("how", ["half", "flipped", "checksum"])
+async def test_a_torn_last_record_loses_only_itself(tmp_path: Path, how: str) -> None:
     """J7: a record with a bad checksum is dropped, the run goes on from the one before it, other runs lose nothing."""
     file = tmp_path / "journal.db"
     journal = SqliteJournal(file)
     await journal.append([adding(RID, 1, "a", "b", "c"), adding(OTHER, 1, "x", "y")])
     await journal.close()
-    spoil(file, f"UPDATE log SET {change} WHERE n = 3")
+    tear(file, RID, how)
     journal = SqliteJournal(file)
     assert journal.torn_records == 1
     assert await journal.heads([RID, OTHER]) == {RID: Head(1, 2), OTHER: Head(1, 2)}
@@ -134,6 +135,27 @@ async def test_a_torn_last_record_loses_only_itself(tmp_path: Path, change: str)
     await journal.close()
 
 
+@pytest.mark.parametrize("change", ["records = 'text'", "records = x'00'", "records = substr(records, 1, 70)"])
+async def test_a_torn_row_loses_only_what_stood_in_it(tmp_path: Path, change: str) -> None:
+    """J7: of a row that is no longer one, earlier commits are whole, and its runs go on from there."""
+    file = tmp_path / "journal.db"
+    journal = SqliteJournal(file)
+    await journal.append([adding(RID, 1, "a"), adding(OTHER, 1, "x")])
+    await journal.append([adding(RID, 2, "b" * 100), adding(OTHER, 2, "y")])
+    await journal.close()
+    spoil(file, f"UPDATE log SET {change} WHERE n = 2")
+    journal = SqliteJournal(file)
+    assert journal.torn_records == 1
+    assert await journal.heads([RID, OTHER]) == {RID: Head(1, 1), OTHER: Head(1, 1)}
+    assert await journal.append([adding(RID, 2, "again"), adding(OTHER, 2, "once more")]) == [None, None]
+    await journal.close()
+    journal = SqliteJournal(file)
+    assert journal.torn_records == 0
+    assert list(await journal.read(RID)) == texts(1, "a", "again")
+    assert list(await journal.read(OTHER)) == texts(1, "x", "once more")
+    await journal.close()
+
+
 async def test_a_torn_terminal_record_unseals(tmp_path: Path) -> None:
     """J7: if the terminal event is what was torn, the run is open again and can be sealed once more."""
     file = tmp_path / "journal.db"
@@ -142,7 +164,7 @@ async def test_a_torn_terminal_record_unseals(tmp_path: Path) -> None:
     await journal.append([adding(RID, 1, "a")])
     await journal.append([end])
     await journal.close()
-    spoil(file, "UPDATE log SET frame = NULL WHERE n = 2")
+    tear(file, RID, "half")
     journal = SqliteJournal(file)
     assert await journal.heads([RID]) == {RID: Head(1, 1)}
     assert await journal.append([end]) == [None]
@@ -155,7 +177,7 @@ async def test_a_torn_record_ends_what_can_be_read(tmp_path: Path) -> None:
     file = tmp_path / "journal.db"
     journal = SqliteJournal(file)
     await journal.append([adding(RID, 1, "a", "b", "c")])
-    spoil(file, "UPDATE log SET crc = crc + 1 WHERE n = 2")
+    tear(file, RID, "checksum", seq=2)
     assert list(await journal.read(RID)) == texts(1, "a")
     await journal.reopen()
     assert journal.torn_records == 2

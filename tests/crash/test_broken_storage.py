@@ -15,6 +15,7 @@ from tests.crash.client import Refused, Server, Turn
 from tests.crash.lives import World, ended_as, last
 from tests.crash.server import EXIT_IN_USE, EXIT_STORAGE
 from tests.nursery import Nursery
+from tests.torn import tear
 
 QUICK: dict[str, Any] = {"storage_patience": 0.3, "final_save": 1.0, "fence_wait": 1.0}
 """Nobody waits long for storage that is gone."""
@@ -331,13 +332,8 @@ def test_torn_record_loses_only_itself(world: World) -> None:
         server.until(torn, "text.delta")
         server.kill()
     world.ledger.gone.add(torn.session)  # it is compared here
-    db = sqlite3.connect(world.directory / "journal.db")
-    with db:
-        (n,) = db.execute(
-            "SELECT max(n) FROM log JOIN runs ON alias = log.run WHERE runs.run = ?", (torn.run,)
-        ).fetchone()
-        db.execute("UPDATE log SET frame = substr(frame, 1, length(frame) / 2) WHERE n = ?", (n,))
-    db.close()
+    assert torn.run is not None
+    tear(world.directory / "journal.db", torn.run, "half")
     with world.start() as server:
         server.ready()
         world.check(server)

@@ -1,6 +1,5 @@
 """Section J: the journal was away when a dead run was ended. The output is sought until it is found or given up."""
 
-import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -29,6 +28,7 @@ from tests.harness import (
     running,
     texts,
 )
+from tests.torn import WAYS, tear
 
 pytestmark = pytest.mark.anyio
 
@@ -426,29 +426,14 @@ async def test_there_is_nothing_to_recover_of_a_settled_run(world: AnyWorld) -> 
 
 # ---- J7 ----
 
-TEARS = [
-    "UPDATE log SET frame = substr(frame, 1, length(frame) / 2) WHERE n = (SELECT max(n) FROM log)",
-    "UPDATE log SET frame = CAST(replace(frame, 'two', 'tvo') AS BLOB) WHERE n = (SELECT max(n) FROM log)",
-    "UPDATE log SET crc = crc + 1 WHERE n = (SELECT max(n) FROM log)",
-    "UPDATE log SET frame = NULL WHERE n = (SELECT max(n) FROM log)",
-]
-tears = pytest.mark.parametrize("tear", TEARS, ids=["half", "flipped", "checksum", "gone"])
-
-
-def damage(world: SqliteWorld, statement: str) -> None:
-    db = sqlite3.connect(world.path / "journal.db")
-    try:
-        assert db.execute(statement).rowcount == 1
-        db.commit()
-    finally:
-        db.close()
+tears = pytest.mark.parametrize("how", WAYS)
 
 
 @tears
-async def test_a_torn_record_loses_itself_alone(sqlite: SqliteWorld, tear: str) -> None:
+async def test_a_torn_record_loses_itself_alone(sqlite: SqliteWorld, how: str) -> None:
     """J7: the last record of a dead run is damaged: all before it is in the transcript, and the run is settled."""
     run = await lost(sqlite)
-    damage(sqlite, tear)
+    tear(sqlite.path / "journal.db", run.id, how)
     async with running((), sqlite) as it:
         assert (await it.answer(run.session_id)).parts == PARTS[:2]
         await check_one_end(it, run, "interrupted")
@@ -456,10 +441,10 @@ async def test_a_torn_record_loses_itself_alone(sqlite: SqliteWorld, tear: str) 
 
 
 @tears
-async def test_a_torn_record_is_no_obstacle_to_a_late_recovery(sqlite: SqliteWorld, tear: str) -> None:
+async def test_a_torn_record_is_no_obstacle_to_a_late_recovery(sqlite: SqliteWorld, how: str) -> None:
     """J7: the journal was away and comes back damaged: what is good of it is recovered."""
     run = await lost(sqlite)
-    damage(sqlite, tear)
+    tear(sqlite.path / "journal.db", run.id, how)
     async with running((), sqlite, journal_away=True) as it:
         await check_pending(it, run)
         it.journal.away = False
@@ -477,7 +462,7 @@ async def test_a_torn_end_is_sealed_again(sqlite: SqliteWorld) -> None:
         it.store.away = True
         hold.go.set()
         await it.crash()
-    damage(sqlite, TEARS[0])
+    tear(sqlite.path / "journal.db", run.id, "half")
     async with running((), sqlite) as it:
         assert (await it.answer(run.session_id)).parts == PARTS
         await check_one_end(it, run, "interrupted")
@@ -486,7 +471,7 @@ async def test_a_torn_end_is_sealed_again(sqlite: SqliteWorld) -> None:
 async def test_a_run_goes_on_after_a_torn_record(sqlite: SqliteWorld) -> None:
     """J7: automatic continue takes up a run from its last good event, and says the torn one again."""
     run = await lost(sqlite)
-    damage(sqlite, TEARS[0])
+    tear(sqlite.path / "journal.db", run.id, "half")
     async with running(SPOKEN[:3], sqlite, recovery=Policy(auto_continue=True)) as it:
         assert (await it.ended(run.id)).status == "complete"
         assert (await it.answer(run.session_id)).parts == PARTS
@@ -504,7 +489,7 @@ async def test_damage_to_one_run_leaves_the_others_whole(sqlite: SqliteWorld) ->
             while len(await it.events(second.id)) < 5 or len(await it.events(first.id)) < 5:
                 await anyio.lowlevel.checkpoint()
         await it.crash()
-    damage(sqlite, TEARS[0])
+    tear(sqlite.path / "journal.db", first.id, "half")
     async with running((), sqlite) as it:
         parts = {(await it.answer(run.session_id)).parts for run in (first, second)}
         assert parts == {PARTS, PARTS[:2]}

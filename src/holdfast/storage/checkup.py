@@ -8,25 +8,19 @@ import sqlite3
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from holdfast.core.errors import HoldfastError
 from holdfast.storage import disk
 from holdfast.storage.keys import KeyFile
+from holdfast.storage.seen import Seen
 from holdfast.storage.sqlite import database, schema
 from holdfast.storage.sqlite.datadir import lock_holder
+from holdfast.storage.sqlite.schema import Migration
 
 RESERVE: Final = 512 * 1024 * 1024
 _PRIVATE: Final = ("holdfast.db", "journal.db", "keys.json", "server.json")
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    what: str
-    ok: bool
-    text: str
 
 
 def examine(path: Path) -> Sequence[Seen]:
@@ -99,7 +93,7 @@ def _journal(path: Path) -> Iterator[Seen]:
         yield Seen("journal.db", False, str(error))
 
 
-def _whole(file: Path, migrations: Sequence[str]) -> Iterator[Seen]:
+def _whole(file: Path, migrations: Sequence[Migration]) -> Iterator[Seen]:
     version = database.check(file, migrations)
     with closing(_open(file)) as db:
         (verdict,) = db.execute("PRAGMA integrity_check(1)").fetchone()

@@ -12,13 +12,14 @@ from typing import Final
 from holdfast.core.errors import SchemaTooNew, StorageUnavailable
 from holdfast.storage import disk
 from holdfast.storage.sqlite import errors
+from holdfast.storage.sqlite.schema import Migration
 
 _MAGIC: Final = b"SQLite format 3\x00"
 _HEADER: Final = 100
 _CARE: Final = "It was left as it is. Restore it from a backup, or move it away to begin with an empty one."
 
 
-def prepare(path: Path, migrations: Sequence[str], *, keep_copy: bool) -> None:
+def prepare(path: Path, migrations: Sequence[Migration], *, keep_copy: bool) -> None:
     """See to it that `path` is a database of the newest version. With `keep_copy`, an older one is copied beside itself
     before it is changed. SchemaTooNew: a newer Holdfast wrote it, and nothing was touched."""
     version = check(path, migrations)
@@ -30,7 +31,7 @@ def prepare(path: Path, migrations: Sequence[str], *, keep_copy: bool) -> None:
         _migrate(path, version, migrations)
 
 
-def check(path: Path, migrations: Sequence[str]) -> int | None:
+def check(path: Path, migrations: Sequence[Migration]) -> int | None:
     """The version of the database at `path`, None if there is none. Raises like `prepare` and changes nothing."""
     if not path.exists():
         return None
@@ -102,7 +103,7 @@ def _check_length(path: Path, has_wal: bool) -> None:
         raise StorageUnavailable(f"{path} is cut short: {_size(path)} bytes of {expected} are there. {_CARE}")
 
 
-def _create(path: Path, migrations: Sequence[str]) -> None:
+def _create(path: Path, migrations: Sequence[Migration]) -> None:
     """Under another name first: a database that is there is whole, so an empty or half one is damage and not a
     beginning."""
     if _beside(path, "-wal").exists():
@@ -138,14 +139,20 @@ def _copy(path: Path, target: Path) -> None:
         raise errors.from_sqlite(error, path) from error
 
 
-def _migrate(path: Path, version: int, migrations: Sequence[str]) -> None:
+def _migrate(path: Path, version: int, migrations: Sequence[Migration]) -> None:
     number = version
     try:
         db = connect(path)
         try:
             for number, script in enumerate(migrations[version:], version + 1):
-                # executescript stops at the first error and leaves the transaction open; closing rolls it back.
-                db.executescript(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version = {number}; COMMIT")
+                # An error leaves the transaction open; closing rolls it back.
+                if isinstance(script, str):
+                    db.executescript(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version = {number}; COMMIT")
+                else:
+                    db.execute("BEGIN IMMEDIATE")
+                    script(db)
+                    db.execute(f"PRAGMA user_version = {number}")
+                    db.execute("COMMIT")
         finally:
             db.close()  # the last connection: what is in the WAL goes into the file
     except sqlite3.Error as error:

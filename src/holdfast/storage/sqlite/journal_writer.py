@@ -3,17 +3,16 @@ one step."""
 
 import contextlib
 import sqlite3
-from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
-from zlib import crc32
 
 from holdfast.core.errors import Refused, SchemaTooNew, StorageError, StorageUnavailable
 from holdfast.core.ids import RunId
 from holdfast.ports import Append, Head
-from holdfast.storage.sqlite import database, errors, schema, segments
-from holdfast.storage.sqlite.logged import Index, Logged, entries_at, refusal, remove, scan
+from holdfast.storage.sqlite import database, errors, records, schema, segments
+from holdfast.storage.sqlite.gather import entries_at
+from holdfast.storage.sqlite.logged import Index, Logged, erase, refusal, remove, scan
 
 _PRAGMAS: Final = (
     "wal_autocheckpoint = 4000",
@@ -21,22 +20,16 @@ _PRAGMAS: Final = (
     "cache_size = -8000",
     "secure_delete = FAST",
 )
-_COLUMNS: Final = 6
-_FEW: Final = 8
-_MANY: Final = 64
-_INSERT: Final = {
-    count: "INSERT INTO log VALUES " + ", ".join(["(?, ?, ?, ?, ?, ?)"] * count)
-    for count in (*range(1, _FEW + 1), _MANY)
-}
-"""By the number of rows. Each step of a statement lets go of the GIL and takes it again, which beside a busy event loop
-costs as much as the row itself. Not one for every number: SQLite would be preparing new ones all the time."""
+_INSERT: Final = "INSERT INTO log VALUES (?, ?)"
 _NEW: Final = "INSERT INTO runs (alias, run, epoch) VALUES (?, ?, ?)"
 _RAISE: Final = "UPDATE runs SET epoch = ? WHERE alias = ?"
-_ROWS: Final = 2000
-"""Log rows, or KiB, that one commit of `archive` or `sweep` moves: appends wait for it, so it is kept to some
+_ROW: Final = 4 << 20
+"""Bytes at which a row is full; a commit of more has several."""
+_SOME: Final = 2000
+"""Events, or KiB, that one commit of `archive` or `sweep` moves: appends wait for it, so it is kept to some
 milliseconds."""
 _DEAD: Final = 5000
-"""Log rows of settled runs that are not worth the trouble of removing them."""
+"""Events of settled runs that are not worth the trouble of removing them from the log."""
 
 
 class JournalWriter:
@@ -49,7 +42,7 @@ class JournalWriter:
         self._path = path
         self._limit = max_event_bytes
         self._db: sqlite3.Connection | None = None
-        self._sweeping = False
+        self._doomed: list[int] = []  # dead rows that are being removed
 
     # ---- opening ----
 
@@ -79,7 +72,7 @@ class JournalWriter:
         except sqlite3.Error as error:
             raise errors.from_sqlite(error, self._path) from error
         self.disconnect()
-        self._db, self.index, self.trouble = db, index, ""
+        self._db, self.index, self.trouble, self._doomed = db, index, "", []
         self.openings += 1
 
     def disconnect(self) -> None:
@@ -93,42 +86,50 @@ class JournalWriter:
     def append(self, batch: Sequence[Append]) -> Sequence[Refused | None]:
         if len({item.run for item in batch}) < len(batch):
             raise ValueError("a batch has at most one append of a run")
+        index, limit = self.index, self._limit
+        refusals: list[Refused | None] = []
+        taken: list[tuple[Append, Logged, int, int]] = []  # with its row, and where it stands in it
+        rows: list[tuple[int, bytes, int]] = []  # with the number of its events
+        pieces: list[bytes] = []
+        new: list[tuple[int, RunId, int]] = []
+        raised: list[tuple[int, int]] = []
+        row, alias, at = index.next_row, index.next_alias, 0
         with self._using() as db:
-            refusals: list[Refused | None] = []
-            taken: list[tuple[Append, Logged, int]] = []  # with the first row's n
-            values: list[object] = []  # of the new rows, one behind the other
-            new: list[tuple[int, RunId, int]] = []
-            raised: list[tuple[int, int]] = []
-            runs, limit = self.index.runs, self._limit
-            row, alias = self.index.next_row, self.index.next_alias
             for item in batch:
-                log = runs.get(item.run) or self._kept(db, item.run)
+                log = index.runs.get(item.run) or self._kept(db, item.run)
                 refused = refusal(log, item, limit)
                 refusals.append(refused)
                 if refused is not None:
                     continue
-                taken.append((item, log, row))
                 if not log.alias:
                     log.alias = alias  # not known to anybody else before the commit
                     alias += 1
                     new.append((log.alias, item.run, item.epoch))
                 elif item.epoch > log.epoch:
                     raised.append((item.epoch, log.alias))
+                if at >= _ROW:
+                    rows.append((row, b"".join(pieces), len(pieces) // 2))
+                    row, at = row + 1, 0
+                    pieces.clear()
+                taken.append((item, log, row, at))
+                last = item.entries[-1].seq if item.seals and item.entries else 0
                 for seq, frame in item.entries:
-                    values += (row, log.alias, seq, crc32(frame), False, frame)
-                    row += 1
-                if item.seals and item.entries:
-                    values[-2] = True
-            if 0 < len(values) <= _FEW * _COLUMNS and not new and not raised:
-                _insert(db, values)  # one statement, which is a transaction by itself
-            elif values or new or raised:
+                    pieces += (records.head(log.alias, seq, frame, seq == last), frame)
+                    at += records.HEAD + len(frame)
+            if pieces:
+                rows.append((row, b"".join(pieces), len(pieces) // 2))
+            if len(rows) == 1 and not new and not raised:
+                db.execute(_INSERT, rows[0][:2])  # one statement, which is a transaction by itself
+            elif rows or new or raised:
                 with _transaction(db):
                     db.executemany(_NEW, new)
                     db.executemany(_RAISE, raised)
-                    _insert(db, values)
-        self.index.next_row, self.index.next_alias = row, alias
-        for item, log, first in taken:
-            self.index.grow(item, log, first)
+                    db.executemany(_INSERT, [(n, blob) for n, blob, _ in rows])
+        index.next_alias = alias
+        for n, _, events in rows:
+            index.fill(n, events)
+        for item, log, n, place in taken:
+            index.grow(item, log, n, place)
         return refusals
 
     # ---- the fence, and where journals end ----
@@ -164,16 +165,15 @@ class JournalWriter:
 
     def archive(self, runs: Sequence[RunId]) -> Sequence[RunId]:
         """Put the events of the first of `runs` into segments; the rest is returned. One that is not sealed stays as it
-        is. The log's rows are left for `sweep`: those of runs at the same time are mixed, and removing one run's rows
-        writes as many pages as removing all of them."""
+        is. The log's rows are left for `sweep`: others may have events in them."""
         moved: list[RunId] = []
         size = at = 0
         with self._using() as db, _transaction(db):
-            while at < len(runs) and size < _ROWS:
+            while at < len(runs) and size < _SOME:
                 run = runs[at]
                 at += 1
                 log = self.index.runs.get(run)
-                entries = entries_at(db, log, log.rows) if log is not None and log.sealed else None
+                entries = entries_at(db, log, 0, log.last_seq) if log is not None and log.sealed else None
                 if log is None or entries is None:
                     continue
                 for segment in segments.pack(entries):
@@ -195,35 +195,44 @@ class JournalWriter:
     def sweep(self) -> bool:
         """If half of the log is dead, remove some of that; whether to call again."""
         index = self.index
-        if not self._sweeping:
-            if len(index.dead) < max(_DEAD, index.live):
+        if not self._doomed:
+            if sum(index.dead.values()) < max(_DEAD, index.live):
                 return False
-            index.dead = array("q", sorted(index.dead))
+            self._doomed = sorted(index.dead)
+        count = events = 0
+        while events < _SOME and count < len(self._doomed):
+            events += index.dead[self._doomed[count]]
+            count += 1
+        some = self._doomed[:count]
         with self._using() as db, _transaction(db):
-            remove(db, index.dead[:_ROWS])
-        del index.dead[:_ROWS]
-        self._sweeping = bool(index.dead)
-        return self._sweeping
+            remove(db, some)
+        index.removed(some)
+        del self._doomed[:count]
+        return bool(self._doomed)
 
     def purge(self, runs: Collection[RunId]) -> None:
-        """Also of the log's dead rows, which may be theirs."""
+        """Also of the log: the dead rows, which may have events of theirs, and those that they share with others."""
+        index = self.index
         with self._using() as db, _transaction(db):
-            rows = array("q", self.index.dead)
             for run in runs:
-                log = self.index.runs.get(run) or self._kept(db, run)
-                rows.extend(log.rows)
+                log = index.runs.get(run) or self._kept(db, run)
+                inside = index.runs.get(run) or index.settled.get(run)
+                if inside is not None:
+                    _erase(db, index, inside)
                 db.execute("DELETE FROM segments WHERE run = ?", (log.alias,))
                 db.execute(
                     "INSERT INTO runs (run, epoch, last_seq, sealed, pruned) VALUES (?, ?, ?, ?, 1) ON CONFLICT (run) "
                     "DO UPDATE SET last_seq = excluded.last_seq, sealed = excluded.sealed, archived = 0, pruned = 1",
                     (run, log.epoch, log.last_seq, log.sealed),
                 )
-            remove(db, sorted(rows))
+            dead = sorted(index.dead)
+            remove(db, dead)
             (top,) = db.execute("SELECT ifnull(max(alias), 0) FROM runs").fetchone()
-        self.index.next_alias = max(self.index.next_alias, top + 1)
-        self.index.dead = array("q")
+        index.next_alias = max(index.next_alias, top + 1)
+        index.removed(dead)
+        self._doomed = []
         for run in runs:
-            self.index.forget(run)
+            index.forget(run)
 
     # ---- the connection ----
 
@@ -241,12 +250,10 @@ class JournalWriter:
             raise ours from error
 
 
-def _insert(db: sqlite3.Connection, values: list[object]) -> None:
-    at, left = 0, len(values) // _COLUMNS
-    while left:
-        count = _MANY if left >= _MANY else min(left, _FEW)
-        db.execute(_INSERT[count], values[at : at + count * _COLUMNS])
-        at, left = at + count * _COLUMNS, left - count
+def _erase(db: sqlite3.Connection, index: Index, log: Logged) -> None:
+    for row, place in zip(log.rows, log.places, strict=True):
+        if row in index.shared:
+            erase(db, row, place)
 
 
 @contextlib.contextmanager

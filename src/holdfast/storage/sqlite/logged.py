@@ -1,27 +1,24 @@
-"""Where the rows of each unsettled run are in the log. The log has no index on disk; this is it.
+"""Where the records of each unsettled run are in the log. The log has no index on disk; this is it.
 
-Memory is 8 bytes an event and some 250 a run, for as long as the run is in the log. It is changed by the journal's
-writer thread alone, after a commit and never before, so that other threads find only what is durable.
+Memory is 16 bytes an event, some 200 a commit and 250 a run, for as long as the run is in the log. It is changed by
+the journal's writer thread alone, after a commit and never before, so that other threads find only what is durable.
 """
 
 import sqlite3
 from array import array
 from collections.abc import Sequence
-from typing import Final
-from zlib import crc32
 
 from holdfast.core.errors import Fenced, Refused, Sealed, SeqConflict, TooLarge
-from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.ports import Append, Head
-
-_ROWS: Final = "SELECT run, seq, crc, frame FROM log WHERE"
+from holdfast.storage.sqlite import records
 
 
 class Logged:
-    """A run as the writer sees it. `rows[i]` is the row of event i + 1; there are none for a run not in the log."""
+    """A run as the writer sees it. `rows[i]` and `places[i]` are the row of event i + 1 and where it stands in it;
+    there are none for a run not in the log."""
 
-    __slots__ = ("alias", "epoch", "last_seq", "pruned", "rows", "sealed")
+    __slots__ = ("alias", "epoch", "last_seq", "places", "pruned", "rows", "sealed")
 
     def __init__(
         self, alias: int = 0, epoch: int = 0, last_seq: int = 0, sealed: bool = False, pruned: bool = False
@@ -33,6 +30,7 @@ class Logged:
         self.sealed = sealed
         self.pruned = pruned
         self.rows = array("q")
+        self.places = array("q")
 
     def head(self) -> Head:
         return Head(self.epoch, self.last_seq, self.sealed, self.pruned)
@@ -55,86 +53,155 @@ def refusal(log: Logged, item: Append, limit: int) -> Refused | None:
 
 
 class Index:
-    """What is in the log: live runs, and the rows of settled ones, which are removed in larger numbers."""
+    """What is in the log. A row is shared by the runs of its commit, and leaves when all of them are settled."""
 
     def __init__(self) -> None:
         self.runs: dict[RunId, Logged] = {}
+        self.settled: dict[RunId, Logged] = {}
+        """Runs whose events are in segments by now, and in rows that others keep in the log."""
         self.live = 0
-        """Rows of `runs`."""
-        self.dead = array("q")
-        """Rows whose events are in segments by now."""
+        """Events of `runs`."""
+        self.shared: dict[int, tuple[int, int]] = {}
+        """How many events of a row are live, and how many it has."""
+        self.dead: dict[int, int] = {}
+        """Rows without live events, and how many they have."""
         self.next_row = 1
         self.next_alias = 1
         self.torn = 0
-        """Records that were found damaged, or behind a damaged one, and removed."""
+        """Records that were found damaged, or behind a damaged one, and blanked."""
 
-    def grow(self, item: Append, log: Logged, first: int) -> None:
-        """`item` is committed, in the rows from `first` on."""
+    def fill(self, row: int, events: int) -> None:
+        """`row` is committed, with this many events."""
+        self.shared[row] = events, events
+        self.next_row = row + 1
+
+    def grow(self, item: Append, log: Logged, row: int, at: int) -> None:
+        """`item` is committed, from `at` on in its row."""
         log.epoch = item.epoch
-        count = len(item.entries)
-        if count:
-            if not log.rows:
-                self.runs[item.run] = log
-            if count == 1:
-                log.rows.append(first)
-            else:
-                log.rows.extend(range(first, first + count))
-            log.last_seq += count
-            log.sealed = item.seals
-            self.live += count
+        entries = item.entries
+        if not entries:
+            return
+        if not log.rows:
+            self.runs[item.run] = log
+        for _, frame in entries:
+            log.rows.append(row)
+            log.places.append(at)  # last: readers take this as the number of events
+            at += records.HEAD + len(frame)
+        log.last_seq += len(entries)
+        log.sealed = item.seals
+        self.live += len(entries)
 
     def settle(self, run: RunId) -> None:
         log = self.runs.pop(run)
-        self.live -= len(log.rows)
-        self.dead.extend(log.rows)
+        self._release(log)
+        if any(row in self.shared for row in log.rows):
+            self.settled[run] = log
 
     def forget(self, run: RunId) -> None:
         log = self.runs.pop(run, None)
         if log is not None:
-            self.live -= len(log.rows)
+            self._release(log)
+        self.settled.pop(run, None)
+
+    def removed(self, rows: Sequence[int]) -> None:
+        """These have left the log."""
+        for row in rows:
+            del self.dead[row]
+        if not self.dead:
+            self.settled = {run: log for run, log in self.settled.items() if any(n in self.shared for n in log.rows)}
+
+    def _release(self, log: Logged) -> None:
+        self.live -= len(log.rows)
+        for row in log.rows:
+            live, events = self.shared[row]
+            if live > 1:
+                self.shared[row] = live - 1, events
+            else:
+                del self.shared[row]
+                self.dead[row] = events
 
 
 def scan(db: sqlite3.Connection) -> Index:
-    """The index of what is on disk. A record with a wrong checksum is removed with what follows it in its run, so
-    that the run goes on from its last good event."""
+    """The index of what is on disk. A record with a wrong checksum is blanked with what follows it in its run, so that
+    the run goes on from its last good event."""
     index = Index()
-    logs: dict[int, Logged | None] = {}  # by alias; None: its rows are dead
+    logs: dict[int, Logged] = {}  # by alias
     broken: set[int] = set()
-    torn: list[int] = []
-    n = 0
-    for n, alias, seq, crc, seals, frame in db.execute("SELECT n, run, seq, crc, seals, frame FROM log ORDER BY n"):
-        if alias not in logs:
-            logs[alias] = _live(db, alias, index)
-        log = logs[alias]
-        if log is None:
-            index.dead.append(n)
-        elif seq != log.last_seq + 1 or alias in broken or not _is_whole(frame, crc):
-            broken.add(alias)
-            torn.append(n)
-        else:
+    torn: list[tuple[int, int, int]] = []  # row, place, length
+    useless: list[int] = []
+    row = 0
+    for row, blob in db.execute("SELECT n, records FROM log ORDER BY n"):
+        live = events = 0
+        if not isinstance(blob, bytes):
+            index.torn += 1
+            useless.append(row)
+            continue
+        for at, alias, seq, length, seals, whole in records.walk(blob):
+            log = logs.get(alias)
+            if log is None and whole:
+                log = logs[alias] = _known(db, alias, index)
+            if log is None or not whole or alias in broken or (seq != log.last_seq + 1 and not log.pruned):
+                broken.add(alias)
+                torn.append((row, at, length))
+                continue
+            log.rows.append(row)
+            log.places.append(at)
+            events += 1
+            if log.pruned:  # or settled
+                continue
             log.last_seq = seq
-            log.rows.append(n)
-            if seals:
-                log.sealed = True
-    index.live = sum(len(log.rows) for log in index.runs.values())
-    if torn:
-        remove(db, torn)
-        index.runs = {run: log for run, log in index.runs.items() if log.rows}
+            log.sealed = log.sealed or seals
+            live += 1
+        index.live += live
+        if live:
+            index.shared[row] = live, events
+        else:
+            index.dead[row] = events
+    _mend(db, torn, useless)
+    index.torn += len(torn)
+    index.runs = {run: log for run, log in index.runs.items() if log.rows}
+    index.settled = {run: log for run, log in index.settled.items() if any(n in index.shared for n in log.rows)}
     (top,) = db.execute("SELECT ifnull(max(alias), 0) FROM runs").fetchone()
-    index.next_row, index.next_alias, index.torn = n + 1, max(top, *logs, 0) + 1, len(torn)
+    index.next_row, index.next_alias = row + 1, max(top, *logs, 0) + 1
     return index
 
 
-def _live(db: sqlite3.Connection, alias: int, index: Index) -> Logged | None:
-    row = db.execute("SELECT run, epoch FROM runs WHERE alias = ? AND archived = 0 AND pruned = 0", (alias,)).fetchone()
+def _known(db: sqlite3.Connection, alias: int, index: Index) -> Logged:
+    """Of a run that is settled, pruned or unknown the records are dead: `pruned` says so here."""
+    row = db.execute("SELECT run, epoch, archived OR pruned FROM runs WHERE alias = ?", (alias,)).fetchone()
     if row is None:
-        return None
-    log = index.runs[row[0]] = Logged(alias, row[1])
+        return Logged(alias, pruned=True)
+    run, epoch, over = row
+    log = Logged(alias, epoch, pruned=bool(over))
+    if over:
+        index.settled[run] = log
+    else:
+        index.runs[run] = log
     return log
 
 
-def _is_whole(frame: object, crc: int) -> bool:
-    return isinstance(frame, bytes) and crc32(frame) == crc
+def _mend(db: sqlite3.Connection, torn: Sequence[tuple[int, int, int]], useless: Sequence[int]) -> None:
+    remove(db, useless)
+    for row, at, length in torn:
+        if length < 0:  # not even a head
+            db.execute("UPDATE log SET records = substr(records, 1, ?) WHERE n = ?", (at, row))
+        else:
+            _blank(db, row, at, length)
+
+
+def erase(db: sqlite3.Connection, row: int, at: int) -> None:
+    """Make a whole record nobody's."""
+    with db.blobopen("log", "records", row, readonly=True) as blob:
+        blob.seek(at)
+        length = records.length(blob.read(records.HEAD))
+    _blank(db, row, at, length)
+
+
+def _blank(db: sqlite3.Connection, row: int, at: int, length: int) -> None:
+    """Only the pages that it stands on are written."""
+    with db.blobopen("log", "records", row) as blob:
+        blob.seek(at)
+        blob.write(records.blank(length))
 
 
 def remove(db: sqlite3.Connection, rows: Sequence[int]) -> None:
@@ -146,25 +213,3 @@ def remove(db: sqlite3.Connection, rows: Sequence[int]) -> None:
         else:
             ranges.append([n, n])
     db.executemany("DELETE FROM log WHERE n BETWEEN ? AND ?", ranges)
-
-
-def entries_at(db: sqlite3.Connection, log: Logged, rows: "array[int]") -> list[Entry] | None:
-    """The entries in these rows of the log, up to a damaged one. None: they are no longer all there."""
-    if not rows:
-        return []
-    first, last = rows[0], rows[-1]
-    if last - first == len(rows) - 1:
-        found = db.execute(f"{_ROWS} n BETWEEN ? AND ? ORDER BY n", (first, last)).fetchall()
-    else:
-        wanted = f"[{','.join(map(str, rows))}]"
-        found = db.execute(f"{_ROWS} n IN (SELECT value FROM json_each(?)) ORDER BY n", (wanted,)).fetchall()
-    if len(found) != len(rows):
-        return None
-    entries: list[Entry] = []
-    for alias, seq, crc, frame in found:
-        if alias != log.alias:
-            return None
-        if not _is_whole(frame, crc):
-            break
-        entries.append(Entry(seq, frame))
-    return entries

@@ -1,10 +1,17 @@
-"""What the two databases look like: migrations in order, each a literal script that runs in one transaction.
+"""What the two databases look like: migrations in order, each in one transaction: a literal script, or a function where
+SQL cannot say it.
 
 The version of a file (`PRAGMA user_version`) is the number of migrations it has seen. A script that was released is
-never edited: a change is a new script at the end.
+never edited: a change is a new one at the end.
 """
 
+import sqlite3
+from collections.abc import Callable, Sequence
 from typing import Final
+
+from holdfast.storage.sqlite import records
+
+Migration = str | Callable[[sqlite3.Connection], None]
 
 STORE: Final = (
     """
@@ -264,7 +271,7 @@ STORE: Final = (
     """,
 )
 
-JOURNAL: Final = (
+JOURNAL: Final[Sequence[Migration]] = (
     """
     -- Events of all runs in the order of their commits. There is no index: the rows of a hundred runs in one commit
     -- touch two pages and not a hundred. Where a run's rows are is known in memory (see logged.py).
@@ -298,4 +305,6 @@ JOURNAL: Final = (
         PRIMARY KEY (run, first_seq)
     );
     """,
+    # A row per commit instead of one per event.
+    records.from_rows_per_event,
 )

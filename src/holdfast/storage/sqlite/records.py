@@ -1,0 +1,91 @@
+"""How a commit's events stand in one row of the journal: one record behind the other, each with its own checksum.
+
+A row per event cost several times as much: SQLite works per row and per value, not per byte.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final, NamedTuple
+from zlib import crc32
+
+_HEAD: Final = Struct("<qIII")  # alias of the run, seq, length of the frame, checksum
+HEAD: Final = _HEAD.size
+_SEALS: Final = 1 << 31
+"""In the length: this is the terminal event."""
+_WORD: Final = 0xFFFFFFFF
+NOBODY: Final = 0
+"""Alias of a record that was blanked."""
+
+_pack = _HEAD.pack
+_unpack = _HEAD.unpack_from
+
+
+class Record(NamedTuple):
+    at: int
+    alias: int
+    seq: int
+    length: int
+    """Of the frame; the record is longer by its head."""
+    seals: bool
+    whole: bool
+    """Otherwise it is damaged, and nothing that it says is certain."""
+
+
+def head(alias: int, seq: int, frame: bytes, seals: bool) -> bytes:
+    """What stands before `frame`. The checksum covers both."""
+    size = len(frame) | _SEALS if seals else len(frame)
+    return _pack(alias, seq, size, crc32(frame, (alias * 31 + seq + size) & _WORD))
+
+
+def blank(length: int) -> bytes:
+    """A record of this length that is nobody's."""
+    return _pack(NOBODY, 0, length, 0) + bytes(length)
+
+
+def length(of: bytes) -> int:
+    """Of the frame behind this head."""
+    size: int = _unpack(of)[2]
+    return size & ~_SEALS
+
+
+def walk(blob: bytes) -> Iterator[Record]:
+    """The records of a row. What cannot be told apart any more is one damaged record that reaches to the end."""
+    at, end = 0, len(blob)
+    while at < end:
+        if at + HEAD > end:
+            yield Record(at, NOBODY, 0, end - at - HEAD, False, False)
+            return
+        alias, seq, size, crc = _unpack(blob, at)
+        start, seals = at + HEAD, bool(size & _SEALS)
+        stop = start + (size & ~_SEALS)
+        if stop > end:
+            yield Record(at, alias, seq, end - start, seals, False)
+            return
+        if alias != NOBODY:
+            whole = crc == crc32(blob[start:stop], (alias * 31 + seq + size) & _WORD)
+            yield Record(at, alias, seq, stop - start, seals, whole)
+        at = stop
+
+
+def frame_at(blob: bytes, at: int, alias: int, seq: int) -> bytes | None:
+    """The frame of the record at this place; None if it is damaged. LookupError: another one stands there."""
+    start = at + HEAD
+    if start > len(blob):
+        return None
+    found, number, size, crc = _unpack(blob, at)
+    if found != alias or number != seq:
+        raise LookupError
+    frame = blob[start : start + (size & ~_SEALS)]
+    return frame if crc == crc32(frame, (alias * 31 + seq + size) & _WORD) else None
+
+
+def from_rows_per_event(db: sqlite3.Connection) -> None:
+    """What earlier versions kept as a row per event. Damaged ones stay damaged."""
+    db.execute("ALTER TABLE log RENAME TO events")
+    db.execute("CREATE TABLE log (n INTEGER PRIMARY KEY, records BLOB NOT NULL)")
+    for n, alias, seq, crc, seals, frame in db.execute("SELECT n, run, seq, crc, seals, frame FROM events"):
+        whole = isinstance(frame, bytes) and crc32(frame) == crc
+        record = head(alias, seq, frame, bool(seals)) + frame if whole else _pack(alias, seq, 0, 0)
+        db.execute("INSERT INTO log VALUES (?, ?)", (n, record))
+    db.execute("DROP TABLE events")
