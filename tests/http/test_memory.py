@@ -109,6 +109,9 @@ def test_calls_on_unknown_sessions_are_refused_and_harmless(remembering: Served)
     server.refused("not-found", "GET", "/api/sessions/ses_none/memory")
     server.refused("not-found", "POST", "/api/sessions/ses_none/memory/commit", {})
     server.refused("invalid", "POST", "/api/sessions", {"memory": "elephant"})
+    sid = server.session()
+    for name in ("elephant", "none"):
+        server.refused("invalid", "POST", f"/api/sessions/{sid}/memory/commit", {"provider": name})
     server.session(previous_session_id="ses_none")
     assert server.get("/api/memory/providers")["items"] == [{"name": "notes", "default": True, "problem": None}]
 

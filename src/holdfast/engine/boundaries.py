@@ -14,7 +14,7 @@ from typing import Final, assert_never
 
 import anyio
 
-from holdfast.core.errors import StorageError
+from holdfast.core.errors import Invalid, StorageError
 from holdfast.core.ids import LOCAL, OwnerId, SessionId
 from holdfast.core.ledger import OFF, Ledger
 from holdfast.engine.book import remembering
@@ -128,6 +128,8 @@ class Boundaries:
 
     async def commit(self, sid: SessionId, named: str | None = None, owner: OwnerId = LOCAL) -> Outcome:
         """M2, M6: the explicit call: one commit, of one provider's turns. `named` takes over for what comes after."""
+        if named is not None and named not in self._providers.names:
+            raise Invalid("provider", f"{named!r} is none of {', '.join(self._providers.names)}")
         ledger = await self._store.read(lambda tx: tx.ledger(sid))
         if ledger is None or ledger.owner != owner:
             return Outcome()
