@@ -8,7 +8,7 @@ models = ["a", "b"]                 url = "https://…/mcp"           default = 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from holdfast.agents.models.port import Ability
@@ -147,7 +147,7 @@ class Remembering:
     provider: str
     extract: str
     viking_url: str | None
-    viking_key: str | None
+    viking_key: str | None = field(repr=False)
 
 
 def memory(config: Config, environment: Mapping[str, str]) -> Remembering:
