@@ -166,6 +166,8 @@ class _History:
             return run.intent is None and any(self._waits(world, other) for other in waiting)
         if run.lease is not None and not any(run.id in node.engine.supervisor._executions for node in world.nodes):
             return False  # it kept its task, and that is gone
+        if run.lifetime == "attached" and not any(run.id in node.engine.settler.connections for node in world.nodes):
+            return False  # its client left while the store was away: the sweeper ends it
         asked = any(a.run_id == run.id and a.decision is None for a in ledger.approvals.values())
         return self._plan.leave_waiting and run.status == "waiting" and run.intent is None and asked
 
