@@ -182,8 +182,7 @@ async def test_a_failed_commit_is_tried_again_as_it_was(world: AnyWorld, late: b
         it.world.clock.advance(9.0)
         await it.boundaries.tick()
         assert len(a.tried) == 1
-        it.world.clock.advance(1.0)
-        await it.boundaries.tick()
+        assert (await it.boundaries.commit(sid)).error is not None
         assert len(a.tried) == 2
         it.world.clock.advance(20.0)
         await it.boundaries.tick()
