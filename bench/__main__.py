@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from bench import models, nodes, openai, storage, streams
+from bench import memory, models, nodes, openai, storage, streams
 
 TARGETS = {
     "100 runs, full speed": 8.0,
@@ -63,6 +63,17 @@ def storage_table(r: storage.Result, raw: tuple[float, float]) -> Table:
     table.add_row("search, commonest word", f"{r.search_common_ms:.1f} ms", "< 50 ms")
     table.add_row("raw SQLite commit, one row", f"{raw[0]:.0f} µs", "")
     table.add_row("raw append with fdatasync", f"{raw[1]:.0f} µs", "")
+    return table
+
+
+def memory_table(r: memory.Result) -> Table:
+    table = Table(title=f"Recall over {r.facts:,} facts ({r.megabytes:.0f} MB)")
+    for column in ("what", "measured", "target"):
+        table.add_column(column, justify="left" if column == "what" else "right")
+    table.add_row("a question, p50", f"{r.p50_ms:.1f} ms", "< 50 ms")
+    table.add_row("a question, p99", f"{r.p99_ms:.1f} ms", "< 50 ms")
+    table.add_row("right after a fact was written", f"{r.after_write_ms:.1f} ms", "< 50 ms")
+    table.add_row("the first of a process, in the background at start", f"{r.first_ms:.0f} ms", "")
     return table
 
 
@@ -120,7 +131,7 @@ def main() -> None:
     faces: dict[openai.Wire, list[openai.Result]] = {wire: [] for wire in openai.WIRES}
     with Progress(console=console, transient=True) as progress:
         read: dict[tuple[str, str], list[models.Result]] = {}
-        task = progress.add_task("measuring", total=rounds * (len(chosen) + 2 * len(models.SCENARIOS)) + 1)
+        task = progress.add_task("measuring", total=rounds * (len(chosen) + 2 * len(models.SCENARIOS)) + 2)
         for _ in range(rounds):
             for asked in models.SCENARIOS:
                 for client in models.CLIENTS:
@@ -142,6 +153,9 @@ def main() -> None:
             raw = storage.raw_commits(Path(directory))
         progress.advance(task)
         side_by_side = nodes.lines(lambda what: progress.update(task, description=what))
+        progress.update(task, description="recall over many facts")
+        recalled = memory.in_process(5000 if arguments.quick else 100_000)
+        progress.advance(task)
     results = [medians(taken[s.name]) for s in chosen]
     console.print(f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     console.print(stream_table(results))
@@ -153,11 +167,13 @@ def main() -> None:
         )
         console.print(f"cost per token at 1,000 runs over that at 100, {kind}: {ratio:.2f} (target ≤ 1.15)")
     console.print(storage_table(large, raw))
+    console.print(memory_table(recalled))
     console.print(models_table(read))
     console.print(openai_table(faces))
     console.print(nodes_table(side_by_side))
     if arguments.json:
         figures = {"streams": [asdict(r) for r in results], "storage": asdict(large), "raw_us": raw}
+        figures["memory"] = asdict(recalled)
         figures["models"] = [asdict(r) for results in read.values() for r in results]
         figures["openai"] = [asdict(r) for results in faces.values() for r in results]
         figures["nodes"] = [asdict(line) for line in side_by_side]

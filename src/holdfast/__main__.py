@@ -35,9 +35,10 @@ def main(agents: GetAgents | None = None) -> None:
 
 def _hire(agents: GetAgents | None) -> "Hire":
     from holdfast.wiring.crew import Fixed, Office
+    from holdfast.wiring.memories import Memories
 
     if agents is not None:
-        return lambda config, keys, bridge: Fixed(agents(config))
+        return lambda config, keys, bridge: Fixed(agents(config), Memories(config, {}, bridge))
     return partial(Office, environment=os.environ, home=Path.home())
 
 

@@ -6,7 +6,7 @@ limited in time; what they do not get done, recovery does from the journal.
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NoReturn, TypeVar
 
 import anyio
@@ -19,6 +19,7 @@ from holdfast.core.events import (
     Decision,
     Event,
     Failure,
+    MemoryRecalled,
     RunEnded,
     RunResumed,
     RunStarted,
@@ -26,6 +27,7 @@ from holdfast.core.events import (
     entry,
 )
 from holdfast.core.ids import ApprovalId
+from holdfast.core.parts import Remembered
 from holdfast.core.run import Intent, Run
 from holdfast.core.transcript import EMPTY, fold, has_output, volume
 from holdfast.engine.book import endings, turns
@@ -80,6 +82,7 @@ class Deps:
     clock: Clock
     ids: Ids
     settings: Settings
+    recall: Callable[[Turn], Awaitable[MemoryRecalled | None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +172,24 @@ class Execution:
             self._add(event)
         if self._agent is None:
             raise AgentFailed("no-agent", f"There is no agent named {self.run.agent!r}. Choose another one.")
-        finish = await self._agent.run(loaded.turn, self)
+        finish = await self._agent.run(await self._remember(loaded.turn), self)
         assert self._recorder is not None
         await self._recorder.flushed()
         if not self._recorder.spoke and not has_output(loaded.turn.transcript.parts):
             raise AgentFailed("empty-answer", "The model ended its answer without saying anything. Try again.")
         return RunEnded("complete", finish_reason=finish)
+
+    async def _remember(self, turn: Turn) -> Turn:
+        """Once in the life of a run, and of those that continue it."""
+        parts = turn.transcript.parts
+        if self._deps.recall is None or self._begun.last_seq or any(isinstance(part, Remembered) for part in parts):
+            return turn
+        recalled = await self._deps.recall(turn)
+        if recalled is None:
+            return turn
+        self._add(recalled)
+        told = turn.transcript
+        return replace(turn, transcript=fold([entry(told.last_seq + 1, recalled)], told))
 
     def _asks_still(self, loaded: _Loaded) -> bool:
         """An earlier life asked and could not park: the question stands, and the agent is not to ask it again."""

@@ -27,7 +27,7 @@ from holdfast.agents.chat.workspaces import WorkspaceDirectories
 from holdfast.core.ids import NodeId
 from holdfast.engine.engine import Engine
 from holdfast.engine.settings import DAY, Settings
-from holdfast.ports import Agents, Journal
+from holdfast.ports import Agents, Journal, MemoryProviders
 from holdfast.storage import disk
 from holdfast.storage.hints import Others
 from holdfast.storage.seen import Seen
@@ -41,7 +41,9 @@ NODE_FILE: Final = "node"
 _JOURNAL: Final = "holdfast_journal"
 
 
-async def open_node(config: Config, agents: Agents, settings: Settings, around: Around) -> Node:
+async def open_node(
+    config: Config, agents: Agents, settings: Settings, around: Around, memory: MemoryProviders | None = None
+) -> Node:
     """The data directory still belongs to one process: it has the node's name, its workspaces, and what commands on
     this machine need."""
     logging.getLogger("psycopg").setLevel(logging.ERROR)  # a pipeline that was broken off is nothing to report
@@ -69,6 +71,7 @@ async def open_node(config: Config, agents: Agents, settings: Settings, around: 
         files=PostgresFiles(place, config.data_dir),
         workspaces=WorkspaceDirectories(config.data_dir / WORKSPACES),
         node=NodeId(name),
+        memory=memory,
     )
     return Node(engine, store, journal, directory, wakeups)
 
