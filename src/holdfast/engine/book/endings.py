@@ -128,8 +128,9 @@ def settle(
     tx: Tx, rid: RunId, transcript: Transcript, recovery: Recovery | None = None, keeping: Keeping | None = None
 ) -> Run | None:
     """Fold's result into the message, and the run ended, once. Whatever ended it, this is the only way; a second call
-    finds it done. If the message is gone (clear, delete) only the run ends, and its journal goes too. `keeping`: a turn
-    that is complete is one to be remembered."""
+    finds it done. If the message is gone (clear, delete) only the run ends, and its journal goes too. A session that is
+    not to be kept is deleted with its run; it is erased when its client, who may still be reading, has left.
+    `keeping`: a turn that is complete is one to be remembered."""
     run = tx.run(rid)
     if run is None or not (run.is_open or run.is_pending):
         return run
@@ -148,7 +149,10 @@ def settle(
     )
     session = tx.session(run.session_id)
     message = tx.message(run.message_id)
-    if session is None or session.deleted_at is not None or message is None:
+    if session is not None and session.deleted_at is None and not session.is_kept:
+        tx.put_session(replace(session, deleted_at=tx.now, version=session.version + 1))
+        tx.add_change("session.deleted", session.owner, session.id)
+    elif session is None or session.deleted_at is not None or message is None:
         tx.add_purge([rid])
         run = replace(run, pruned=True)
     else:
