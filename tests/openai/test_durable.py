@@ -283,7 +283,7 @@ def test_it_can_be_continued_by_a_person(client: OpenAI, shared: Served, up: Sta
     answer = client.responses.create(model=named("continued"), input="First", instructions="Be brief.")
     sid = answer.to_dict()["holdfast"]["session"]  # type: ignore[index]
     session = until(lambda: shared.look(sid), lambda session: session["title"])
-    assert (session["settings"], session["title"]) == ({"source": "openai"}, "First")
+    assert (session["settings"], session["title"]) == ({"source": "openai", "memory": "none"}, "First")
     shared.turn(sid, "Second")
     assert said(shared.answer(sid)) == "Two."
     assert [m["content"] for m in up.asked("continued", 2)["messages"]] == ["Be brief.", "First", "One.", "Second"]

@@ -67,7 +67,7 @@ def chosen(settings: Json) -> str | None:
 
 def handle_of(tx: Tx, session: Session, run: Run, keeping: Keeping) -> str | None:
     """Who is to remember the run; `OFF`: nobody is. A run may only leave memory out, not choose another provider."""
-    if OFF in (chosen(run.settings), chosen(session.settings)):
+    if not session.is_kept or OFF in (chosen(run.settings), chosen(session.settings)):
         return OFF
     ledger = tx.ledger(session.id)
     return chosen(session.settings) or (None if ledger is None else ledger.handle) or keeping.default

@@ -7,6 +7,7 @@ from anyio import to_thread
 
 from holdfast.core.errors import Busy, NotFound
 from holdfast.core.ids import LOCAL, MessageId, SessionId
+from holdfast.core.ledger import OFF
 from holdfast.core.parts import Json, Part, Tool
 from holdfast.core.run import Lifetime, Run
 from holdfast.core.session import Message, Session
@@ -90,7 +91,8 @@ async def _begin(
             own = replace(message, id=mid, session_id=sid, parent_id=parent)
             copied.append(replace(own, run_id=None, key=None, last_seq=0))
     chain = [*copied, *_chain(api, sid, copied[-1].id if copied else None, past, now)]
-    settings: dict[str, Json] = {"source": SOURCE} if call.keep else {"source": SOURCE, "keep": False}
+    # What a program asks says nothing of a person, and what it is answered must not depend on one.
+    settings: dict[str, Json] = {"source": SOURCE, "memory": OFF, **({} if call.keep else {"keep": False})}
     session = Session(
         sid,
         LOCAL,
