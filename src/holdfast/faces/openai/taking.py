@@ -19,7 +19,7 @@ from holdfast.faces.http.upload import label
 from holdfast.faces.openai import names, output
 from holdfast.faces.openai.errors import Wrong, unsupported
 from holdfast.faces.openai.said import Draft, Known, Piece, Upload
-from holdfast.faces.openai.targets import DIRECT, SOURCE, Target
+from holdfast.faces.openai.targets import SOURCE, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,7 @@ async def take(api: Api, call: Call) -> Accepted:
     service = api.service
     past = [(draft.role, await _stored(api, draft.pieces, call.target)) for draft in call.past]
     parts = await _stored(api, call.last.pieces, call.target)
-    settings = dict(call.settings)
-    if call.target.agent == DIRECT or not call.keep:  # a model alone is asked what its client says, and nothing besides
-        settings["memory"] = "none"
-    how = {"agent": call.target.agent, "model": call.target.model, "settings": settings, "lifetime": call.lifetime}
+    how = {"agent": call.target.agent, "model": call.target.model, "settings": call.settings, "lifetime": call.lifetime}
     wish = Wish(call.body, call.key, **how)  # type: ignore[arg-type]
     fresh = SessionId(service.new_id("ses")) if call.key is None else names.keyed_session(LOCAL, call.key)
     if call.session is not None and not past:
