@@ -6,6 +6,7 @@ from typing import Any
 
 from holdfast.core import session as tree
 from holdfast.core.ids import MessageId, OwnerId, SessionId
+from holdfast.core.parts import Json
 from holdfast.core.run import Intent, Run
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.engine.book.rows import intend, put_session, stop_hidden, the_session
@@ -83,6 +84,7 @@ def fork(
         created_at=tx.now,
         updated_at=tx.now,
         previous_session_id=None,
+        settings=_kept(session.settings),
         pinned=False,
         archived=False,
         head=None,
@@ -94,6 +96,13 @@ def fork(
     for message in copies:
         tx.put_message(message)
     return new
+
+
+def _kept(settings: Json) -> Json:
+    """A copy is somebody's wish: it is kept, whatever was to become of the first."""
+    return (
+        {name: value for name, value in settings.items() if name != "keep"} if isinstance(settings, dict) else settings
+    )
 
 
 def adopt(tx: Tx, session: Session, messages: Sequence[Message], compactions: Sequence[Compaction]) -> Session:
