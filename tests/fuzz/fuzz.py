@@ -17,6 +17,8 @@ from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.errors import InvalidSchema
 
+from holdfast.faces.http.gate import set_password
+from holdfast.storage.keys import KeyFile
 from tests.http.client import Served
 
 
@@ -95,6 +97,7 @@ def fuzz(server: Served, examples: int, seed: int, told: Callable[[str, int], No
     report, pool = Report(), Pool(server)
     with requests.Session() as session:
         for operation in _operations(schema):
+            set_password(KeyFile(server.data_dir), None)  # the call before may have been the one that sets it
             pool.fill()  # the call before may have been the one that deletes
             for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
                 try:

@@ -20,7 +20,6 @@ from holdfast.agents.models import weights
 from holdfast.agents.models.catalogue import Catalogue, CatalogueSettings
 from holdfast.agents.models.port import Model, ModelInfo
 from holdfast.agents.tools.grants import StoredGrants
-from holdfast.agents.tools.mcp.servers import McpServers
 from holdfast.agents.tools.policy import Policy
 from holdfast.agents.tools.toolbox import Toolbox, own_tools
 from holdfast.config import Config
@@ -33,12 +32,13 @@ from holdfast.engine.preferences import Preferences
 from holdfast.engine.service import Service
 from holdfast.engine.titles import FirstWords
 from holdfast.faces.cli.desk import Finding
-from holdfast.faces.http.api import Models
+from holdfast.faces.http.api import Models, Workshop
 from holdfast.faces.openai.targets import DIRECT, SOURCE
 from holdfast.ports import Agent, AgentFailed, Clock, Grant, Keyring, Keys, Out, Summariser, Titler, Turn
 from holdfast.system import SystemClock
 from holdfast.wiring import keeping, tables
 from holdfast.wiring.node import WORKSPACES
+from holdfast.wiring.workshop import Workroom
 
 _ASK_AT_LEAST_ONCE: Final = frozenset({"shell"})
 """Tools that cannot be allowed for good while the server is open to whoever is at the machine."""
@@ -54,6 +54,7 @@ class Crew:
     titler: Callable[[Session], Awaitable[Titler]] | None = None
     meter: Callable[[SessionId], Awaitable[tuple[str, int, int | None]]] | None = None
     """Model, tokens used, tokens that fit."""
+    workshop: Workshop | None = None
 
 
 class Bridge:
@@ -183,7 +184,9 @@ class Office:
         self._environment = environment
         self._rules = tables.tool_rules(config)
         self._default = tables.default_model(config)
-        self._mcp = McpServers(tables.mcp_servers(config))
+        self._workroom = Workroom(
+            lambda: bridge.preferences, keys, self._find_model, own_tools(environment), tables.mcp_servers(config)
+        )
         directory = weights.default_directory(environment, home)
         providers = tables.providers(config, environment, keys.read().provider_keys)
         settings = CatalogueSettings(providers=providers, environment=environment, weights_directory=directory)
@@ -196,10 +199,11 @@ class Office:
             await held.enter_async_context(self._catalogue)
             tasks = await held.enter_async_context(anyio.create_task_group())
             held.callback(tasks.cancel_scope.cancel)
-            await tasks.start(self._mcp.run)
+            await tasks.start(self._workroom.mcp.run)
             self._held = held.pop_all()
         direct = DirectAgent(self._find_model, self._bridge)
-        return Crew({"chat": self._chat(), DIRECT: direct}, self, self._summariser, self._titler, self._meter)
+        agents = {"chat": self._chat(), DIRECT: direct}
+        return Crew(agents, self, self._summariser, self._titler, self._meter, self._workroom)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -210,7 +214,7 @@ class Office:
         bridge = self._bridge
         return ChatAgent(
             self._find_model,
-            Toolbox(own_tools(self._environment), self._mcp.tools),
+            Toolbox(self._workroom.own, self._workroom.mcp_tools),
             bridge,
             self._config.data_dir / WORKSPACES,
             find_policy=self._policy,

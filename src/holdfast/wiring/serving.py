@@ -88,6 +88,7 @@ def _api(node: Node, config: Config, crew: Crew, gate: Gate) -> Api:
         meter=crew.meter,
         summariser=None if crew.summariser is None else summariser,
         limits=Limits(max_file=config.max_file_mb * MIB, line=Line(config.heartbeat, config.write_deadline)),
+        workshop=crew.workshop,
         backup=partial(_back_up, node),
     )
 

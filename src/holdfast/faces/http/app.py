@@ -13,7 +13,7 @@ from holdfast.faces.http import descriptions as d
 from holdfast.faces.http import pages, problems, web
 from holdfast.faces.http.api import Api
 from holdfast.faces.http.guard import Guard, Refusal
-from holdfast.faces.http.routes import about, entry, files, runs, sessions, settings, streams, transfer
+from holdfast.faces.http.routes import about, entry, files, runs, sessions, settings, streams, transfer, workshop
 
 _PROBLEM: dict[str, Any] = {
     "model": d.Problem,
@@ -62,5 +62,6 @@ def _routers(api: Api) -> list[APIRouter]:
         transfer.routes(api),
         about.routes(api),
         settings.routes(api),
+        workshop.routes(api),
         entry.routes(api, time.monotonic),
     ]
