@@ -99,6 +99,7 @@ def fork(
         created_at=tx.now,
         updated_at=tx.now,
         previous_session_id=None,
+        settings=_kept(session.settings),
         pinned=False,
         archived=False,
         head=None,
@@ -110,6 +111,13 @@ def fork(
     for message in copies:
         tx.put_message(message)
     return new
+
+
+def _kept(settings: Json) -> Json:
+    """A copy is somebody's wish: it is kept, whatever was to become of the first."""
+    return (
+        {name: value for name, value in settings.items() if name != "keep"} if isinstance(settings, dict) else settings
+    )
 
 
 def adopt(tx: Tx, session: Session, messages: Sequence[Message], compactions: Sequence[Compaction]) -> Session:
