@@ -232,6 +232,8 @@ def test_cards_say_how_long_and_what(server: Served, open_page: Open) -> None:
     send(
         page,
         [
+            {"think": "Let me "},
+            {"think": "see.", "after": 0.3},
             {
                 "call": "c1",
                 "name": "slow",
