@@ -17,8 +17,11 @@ from tests.nursery import Fresh
 
 ROOT: Final = Path(__file__).parents[2]
 OUT: Final = ROOT / "build" / "screenshots"
-README: Final = ("chat-desk-light", "chat-desk-dark", "chat-phone-light", "compare-desk-light", "recorder-desk-light")
-SIZES: Final = {"desk": (1280, 840), "phone": (390, 800)}
+README: Final = (
+    *("chat-desk-light", "chat-desk-dark", "compare-desk-light", "recorder-desk-light", "activity-desk-dark"),
+    *("tools-desk-dark", "chat-phone-light", "drawer-phone-dark", "approval-phone-light"),
+)
+SIZES: Final = {"desk": (1280, 840), "phone": (360, 740)}
 Scheme = Literal["light", "dark"]
 
 

@@ -6,6 +6,7 @@ newer version wrote and this one does not know is read as `Unknown` and folded t
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring as quote
@@ -178,6 +179,12 @@ class Entry(NamedTuple):
     def ends(self) -> bool:
         return self.type in TERMINAL_TYPES
 
+    @property
+    def at(self) -> int | None:
+        """When it was, in milliseconds since the epoch, if it says so."""
+        found = _AT.search(self.frame, max(0, len(self.frame) - 40))
+        return None if found is None else int(found[1])
+
     def event(self) -> Event:
         name, _, rest = self.frame.partition(b"event: ")[2].partition(b"\ndata: ")
         return decode(name.decode(), json.loads(rest))
@@ -189,6 +196,7 @@ made with every token; mypy does not check the fields."""
 _TEXT_HEAD: Final = b'\nevent: text.delta\ndata: {"text":"'
 _TEXT_TAIL: Final = b'"}\n\n'
 _TEXT_AT: Final = b'","at":'
+_AT: Final = re.compile(rb'[,{]"at":(\d+)\}\n\n\Z')
 _HEAD_LENGTH: Final = len(_TEXT_HEAD)
 _TAIL_LENGTH: Final = len(_TEXT_TAIL)
 TERMINAL_TYPES: Final = frozenset({"run.complete", "run.cancelled", "run.failed", "run.interrupted"})

@@ -22,6 +22,8 @@ class Reasoning:
     text: str
     provider: Json = None
     """Opaque data (signatures) that the provider wants back when the run is continued."""
+    duration_ms: int | None = None
+    """How long it was thought, where the journal says so and something came after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +66,11 @@ def to_json(part: Part) -> dict[str, Json]:
     match part:
         case Text(text):
             return {"type": "text", "text": text}
-        case Reasoning(text, provider):
-            reasoning = {"type": "reasoning", "text": text}
-            return reasoning if provider is None else {**reasoning, "provider": provider}
+        case Reasoning(text, provider, duration_ms):
+            reasoning: dict[str, Json] = {"type": "reasoning", "text": text}
+            if provider is not None:
+                reasoning["provider"] = provider
+            return reasoning if duration_ms is None else {**reasoning, "duration_ms": duration_ms}
         case Tool():
             data: dict[str, Json] = {
                 "type": "tool",
@@ -101,7 +105,7 @@ def from_json(data: Mapping[str, Json]) -> Part | None:
         case "text":
             return Text(data["text"])
         case "reasoning":
-            return Reasoning(data["text"], data.get("provider"))
+            return Reasoning(data["text"], data.get("provider"), data.get("duration_ms"))
         case "tool":
             return Tool(
                 data["call_id"],
