@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from bench import models, nodes, storage, streams
+from bench import models, nodes, openai, storage, streams
 
 TARGETS = {
     "100 runs, full speed": 8.0,
@@ -90,6 +90,17 @@ def nodes_table(lines: Sequence[nodes.Line]) -> Table:
     return table
 
 
+def openai_table(taken: Mapping[openai.Wire, Sequence[openai.Result]]) -> Table:
+    table = Table(title="From a durable event to the client's socket, a token per event")
+    for column in ("wire format", "CPU µs/token", "over the native stream", "target", "bytes/token"):
+        table.add_column(column, justify="left" if column == "wire format" else "right")
+    costs = {wire: statistics.median(r.cpu_us_per_token for r in results) for wire, results in taken.items()}
+    for wire, cost in costs.items():
+        over = ["", ""] if wire == "native" else [f"{cost - costs['native']:.1f} µs", f"≤ {openai.TARGET:.0f} µs"]
+        table.add_row(wire, f"{cost:.1f}", *over, f"{taken[wire][0].bytes_per_token:.0f}")
+    return table
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="interleaved repetitions; medians are shown")
@@ -106,6 +117,7 @@ def main() -> None:
     rounds = 1 if arguments.quick else arguments.rounds
     chosen = [replace(s, tokens=max(20, s.tokens // 5)) if arguments.quick else s for s in streams.SCENARIOS]
     taken: dict[str, list[streams.Result]] = {s.name: [] for s in chosen}
+    faces: dict[openai.Wire, list[openai.Result]] = {wire: [] for wire in openai.WIRES}
     with Progress(console=console, transient=True) as progress:
         read: dict[tuple[str, str], list[models.Result]] = {}
         task = progress.add_task("measuring", total=rounds * (len(chosen) + 2 * len(models.SCENARIOS)) + 1)
@@ -120,6 +132,9 @@ def main() -> None:
                 progress.update(task, description=scenario.name)
                 taken[scenario.name].append(streams.in_process(scenario))
                 progress.advance(task)
+        for _ in range(rounds):
+            for wire in openai.WIRES:
+                faces[wire].append(openai.in_process(wire, 20_000 if arguments.quick else 200_000))
         progress.update(task, description="a large data directory")
         sessions = arguments.sessions // 20 if arguments.quick else arguments.sessions
         large = storage.in_process(sessions, min(arguments.unsettled, sessions))
@@ -139,10 +154,12 @@ def main() -> None:
         console.print(f"cost per token at 1,000 runs over that at 100, {kind}: {ratio:.2f} (target ≤ 1.15)")
     console.print(storage_table(large, raw))
     console.print(models_table(read))
+    console.print(openai_table(faces))
     console.print(nodes_table(side_by_side))
     if arguments.json:
         figures = {"streams": [asdict(r) for r in results], "storage": asdict(large), "raw_us": raw}
         figures["models"] = [asdict(r) for results in read.values() for r in results]
+        figures["openai"] = [asdict(r) for results in faces.values() for r in results]
         figures["nodes"] = [asdict(line) for line in side_by_side]
         arguments.json.write_text(json.dumps(figures, indent=1))
 

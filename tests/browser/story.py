@@ -111,6 +111,9 @@ class Models:
     def providers(self) -> Sequence[tuple[str, bool]]:
         return [("anthropic", False), ("house", True), ("openai", False)]
 
+    async def knows(self, model: str) -> frozenset[str]:
+        return frozenset()
+
     async def set_key(self, provider: str, key: str | None) -> None:
         raise AssertionError("pictures need no keys")
 

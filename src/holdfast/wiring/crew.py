@@ -15,6 +15,7 @@ from holdfast.agents.chat.agent import ChatAgent
 from holdfast.agents.chat.compaction import SessionHistory
 from holdfast.agents.chat.helpers import ModelSummariser, ModelTitler
 from holdfast.agents.chat.history import conversation
+from holdfast.agents.direct.agent import DirectAgent
 from holdfast.agents.models import weights
 from holdfast.agents.models.catalogue import Catalogue, CatalogueSettings
 from holdfast.agents.models.port import Model, ModelInfo
@@ -32,7 +33,8 @@ from holdfast.engine.service import Service
 from holdfast.engine.titles import FirstWords
 from holdfast.faces.cli.desk import Finding
 from holdfast.faces.http.api import Models, Workshop
-from holdfast.ports import Agent, Clock, Grant, Keyring, Keys, Out, Summariser, Titler, Turn
+from holdfast.faces.openai.targets import DIRECT, SOURCE
+from holdfast.ports import Agent, AgentFailed, Clock, Grant, Keyring, Keys, Out, Summariser, Titler, Turn
 from holdfast.system import SystemClock
 from holdfast.wiring import keeping, tables
 from holdfast.wiring.node import WORKSPACES
@@ -199,7 +201,9 @@ class Office:
             held.callback(tasks.cancel_scope.cancel)
             await tasks.start(self._workroom.mcp.run)
             self._held = held.pop_all()
-        return Crew({"chat": self._chat()}, self, self._summariser, self._titler, self._meter, self._workroom)
+        direct = DirectAgent(self._find_model, self._bridge)
+        agents = {"chat": self._chat(), DIRECT: direct}
+        return Crew(agents, self, self._summariser, self._titler, self._meter, self._workroom)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -238,6 +242,12 @@ class Office:
     def providers(self) -> Sequence[tuple[str, bool]]:
         return self._catalogue.providers()
 
+    async def knows(self, model: str) -> frozenset[str]:
+        try:
+            return await self._catalogue.knows(model)
+        except AgentFailed as error:
+            raise NotFound("model", model) from error
+
     async def set_key(self, provider: str, key: str | None) -> None:
         if provider not in {name for name, _ in self.providers()}:
             raise Invalid("provider", f"{provider!r} is not one; configure it in holdfast.toml first")
@@ -271,6 +281,9 @@ class Office:
         return model.info.id, text + tokens.of_messages(conversation(messages, {})), model.info.context
 
     async def _titler(self, session: Session) -> Titler:
-        """A small model is spared: its titles are worse than the first words, and it answers one at a time."""
+        """A small model is spared: its titles are worse than the first words, and it answers one at a time. What a
+        program asks is not paid for twice."""
+        if isinstance(session.settings, dict) and session.settings.get("source") == SOURCE:
+            return FirstWords()
         model = await self._find_model(session.model)
         return FirstWords() if model.info.provider in _SMALL else ModelTitler(model)

@@ -109,6 +109,7 @@ export interface Session {
   readonly title: string;
   readonly agent: string;
   readonly model: string | null;
+  readonly settings?: JsonObject | null;
   readonly pinned: boolean;
   readonly archived: boolean;
   readonly tags: readonly string[];

@@ -12,6 +12,7 @@ export function ChatHead({ thread, session }: { thread: Thread | null; session: 
     <header className="head">
       <IconButton name="Show sessions" icon="menu" className="only-narrow" onClick={toggleSidebar} />
       <h1 className="head-title">{thread ? session?.title || "Chat" : "New chat"}</h1>
+      {session && <SourceBadge session={session} />}
       {thread && session && (
         <>
           <IconButton name="Undo" icon="undo" disabled={session.head === null} onClick={() => void thread.undo()} />
@@ -20,6 +21,16 @@ export function ChatHead({ thread, session }: { thread: Thread | null; session: 
         </>
       )}
     </header>
+  );
+}
+
+/** Where a session came from, if not from here. */
+export function SourceBadge({ session }: { session: Session }) {
+  if (session.settings?.source !== "openai") return null;
+  return (
+    <span className="source-badge" title="Came through the OpenAI-compatible API">
+      API
+    </span>
   );
 }
 

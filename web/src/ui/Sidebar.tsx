@@ -2,7 +2,7 @@
 
 import { memo, useEffect, useMemo, useRef, useState } from "react";
 import type { Session } from "../core/wire.ts";
-import { SessionMenu } from "./ChatHead.tsx";
+import { SessionMenu, SourceBadge } from "./ChatHead.tsx";
 import { useApp, useStore } from "./context.ts";
 import { ageGroup } from "./format.ts";
 import { Icon, type IconName } from "./icons.tsx";
@@ -169,6 +169,7 @@ const Row = memo(function Row({ session, here }: { session: Session; here: boole
         <span className="session-title">
           <Marked text={session.title || "Untitled chat"} />
         </span>
+        <SourceBadge session={session} />
         {session.match?.excerpt && (
           <span className="excerpt">
             <Marked text={session.match.excerpt} />

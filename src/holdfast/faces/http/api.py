@@ -47,6 +47,10 @@ class Models(Protocol):
     def providers(self) -> Sequence[tuple[str, bool]]:
         """Names of those that are configured or could be, and whether there is a key."""
 
+    async def knows(self, model: str) -> frozenset[str]:
+        """The settings that reach this model, and `tools`, `images` and `documents` if it can be given any. NotFound:
+        there is no such model."""
+
     async def set_key(self, provider: str, key: str | None) -> None:
         """Kept in the keyring; counts from the next answer on. Invalid: there is no such provider."""
 
