@@ -493,6 +493,10 @@ class Service:
         """The change feed over all sessions, from a cursor it gave (None: from now)."""
         return ChangeSubscription(self._store, self._deps.hub.signals, self._deps.feed, owner, after)
 
+    def settled_here(self, rid: RunId) -> bool:
+        """Whether it was this node that settled the run, lately: what follows from its end is this node's to do."""
+        return rid in self._deps.settler.settled_here
+
     # ---- inside ----
 
     def _request(

@@ -35,6 +35,7 @@ log = logging.getLogger("holdfast.engine")
 _PAGE = 1000
 _TOGETHER = 500
 """Runs settled in one transaction."""
+_REMEMBERED = 10_000
 _SHORT = 5000
 """Events that are read at once, of however many runs: some milliseconds of folding between two looks at the loop."""
 
@@ -74,6 +75,8 @@ class Settler:
         self.recovered = 0
         self.ended: Counter[str] = Counter()
         """How the runs ended that were settled here."""
+        self.settled_here: dict[RunId, None] = {}
+        """The newest runs that this node settles, or is about to: what follows from an end is one node's to do."""
         self._settled: list[RunId] = []
         self._bell = Bell()
 
@@ -105,8 +108,15 @@ class Settler:
             for rid, (transcript, recovery) in ended.items():
                 endings.settle(tx, rid, transcript, recovery, self.keeping)
 
+        self._remember(ended)
         await self._store.transact(work)
         await self._tell_settled({rid: transcript for rid, (transcript, _) in ended.items()})
+
+    def _remember(self, rids: Iterable[RunId]) -> None:
+        """Before they are settled: whoever hears of it must find them here."""
+        self.settled_here.update(dict.fromkeys(rids))
+        while len(self.settled_here) > _REMEMBERED:
+            del self.settled_here[next(iter(self.settled_here))]
 
     async def _tell_settled(self, ended: Mapping[RunId, Transcript]) -> None:
         self.ended.update(transcript.status for transcript in ended.values())
