@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from bench import models, openai, storage, streams
+from bench import memory, models, nodes, openai, storage, streams
 
 TARGETS = {
     "100 runs, full speed": 8.0,
@@ -66,6 +66,17 @@ def storage_table(r: storage.Result, raw: tuple[float, float]) -> Table:
     return table
 
 
+def memory_table(r: memory.Result) -> Table:
+    table = Table(title=f"Recall over {r.facts:,} facts ({r.megabytes:.0f} MB)")
+    for column in ("what", "measured", "target"):
+        table.add_column(column, justify="left" if column == "what" else "right")
+    table.add_row("a question, p50", f"{r.p50_ms:.1f} ms", "< 50 ms")
+    table.add_row("a question, p99", f"{r.p99_ms:.1f} ms", "< 50 ms")
+    table.add_row("right after a fact was written", f"{r.after_write_ms:.1f} ms", "< 50 ms")
+    table.add_row("the first of a process, in the background at start", f"{r.first_ms:.0f} ms", "")
+    return table
+
+
 def models_table(taken: Mapping[tuple[str, str], Sequence[models.Result]]) -> Table:
     table = Table(title="Reading a model's stream: CPU µs per token, the upstream in another process")
     for column in ("scenario", *models.CLIENTS, "ratio", "target"):
@@ -90,22 +101,37 @@ def openai_table(taken: Mapping[openai.Wire, Sequence[openai.Result]]) -> Table:
     return table
 
 
+def nodes_table(lines: Sequence[nodes.Line]) -> Table:
+    table = Table(title="Storage side by side: commits of 100 events; and 100 runs a node at 20 tokens/s, spread")
+    for column in ("journal", "nodes", "events/s", "commit p50 ms", "CPU µs/token", "late p50 ms", "late p99 ms"):
+        table.add_column(column, justify="left" if column == "journal" else "right")
+    for line in lines:
+        figures = (line.commit_p50_ms, line.cpu_us_per_token, line.late_p50_ms, line.late_p99_ms)
+        shown = [f"{figure:.1f}" for figure in figures]
+        table.add_row(line.storage, str(line.nodes), f"{line.events_per_second:,.0f}", *shown)
+    return table
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="interleaved repetitions; medians are shown")
     parser.add_argument("--quick", action="store_true", help="one short round, to see that it works")
     parser.add_argument("--sessions", type=int, default=100_000)
     parser.add_argument("--unsettled", type=int, default=1000)
+    parser.add_argument("--nodes", action="store_true", help="only storage side by side, and how nodes add up")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     arguments = parser.parse_args()
     console = Console(width=max(Console().width, 150))
+    if arguments.nodes:
+        console.print(nodes_table(nodes.lines(console.print)))
+        return
     rounds = 1 if arguments.quick else arguments.rounds
     chosen = [replace(s, tokens=max(20, s.tokens // 5)) if arguments.quick else s for s in streams.SCENARIOS]
     taken: dict[str, list[streams.Result]] = {s.name: [] for s in chosen}
     faces: dict[openai.Wire, list[openai.Result]] = {wire: [] for wire in openai.WIRES}
     with Progress(console=console, transient=True) as progress:
         read: dict[tuple[str, str], list[models.Result]] = {}
-        task = progress.add_task("measuring", total=rounds * (len(chosen) + 2 * len(models.SCENARIOS)) + 1)
+        task = progress.add_task("measuring", total=rounds * (len(chosen) + 2 * len(models.SCENARIOS)) + 2)
         for _ in range(rounds):
             for asked in models.SCENARIOS:
                 for client in models.CLIENTS:
@@ -126,6 +152,10 @@ def main() -> None:
         with tempfile.TemporaryDirectory(dir=os.environ.get("HOLDFAST_BENCH_DIR")) as directory:
             raw = storage.raw_commits(Path(directory))
         progress.advance(task)
+        side_by_side = nodes.lines(lambda what: progress.update(task, description=what))
+        progress.update(task, description="recall over many facts")
+        recalled = memory.in_process(5000 if arguments.quick else 100_000)
+        progress.advance(task)
     results = [medians(taken[s.name]) for s in chosen]
     console.print(f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     console.print(stream_table(results))
@@ -137,12 +167,16 @@ def main() -> None:
         )
         console.print(f"cost per token at 1,000 runs over that at 100, {kind}: {ratio:.2f} (target ≤ 1.15)")
     console.print(storage_table(large, raw))
+    console.print(memory_table(recalled))
     console.print(models_table(read))
     console.print(openai_table(faces))
+    console.print(nodes_table(side_by_side))
     if arguments.json:
         figures = {"streams": [asdict(r) for r in results], "storage": asdict(large), "raw_us": raw}
+        figures["memory"] = asdict(recalled)
         figures["models"] = [asdict(r) for results in read.values() for r in results]
         figures["openai"] = [asdict(r) for results in faces.values() for r in results]
+        figures["nodes"] = [asdict(line) for line in side_by_side]
         arguments.json.write_text(json.dumps(figures, indent=1))
 
 

@@ -40,7 +40,8 @@ def main() -> int:
                     left -= kills
                     print(
                         f"{kills} kills, {left} left: {report.events} events, {report.reconnects} reconnects, "
-                        f"{report.asked} questions, {time.monotonic() - began:.0f} s; every record whole",
+                        f"{dict(report.refusals)} refused, {report.asked} questions, {time.monotonic() - began:.0f} s; "
+                        "every record whole",
                         flush=True,
                     )
             finally:

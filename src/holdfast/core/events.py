@@ -118,6 +118,8 @@ class ApprovalResolved:
 @dataclass(frozen=True, slots=True)
 class MemoryRecalled:
     items: tuple[Mapping[str, Json], ...]
+    note: str | None = None
+    """Why there is not more, if something was in the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,8 +305,8 @@ def encode(event: Event) -> tuple[str, dict[str, Json]]:
             return "approval.requested", data | _some(provider=provider)
         case ApprovalResolved(approval_id, decision, reason):
             return "approval.resolved", _some(approval_id=approval_id, decision=decision, reason=reason)
-        case MemoryRecalled(items):
-            return "memory.recalled", {"items": list(items)}
+        case MemoryRecalled(items, note):
+            return "memory.recalled", {"items": list(items)} | _some(note=note)
         case Usage(input_tokens, output_tokens, cost):
             return "usage", _some(input_tokens=input_tokens, output_tokens=output_tokens, cost=cost)
         case RunEnded(status, reason, finish_reason, error):
@@ -352,7 +354,7 @@ _DECODERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Event]]] = {
         d["approval_id"], d["call_id"], d["name"], d["args"], d.get("reason", ""), d.get("provider")
     ),
     "approval.resolved": lambda d: ApprovalResolved(d["approval_id"], d["decision"], d.get("reason")),
-    "memory.recalled": lambda d: MemoryRecalled(tuple(d["items"])),
+    "memory.recalled": lambda d: MemoryRecalled(tuple(d["items"]), d.get("note")),
     "usage": lambda d: Usage(d["input_tokens"], d["output_tokens"], d.get("cost")),
     "run.complete": _ended("complete"),
     "run.cancelled": _ended("cancelled"),

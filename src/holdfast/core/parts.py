@@ -55,6 +55,8 @@ class File:
 @dataclass(frozen=True, slots=True)
 class Remembered:
     items: tuple[Mapping[str, Json], ...]
+    note: str | None = None
+    """Why there is not more, if something was in the way."""
 
 
 Part = Text | Reasoning | Tool | File | Remembered
@@ -90,8 +92,9 @@ def to_json(part: Part) -> dict[str, Json]:
             return data
         case File(file_id, name, media_type, size):
             return {"type": "file", "file_id": file_id, "name": name, "media_type": media_type, "size": size}
-        case Remembered(items):
-            return {"type": "remembered", "items": list(items)}
+        case Remembered(items, note):
+            remembered = {"type": "remembered", "items": list(items)}
+            return remembered if note is None else {**remembered, "note": note}
         case _:
             assert_never(part)
 
@@ -119,7 +122,7 @@ def from_json(data: Mapping[str, Json]) -> Part | None:
         case "file":
             return File(FileId(data["file_id"]), data["name"], data["media_type"], data["size"])
         case "remembered":
-            return Remembered(tuple(data["items"]))
+            return Remembered(tuple(data["items"]), data.get("note"))
         case _:
             return None
 

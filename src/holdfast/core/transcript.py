@@ -169,8 +169,8 @@ class _Builder:
                         else:
                             self.parts[where] = replace(tool, state="pending")
                     self.approval = None
-            case ev.MemoryRecalled(items):
-                self.parts.append(Remembered(items))
+            case ev.MemoryRecalled(items, note):
+                self.parts.append(Remembered(items, note))
             case ev.Usage():
                 self.usage = _sum(self.usage, event)
             case ev.RunEnded(status):

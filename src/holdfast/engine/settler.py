@@ -23,6 +23,7 @@ from holdfast.core.run import Intent, Recovery, Run, dead, is_live
 from holdfast.core.transcript import EMPTY, Transcript, fold, has_output
 from holdfast.engine.bell import Bell
 from holdfast.engine.book import endings, rows, turns
+from holdfast.engine.book.remembering import Keeping
 from holdfast.engine.hub import Hub
 from holdfast.engine.recorder import Recorder
 from holdfast.engine.settings import Settings
@@ -48,6 +49,7 @@ class Settler:
         agents: Agents,
         me: rows.Me,
         settings: Settings,
+        keeping: Keeping | None = None,
     ) -> None:
         self._store = store
         self._journal = journal
@@ -56,6 +58,7 @@ class Settler:
         self._agents = agents
         self._me = me
         self._settings = settings
+        self.keeping = keeping
         self.held: set[RunId] = set()
         """Runs that a task of this process executes or is ending. A lease of ours without one is nobody's."""
         self.ending: set[RunId] = set()
@@ -100,7 +103,7 @@ class Settler:
     async def _settle(self, ended: dict[RunId, tuple[Transcript, Recovery | None]]) -> None:
         def work(tx: Tx) -> None:
             for rid, (transcript, recovery) in ended.items():
-                endings.settle(tx, rid, transcript, recovery)
+                endings.settle(tx, rid, transcript, recovery, self.keeping)
 
         await self._store.transact(work)
         await self._tell_settled({rid: transcript for rid, (transcript, _) in ended.items()})

@@ -42,6 +42,8 @@ class Desk:
     examine: Callable[[Config], Sequence[Finding]]
     pull: Callable[[Callable[[int, int], None]], Path]
     """Fetch the small model; it is told how many bytes are there, and of how many."""
+    move: Callable[[Config, Callable[[str, int, int], None]], Awaitable[Mapping[str, int]]]
+    """Take an embedded data directory to where nodes share it; it is told what is done, and of how much."""
     clock: Clock
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     screen: Screen = field(default_factory=Screen)

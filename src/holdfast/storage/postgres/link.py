@@ -89,12 +89,11 @@ class Place:
         db.adapters.register_dumper(str, Text)
         db.adapters.register_loader(_TEXT_OID, LoadedText)
         limit = int(self.answer_within * 1000)
-        # A transaction that was begun and left (its node stands still) must not hold up the others for ever. Small
-        # tables are read through their indexes: a scan of all would make every other writer a conflict.
+        # A transaction that was begun and left (its node stands still) must not hold up the others for ever.
         db.execute(
             f"SET search_path = {self.schema}; SET client_encoding = 'UTF8'; SET synchronous_commit = on; "
             f"SET statement_timeout = {limit}; SET idle_in_transaction_session_timeout = {limit}; "
-            f"SET lock_timeout = {limit // 2}; SET enable_seqscan = off; SET jit = off"
+            f"SET lock_timeout = {limit // 2}; SET jit = off"
         )
 
 
