@@ -17,12 +17,13 @@ SIM_HISTORIES ?= 100000
 SIM_SEED ?=
 SIM_MINUTES ?=
 SOAK_KILLS ?= 500
+CLUSTER_KILLS ?= 50
 FUZZ_EXAMPLES ?= 5000
 WEIGHTS ?= yes
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install run test check bench sim mutants fuzz soak screenshots clean chromium
+.PHONY: help install run test check bench sim mutants fuzz soak screenshots clean chromium servers
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,7 +33,7 @@ install: $(STAMP) $(WEB) ## Set up .venv, build the web app, fetch the small loc
 run: $(STAMP) $(WEB) ## Serve on http://127.0.0.1:8484 (HOLDFAST_HOST, HOLDFAST_PORT, HOLDFAST_DATA_DIR; flags go in ARGS).
 	@exec $(BIN)/holdfast serve $(ARGS)
 
-test: $(STAMP) $(WEB) chromium ## Run all tests.
+test: $(STAMP) $(WEB) chromium servers ## Run all tests.
 	@$(BIN)/python -m pytest -n 2 -q
 
 check: $(STAMP) ## Check formatting, lint, types and the direction of imports.
@@ -55,8 +56,9 @@ mutants: $(STAMP) ## Break each guard on purpose and show that a test notices.
 fuzz: $(STAMP) ## Send hostile requests to the HTTP surface (FUZZ_EXAMPLES).
 	@$(BIN)/python -m tests.fuzz --examples $(FUZZ_EXAMPLES)
 
-soak: $(STAMP) ## Kill real server processes with -9, restart, compare (SOAK_KILLS).
+soak: $(STAMP) servers ## Kill real server processes with -9, restart, compare (SOAK_KILLS, CLUSTER_KILLS).
 	@$(BIN)/python -m tests.crash --kills $(SOAK_KILLS)
+	@$(BIN)/python -m tests.cluster --kills $(CLUSTER_KILLS)
 
 screenshots: $(STAMP) $(WEB) chromium ## Take the pictures the documentation shows.
 	@$(BIN)/python -m tests.browser.screenshots
@@ -100,4 +102,28 @@ chromium:
 	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		echo "Installing chromium for the browser tests"; \
 		(apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium) >/dev/null 2>&1 || true; \
+	fi
+
+# The cluster tests start their own PostgreSQL, Redis and nginx, from Debian's packages. Installing them starts none.
+servers:
+	@missing=; \
+	ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || missing="$$missing postgresql"; \
+	command -v redis-server >/dev/null || missing="$$missing redis-server"; \
+	[ -x /usr/sbin/nginx ] || command -v nginx >/dev/null || missing="$$missing nginx-light"; \
+	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "Installing$$missing for the cluster tests"; \
+		mkdir -p /etc/postgresql-common; \
+		[ -e /etc/postgresql-common/createcluster.conf ] || \
+			echo "create_main_cluster = false" > /etc/postgresql-common/createcluster.conf; \
+		[ -e /usr/sbin/policy-rc.d ] || { printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d; \
+			chmod +x /usr/sbin/policy-rc.d; made=1; }; \
+		(apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
+			-o Dpkg::Options::=--force-confold $$missing) >/dev/null 2>&1 && missing= || true; \
+		[ -z "$${made:-}" ] || rm -f /usr/sbin/policy-rc.d; \
+	fi; \
+	if [ -n "$$missing" ]; then \
+		echo "***" >&2; \
+		echo "*** NOT TESTED HERE for want of$$missing: storage on PostgreSQL and Redis, and the cluster." >&2; \
+		echo "*** Install these packages, or run \`make test\` as root on Debian." >&2; \
+		echo "***" >&2; \
 	fi

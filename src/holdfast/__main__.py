@@ -59,10 +59,10 @@ async def _own(
     await wiring.serve_own(config, hire, stop, task_status=task_status)
 
 
-def _keys(directory: Path) -> Keys:
+def _keys(config: Config) -> Keys:
     from holdfast import wiring
 
-    return wiring.key_file(directory)
+    return wiring.keys_of(config)
 
 
 def _pull(report: Callable[[int, int], None]) -> Path:

@@ -39,8 +39,24 @@ class Config:
     """Seconds after which a client that does not read is dropped. It loses nothing."""
     password: str | None = field(default=None, repr=False)
     """Set from outside, it goes before the one that `holdfast password` stored."""
+    store_url: str | None = field(default=None, repr=False)
+    """PostgreSQL, shared with other nodes. Without one everything is in the data directory, for this process alone."""
+    journal_url: str | None = field(default=None, repr=False)
+    """Where the journal is, if not in the store's PostgreSQL: another one, or Redis."""
+    node_id: str | None = None
+    """The name of this node among the others: the same after a restart, and nobody else's. Without one the data
+    directory remembers one."""
+    lease_time: float = 30.0
+    """Several nodes: seconds after which the runs of a node that says nothing are taken over."""
+    lease_renewal: float | None = None
+    """Seconds between two renewals; a third of the lease unless it is set."""
     more: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """Tables of `holdfast.toml`: providers, MCP servers …"""
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether there may be data already, as far as that can be told without opening anything."""
+        return self.store_url is not None or (self.data_dir / "holdfast.db").exists()
 
 
 def load(
@@ -55,7 +71,17 @@ def load(
     path = named or next((p for p in (working / "holdfast.toml", data_dir / "holdfast.toml") if p.is_file()), None)
     written = {} if path is None else _from_file(path)
     values = {"data_dir": default_data_dir(environ, home), **written, **early}
-    return Config(**values)
+    return _whole_config(Config(**values))
+
+
+def _whole_config(config: Config) -> Config:
+    if config.journal_url is not None and config.store_url is None:
+        raise ConfigError("journal_url", "needs store_url: a journal elsewhere is for several nodes with one store")
+    renewal = config.lease_renewal
+    if renewal is not None and renewal * 2 > config.lease_time:
+        limit = f"half of lease_time ({config.lease_time:g})"
+        raise ConfigError("lease_renewal", f"{renewal:g} is more than {limit}: a single late renewal would lose runs")
+    return config
 
 
 def default_data_dir(environ: Mapping[str, str], home: Path) -> Path:
@@ -96,7 +122,8 @@ def _checked(where: str, read: Callable[[Any], Any], value: Any) -> Any:
     try:
         return read(value)
     except (ValueError, TypeError) as error:
-        raise ConfigError(where, f"{value!r} {error}") from None
+        shown = "the value" if any(where.lower().endswith(name) for name in _SECRET) else repr(value)
+        raise ConfigError(where, f"{shown} {error}") from None
 
 
 # ---- readers: from a variable's text or a file's value; ValueError says what was expected ----
@@ -152,6 +179,16 @@ def _text(value: Any) -> str:
     return value
 
 
+def _url(*schemes: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if not isinstance(value, str) or value.partition("://")[0] not in schemes:
+            # The value may hold a password: it is not repeated.
+            raise ValueError(f"does not begin with {' or '.join(f'{scheme}://' for scheme in schemes)}")
+        return value
+
+    return read
+
+
 def _path(value: Any) -> Path:
     return Path(_text(value)).expanduser()
 
@@ -170,6 +207,12 @@ _READ: Final[Mapping[str, Callable[[Any], Any]]] = {
     "heartbeat": _seconds(0.1),
     "write_deadline": _seconds(0.1),
     "password": _text,
+    "store_url": _url("postgresql", "postgres"),
+    "journal_url": _url("postgresql", "postgres", "redis", "rediss", "unix"),
+    "node_id": _text,
+    "lease_time": _seconds(1.0),
+    "lease_renewal": _seconds(0.1),
 }
+_SECRET: Final = frozenset({"password", "store_url", "journal_url"})
 TABLES: Final = ("providers", "mcp", "tools", "memory", "models")
 assert set(_READ) == {item.name for item in fields(Config)} - {"more"}

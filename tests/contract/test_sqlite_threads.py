@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from holdfast.core.errors import StorageUnavailable
-from holdfast.storage.sqlite.threads import Worker
+from holdfast.storage.threads import Worker
 from holdfast.testing.contracts.samples import GUARD
 
 pytestmark = pytest.mark.anyio

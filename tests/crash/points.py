@@ -23,7 +23,7 @@ from holdfast.core.ids import ApprovalId, MessageId, NodeId, RunId, SessionId
 from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
 from holdfast.ports import Agent, Append, Approval, Clock, Head, Out, Store, Turn, Tx
-from holdfast.storage.sqlite import DataDir, SqliteJournal, SqliteStore, journal_writer
+from holdfast.storage.sqlite import DataDir, SqliteJournal, SqliteStore, journal_writer, records
 from holdfast.wiring import node as wiring
 
 T = TypeVar("T")
@@ -343,6 +343,12 @@ def _connection_type(points: Points) -> type[sqlite3.Connection]:
     return Watched
 
 
+def _frames(blob: bytes) -> Iterator[bytes]:
+    for record in records.walk(blob):
+        start = record.at + records.HEAD
+        yield blob[start : start + record.length]
+
+
 _WRITES: Final = re.compile(r"(INSERT|UPDATE|DELETE)\b.*?\b(log|segments|runs)\b", re.DOTALL)
 
 
@@ -353,7 +359,7 @@ def _written(sql: str, rows: list[Any]) -> set[str]:
         return set()
     match statement.groups():
         case "INSERT", "log":
-            return _kinds(value for row in rows for value in row if isinstance(value, bytes))  # several rows at once
+            return _kinds(frame for _, blob in rows for frame in _frames(blob))
         case "DELETE", "log":
             return {"sweep"}
         case "INSERT", "segments":

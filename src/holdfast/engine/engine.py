@@ -37,10 +37,12 @@ class Engine:
         settings: Settings | None = None,
         files: Files | None = None,
         workspaces: Workspaces | None = None,
+        node: NodeId | None = None,
     ) -> None:
+        """`node`: this one's name among others, the same after a restart, so that it finds at once what it left."""
         settings = settings or Settings()
         alone = store.incarnation is not None
-        node = store.incarnation or NodeId(ids.new("node"))
+        node = store.incarnation or node or NodeId(ids.new("node"))
         me = Me(node, None if alone else settings.lease_time)
         self.node = node
         self._hub = Hub(node, wakeups)

@@ -6,6 +6,7 @@ from holdfast.core.recovery import Policy
 
 MIB = 1024 * 1024
 DAY = 24 * 3600.0
+SWEEP = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,11 @@ class Settings:
     """How long a takeover waits for the journal before it shows the run as interrupted, recovery pending."""
     poll: float = 5.0
     """How often those who wait for a hint look by themselves."""
-    sweep: float = 30.0
+    sweep: float = SWEEP
     lease_time: float = 30.0
-    """Where leases lapse: how long one lasts. Renewed three times within it."""
+    """Where leases lapse: how long one lasts."""
+    lease_renewal: float | None = None
+    """How often it is renewed; three times within it unless this says otherwise."""
     disk_reserve: int = 64 * MIB
     """Free space below which new turns are refused, so that open ones can still be saved."""
     retention: float = 30 * DAY

@@ -165,9 +165,10 @@ class Supervisor:
         lease_time = self._me.lease_time
         if lease_time is None:
             return
+        pause = self._deps.settings.lease_renewal or lease_time / 3
         renewed_at = anyio.current_time()
         while True:
-            await anyio.sleep(lease_time / 3)
+            await anyio.sleep(pause)
             asked_at, executions = anyio.current_time(), dict(self._executions)
             connected = frozenset(self._deps.settler.connections)
             work = partial(turns.renew, me=self._me, rids=executions.keys(), connections=connected)

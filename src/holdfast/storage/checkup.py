@@ -8,26 +8,19 @@ import sqlite3
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from holdfast.core.errors import HoldfastError
 from holdfast.storage import disk
 from holdfast.storage.keys import KeyFile
+from holdfast.storage.seen import Seen
 from holdfast.storage.sqlite import database, schema
 from holdfast.storage.sqlite.datadir import lock_holder
 from holdfast.storage.sqlite.schema import Migration
 
 RESERVE: Final = 512 * 1024 * 1024
 _PRIVATE: Final = ("holdfast.db", "journal.db", "keys.json", "server.json")
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    what: str
-    ok: bool
-    text: str
 
 
 def examine(path: Path) -> Sequence[Seen]:

@@ -41,7 +41,7 @@ class KeyFile:
             with self._locked():
                 before = self._load() if self._path.exists() else Keyring(secrets.token_hex(32))
                 after = work(before)
-                disk.write_private(self._path, json.dumps(_to_json(after), indent=1).encode())
+                disk.write_private(self._path, json.dumps(keyring_to_json(after), indent=1).encode())
         except OSError as error:
             raise self._ours(error) from error
         return after
@@ -59,7 +59,7 @@ class KeyFile:
 
     def _load(self) -> Keyring:
         try:
-            return _from_json(json.loads(self._path.read_bytes()))
+            return keyring_from_json(json.loads(self._path.read_bytes()))
         except OSError as error:
             raise self._ours(error) from error
         except (ValueError, KeyError, TypeError) as error:
@@ -72,7 +72,7 @@ class KeyFile:
         return disk.from_os(error, f"{self._path} cannot be used")
 
 
-def _to_json(keyring: Keyring) -> dict[str, Any]:
+def keyring_to_json(keyring: Keyring) -> dict[str, Any]:
     return {
         "cookie_key": keyring.cookie_key,
         "password": keyring.password,
@@ -84,6 +84,6 @@ def _to_json(keyring: Keyring) -> dict[str, Any]:
     }
 
 
-def _from_json(data: Mapping[str, Any]) -> Keyring:
+def keyring_from_json(data: Mapping[str, Any]) -> Keyring:
     tokens = tuple(Token(t["id"], t["name"], t["sha256"], t["created_at"]) for t in data["tokens"])
     return Keyring(data["cookie_key"], data["password"], tokens, dict(data["provider_keys"]))

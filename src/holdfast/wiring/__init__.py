@@ -2,9 +2,12 @@
 
 node.py      storage and engine            tables.py    what `holdfast.toml` says of providers, servers and tools
 crew.py      models, tools and agents      serving.py   a server's life: listen, open, answer, drain
+keeping.py   where things are kept, as the config says
+cluster.py   storage that nodes share
 """
 
+from holdfast.wiring.keeping import keys_of
 from holdfast.wiring.node import Node, engine_settings, open_node, tune_gc
-from holdfast.wiring.serving import examine, key_file, serve, serve_own
+from holdfast.wiring.serving import examine, serve, serve_own
 
-__all__ = ["Node", "engine_settings", "examine", "key_file", "open_node", "serve", "serve_own", "tune_gc"]
+__all__ = ["Node", "engine_settings", "examine", "keys_of", "open_node", "serve", "serve_own", "tune_gc"]

@@ -1,7 +1,7 @@
 """Whoever answers: models, tools and agents, made from the config and from what a person has set since."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +23,7 @@ from holdfast.agents.tools.mcp.servers import McpServers
 from holdfast.agents.tools.policy import Policy
 from holdfast.agents.tools.toolbox import Toolbox, own_tools
 from holdfast.config import Config
-from holdfast.core.errors import Invalid, NotFound
+from holdfast.core.errors import Invalid, NotFound, StorageError
 from holdfast.core.ids import LOCAL, OwnerId, RunId, SessionId
 from holdfast.core.parts import File
 from holdfast.core.session import ModelInput, Session
@@ -34,9 +34,8 @@ from holdfast.engine.titles import FirstWords
 from holdfast.faces.cli.desk import Finding
 from holdfast.faces.http.api import Models
 from holdfast.ports import Agent, Clock, Grant, Keyring, Keys, Out, Summariser, Titler, Turn
-from holdfast.storage.keys import KeyFile
 from holdfast.system import SystemClock
-from holdfast.wiring import tables
+from holdfast.wiring import keeping, tables
 from holdfast.wiring.node import WORKSPACES
 
 _ASK_AT_LEAST_ONCE: Final = frozenset({"shell"})
@@ -99,7 +98,10 @@ Hire = Callable[[Config, Keys, Bridge], AbstractAsyncContextManager[Crew]]
 
 async def look_at_models(config: Config, environment: Mapping[str, str], home: Path) -> Finding:
     """For `doctor`: asks the providers for their lists, and makes nothing."""
-    keys = KeyFile(config.data_dir).read().provider_keys if (config.data_dir / "keys.json").exists() else {}
+    keys: Mapping[str, str] = {}
+    if config.store_url is not None or (config.data_dir / "keys.json").exists():
+        with suppress(StorageError):  # said elsewhere
+            keys = keeping.keys_of(config).read().provider_keys
     settings = CatalogueSettings(
         providers=tables.providers(config, environment, keys),
         environment=environment,
@@ -184,6 +186,7 @@ class Office:
         providers = tables.providers(config, environment, keys.read().provider_keys)
         settings = CatalogueSettings(providers=providers, environment=environment, weights_directory=directory)
         self._catalogue = catalogue(settings, SystemClock())
+        self._configured = keys.read().provider_keys
         self._held = AsyncExitStack()
 
     async def __aenter__(self) -> Crew:
@@ -221,6 +224,7 @@ class Office:
     # ---- models ----
 
     async def list(self) -> Sequence[ModelInfo]:
+        self._heed_keys()
         return await self._catalogue.list()
 
     async def default(self) -> str:
@@ -239,10 +243,18 @@ class Office:
             keys = {name: value for name, value in ring.provider_keys.items() if name != provider}
             return replace(ring, provider_keys=keys if key is None else {**keys, provider: key})
 
-        ring = await to_thread.run_sync(self._keys.change, change)
-        self._catalogue.configure(tables.providers(self._config, self._environment, ring.provider_keys))
+        await to_thread.run_sync(self._keys.change, change)
+        self._heed_keys()
+
+    def _heed_keys(self) -> None:
+        """Somebody else may have typed in a key: another node, or a command."""
+        keys = self._keys.read().provider_keys
+        if keys != self._configured:
+            self._configured = keys
+            self._catalogue.configure(tables.providers(self._config, self._environment, keys))
 
     async def _find_model(self, model_id: str | None) -> Model:
+        self._heed_keys()
         return self._catalogue.get(model_id or await self.default())
 
     async def _summariser(self, session: Session) -> Summariser:

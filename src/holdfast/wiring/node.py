@@ -1,8 +1,9 @@
-"""An engine on its own data directory."""
+"""An engine on its own data directory, and what an engine is set to."""
 
 import gc
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -10,11 +11,12 @@ from holdfast.agents.chat.workspaces import WorkspaceDirectories
 from holdfast.config import Config
 from holdfast.core.recovery import Policy
 from holdfast.engine.engine import Engine
-from holdfast.engine.settings import DAY, Settings
+from holdfast.engine.settings import DAY, SWEEP, Settings
 from holdfast.ports import Agents, Clock, Journal, Store
 from holdfast.storage.files import FileStore
+from holdfast.storage.hints import Others
 from holdfast.storage.memory import MemoryWakeups
-from holdfast.storage.sqlite import DataDir, SqliteJournal, SqliteStore, open_embedded
+from holdfast.storage.sqlite import DataDir, backup, open_embedded
 from holdfast.system import RandomIds, SystemClock
 
 WORKSPACES: Final = "workspaces"
@@ -23,16 +25,24 @@ Around = Callable[[Store, Journal], tuple[Store, Journal]]
 """Puts something between the engine and its storage, as tests do."""
 
 
+Copy = Callable[[Path, backup.Report], backup.Copied]
+"""Makes a backup. Blocks."""
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An engine on its own data directory. Run `engine.run` in a task group; close when that has returned."""
+    """An engine and what it stands on. Run `engine.run` in a task group; close when that has returned."""
 
     engine: Engine
-    store: SqliteStore
-    journal: SqliteJournal
+    store: Store
+    journal: Journal
     directory: DataDir
+    wakeups: Others | None = None
+    copy: Copy | None = None
 
     async def close(self) -> None:
+        if self.wakeups is not None:
+            await self.wakeups.close()
         await self.journal.close()
         await self.store.close()
         self.directory.close()
@@ -60,11 +70,16 @@ async def open_node(
         files=FileStore(directory.files),
         workspaces=WorkspaceDirectories(path / WORKSPACES),
     )
-    return Node(engine, store, journal, directory)
+    return Node(engine, store, journal, directory, copy=partial(backup.copy, directory.path))
 
 
 def engine_settings(config: Config) -> Settings:
+    cluster = config.store_url is not None
     return Settings(
+        lease_time=config.lease_time,
+        lease_renewal=config.lease_renewal,
+        # Of a node that died nobody hears: the others find its runs when they sweep.
+        sweep=min(SWEEP, config.lease_time / 2) if cluster else SWEEP,
         retention=config.retention_days * DAY,
         drain=config.drain,
         max_runs=config.max_runs,

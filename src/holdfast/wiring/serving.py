@@ -18,6 +18,7 @@ from anyio.abc import TaskStatus
 
 from holdfast.agents.scripted import AgentTable
 from holdfast.config import Config, ConfigError
+from holdfast.core.errors import NotAllowed
 from holdfast.core.ids import SessionId
 from holdfast.engine.engine import Engine
 from holdfast.engine.settings import Settings
@@ -30,13 +31,13 @@ from holdfast.faces.http.access import is_loopback
 from holdfast.faces.http.api import MIB, Api, Limits
 from holdfast.faces.http.gate import Gate
 from holdfast.faces.http.stream import Line
-from holdfast.ports import Keys, Summariser
-from holdfast.storage import checkup, disk
-from holdfast.storage.keys import KeyFile
+from holdfast.ports import Summariser
+from holdfast.storage import disk
 from holdfast.storage.sqlite import backup
 from holdfast.system import SystemClock
+from holdfast.wiring import keeping
 from holdfast.wiring.crew import Bridge, Crew, Hire
-from holdfast.wiring.node import Around, Node, engine_settings, open_node
+from holdfast.wiring.node import Around, Node, engine_settings
 
 
 async def serve(
@@ -49,13 +50,12 @@ async def serve(
     """Until SIGTERM or SIGINT: then no new connections, the engine drains, streams end, and everything is closed. A
     second signal cuts the draining short; what is not saved by then, the next start saves from the journal.
     `settings` go before what the config says of the engine."""
-    keys, bridge = KeyFile(config.data_dir), Bridge()
-    token = secrets.token_urlsafe(32)
-    with _bind(config) as listener:
+    bridge, token = Bridge(), secrets.token_urlsafe(32)
+    with _bind(config) as listener, keeping.watched_keys(config) as keys:
         _check_password(config, config.password is not None or keys.read().password is not None)
         async with hire(config, keys, bridge) as crew:
             settings = settings or engine_settings(config)
-            node = await open_node(config.data_dir, AgentTable(crew.agents), settings, around=around)
+            node = await keeping.open_node(config, AgentTable(crew.agents), settings, around)
             try:
                 bridge.engine = node.engine
                 gate = Gate(keys, SystemClock(), token, config.password)
@@ -93,20 +93,21 @@ def _api(node: Node, config: Config, crew: Crew, gate: Gate) -> Api:
 
 async def _back_up(node: Node, path: Path, report: backup.Report) -> Mapping[str, int]:
     """Nothing is erased meanwhile, so what the copied store names is there when it is copied."""
+    if node.copy is None:
+        raise NotAllowed("make a backup", "the data is in PostgreSQL; use its own tools, as docs/operations.md shows")
     async with node.engine.sweeper.keeping_everything():
-        done = await to_thread.run_sync(partial(backup.copy, node.directory.path, path, report))
+        done = await to_thread.run_sync(node.copy, path, report)
     return asdict(done)
 
 
 async def serve_own(config: Config, hire: Hire, stop: anyio.Event, *, task_status: TaskStatus[Place]) -> None:
     """The same app for one command of this process: on a socket in a directory that only this user can enter."""
-    token = secrets.token_urlsafe(32)
-    keys, bridge = KeyFile(config.data_dir), Bridge()
-    with tempfile.TemporaryDirectory(prefix="holdfast-") as directory:
+    bridge, token = Bridge(), secrets.token_urlsafe(32)
+    with keeping.watched_keys(config) as keys, tempfile.TemporaryDirectory(prefix="holdfast-") as directory:
         path = Path(directory) / "socket"
         async with hire(config, keys, bridge) as crew:
             settings = engine_settings(replace(config, drain=0.0))
-            node = await open_node(config.data_dir, AgentTable(crew.agents), settings)
+            node = await keeping.open_node(config, AgentTable(crew.agents), settings)
             try:
                 bridge.engine = node.engine
                 api = _api(node, config, crew, Gate(keys, SystemClock(), token, config.password))
@@ -133,12 +134,8 @@ async def _stop_when(stop: anyio.Event, engine: Engine, web: server.Server) -> N
     engine.stop()
 
 
-def key_file(directory: Path) -> Keys:
-    return KeyFile(directory)
-
-
 def examine(config: Config) -> Sequence[Finding]:
-    return [Finding(seen.what, seen.ok, seen.text) for seen in checkup.examine(config.data_dir)]
+    return [Finding(seen.what, seen.ok, seen.text) for seen in keeping.examine(config)]
 
 
 async def _run(

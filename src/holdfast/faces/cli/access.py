@@ -31,7 +31,7 @@ def add(app: typer.Typer, desk: Desk) -> None:
 
         settings = desk.config(data_dir, config)
         with desk.reporting():
-            keys = desk.keys(settings.data_dir)
+            keys = desk.keys(settings)
             if remove:
                 gate.set_password(keys, None)
                 desk.screen.note("There is no password now: the server answers on this machine alone.")
@@ -78,7 +78,7 @@ def _tokens(app: typer.Typer, desk: Desk) -> None:
         with desk.reporting():
             if not name.strip() or len(name) > 200:
                 raise CommandError("A token's name has 1 to 200 characters.", Exit.USAGE)
-            token, secret = gate.issue_token(desk.keys(settings.data_dir), name, desk.clock.now())
+            token, secret = gate.issue_token(desk.keys(settings), name, desk.clock.now())
         if as_json:
             desk.screen.json({"id": token.id, "name": token.name, "token": secret})
             return
@@ -95,7 +95,7 @@ def _tokens(app: typer.Typer, desk: Desk) -> None:
         """
         settings = desk.config(data_dir, config)
         with desk.reporting():
-            found = desk.keys(settings.data_dir).read().tokens
+            found = desk.keys(settings).read().tokens
         if as_json:
             desk.screen.json([{"id": t.id, "name": t.name, "created_at": _time(t)} for t in found])
         else:
@@ -117,7 +117,7 @@ def _tokens(app: typer.Typer, desk: Desk) -> None:
 
         settings = desk.config(data_dir, config)
         with desk.reporting():
-            if not gate.revoke_token(desk.keys(settings.data_dir), token_id):
+            if not gate.revoke_token(desk.keys(settings), token_id):
                 raise CommandError(f"There is no token {token_id!r}. `holdfast token list` shows them.")
             desk.screen.note(f"Token {token_id} is worthless now.")
 

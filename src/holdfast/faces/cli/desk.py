@@ -38,7 +38,7 @@ class Finding:
 class Desk:
     serve: Callable[[Config, Callable[[str], None]], Awaitable[None]]
     own: OwnServer
-    keys: Callable[[Path], Keys]
+    keys: Callable[[Config], Keys]
     examine: Callable[[Config], Sequence[Finding]]
     pull: Callable[[Callable[[int, int], None]], Path]
     """Fetch the small model; it is told how many bytes are there, and of how many."""

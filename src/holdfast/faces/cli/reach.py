@@ -23,7 +23,6 @@ T = TypeVar("T")
 
 SERVER_FILE: Final = "server.json"
 """Where commands on this machine find the running server: address and token, for its owner's eyes alone."""
-STORE_FILE: Final = "holdfast.db"
 PATIENCE: Final = 120.0
 """Seconds for which a server that was there and is gone is waited for."""
 _PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 1.5)
@@ -100,7 +99,7 @@ async def reach(
         async with Client(place) as client:
             if await _is_there(client):
                 return await work(Line(client, file, note))
-    if not makes and not (config.data_dir / STORE_FILE).exists():
+    if not makes and not config.has_begun:
         raise CommandError(f"There is nothing in {config.data_dir} yet. Say where with --data-dir, or begin to chat.")
     return await _in_this_process(config, own, needs, work, note)
 

@@ -31,6 +31,7 @@ class Gate:
         self._server_token = None if server_token is None else _digest(server_token)
         self._hasher = PasswordHasher()
         self._outside = None if password is None else self._hasher.hash(password)
+        self._mark = None if password is None else _digest(password)
         self._verifying = anyio.CapacityLimiter(1)  # a check costs 64 MiB and tens of milliseconds, on purpose
 
     @property
@@ -56,8 +57,9 @@ class Gate:
     # ---- cookies ----
 
     def _signer(self) -> TimestampSigner:
-        """Bound to the password: a new one ends every login."""
-        return TimestampSigner(self._keys.read().cookie_key, salt=f"login {self._password}")
+        """Bound to the password: a new one ends every login. One from outside is bound by its digest, which is the same
+        on every node; its hash is not."""
+        return TimestampSigner(self._keys.read().cookie_key, salt=f"login {self._mark or self._password}")
 
     def cookie(self) -> str:
         return self._signer().sign(secrets.token_hex(16)).decode()

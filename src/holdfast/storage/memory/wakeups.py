@@ -10,7 +10,7 @@ from holdfast.core.ids import NodeId
 from holdfast.ports import Wake
 
 
-class _Pending:
+class Pending:
     """What one listener has not taken yet, each hint once. Over the limit the oldest is lost, as any hint may be."""
 
     def __init__(self, limit: int) -> None:
@@ -37,11 +37,11 @@ class MemoryWakeups:
 
     def __init__(self, *, limit: int = 10_000) -> None:
         self._limit = limit
-        self._listeners: dict[_Pending, NodeId] = {}
+        self._listeners: dict[Pending, NodeId] = {}
 
     @asynccontextmanager
-    async def listen(self, node: NodeId) -> AsyncIterator[_Pending]:
-        pending = _Pending(self._limit)
+    async def listen(self, node: NodeId) -> AsyncIterator[Pending]:
+        pending = Pending(self._limit)
         self._listeners[pending] = node
         try:
             yield pending

@@ -2,8 +2,7 @@
 
 datadir            the directory and its lock
 database, schema   opening, creating and upgrading a file; what is in it
-threads            the threads that block, so that the event loop does not
-store, lane, tx, rows, search
+store, lane, tx, search
 journal, journal_writer, journal_reader, logged, segments
 """
 

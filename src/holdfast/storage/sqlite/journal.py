@@ -1,11 +1,10 @@
 """`Journal` on one SQLite file. One thread writes (`journal_writer.py`), a few read (`journal_reader.py`).
 
-Events of all runs go to the end of one log without an index, which is kept in memory (`logged.py`); when a run is
-settled, its events become a few rows of their own (`segments.py`) and leave the log. A run that is never settled
-stays in the log and costs memory and opening time, nothing else.
+Events of all runs go to the end of one log, a row per commit (`records.py`), without an index, which is kept in memory
+(`logged.py`); when a run is settled, its events become a few rows of their own (`segments.py`), and a row of the log
+leaves with the last of its runs. A run that is never settled costs memory and opening time, and keeps its rows.
 """
 
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from holdfast.core.ids import RunId
 from holdfast.ports import Append, Head
 from holdfast.storage.sqlite.journal_reader import JournalReader
 from holdfast.storage.sqlite.journal_writer import JournalWriter
-from holdfast.storage.sqlite.threads import Worker
+from holdfast.storage.threads import Worker
 
 
 class SqliteJournal:
@@ -50,7 +49,7 @@ class SqliteJournal:
 
     async def read_whole(self, runs: Collection[RunId]) -> Mapping[RunId, Sequence[Entry]]:
         worker, reader = self._idlest()
-        return await worker.call(lambda: {run: reader.read(run, 0, sys.maxsize) for run in runs})
+        return await worker.call(lambda: reader.read_whole(runs))
 
     def _idlest(self) -> tuple[Worker, JournalReader]:
         return min(self._readers, key=lambda pair: pair[0].waiting)

@@ -2,7 +2,8 @@
 
 import contextlib
 import sqlite3
-from collections.abc import Sequence
+import sys
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -10,8 +11,8 @@ from holdfast.core.errors import JournalPruned, StorageError, StorageUnavailable
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.storage.sqlite import database, errors, segments
+from holdfast.storage.sqlite.gather import entries_at, entries_of
 from holdfast.storage.sqlite.journal_writer import JournalWriter
-from holdfast.storage.sqlite.logged import entries_at
 
 _TRIES: Final = 5
 _SEGMENTS: Final = (
@@ -45,6 +46,17 @@ class JournalReader:
             self.disconnect()
             raise errors.from_sqlite(error, self._path) from error
         raise StorageError(f"The journal of run {run} does not hold still. Read it again.")
+
+    def read_whole(self, runs: Collection[RunId]) -> dict[RunId, Sequence[Entry]]:
+        """Runs of the same time share rows: each row is read once for all of them."""
+        logs = {run: log for run in runs if (log := self._writer.index.runs.get(run)) is not None}
+        try:
+            found = entries_of(self._connected(), list(logs.values()))
+        except sqlite3.Error as error:
+            self.disconnect()
+            raise errors.from_sqlite(error, self._path) from error
+        read = {run: entries for run, entries in zip(logs, found, strict=True) if entries is not None}
+        return {run: read[run] if run in read else self.read(run, 0, sys.maxsize) for run in runs}
 
     def disconnect(self) -> None:
         db, self._db = self._db, None

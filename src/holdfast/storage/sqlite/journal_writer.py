@@ -11,7 +11,8 @@ from holdfast.core.errors import Refused, SchemaTooNew, StorageError, StorageUna
 from holdfast.core.ids import RunId
 from holdfast.ports import Append, Head
 from holdfast.storage.sqlite import database, errors, records, schema, segments
-from holdfast.storage.sqlite.logged import Index, Logged, entries_at, erase, refusal, remove, scan
+from holdfast.storage.sqlite.gather import entries_at
+from holdfast.storage.sqlite.logged import Index, Logged, erase, refusal, remove, scan
 
 _PRAGMAS: Final = (
     "wal_autocheckpoint = 4000",

@@ -8,8 +8,8 @@ from typing import Final, TypeVar
 
 from holdfast.ports import Clock, Tx
 from holdfast.storage.sqlite import database, errors
-from holdfast.storage.sqlite.threads import Worker
 from holdfast.storage.sqlite.tx import SqliteTx
+from holdfast.storage.threads import Worker
 
 T = TypeVar("T")
 

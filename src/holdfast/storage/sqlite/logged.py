@@ -7,15 +7,11 @@ the journal's writer thread alone, after a commit and never before, so that othe
 import sqlite3
 from array import array
 from collections.abc import Sequence
-from typing import Final
 
 from holdfast.core.errors import Fenced, Refused, Sealed, SeqConflict, TooLarge
-from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.ports import Append, Head
 from holdfast.storage.sqlite import records
-
-_ROWS: Final = "SELECT n, records FROM log WHERE"
 
 
 class Logged:
@@ -217,32 +213,3 @@ def remove(db: sqlite3.Connection, rows: Sequence[int]) -> None:
         else:
             ranges.append([n, n])
     db.executemany("DELETE FROM log WHERE n BETWEEN ? AND ?", ranges)
-
-
-def entries_at(db: sqlite3.Connection, log: Logged, after: int, limit: int) -> list[Entry] | None:
-    """The entries behind `after`, up to a damaged one. None: they are no longer all there."""
-    places = log.places[after : after + limit]
-    rows = log.rows[after : after + len(places)]
-    if not places:
-        return []
-    entries: list[Entry] = []
-    seq, got = after + 1, 0
-    try:
-        for row, blob in _fetch(db, rows):
-            while got < len(rows) and rows[got] == row:
-                frame = records.frame_at(blob, places[got], log.alias, seq) if isinstance(blob, bytes) else None
-                if frame is None:
-                    return entries
-                entries.append(Entry(seq, frame))
-                got, seq = got + 1, seq + 1
-    except LookupError:
-        return None
-    return entries if got == len(rows) else None
-
-
-def _fetch(db: sqlite3.Connection, rows: "array[int]") -> sqlite3.Cursor:
-    first, last = rows[0], rows[-1]
-    if last - first <= 2 * len(rows):  # most of them are wanted
-        return db.execute(f"{_ROWS} n BETWEEN ? AND ? ORDER BY n", (first, last))
-    wanted = f"[{','.join(map(str, rows))}]"
-    return db.execute(f"{_ROWS} n IN (SELECT value FROM json_each(?)) ORDER BY n", (wanted,))

@@ -6,7 +6,8 @@ from typing import Final
 from holdfast.core.ids import FactId, OwnerId, SessionId
 from holdfast.core.ledger import DirtyTurn, Ledger
 from holdfast.ports import Fact
-from holdfast.storage.sqlite import rows, search
+from holdfast.storage import rows
+from holdfast.storage.sqlite import search
 from holdfast.storage.sqlite.statements import Statements
 
 _PUT_LEDGER: Final = rows.upsert("ledgers", rows.LEDGER, "session_id")

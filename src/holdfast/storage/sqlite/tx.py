@@ -10,7 +10,8 @@ from holdfast.core.parts import File, Json, plain_text
 from holdfast.core.run import Run
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.ports import Approval, Change, ChangeKind, Grant, Hit, SessionQuery, StoredFile
-from holdfast.storage.sqlite import rows, search
+from holdfast.storage import rows
+from holdfast.storage.sqlite import search
 from holdfast.storage.sqlite.remembering import Remembering
 from holdfast.storage.sqlite.statements import encodable
 

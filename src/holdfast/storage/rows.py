@@ -1,4 +1,5 @@
-"""Values as rows and back. Columns for what is queried, JSON for what is only carried; a row is the whole value."""
+"""Values as rows of an SQL table and back. Columns for what is queried, JSON for what is only carried; a row is the
+whole value."""
 
 import json
 from collections.abc import Sequence
@@ -21,11 +22,11 @@ def names(columns: str) -> tuple[str, ...]:
     return tuple(columns.replace(",", " ").split())
 
 
-def upsert(table: str, columns: str, key: str = "id") -> str:
+def upsert(table: str, columns: str, key: str = "id", *, mark: str = "?") -> str:
     """Insert, or replace every column of the row with the same key. Not REPLACE, which deletes the row and what hangs
-    on it."""
+    on it. `mark` stands for a value in the statement."""
     listed = names(columns)
-    values = ", ".join("?" * len(listed))
+    values = ", ".join([mark] * len(listed))
     changes = ", ".join(f"{name} = excluded.{name}" for name in listed if name not in names(key))
     return f"INSERT INTO {table} ({columns}) VALUES ({values}) ON CONFLICT ({key}) DO UPDATE SET {changes}"
 

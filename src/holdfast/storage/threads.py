@@ -36,7 +36,7 @@ class Worker:
             raise StorageUnavailable("The storage was closed.")
         self.waiting += 1
         try:
-            return await self._submit(work)
+            return await self.submit(work)
         finally:
             self.waiting -= 1
 
@@ -45,7 +45,7 @@ class Worker:
         if self._closed:
             return
         self._closed = True
-        done = self._submit(last)
+        done = self.submit(last)
         self._jobs.put(None)
         try:
             await done
@@ -53,7 +53,8 @@ class Worker:
             if done.done() and not done.cancelled():
                 self._thread.join()
 
-    def _submit(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+    def submit(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        """The same for a caller that does not wait."""
         if self._thread.ident is None:
             self._thread.start()
         loop = asyncio.get_running_loop()

@@ -1,0 +1,67 @@
+"""What Redis does in one step. A script runs alone, so a check and the write after it cannot be separated.
+
+A run has two keys: `head`, a hash (epoch, last, sealed, pruned), and a stream whose ids are the events' numbers: Redis
+itself refuses one that is not greater than the last.
+"""
+
+from typing import Final
+
+TAKEN, FENCED, SEALED, CONFLICT = range(4)
+
+APPEND: Final = """
+local answers, at = {}, 1
+for i = 1, #KEYS, 2 do
+    local head, stream = KEYS[i], KEYS[i + 1]
+    local epoch, first, count, seals = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), ARGV[at + 3]
+    local found = redis.call('HMGET', head, 'epoch', 'last', 'sealed', 'pruned')
+    local now, last, verdict = tonumber(found[1] or '0'), tonumber(found[2] or '0'), 0
+    if epoch < now then
+        verdict = 1
+    elseif found[3] == '1' or found[4] == '1' then
+        verdict = 2
+    elseif first ~= last + 1 then
+        verdict = 3
+    else
+        for n = 0, count - 1 do
+            redis.call('XADD', stream, string.format('%.0f-0', first + n), 'f', ARGV[at + 4 + n])
+        end
+        redis.call('HSET', head, 'epoch', ARGV[at], 'last', string.format('%.0f', first + count - 1), 'sealed', seals)
+    end
+    answers[#answers + 1] = {verdict, now, last}
+    at = at + 4 + count
+end
+return answers
+"""
+"""KEYS: head and stream of each run. ARGV for each: epoch, first seq, count, whether it seals, the frames."""
+
+FENCE: Final = """
+local answers = {}
+for i = 1, #KEYS do
+    local now = tonumber(redis.call('HGET', KEYS[i], 'epoch') or '0')
+    if now < tonumber(ARGV[i]) then
+        redis.call('HSET', KEYS[i], 'epoch', ARGV[i])
+    end
+    answers[i] = redis.call('HMGET', KEYS[i], 'epoch', 'last', 'sealed', 'pruned')
+end
+return answers
+"""
+"""KEYS: heads. ARGV: epochs."""
+
+SETTLED: Final = """
+for i = 1, #KEYS, 2 do
+    if redis.call('HGET', KEYS[i], 'sealed') == '1' then
+        redis.call('PEXPIRE', KEYS[i + 1], ARGV[1])
+    end
+end
+"""
+"""KEYS: head and stream of each run. ARGV: milliseconds for which the events are kept. The head stays, and says that
+there were some."""
+
+PURGE: Final = """
+for i = 1, #KEYS, 2 do
+    redis.call('DEL', KEYS[i + 1])
+    redis.call('HSET', KEYS[i], 'pruned', '1')
+    redis.call('PEXPIRE', KEYS[i], ARGV[1])
+end
+"""
+"""KEYS: head and stream of each run. ARGV: milliseconds for which the mark stays."""

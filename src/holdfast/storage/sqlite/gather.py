@@ -1,0 +1,76 @@
+"""The events of runs, out of the rows of the log that they share with others."""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Final
+
+from holdfast.core.events import Entry
+from holdfast.storage.sqlite import records
+from holdfast.storage.sqlite.logged import Logged
+
+_ROWS: Final = "SELECT n, records FROM log WHERE"
+
+
+def entries_at(db: sqlite3.Connection, log: Logged, after: int, limit: int) -> list[Entry] | None:
+    """The entries behind `after`, up to a damaged one. None: they are no longer all there."""
+    return _collect(db, [_Want(log, after, limit)])[0]
+
+
+def entries_of(db: sqlite3.Connection, logs: Sequence[Logged]) -> list[list[Entry] | None]:
+    """The same for all entries of several runs."""
+    return _collect(db, [_Want(log, 0, log.last_seq) for log in logs])
+
+
+class _Want:
+    """What is wanted of a run, and what was found so far."""
+
+    __slots__ = ("entries", "gone", "log", "places", "rows", "seq", "torn")
+
+    def __init__(self, log: Logged, after: int, limit: int) -> None:
+        self.log = log
+        self.places = log.places[after : after + limit]
+        self.rows = log.rows[after : after + len(self.places)]
+        self.seq = after + 1
+        self.entries: list[Entry] = []
+        self.torn = self.gone = False
+
+    def take(self, row: int, blob: object) -> None:
+        rows, places, entries, alias = self.rows, self.places, self.entries, self.log.alias
+        at = len(entries)
+        while not self.torn and at < len(rows) and rows[at] == row:
+            try:
+                frame = records.frame_at(blob, places[at], alias, self.seq) if isinstance(blob, bytes) else None
+            except LookupError:
+                self.gone = self.torn = True
+                return
+            if frame is None:
+                self.torn = True
+                return
+            entries.append(Entry(self.seq, frame))
+            self.seq += 1
+            at += 1
+
+    def found(self) -> list[Entry] | None:
+        whole = len(self.entries) == len(self.rows)
+        return self.entries if whole or (self.torn and not self.gone) else None
+
+
+def _collect(db: sqlite3.Connection, wants: Sequence[_Want]) -> list[list[Entry] | None]:
+    """Each row is read once, whoever has events in it."""
+    readers: dict[int, list[_Want]] = {}
+    for want in wants:
+        for row in dict.fromkeys(want.rows):
+            readers.setdefault(row, []).append(want)
+    if readers:
+        for row, blob in _fetch(db, sorted(readers)):
+            for want in readers.get(row, ()):
+                want.take(row, blob)
+    return [want.found() for want in wants]
+
+
+def _fetch(db: sqlite3.Connection, rows: Sequence[int]) -> sqlite3.Cursor:
+    first, last = rows[0], rows[-1]
+    if last - first <= 2 * len(rows):  # most of them are wanted
+        return db.execute(f"{_ROWS} n BETWEEN ? AND ? ORDER BY n", (first, last))
+    wanted = f"[{','.join(map(str, rows))}]"
+    return db.execute(f"{_ROWS} n IN (SELECT value FROM json_each(?)) ORDER BY n", (wanted,))

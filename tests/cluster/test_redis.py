@@ -1,0 +1,150 @@
+"""The journal on Redis and the store on PostgreSQL: section J with a real journal that is away, and streams that
+outlive restarts of Redis."""
+
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.cluster.conftest import Cluster
+from tests.http.client import OPEN, Served
+from tests.http.streams import said, shown, until
+from tests.http.test_recovery import RARELY, SILENT, SPOKEN, check_pending, check_recovered, state
+from tests.servers import RedisServer
+
+
+def lost(cluster: Cluster, redis: RedisServer, script: list[dict[str, Any]] = SPOKEN) -> tuple[str, str]:
+    """A run that died with its node at its gate, and Redis after it."""
+    node = cluster.start(0)
+    sid = node.session()
+    rid = node.begin(sid, script)
+    node.order(reached="here")
+    with node.watch(rid) as stream:
+        stream.until("run.started")
+        if script is SPOKEN:
+            stream.until("text.delta"), stream.until("text.delta")
+    node.kill()
+    redis.stop()
+    return sid, rid
+
+
+def back(cluster: Cluster, **settings: Any) -> Served:
+    """The node, which finds its run at once; only readers look for its output."""
+    return cluster.start(0, engine=RARELY, **settings)
+
+
+def test_a_run_goes_through_any_node(with_redis: Cluster) -> None:
+    """L7: with its journal in Redis a run is executed by one node and followed live and cancelled through another."""
+    face, worker = with_redis.start(0, engine={"max_runs": 0, "sweep": 0.5, "poll": 1.0}), with_redis.start(1)
+    sid = face.session()
+    rid = face.begin(sid, [{"say": "first "}, {"meet": "here"}, {"say": "second"}, {"hang": True}])
+    follower = face.follow(rid)
+    follower.until("text.delta")
+    worker.order(open="here")
+    follower.until("text.delta", 2)
+    face.cancel(rid)
+    assert follower.ended()[-1].event == "run.cancelled"
+    assert said(face.answer(sid)) == shown(follower.frames) == "first second"
+    assert worker.order(upstreams=1) == 0
+
+
+def test_a_session_stays_usable_while_redis_is_away(with_redis: Cluster, redis: RedisServer) -> None:
+    """J1, J2: a dead run is shown as pending, the session can be renamed and sent to; with Redis back, the next reader
+    finds the output and the new turn is answered."""
+    sid, rid = lost(with_redis, redis)
+    node = back(with_redis)
+    check_pending(node, sid, rid)
+    node.refused("storage-unavailable", "GET", f"/api/runs/{rid}/events")
+    assert node.call("PATCH", f"/api/sessions/{sid}", {"title": "still here"}, 200)["title"] == "still here"
+    more = node.begin(sid, "and now?", on_busy="reject")
+    redis.start()
+    assert node.ended(more)["status"] == "complete"
+    assert [said(message) for message in node.messages(sid)][1:] == ["one two", "and now?", "and now?"]
+
+
+def test_readers_at_the_same_time_cause_one_attempt_and_none_is_used_up(
+    with_redis: Cluster, redis: RedisServer
+) -> None:
+    """J3, J4: however often and by however many a journal is sought that is away, one later look recovers it."""
+    sid, rid = lost(with_redis, redis)
+    node = back(with_redis, policy={"max_attempts": 1})
+    with ThreadPoolExecutor(8) as pool:
+        for found in pool.map(lambda _: state(node.run(rid)), range(40)):
+            assert found == "pending"
+    redis.start()
+    until(lambda: state(node.run(rid)), lambda found: found == "recovered")
+    check_recovered(node, sid, rid)
+
+
+def test_a_journal_without_output_uses_up_attempts(with_redis: Cluster, redis: RedisServer) -> None:
+    """J5: Redis is back and the journal has no output: after the last attempt the notice is neutral for good."""
+    sid, rid = lost(with_redis, redis, SILENT)
+    node = back(with_redis, policy={"max_attempts": 2})
+    check_pending(node, sid, rid)
+    redis.start()
+    until(lambda: state(node.run(rid)), lambda found: found == "none")
+    assert (node.answer(sid)["parts"], state(node.answer(sid))) == ([], "none")
+
+
+def test_past_the_age_of_giving_up_nobody_looks(with_redis: Cluster, redis: RedisServer) -> None:
+    """J6: an old recovery is given up without a look at Redis; the journal is kept, and `recover` finds it."""
+    sid, rid = lost(with_redis, redis)
+    node = back(with_redis, policy={"give_up_after": 0.0})
+    until(lambda: state(node.run(rid)), lambda found: found == "none")
+    redis.start()
+    assert state(node.run(rid)) == "none"
+    until(lambda: node.post(f"/api/runs/{rid}/recover"), lambda run: state(run) == "recovered")
+    check_recovered(node, sid, rid)
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["restart", "crash"])
+def test_redis_may_go_and_come_back(with_redis: Cluster, redis: RedisServer, how: signal.Signals) -> None:
+    """X1: while Redis is away nothing is shown; when it is back, runs go on by themselves, no tool runs twice, and
+    every record is whole."""
+    nodes = [with_redis.start(n, lease_time=60.0) for n in (0, 1)]
+    script = [{"tokens": 30, "rate": 60}, {"call": "once"}, {"meet": "on"}, {"tokens": 60, "rate": 60}]
+    sids = [nodes[n % 2].session() for n in range(6)]
+    rids = [nodes[n % 2].begin(sid, script) for n, sid in enumerate(sids)]
+    seen = {rid: nodes[0].follow(rid) for rid in rids}
+    for follower in seen.values():
+        follower.until("text.delta")
+    redis.stop(how)
+    assert nodes[1].look(sids[0])["active_run"] == rids[0]  # sessions stay readable
+    redis.start()
+    for node in nodes:
+        node.order(open="on")
+    expected = "".join(f"t{n} " for n in range(30)) + "".join(f"t{n} " for n in range(60))
+    for sid, rid in zip(sids, rids, strict=True):
+        run = until(lambda rid=rid: nodes[1].run(rid), lambda run: run["status"] not in OPEN)  # type: ignore[misc]
+        assert run["status"] == "complete"
+        frames = nodes[1].events(rid)
+        assert [frame.seq for frame in frames] == list(range(1, len(frames) + 1))
+        assert shown(frames) == said(nodes[0].answer(sid)) == expected
+        early = seen[rid].ended()
+        assert [frame.raw for frame in early] == [frame.raw for frame in frames][: len(early)]
+    assert sorted(nodes[0].effects + nodes[1].effects) == ["once"] * 6
+
+
+def test_a_node_cut_off_from_redis_lets_its_runs_be_ended(with_redis: Cluster, redis: RedisServer) -> None:
+    """X1, J2: bytes between a node and Redis go nowhere, while PostgreSQL serves: its run is stopped, what was shown is
+    in the transcript once somebody can read the journal, and the node works again when the line is mended."""
+    wire = with_redis.wire(redis.port)
+    url = f"redis://127.0.0.1:{wire.port}/0"
+    quick: dict[str, Any] = {"engine": {"storage_patience": 3.0, "final_save": 4.0, "sweep": 0.5, "poll": 1.0}}
+    lonely = with_redis.start(0, journal_url=url, **quick)
+    other = with_redis.start(1, engine={"max_runs": 0, **quick["engine"]})
+    sid = other.session()
+    rid = other.begin(sid, [{"say": "first "}, {"tokens": 1000, "rate": 50}])
+    with lonely.watch(rid) as stream:
+        for _ in range(5):
+            stream.until("text.delta")
+        wire.cut()
+        seen = [frame.raw for frame in stream.rest()]
+    run = until(lambda: other.run(rid), lambda run: run["status"] not in OPEN)
+    assert run["status"] in ("failed", "interrupted")
+    frames = until(lambda: other.events(rid), lambda frames: frames and frames[-1].event.startswith("run."))
+    assert [frame.raw for frame in frames][: len(seen)] == seen
+    assert said(other.answer(sid)) == shown(frames)
+    wire.mend()
+    assert until(lambda: lonely.turn(lonely.session(), "again")["status"], lambda status: status == "complete")

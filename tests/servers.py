@@ -1,0 +1,264 @@
+"""Real servers for tests, from Debian's packages: each in a temporary directory of its own, on a free port.
+
+PostgreSQL does not run as root: there it runs as the user that its package made."""
+
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import psycopg
+import pytest
+import redis
+
+_GUARD: Final = 60.0
+_TEMPORARY: Final = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+_QUICK: Final = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "autovacuum=off")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def needs(program: str | None, package: str) -> str:
+    """The program, or a loud skip."""
+    if program is None:
+        pytest.skip(f"SKIPPED FOR WANT OF A SERVER: install Debian's package {package}, or run `make test` as root")
+    return program
+
+
+def postgres_program(name: str) -> str | None:
+    found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    return str(found[-1]) if found else shutil.which(name)
+
+
+class PostgresServer:
+    """`durable`: with everything on that makes a commit outlive a crash."""
+
+    def __init__(self, *, durable: bool = False) -> None:
+        self._initdb = needs(postgres_program("initdb"), "postgresql")
+        self._postgres = needs(postgres_program("postgres"), "postgresql")
+        self.directory = Path(tempfile.mkdtemp(prefix="hf-pg-"))
+        self.port = free_port()
+        self._durable = durable
+        self._process: subprocess.Popen[bytes] | None = None
+        self._as: list[str] = []
+        if os.geteuid() == 0:
+            user = pwd.getpwnam("postgres")
+            os.chown(self.directory, user.pw_uid, user.pw_gid)
+            self._as = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+        self._run(self._initdb, "-D", self._data, "-U", "holdfast", "-A", "trust", "--no-sync", "-E", "UTF8")
+
+    @property
+    def _data(self) -> str:
+        return str(self.directory / "data")
+
+    def _run(self, *command: str) -> None:
+        subprocess.run([*self._as, *command], check=True, capture_output=True, timeout=_GUARD, cwd=self.directory)
+
+    def url(self, database: str = "postgres", *, port: int | None = None) -> str:
+        return f"postgresql://holdfast@127.0.0.1:{port or self.port}/{database}"
+
+    def start(self) -> "PostgresServer":
+        settings = (() if self._durable else _QUICK) + (
+            "listen_addresses=127.0.0.1",
+            f"port={self.port}",
+            f"unix_socket_directories={self.directory}",
+            "max_connections=200",
+            "shared_buffers=64MB",
+        )
+        with (self.directory / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [*self._as, self._postgres, "-D", self._data, *(word for each in settings for word in ("-c", each))],
+                stdout=log,
+                stderr=log,
+                cwd=self.directory,
+            )
+        until = time.monotonic() + _GUARD
+        while time.monotonic() < until:
+            try:
+                psycopg.connect(self.url(), connect_timeout=5).close()
+                return self
+            except psycopg.OperationalError:
+                assert self._process.poll() is None, (self.directory / "log").read_text()
+                time.sleep(0.05)  # a server tells nobody that it is ready
+        raise TimeoutError("PostgreSQL did not start")
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """SIGINT: a fast, orderly shutdown. SIGQUIT: a crash."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(_GUARD)
+            self._process = None
+
+    def remove(self) -> None:
+        self.stop(signal.SIGQUIT)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def database(self, name: str) -> str:
+        with psycopg.connect(self.url(), autocommit=True) as db:
+            db.execute(f"CREATE DATABASE {name}".encode())
+        return self.url(name)
+
+
+class Nginx:
+    """In front of nodes, as docs/operations.md has it: no sticky sessions, no buffering."""
+
+    def __init__(self, ports: Sequence[int]) -> None:
+        self._program = needs(shutil.which("nginx") or shutil.which("/usr/sbin/nginx"), "nginx-light")
+        self.directory = Path(tempfile.mkdtemp(prefix="hf-nginx-"))
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        nodes = "".join(f"server 127.0.0.1:{port} max_fails=1 fail_timeout=1s;\n" for port in ports)
+        temporary = "".join(f"{kind}_temp_path {self.directory}/{kind};\n" for kind in _TEMPORARY)
+        (self.directory / "nginx.conf").write_text(
+            f"""
+            daemon off; pid {self.directory}/pid; error_log {self.directory}/errors warn; worker_processes 1;
+            {"user root;" if os.geteuid() == 0 else ""}
+            events {{ worker_connections 2000; }}
+            http {{
+                access_log off; {temporary}
+                upstream holdfast {{ {nodes} keepalive 32; }}
+                server {{
+                    listen 127.0.0.1:{self.port};
+                    client_max_body_size 100m;
+                    location / {{
+                        proxy_pass http://holdfast;
+                        proxy_http_version 1.1;
+                        proxy_set_header Connection "";
+                        proxy_set_header Host $http_host;
+                        proxy_buffering off;
+                        proxy_request_buffering off;
+                        proxy_connect_timeout 2s;
+                        proxy_read_timeout 1h;
+                        proxy_next_upstream error timeout http_502 http_503;
+                    }}
+                }}
+            }}
+            """
+        )
+        command = [self._program, "-p", str(self.directory), "-c", str(self.directory / "nginx.conf")]
+        self._process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        until = time.monotonic() + _GUARD
+        while time.monotonic() < until:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1.0):
+                return
+            assert self._process.poll() is None, "nginx did not start"
+        raise TimeoutError("nginx did not start")
+
+    def remove(self) -> None:
+        self._process.terminate()
+        self._process.wait(_GUARD)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class Wire:
+    """A TCP connection to a server that can be cut: bytes then go nowhere, and nobody is told."""
+
+    def __init__(self, port: int) -> None:
+        self._to = port
+        self._open = threading.Event()
+        self._open.set()
+        self._gone = False
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> None:
+        self._open.clear()
+
+    def mend(self) -> None:
+        """New connections get through again. Those that were cut stay so, as a firewall that lost its state does it."""
+        stale, self._pairs = self._pairs, []
+        self._open.set()
+        for pair in stale:
+            for end in pair:
+                end.close()
+
+    def remove(self) -> None:
+        self._gone = True
+        self._listener.close()
+        self.mend()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                far = socket.create_connection(("127.0.0.1", self._to), 5.0)
+                far.settimeout(None)
+            except OSError:
+                near.close()
+                continue
+            self._pairs.append((near, far))
+            for source, target in ((near, far), (far, near)):
+                threading.Thread(target=self._pass_on, args=(source, target), daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while got := source.recv(65536):
+                if not self._open.is_set():
+                    return  # and neither end is told
+                target.sendall(got)
+        if self._open.is_set():
+            for end in (source, target):
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+
+
+class RedisServer:
+    def __init__(self, *, appendfsync: str = "always") -> None:
+        self._program = needs(shutil.which("redis-server"), "redis-server")
+        self.directory = Path(tempfile.mkdtemp(prefix="hf-redis-"))
+        self.port = free_port()
+        self._fsync = appendfsync
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> "RedisServer":
+        settings = {
+            "bind": "127.0.0.1",
+            "port": str(self.port),
+            "dir": str(self.directory),
+            "appendonly": "yes",
+            "appendfsync": self._fsync,
+            "save": "",
+            "daemonize": "no",
+        }
+        words = [word for name, value in settings.items() for word in (f"--{name}", value)]
+        with (self.directory / "log").open("ab") as log:
+            self._process = subprocess.Popen([self._program, *words], stdout=log, stderr=log)
+        until = time.monotonic() + _GUARD
+        while time.monotonic() < until:
+            with contextlib.suppress(redis.RedisError), redis.Redis(port=self.port) as db:
+                db.ping()
+                return self
+            assert self._process.poll() is None, (self.directory / "log").read_text()
+        raise TimeoutError("Redis did not start")
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(_GUARD)
+            self._process = None
+
+    def remove(self) -> None:
+        self.stop(signal.SIGKILL)
+        shutil.rmtree(self.directory, ignore_errors=True)
