@@ -24,6 +24,7 @@ class Child:
     """`python -m MODULE`, at the other end of two pipes."""
 
     def __init__(self, module: str) -> None:
+        self._module = module
         command = [sys.executable, "-m", module]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
@@ -46,7 +47,7 @@ class Child:
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            raise Trouble(f"{self._process.args[-1]} ended")  # type: ignore[index]
+            raise Trouble(f"{self._module} ended")
         answer = json.loads(line)
         if "trouble" in answer:
             raise Trouble(answer["trouble"])

@@ -1,6 +1,5 @@
-"""Many clients on bare sockets: they count the tokens of each stream, see that none is missing or out of order, and note
-how late each came by the time that the upstream wrote into it.
-"""
+"""Many clients on bare sockets. They count the tokens of each stream, see that none is missing or out of order, and
+note how late each came, by the time that the upstream wrote into it."""
 
 import asyncio
 import math
@@ -130,9 +129,9 @@ class Load:
                         raise Trouble(f"a stream ended after {client.tokens} tokens ({client.status}): {text}")
             await self._more()
 
-    async def bytes(self, least: int = 1) -> None:
+    async def begun(self) -> None:
         """Wait until every stream has begun."""
-        while not all(client.bytes >= least for client in self._clients):
+        while not all(client.bytes > 0 for client in self._clients):  # noqa: ASYNC110 - nothing rings for this
             await asyncio.sleep(0.005)
 
     async def end(self) -> None:
@@ -164,7 +163,9 @@ class Load:
                 raise Trouble(f"{request.splitlines()[0]}: {client.status} {client.said.decode('utf-8', 'replace')}")
             first, whole = (client.first_byte_at - client.sent_at) * 1e3, (client.done_at - client.sent_at) * 1e3
             token = (client.first_token_at - client.sent_at) * 1e3
-            times.append({"sent": client.sent_at, "first": first, "token": token, "whole": whole, "bytes": client.bytes})
+            times.append(
+                {"sent": client.sent_at, "first": first, "token": token, "whole": whole, "bytes": client.bytes}
+            )
             await asyncio.sleep(pause)
         return times
 
@@ -216,8 +217,19 @@ async def main() -> None:
     async def drop() -> None:
         load.drop()
 
-    orders = {"open": load.open, "tokens": load.tokens, "bytes": load.bytes, "end": load.end, "leave": load.leave}
-    await obey({**orders, "ask": load.ask, "times": load.times, "result": load.result, "drop": drop})
+    await obey(
+        {
+            "open": load.open,
+            "tokens": load.tokens,
+            "begun": load.begun,
+            "end": load.end,
+            "leave": load.leave,
+            "ask": load.ask,
+            "times": load.times,
+            "result": load.result,
+            "drop": drop,
+        }
+    )
 
 
 if __name__ == "__main__":

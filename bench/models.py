@@ -9,7 +9,9 @@ import json
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from statistics import median
 from typing import Any
 
 import httpx
@@ -62,6 +64,10 @@ def frame(n: int) -> bytes:
         "choices": [choice],
     }
     return b"data: " + json.dumps(chunk, separators=(",", ":")).encode() + b"\n\n"
+
+
+def middle(results: Sequence[Result]) -> float:
+    return median(r.cpu_us_per_token for r in results)
 
 
 # ---- the upstream ----

@@ -7,35 +7,21 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from bench.child import Child, Trouble, directory
+from bench.figures import Figure, Missing
 from bench.load import spread
 from bench.process import Watched
 from bench.targets import STREAMING, Served, configure, free_port, holdfast, native, request, wait_for
 
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """`value` is in `unit`; `target`: at most."""
-
-    part: str
-    what: str
-    server: str
-    value: float
-    unit: str = "ms"
-    target: float | None = None
-    note: str = ""
-
-
 # ---- the first token ----
 
 
-def first_token(servers: Sequence[str], times: int, upstream: Child, load: Child) -> Iterator[Timing | str]:
+def first_token(servers: Sequence[str], times: int, upstream: Child, load: Child) -> Iterator[Figure | Missing | str]:
     """One stream after the other on an idle server, from the request to the first token."""
     address = upstream.tell("address")
     for name in servers:
@@ -46,16 +32,16 @@ def first_token(servers: Sequence[str], times: int, upstream: Child, load: Child
                 load.tell("ask", port=served.port, requests=served.prepare(5), pause=0.0)
                 got = load.tell("ask", port=served.port, requests=served.prepare(times), pause=0.0)
                 middle, late = spread([each["token"] for each in got])
-                yield Timing("first token", "request to first token, p50", name, middle)
-                yield Timing("first token", "request to first token, p99", name, late)
+                yield Figure("first token", "request to first token, p50", middle, server=name)
+                yield Figure("first token", "request to first token, p99", late, server=name)
         except Trouble as trouble:
-            yield Timing("first token", "request to first token", name, float("nan"), note=str(trouble))
+            yield Missing("first token", "request to first token", str(trouble), name)
 
 
 # ---- attach, resume, replay ----
 
 
-def resuming(events: int, times: int, upstream: Child, load: Child) -> Iterator[Timing | str]:
+def resuming(events: int, times: int, upstream: Child, load: Child) -> Iterator[Figure | Missing | str]:
     """A run of so many events: while it is under way, and when it is over."""
     yield f"a run of {events:,} events"
     with holdfast(upstream.tell("address")) as served, httpx.Client(base_url=served.url, timeout=60) as http:
@@ -86,7 +72,7 @@ def resuming(events: int, times: int, upstream: Child, load: Child) -> Iterator[
 
 def _attached(
     served: Served, path: str, tokens: int, what: str, times: int, upstream: Child, load: Child
-) -> Iterator[Timing | str]:
+) -> Iterator[Figure | Missing | str]:
     """The run goes on, so the answer does not end: whole is the last token there is."""
     yield what
     with Child("bench.load") as other:
@@ -99,17 +85,17 @@ def _attached(
     yield from _both(what, got)
 
 
-def _both(what: str, got: Sequence[dict[str, float]]) -> Iterator[Timing]:
+def _both(what: str, got: Sequence[dict[str, float]]) -> Iterator[Figure]:
     first, whole = spread([each["first"] for each in got]), spread([each["whole"] for each in got])
-    yield Timing("resume", f"{what}: first byte, p50", "Holdfast", first[0], target=20.0)
-    yield Timing("resume", f"{what}: whole, p50", "Holdfast", whole[0], target=200.0)
+    yield Figure("resume", f"{what}: first byte, p50", first[0], target=20.0)
+    yield Figure("resume", f"{what}: whole, p50", whole[0], target=200.0)
 
 
 # ---- stopping ----
 
 
-def cancelling(streams: int, upstream: Child, load: Child) -> Iterator[Timing | str]:
-    """From the moment a client leaves, or asks for a stop, to the moment the model's server sees its connection close."""
+def cancelling(streams: int, upstream: Child, load: Child) -> Iterator[Figure | Missing | str]:
+    """From when a client leaves, or asks for a stop, to when the model's server sees its connection close."""
     with holdfast(upstream.tell("address")) as served, httpx.Client(base_url=served.url, timeout=60) as http:
         for way in ("the client leaves", "POST cancel"):
             yield f"{way}, {streams} streams"
@@ -127,8 +113,8 @@ def cancelling(streams: int, upstream: Child, load: Child) -> Iterator[Timing | 
             closed = {int(n): at for n, at in upstream.tell("closings", streams=streams).items()}
             took = [(closed[n] - asked[n]) * 1e3 for n in asked]
             middle, late = spread(took)
-            yield Timing("cancel", f"{way}: upstream closed, p50", "Holdfast", middle)
-            yield Timing("cancel", f"{way}: upstream closed, p99", "Holdfast", late, target=50.0)
+            yield Figure("cancel", f"{way}: upstream closed, p50", middle)
+            yield Figure("cancel", f"{way}: upstream closed, p99", late, target=50.0)
             load.tell("drop")
 
 
@@ -144,7 +130,7 @@ def _cancel_all(served: Served, http: httpx.Client, requests: Sequence[str], loa
 # ---- kill -9 ----
 
 
-def killing(runs: int, upstream: Child, load: Child) -> Iterator[Timing | str]:
+def killing(runs: int, upstream: Child, load: Child) -> Iterator[Figure | Missing | str]:
     """From the kill to the first list that is read, with every run of the dead process settled."""
     yield f"kill -9 with {runs:,} runs open"
     address = upstream.tell("address")
@@ -152,9 +138,7 @@ def killing(runs: int, upstream: Child, load: Child) -> Iterator[Timing | str]:
         data = Path(own) / "data"
         with holdfast(address, data) as served:
             upstream.tell("begin", tokens=50)
-            load.tell(
-                "open", port=served.port, requests=native(served.port, runs, "detached"), tokens=0
-            )
+            load.tell("open", port=served.port, requests=native(served.port, runs, "detached"), tokens=0)
             upstream.tell("gather", streams=runs)
             upstream.tell("go")
             with httpx.Client(base_url=served.url, timeout=60) as http:
@@ -177,8 +161,8 @@ def killing(runs: int, upstream: Child, load: Child) -> Iterator[Timing | str]:
             count = sum(1 for _ in _pages(http, "/api/runs?status=interrupted&limit=200"))
             if count != runs:
                 raise Trouble(f"{count} of {runs} runs were settled as interrupted")
-        yield Timing("kill -9", f"to the first read, {runs:,} runs open", "Holdfast", (first - killed) * 1e3, target=3000)
-        yield Timing("kill -9", f"to all {runs:,} runs settled", "Holdfast", (settled - killed) * 1e3, target=3000)
+        yield Figure("kill -9", f"to the first read, {runs:,} runs open", (first - killed) * 1e3, target=3000)
+        yield Figure("kill -9", f"to all {runs:,} runs settled", (settled - killed) * 1e3, target=3000)
 
 
 def _journalled(http: httpx.Client, tokens: int) -> bool:

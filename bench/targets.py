@@ -1,10 +1,8 @@
 """The servers that are measured side by side: how each is started, and how a stream is asked of it."""
 
-import ctypes
 import json
 import os
 import secrets
-import signal
 import socket
 import subprocess
 import sys
@@ -18,7 +16,7 @@ from typing import Any, Final
 
 import httpx
 
-from bench.child import GUARD, Trouble, directory, raise_limits
+from bench.child import GUARD, Trouble, directory
 from bench.process import Watched
 
 PEERS: Final = Path(__file__).parent.parent / ".peers"
@@ -196,18 +194,13 @@ def _clean(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if not name.startswith(ours)}
 
 
-def _begin() -> None:
-    """In the server's process: many sockets, and an end when the bench itself is killed."""
-    raise_limits()
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
-
-
 @contextmanager
 def running(
     command: Sequence[str], port: int, path: str, environment: Mapping[str, str], log: Path
 ) -> Iterator[Watched]:
     with log.open("wb") as out:
-        process = subprocess.Popen(command, env=environment, stdout=out, stderr=out, preexec_fn=_begin)
+        leash = [sys.executable, "-m", "bench.leash", *command]
+        process = subprocess.Popen(leash, env=environment, stdout=out, stderr=out)
     with Watched(process) as watched:
         wait_for(process, port, path, log)
         yield watched

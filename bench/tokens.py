@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from bench.child import Child, Trouble
+from bench.figures import Missing
 from bench.targets import STREAMING, Served
 
 OURS = ("Holdfast", "Holdfast /v1", "bare relay")
@@ -70,15 +71,6 @@ class Sample:
     """How late the upstream itself was, p99."""
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """A measurement that there is none of, and why."""
-
-    scenario: str
-    server: str
-    reason: str
-
-
 def measure(scenario: Scenario, served: Served, upstream: Child, load: Child) -> Sample:
     streams, watched = scenario.streams, served.watched
     requests = served.prepare(streams)
@@ -110,8 +102,10 @@ def measure(scenario: Scenario, served: Served, upstream: Child, load: Child) ->
         (carried - begun) / total * 1e6,
         (begun - at_rest) / streams * 1e3,
         (ended - carried) / streams * 1e3,
-        *got["mid_ms"],
-        *got["end_ms"],
+        got["mid_ms"][0],
+        got["mid_ms"][1],
+        got["end_ms"][0],
+        got["end_ms"][1],
         total / got["wall"] if got["wall"] else float("nan"),
         watched.peak_mb,
         upstream.tell("lateness"),
@@ -144,14 +138,14 @@ def run(
                     yield f"{scenario.name}: {name}"
                     asked = scenario if name in OURS else replace(scenario, tokens=scenario.peers)
                     if name in absent:
-                        yield Missing(scenario.name, name, absent[name])
+                        yield Missing("tokens", scenario.name, absent[name], name)
                         continue
                     try:
                         if number == 0:
                             warm_up(served[name], upstream, load)
                         yield measure(asked, served[name], upstream, load)
                     except Trouble as trouble:
-                        yield Missing(scenario.name, name, str(trouble))
+                        yield Missing("tokens", scenario.name, str(trouble), name)
 
 
 def warm_up(served: Served, upstream: Child, load: Child) -> None:

@@ -65,20 +65,20 @@ class Upstream:
         self.streams: list[Stream] = []
         self.closed: dict[int, float] = {}
         self.late: list[float] = []
-        self.flooding: list[Stream] = []
         self._expected = 0
         self._all_there = asyncio.Event()
         self._begun = 0.0
         self._next = 0
-        self.going = False
+        self._timer: asyncio.TimerHandle | None = None
 
     # ---- orders ----
 
     async def begin(self, **script: Any) -> None:
         self.script = Script(**script)
         self.frames = Frames(self.script)
-        self.streams, self.flooding, self.closed, self.late = [], [], {}, []
-        self.going = False
+        self.streams, self.closed, self.late = [], {}, []
+        if self._timer is not None:
+            self._timer.cancel()
         self._expected = 0
         self._all_there.clear()
 
@@ -89,7 +89,6 @@ class Upstream:
             await self._all_there.wait()
 
     async def go(self) -> None:
-        self.going = True
         if self.script.rate is None:
             for stream in self.streams:
                 stream.flood()
@@ -103,7 +102,7 @@ class Upstream:
 
     async def closings(self, streams: int) -> dict[str, Any]:
         """When each stream was closed by whoever asked for it, once so many were: seconds of the shared clock."""
-        while len(self.closed) < streams:
+        while len(self.closed) < streams:  # noqa: ASYNC110 - nothing rings for this
             await asyncio.sleep(0.002)
         return {str(number): at for number, at in self.closed.items()}
 
@@ -136,7 +135,7 @@ class Upstream:
             self.late.append(now - self._begun - self._next * step)
         self._next = max(self._next, due)
         if self._next < count * self.script.tokens:
-            loop.call_at(max(self._begun + self._next * step, now + _LEAST_PAUSE), self._tick)
+            self._timer = loop.call_at(max(self._begun + self._next * step, now + _LEAST_PAUSE), self._tick)
 
 
 class Stream(asyncio.Protocol):

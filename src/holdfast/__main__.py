@@ -12,6 +12,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from holdfast.config import Config
+from holdfast.engine.seeding import Plan, Report
 from holdfast.faces.cli import app
 from holdfast.faces.cli.desk import Desk, Finding
 from holdfast.faces.cli.place import Place
@@ -27,7 +28,9 @@ GetAgents = Callable[[Config], Mapping[str, Agent]]
 
 
 def main(agents: GetAgents | None = None) -> None:
-    desk = Desk(partial(_serve, agents), partial(_own, agents), _keys, partial(_examine, agents), _pull, SystemClock())
+    desk = Desk(
+        partial(_serve, agents), partial(_own, agents), _keys, partial(_examine, agents), _pull, _seed, SystemClock()
+    )
     app.build(desk)(prog_name="holdfast")
 
 
@@ -69,6 +72,12 @@ def _pull(report: Callable[[int, int], None]) -> Path:
     from holdfast.agents.models import weights
 
     return weights.pull(weights.default_directory(os.environ, Path.home()), report)
+
+
+async def _seed(directory: Path, plan: Plan, report: Report) -> None:
+    from holdfast import wiring
+
+    await wiring.seed_directory(directory, plan, report)
 
 
 def _examine(agents: GetAgents | None, config: Config) -> Sequence[Finding]:

@@ -13,6 +13,7 @@ import typer
 from holdfast import config as configuration
 from holdfast.config import Config
 from holdfast.core.errors import HoldfastError
+from holdfast.engine.seeding import Plan, Report
 from holdfast.faces.cli.exits import Exit, code_of
 from holdfast.faces.cli.reach import Line, Needs, OwnServer, reach
 from holdfast.faces.cli.screen import Screen
@@ -42,6 +43,8 @@ class Desk:
     examine: Callable[[Config], Sequence[Finding]]
     pull: Callable[[Callable[[int, int], None]], Path]
     """Fetch the small model; it is told how many bytes are there, and of how many."""
+    seed: Callable[[Path, Plan, Report], Awaitable[None]]
+    """Fill a new data directory; it is told how far it is."""
     clock: Clock
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     screen: Screen = field(default_factory=Screen)
