@@ -21,7 +21,7 @@ from bench.streams import cpu_seconds
 from holdfast.agents.models.endpoint import Endpoint
 from holdfast.agents.models.http import Http
 from holdfast.agents.models.openai import OpenAIModel
-from holdfast.agents.models.port import ModelInfo, Request, UserSaid
+from holdfast.agents.models.port import Delta, ModelInfo, Request, UserSaid
 from holdfast.core.events import TextDelta
 from holdfast.system import SystemClock
 
@@ -119,11 +119,18 @@ async def ours(url: str, streams: int) -> int:
 
     async def one() -> int:
         size = 0
+
+        def take(deltas: Sequence[Delta]) -> bool:
+            nonlocal size
+            for delta in deltas:
+                if type(delta) is TextDelta:
+                    size += len(delta.text)
+            return True
+
         async with model.stream(REQUEST) as answer:
             async for deltas in answer:
-                for delta in deltas:
-                    if type(delta) is TextDelta:
-                        size += len(delta.text)
+                take(deltas)
+                await answer.follow(take)
         return size
 
     sizes = await asyncio.gather(*(one() for _ in range(streams)))

@@ -136,8 +136,9 @@ class _Loop:
     async def _listen(self, listening: Listening, request: Request) -> tuple[Sequence[ToolCall], str | None]:
         async with self._model.stream(request) as upstream:
             async for deltas in upstream:
-                for delta in deltas:
-                    await listening.take(delta)
+                if listening.take(deltas):
+                    await upstream.follow(listening.take)
+                await self._record.room()
             return upstream.calls, upstream.finish_reason
 
     def _check_limits(self) -> None:

@@ -23,29 +23,37 @@ class Listening:
         self._argued: set[str] = set()
         self.spoke = False
 
-    async def take(self, delta: Delta) -> None:
+    def take(self, deltas: Sequence[Delta]) -> bool:
+        """Whether there is room for more; otherwise the record's `room` is to be awaited."""
+        room = True
+        for delta in deltas:
+            room = self._take(delta)
+        return room
+
+    def _take(self, delta: Delta) -> bool:
         match delta:
             case TextDelta(text):
                 self.spoke = self.spoke or bool(text)
-                await self._say(self._joint.take(text))
+                return self._say(self._joint.take(text))
             case ReasoningDelta():
                 self.spoke = True
-                await self._record.write(delta)
+                return self._record.put(delta)
             case ToolDelta(call_id, name, args):
                 self.spoke = True
-                await self._say(self._joint.end())
+                self._say(self._joint.end())
                 if args:
                     self._argued.add(call_id)
-                await self._record.write(ToolDelta(self._id(call_id), name, args))
+                return self._record.put(ToolDelta(self._id(call_id), name, args))
             case Usage():
-                await self._record.write(delta)
+                return self._record.put(delta)
             case _:
                 assert_never(delta)
 
     async def end(self, calls: Sequence[ToolCall]) -> list[Wanted]:
         """The calls to be answered. What of one did not come as deltas is written down now, so that all are known, and
         known as complete, before the first of them runs."""
-        await self._say(self._joint.end())
+        self._say(self._joint.end())
+        await self._record.room()
         wanted: list[Wanted] = []
         for call in calls:
             name = None if call.call_id in self._ids else call.name
@@ -57,9 +65,8 @@ class Listening:
         self.spoke = self.spoke or bool(wanted)
         return wanted
 
-    async def _say(self, text: str) -> None:
-        if text:
-            await self._record.write(TextDelta(text))
+    def _say(self, text: str) -> bool:
+        return not text or self._record.put(TextDelta(text))
 
     def _id(self, call_id: str) -> str:
         if call_id not in self._ids:
