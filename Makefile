@@ -27,7 +27,7 @@ PEER_open-webui := open-webui
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install run test check bench bench-peers sim mutants fuzz soak screenshots clean chromium servers
+.PHONY: help install run test check bench bench-peers sim mutants fuzz soak screenshots clean chromium servers clients
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,7 +37,7 @@ install: $(STAMP) $(WEB) ## Set up .venv, build the web app, fetch the small loc
 run: $(STAMP) $(WEB) ## Serve on http://127.0.0.1:8484 (HOLDFAST_HOST, HOLDFAST_PORT, HOLDFAST_DATA_DIR; flags go in ARGS).
 	@exec $(BIN)/holdfast serve $(ARGS)
 
-test: $(STAMP) $(WEB) chromium servers ## Run all tests.
+test: $(STAMP) $(WEB) chromium servers clients ## Run all tests.
 	@$(BIN)/python -m pytest -n 2 -q
 
 check: $(STAMP) ## Check formatting, lint, types and the direction of imports.
@@ -82,7 +82,7 @@ $(DRAWING): $(STAMP)
 
 clean: ## Remove the environment, caches and build output; data directories are left alone.
 	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist \
-		.peers web/node_modules src/holdfast/faces/http/static/app
+		.peers web/node_modules tests/openai/node/node_modules src/holdfast/faces/http/static/app
 	@find src tests bench -type d -name __pycache__ -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml constraints.txt
@@ -113,6 +113,10 @@ $(STAMP): pyproject.toml constraints.txt
 # The server works without the web app, and says so: a machine that cannot reach the npm registry is no reason to stop.
 $(WEB): $(STAMP) $(WEB_SOURCES)
 	@if $(BIN)/python web/build.py; then touch $@; fi
+
+# The official Node client and the Vercel AI SDK are tried against the OpenAI-compatible face; without npm, it is said.
+clients: $(STAMP)
+	@$(BIN)/python -m tests.openai.node_clients
 
 # The browser tests use Debian's Chromium. Where it cannot be had, they say what they skip.
 chromium:

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench import large, models, plots, report, room, runs, storage, streams, tokens
+from bench import large, models, openai, plots, report, room, runs, storage, streams, tokens
 from bench.child import Child, Trouble, directory, raise_limits
 from bench.figures import Figure, Missing
 from bench.targets import STREAMING
@@ -120,6 +121,20 @@ class Bench:
                     yield f"{client}: {scenario.name}"
                     yield models.in_process(scenario, client)
 
+    def faces(self) -> Iterator[Given | int]:
+        yield self.rounds
+        costs: dict[openai.Wire, list[float]] = {}
+        for _ in range(self.rounds):
+            yield "wire formats"
+            for wire in openai.WIRES:
+                took = openai.in_process(wire, 20_000 if self.quick else 100_000)
+                costs.setdefault(wire, []).append(took.cpu_us_per_token)
+        native = median(costs["native"])
+        yield Figure("faces", "from durable to the socket, native stream, a token", native, "µs")
+        for wire in ("responses", "chat"):
+            added = median(costs[wire]) - native
+            yield Figure("faces", f"added by /v1 ({wire}), a token", added, "µs", target=openai.TARGET)
+
 
 PARTS: dict[str, Callable[[Bench], Iterator[Given | int]]] = {
     "tokens": Bench.tokens,
@@ -131,6 +146,7 @@ PARTS: dict[str, Callable[[Bench], Iterator[Given | int]]] = {
     "large": Bench.large,
     "agent": Bench.agent,
     "client": Bench.client,
+    "faces": Bench.faces,
 }
 QUICK = ("tokens", "first", "resume", "cancel", "kill")
 

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,27 @@ __all__ = ["http_nursery", "server", "start"]
 README = Path(__file__).parent.parent / "README.md"
 
 
-def test_the_library_example_of_the_readme_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The Python block streams a run to its end and finds it complete."""
+def python_blocks() -> list[str]:
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    assert len(blocks) == 1
+    assert len(blocks) == 2
+    return blocks
+
+
+def test_the_openai_client_of_the_readme_resumes(server: Served) -> None:
+    """The first Python block, as a program of its own, leaves a run and gets exactly the rest of it."""
+    environ = {**os.environ, "HOLDFAST_URL": server.url}
+    command = [sys.executable, "-c", python_blocks()[0]]
+    done = subprocess.run(command, check=False, env=environ, capture_output=True, text=True, timeout=60)
+    assert done.stderr == ""
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert [int(number) for number, _ in lines] == list(range(1, len(lines) + 1))
+    assert (lines[0][1], lines[-1][1]) == ("response.in_progress", "response.completed")
+
+
+def test_the_library_example_of_the_readme_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The second Python block streams a run to its end and finds it complete."""
     scope: dict[str, Any] = {}
-    exec(compile(blocks[0], str(README), "exec"), scope)
+    exec(compile(python_blocks()[1], str(README), "exec"), scope)
     anyio.run(scope["main"], tmp_path / "data")
     printed = capsys.readouterr().out.splitlines()
     assert printed[0] == "1 run.started"

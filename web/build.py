@@ -85,14 +85,22 @@ def _run(command: Sequence[str], env: "os._Environ[str] | dict[str, str]", cwd: 
 
 def npm(*scripts: str) -> None:
     """Make sure of the packages, then run these scripts of package.json."""
-    node = _node()
-    env = {**os.environ, "PATH": f"{node}{os.pathsep}{os.environ.get('PATH', '')}"}
-    call = _npm(node)
+    call, env = _caller()
     if not _packages_are_there():
         _fetch(call, env)
         _note().write_text(_wanted())
     for script in scripts:
         _run([*call, "run", "--silent", script], env)
+
+
+def fetch_packages(where: Path) -> None:
+    """Those of another package.json."""
+    _fetch(*_caller(), where)
+
+
+def _caller() -> tuple[list[str], dict[str, str]]:
+    node = _node()
+    return _npm(node), {**os.environ, "PATH": f"{node}{os.pathsep}{os.environ.get('PATH', '')}"}
 
 
 def _npm(node: Path) -> list[str]:
@@ -103,16 +111,16 @@ def _npm(node: Path) -> list[str]:
     return [str(node / ("npm.cmd" if os.name == "nt" else "npm"))]
 
 
-def _fetch(call: Sequence[str], env: dict[str, str]) -> None:
+def _fetch(call: Sequence[str], env: dict[str, str], where: Path = WEB) -> None:
     try:
-        _run([*call, "view", "react", "version", *_PROBE], env)  # any mirror answers that; not all answer a ping
+        _run([*call, "view", "react", "version", *_PROBE], env, where)  # any mirror answers that; not all answer a ping
     except CannotBuild as error:
         raise NoPackages("the npm registry cannot be reached.") from error
     try:
-        _run([*call, "ci", *_PATIENCE], env)
+        _run([*call, "ci", *_PATIENCE], env, where)
     except CannotBuild:  # a lock made on another platform may lack this one's binaries
         try:
-            _run([*call, "install", "--no-save", *_PATIENCE], env)
+            _run([*call, "install", "--no-save", *_PATIENCE], env, where)
         except CannotBuild as error:
             raise NoPackages(f"the packages could not be fetched ({error})") from error
 

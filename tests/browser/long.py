@@ -1,5 +1,6 @@
-"""A data directory with one long session, written without asking any model."""
+"""A data directory with one long session or many short ones, written without asking any model."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,18 +18,28 @@ LONG = SessionId("ses_long")
 
 def write(path: Path, messages: int) -> None:
     """Alternating user and assistant, the last of them an answer."""
+    _transact(path, lambda tx: _fill(tx, messages))
+
+
+def write_sessions(path: Path, sessions: int) -> None:
+    """Empty ones, the last of them the newest."""
+    _transact(path, lambda tx: _begin(tx, sessions))
+
+
+def _transact(path: Path, work: Callable[[Tx], None]) -> None:
     with ThreadPoolExecutor(1) as elsewhere:  # the browser's driver has an event loop in this thread
-        elsewhere.submit(anyio.run, _write, path, messages).result()
+        elsewhere.submit(anyio.run, _write, path, work).result()
 
 
 def text_of(n: int) -> str:
-    return f"Message number {n}.\n\n- a list\n- of two with `code`\n\nAnd a last line."
+    more = "\n\n- a list\n- of two with `code`\n\nAnd a last line." if n % 10 == 0 else ""
+    return f"Message number {n}.{more}"
 
 
-async def _write(path: Path, messages: int) -> None:
+async def _write(path: Path, work: Callable[[Tx], None]) -> None:
     directory, store, journal = open_embedded(path, SystemClock())
     try:
-        await store.transact(lambda tx: _fill(tx, messages))
+        await store.transact(work)
     finally:
         await journal.close()
         await store.close()
@@ -45,3 +56,9 @@ def _fill(tx: Tx, messages: int) -> None:
         mid = MessageId(f"msg_{n:06}")
         tx.put_message(Message(mid, LOCAL, LONG, role, parent, start + n, parts=(Text(text_of(n)),)))
         parent = mid
+
+
+def _begin(tx: Tx, sessions: int) -> None:
+    for n in range(1, sessions + 1):
+        at = tx.now - (sessions - n) * 3600
+        tx.put_session(Session(SessionId(f"ses_{n:06}"), LOCAL, at, at, title=f"Session {n}", titled_by="person"))

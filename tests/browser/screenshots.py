@@ -1,9 +1,10 @@
 """`make screenshots`: every screen, light and dark, on a desk and on a phone, into build/screenshots; those that the
-README shows go to docs/pictures."""
+README shows go to docs/pictures. `python -m tests.browser.screenshots settings chat` takes some of them only."""
 
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -49,38 +50,45 @@ class Scene:
             "recorder": f"/runs/{self.runs['Tide table for Brest']}",
             "activity": "/activity",
             "settings": "/settings",
+            "tools": "/settings#tools",
+            "memory": "/settings#memory",
+            "palette": "/",
+            "drawer": "/",
             "login": "/login",
             "compare": "/compare",
         }
 
 
-def main() -> int:
+def main(wanted: Sequence[str]) -> int:
     reason = missing()
     if reason is not None:
         print(f"No pictures: {reason}", file=sys.stderr)
         return 1
-    shutil.rmtree(OUT, ignore_errors=True)
-    OUT.mkdir(parents=True)
+    if not wanted:
+        shutil.rmtree(OUT, ignore_errors=True)
+    OUT.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as directory, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         with Served(Fresh("tests.browser.story"), Path(directory) / "data") as server:
             scene = Scene(server.ready())
             for scheme in ("light", "dark"):
                 for size in SIZES:
-                    _shoot(browser, scene, scheme, size)
+                    _shoot(browser, scene, scheme, size, wanted)
         browser.close()
     (ROOT / "docs" / "pictures").mkdir(exist_ok=True)
-    for name in README:
+    for name in README if not wanted else ():
         shutil.copy(OUT / f"{name}.png", ROOT / "docs" / "pictures" / f"{name}.png")
     print(f"{len(list(OUT.iterdir()))} pictures in {OUT}")
     return 0
 
 
-def _shoot(browser: Browser, scene: Scene, scheme: Scheme, size: str) -> None:
+def _shoot(browser: Browser, scene: Scene, scheme: Scheme, size: str, wanted: Sequence[str]) -> None:
     width, height = SIZES[size]
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     page = context.new_page()
     for name, path in scene.places().items():
+        if (wanted and name not in wanted) or (name == "drawer" and size != "phone"):
+            continue
         page.goto(scene.server.url + path)
         _settle(page, name)
         page.screenshot(path=OUT / f"{name}-{size}-{scheme}.png")
@@ -90,18 +98,30 @@ def _shoot(browser: Browser, scene: Scene, scheme: Scheme, size: str) -> None:
 def _settle(page: Page, name: str) -> None:
     """What the picture is about is there, and nothing moves."""
     if name == "compare":
+        page.get_by_label("Model 1").select_option(label="Atlas Large")
         page.get_by_label("Model 2").select_option(label="Breeze Small")
         page.get_by_role("textbox", name="Prompt").fill("Write one sentence about the sea.")
         page.get_by_role("button", name="Compare", exact=True).click()
         expect(page.get_by_role("button", name="Continue with this one")).to_have_count(2)
+    if name == "palette":
+        expect(page.get_by_role("textbox", name="Message")).to_be_visible()
+        page.keyboard.press("Control+k")
+        expect(page.get_by_role("combobox", name="Command")).to_be_focused()
+    if name == "drawer":
+        page.get_by_role("button", name="Show sessions").click()
+    if name in ("settings", "tools", "memory"):
+        expect(page.get_by_text("Storage answers")).to_have_count(1)
+        page.evaluate("() => document.getElementById(location.hash.slice(1))?.scrollIntoView()")
     if name in ("chat", "recorder"):
         expect(page.locator(".katex").first).to_be_visible()
         expect(page.locator(".hljs-keyword").first).to_be_visible()
     if name == "chat":
         page.get_by_role("region", name="Tool edit_file").get_by_role("button").click()
         page.get_by_role("region", name="Conversation").evaluate("box => { box.scrollTop = 1 }")
+    if name == "recorder":
+        page.locator(".track-lanes .tools .span").last.click()
     page.wait_for_load_state("networkidle") if name == "login" else page.wait_for_timeout(400)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

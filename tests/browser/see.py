@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Any, Final
 
 from playwright.sync_api import Locator, Page, expect
@@ -18,6 +19,20 @@ _READ: Final = """articles => articles.map(article => ({
   tools: [...article.querySelectorAll("section[aria-label^='Tool ']")].map(tool => tool.getAttribute("aria-label")),
   notices: article.querySelectorAll("[aria-label='Notice']").length,
 }))"""
+
+
+AXE: Final = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+def axe(page: Page) -> list[Any]:
+    """What axe finds wrong with the page as it is."""
+    page.evaluate("() => Promise.all(document.getAnimations().map(a => { try { a.finish() } catch {} }))")
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
+    return [
+        (item["id"], [(node["target"], node["failureSummary"]) for node in item["nodes"]])
+        for item in found["violations"]
+    ]
 
 
 def message_box(page: Page) -> Locator:

@@ -1,5 +1,5 @@
-"""A server for pictures: questions that a person might ask, answered from a script. `python -m tests.browser.story`
-is started by `screenshots.py`, with settings as JSON."""
+"""A server for pictures, and for tests that need models to choose from: questions that a person might ask, answered
+from a script. `python -m tests.browser.story` is started with settings as JSON."""
 
 import json
 import os
@@ -7,14 +7,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import anyio
 
 from holdfast import logs, wiring
 from holdfast.agents.scripted import Action, Call, Fail, Hang, Say, ScriptedAgent, Spend, Step, Think
 from holdfast.config import Config
+from holdfast.core.ids import SessionId
 from holdfast.core.parts import plain_text
+from holdfast.faces.http.api import McpInfo, ToolInfo
 from holdfast.ports import Turn
 from holdfast.wiring.crew import Crew
 
@@ -33,6 +35,7 @@ def tide(hour: float, phase: float = 0.0) -> float:
 | 18:38 | 2.5 m |
 
 The period is $T = 12.42\\,\\mathrm{h}$: half a lunar day."""
+THOUGHT: Final = "Tides repeat after 12.42 hours, not 12. Let me look at how the table is made."
 OLD: Final = "def tide(hour):\n    return 2.5 * math.cos(hour)"
 NEW: Final = "def tide(hour, phase=0.0):\n    return 2.5 * math.cos((hour - phase) * math.tau / 12.42)"
 SEA: Final = {
@@ -42,20 +45,20 @@ SEA: Final = {
 
 STORY: Final[dict[str, Sequence[Action]]] = {
     "The tide table for Brest is off by an hour each day. Can you fix it?": [
-        Think("Tides repeat after 12.42 hours, not 12. Let me look at how the table is made."),
+        *(Think(word + " ", after=0.02) for word in THOUGHT.split(" ")),
         Step(0),
-        Call("c1", "read_file", {"path": "tides/table.py"}, result=OLD, takes=0.04),
+        Call("c1", "read_file", {"path": "tides/table.py"}, result=OLD, takes=0.08),
         Call(
             "c2",
             "edit_file",
             {"path": "tides/table.py", "old_string": OLD, "new_string": NEW},
             result="1 change",
-            takes=0.02,
+            takes=0.12,
         ),
         Step(1),
-        Call("c3", "shell", {"command": "pytest -q tides"}, result="4 passed in 0.12s", takes=0.15, output=("....\n",)),
+        Call("c3", "shell", {"command": "pytest -q tides"}, result="4 passed in 0.12s", takes=0.9, output=("....\n",)),
         Step(2),
-        *(Say(word + " ") for word in PLAN.split(" ")),
+        *(Say(word + " ", after=0.012) for word in PLAN.split(" ")),
         Spend(1834, 312),
     ],
     "Clean the build directory and publish the site.": [
@@ -108,13 +111,52 @@ class Models:
     def providers(self) -> Sequence[tuple[str, bool]]:
         return [("anthropic", False), ("house", True), ("openai", False)]
 
+    async def knows(self, model: str) -> frozenset[str]:
+        return frozenset()
+
     async def set_key(self, provider: str, key: str | None) -> None:
         raise AssertionError("pictures need no keys")
 
 
+class Bench:
+    """Tools and servers as a person might have them."""
+
+    def __init__(self) -> None:
+        self._servers = {
+            "charts": McpInfo("charts", "http", "https://charts.example/mcp", True, True, None),
+            "library": McpInfo("library", "stdio", "library-mcp --catalogue /srv/books", False, False, None),
+        }
+
+    async def try_model(self, model: str) -> str:
+        return "Hello!"
+
+    async def tools(self) -> Sequence[ToolInfo]:
+        return [
+            ToolInfo("read_file", "Read a text file of the workspace.", "allow", None),
+            ToolInfo("edit_file", "Replace a passage of a file.", "ask", None),
+            ToolInfo("shell", "Run a command in the workspace.", "ask", None),
+            ToolInfo("charts__soundings", "Depths around a position.", "ask", "charts"),
+        ]
+
+    async def servers(self) -> Sequence[McpInfo]:
+        return list(self._servers.values())
+
+    async def try_server(self, name: str) -> Sequence[str]:
+        return [f"{name}__soundings"]
+
+    async def put_server(self, name: str, *, url: str | None, **_: Any) -> None:
+        self._servers[name] = McpInfo(name, "http", url or "", True, False, None)
+
+    async def drop_server(self, name: str) -> None:
+        del self._servers[name]
+
+
 class Cast:
     async def __aenter__(self) -> Crew:
-        return Crew({"chat": ScriptedAgent(script)}, Models())
+        return Crew({"chat": ScriptedAgent(script)}, Models(), meter=self.meter, workshop=Bench())
+
+    async def meter(self, sid: SessionId) -> tuple[str, int, int | None]:
+        return "house/atlas-large", 2146, 128_000
 
     async def __aexit__(self, *_: object) -> None:
         return None

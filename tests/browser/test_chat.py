@@ -6,7 +6,7 @@ import re
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
-from tests.browser.see import answers, button, finished, message_box, same, seen, send, session_of
+from tests.browser.see import answers, button, finished, message_box, same, send, session_of
 from tests.http.client import Served
 
 
@@ -220,4 +220,56 @@ def test_keyboard_only(server: Served, open_page: Open) -> None:
     message_box(page).focus()
     page.keyboard.press("Escape")
     expect(page.get_by_role("note", name="Notice")).to_contain_text("Stopped")
-    assert seen(page)[1]["text"] == "edited"
+    finished(page)
+    same(page, server, session_of(page))
+
+
+def test_cards_say_how_long_and_what(server: Served, open_page: Open) -> None:
+    """A tool's card has its name, arguments, live output, result and time; an edit is shown as what it changes."""
+    page = open_page(server.url)
+    edit = {"path": "a.py", "old_string": "one\ntwo", "new_string": "one\nthree"}
+    send(
+        page,
+        [
+            {
+                "call": "c1",
+                "name": "slow",
+                "args": {"command": "make"},
+                "output": ["half "],
+                "takes": 0.2,
+                "result": "ok",
+            },
+            {"call": "c2", "name": "edit_file", "args": edit, "result": "1 change"},
+            {"say": "Done."},
+        ],
+    )
+    expect(answers(page)).to_contain_text("Done.")
+    finished(page)
+    slow = page.get_by_role("region", name="Tool slow")
+    expect(slow).to_contain_text(re.compile(r"make.*done · 200 ms"))
+    slow.get_by_role("button").click()
+    for said in ('"command": "make"', "half", "ok"):
+        expect(slow).to_contain_text(said)
+    changed = page.get_by_role("region", name="Tool edit_file")
+    changed.get_by_role("button").click()
+    expect(changed.locator(".gone")).to_have_text("− two\n")
+    expect(changed.locator(".new")).to_have_text("+ three\n")
+    same(page, server, session_of(page))
+
+
+def test_slash_commands(server: Served, open_page: Open) -> None:
+    """A slash lists what can be done, letters narrow it down, and Enter or a click does it."""
+    page = open_page(server.url)
+    send(page, "once")
+    expect(answers(page)).to_contain_text("once")
+    finished(page)
+    message_box(page).press("/")
+    commands = page.get_by_role("listbox", name="Commands")
+    expect(commands.get_by_role("option")).to_have_count(8)
+    page.keyboard.type("re")
+    expect(commands.get_by_role("option")).to_have_count(2)
+    commands.get_by_role("option", name="/retry").click()
+    expect(page.get_by_role("group", name="Branches")).to_contain_text("2/2")
+    finished(page)
+    expect(message_box(page)).to_have_value("")
+    same(page, server, session_of(page))

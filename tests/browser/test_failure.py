@@ -3,7 +3,7 @@
 import re
 import urllib.parse
 
-from playwright.sync_api import expect
+from playwright.sync_api import BrowserContext, expect
 
 from tests.browser.conftest import Open, Start
 from tests.browser.see import answers, button, finished, message_box, same, send, session_of
@@ -13,6 +13,16 @@ HIDE = """hidden => {
   Object.defineProperty(document, "visibilityState", {configurable: true, get: () => hidden ? "hidden" : "visible"});
   document.dispatchEvent(new Event("visibilitychange"));
 }"""
+
+NOTED = """
+window.noted = [];
+window.Notification = class extends Notification {
+  constructor(title, options) {
+    super(title, options);
+    window.noted.push([title, options.body]);
+  }
+};"""
+"""The browser's own notifications, and a list of them."""
 
 
 def network_noise(complaints: list[str]) -> None:
@@ -113,8 +123,10 @@ def test_a_hidden_tab_gives_its_connections_back_and_heals(server: Served, open_
     same(page, server, sid)
 
 
-def test_a_tool_that_asks_a_hidden_tab(server: Served, open_page: Open) -> None:
-    """U7: a question that comes up while the tab is hidden is in its title."""
+def test_a_tool_that_asks_a_hidden_tab(server: Served, open_page: Open, context: BrowserContext) -> None:
+    """U7: a question that comes up while the tab is hidden is in its title, and in a notification where allowed."""
+    context.grant_permissions(["notifications"], origin=server.url)
+    context.add_init_script(NOTED)
     page = open_page(server.url)
     send(page, [{"say": "Begun. "}, {"meet": "g"}, {"call": "c1", "name": "shell", "asks": True}])
     expect(answers(page)).to_contain_text("Begun.")
@@ -122,6 +134,8 @@ def test_a_tool_that_asks_a_hidden_tab(server: Served, open_page: Open) -> None:
         page.evaluate(HIDE, True)
     server.order(open="g")
     expect(page).to_have_title(re.compile("asks for your permission"))
+    page.wait_for_function("() => window.noted.length")
+    assert page.evaluate("window.noted") == [["Holdfast", "A tool asks for your permission"]]
     page.evaluate(HIDE, False)
     expect(page.get_by_role("group", name="Approval")).to_contain_text("shell")
 

@@ -1,32 +1,15 @@
 """Every screen: names for assistive tools, light and dark, a phone, hostile content, long sessions, compare."""
 
 import json
-from pathlib import Path
+import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
-from tests.browser import long
-from tests.browser.conftest import Open, Start
-from tests.browser.see import GUARD_MS, answers, button, finished, message_box, same, send, session_of
+from tests.browser.conftest import Open
+from tests.browser.see import GUARD_MS, answers, axe, button, finished, message_box, same, send, session_of
 from tests.http.client import Served
-
-AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
-
-REPORT = Path(__file__).parents[2] / "build" / "browser-performance.json"
-"""What the page did while 200 tokens a second came in. Reported, not judged: the machine may be busy."""
-
-
-def axe(page: Page) -> list[Any]:
-    """What axe finds wrong with the page as it is."""
-    page.evaluate("() => Promise.all(document.getAnimations().map(a => { try { a.finish() } catch {} }))")
-    page.evaluate(AXE.read_text())
-    found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
-    return [
-        (item["id"], [(node["target"], node["failureSummary"]) for node in item["nodes"]])
-        for item in found["violations"]
-    ]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -80,11 +63,15 @@ def test_a_phone(server: Served, open_page: Open) -> None:
     page = open_page(server.url, width=360, height=740)
     nav = page.get_by_role("navigation", name="Sessions")
     expect(nav).to_have_count(0)  # shut, and so for nobody there
+    send(page, "in a few words")
+    expect(answers(page)).to_contain_text("in a few words")
+    finished(page)
+    same(page, server, session_of(page))
     wide = f"```\n{'wide ' * 60}\n```\n\n|a|b|c|d|\n|-|-|-|-|\n|{'x' * 80}|2|3|4|"
     send(page, [{"say": f"A {'very' * 60} long word and\n\n{wide}"}])
     finished(page)
     sid = session_of(page)
-    expect(answers(page)).to_contain_text("long word")
+    expect(answers(page).last).to_contain_text("long word")
     for path in (f"/c/{sid}", "/", "/compare", "/activity", "/settings", f"/runs/{server.answer(sid)['run_id']}"):
         page.goto(server.url + path)
         button(page, "Show sessions").click()
@@ -141,37 +128,6 @@ def test_hostile_markdown(server: Served, open_page: Open) -> None:
     assert page.url.startswith(server.url)
 
 
-def test_a_session_of_2000_messages(start: Start, tmp_path: Path, open_page: Open) -> None:
-    """The newest page comes first; scrolling up brings the rest without moving what is read; streaming stays smooth."""
-    long.write(tmp_path / "data", 2000)
-    server = start()
-    page = open_page(f"{server.url}/c/{long.LONG}")
-    expect(answers(page).last).to_contain_text("Message number 2000.")
-    assert page.get_by_role("article").count() <= 60
-    expect(answers(page).last).to_be_in_viewport()
-    thread = page.get_by_role("region", name="Conversation")
-    for _ in range(8):
-        before = page.get_by_role("article").count()
-        thread.evaluate("box => { box.scrollTop = 0 }")
-        page.wait_for_function("n => document.querySelectorAll('article').length > n", arg=before)
-    assert page.get_by_role("article").count() >= 400
-    assert thread.evaluate("box => box.scrollTop") > 100  # what was at the top stayed in view
-    button(page, "Jump to latest").click()
-    expect(answers(page).last).to_be_in_viewport()
-    page.evaluate("""() => {
-        window.long = [];
-        new PerformanceObserver(list => window.long.push(...list.getEntries().map(e => Math.round(e.duration))))
-            .observe({type: "longtask"});
-    }""")
-    send(page, [{"tokens": 400, "rate": 200}, {"say": "the end"}])
-    expect(answers(page).last).to_contain_text("the end")
-    finished(page)
-    tasks = page.evaluate("window.long")
-    REPORT.parent.mkdir(exist_ok=True)
-    REPORT.write_text(json.dumps({"tokens_per_second": 200, "messages": 2000, "tasks_over_50_ms": tasks}) + "\n")
-    expect(answers(page).last).to_be_in_viewport(ratio=0.01)
-
-
 def test_compare_six_panes_beside_two_tabs(server: Served, open_page: Open) -> None:
     """U2, U6: with six panes and two further tabs streaming, Stop on one pane reaches the server and stops that one."""
     for n in range(2):
@@ -219,7 +175,7 @@ def test_the_flight_recorder_scrubs(server: Served, open_page: Open) -> None:
     page = open_page(f"{server.url}/runs/{run}")
     shown = page.get_by_role("region", name="The message at this point")
     expect(shown).to_contain_text("one two three")
-    page.get_by_role("list", name="Events").get_by_role("button", name="two").click()
+    page.get_by_role("group", name="Events").get_by_role("button", name="two").click()
     expect(shown).to_have_text("one two")
     page.get_by_role("slider", name="Event").focus()
     page.keyboard.press("Home")
@@ -228,6 +184,32 @@ def test_the_flight_recorder_scrubs(server: Served, open_page: Open) -> None:
         button(page, "Export").click()
     lines = [json.loads(line) for line in saved.value.path().read_text().splitlines()]
     assert lines == [{"seq": frame.seq, "type": frame.event, "data": frame.data} for frame in events]
+
+
+def test_the_flight_recorder_shows_times(server: Served, open_page: Open) -> None:
+    """First token, tools and silences are told from the events' own times, and the line can be scrubbed and played."""
+    sid = server.session()
+    script = [{"say": "one "}, {"call": "c1", "name": "slow", "takes": 0.3}, {"say": "two"}]
+    run = server.send(sid, script)["run"]["id"]
+    events = server.events(run)
+    at = {frame.event: frame.data["at"] for frame in events if "at" in frame.data}
+    page = open_page(f"{server.url}/runs/{run}")
+    line = page.get_by_role("region", name="Time line")
+    tool = line.get_by_title(re.compile("^slow:"))
+    expect(tool).to_have_count(1)
+    box, whole = tool.bounding_box(), line.locator(".track-lanes").bounding_box()
+    assert box is not None
+    assert whole is not None
+    total = at["run.complete"] - at["run.started"]
+    assert abs(box["width"] / whole["width"] - (at["tool.finished"] - at["tool.started"]) / total) < 0.02
+    page.mouse.click(whole["x"] + (box["x"] - whole["x"]) + box["width"] / 2, whole["y"] + 5)
+    shown = page.get_by_role("region", name="The message at this point")
+    expect(shown).to_contain_text("one")
+    expect(shown).not_to_contain_text("two")
+    expect(shown.get_by_role("region", name="Tool slow")).to_contain_text("running")
+    button(line, "Play").click()
+    expect(shown).to_contain_text("two")
+    expect(button(line, "Play")).to_be_visible()
 
 
 def test_activity_shows_and_stops_runs(server: Served, open_page: Open) -> None:

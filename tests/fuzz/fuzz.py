@@ -17,6 +17,8 @@ from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.errors import InvalidSchema
 
+from holdfast.faces.http.gate import set_password
+from holdfast.storage.keys import KeyFile
 from tests.http.client import Served
 
 
@@ -73,6 +75,11 @@ class Pool:
             "tid": itertools.cycle(["tok_none"]),
             "message_id": itertools.cycle([*messages, "msg_none"]),
             "session_id": itertools.cycle(sessions),
+            "response_id": itertools.cycle([f"resp_{rid.removeprefix('run_')}" for rid in [*runs, "run_none"]]),
+            "previous_response_id": itertools.cycle([f"resp_{runs[0].removeprefix('run_')}", "resp_none"]),
+            "conversation_id": itertools.cycle([f"conv_{sessions[1].removeprefix('ses_')}", "conv_none"]),
+            "conversation": itertools.cycle([f"conv_{sessions[2].removeprefix('ses_')}"]),
+            "model": itertools.cycle(["agent:chat", "agent:none"]),
         }
 
     def put(self, fields: Any) -> None:
@@ -90,6 +97,7 @@ def fuzz(server: Served, examples: int, seed: int, told: Callable[[str, int], No
     report, pool = Report(), Pool(server)
     with requests.Session() as session:
         for operation in _operations(schema):
+            set_password(KeyFile(server.data_dir), None)  # the call before may have been the one that sets it
             pool.fill()  # the call before may have been the one that deletes
             for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
                 try:
@@ -154,7 +162,10 @@ def _try(case: Any, server: Served, session: requests.Session, report: Report) -
             return
         _ = answer.content
         assert answer.status_code < 500 or answer.status_code in (503, 507), _story(case, answer)
-        if answer.status_code >= 400:
+        if answer.status_code >= 400 and prepared.path_url.startswith("/v1/"):
+            assert kind == "application/json", _story(case, answer)
+            assert answer.json()["error"]["message"], _story(case, answer)
+        elif answer.status_code >= 400:
             assert kind == "application/problem+json", _story(case, answer)
             problem = answer.json()
             assert problem["status"] == answer.status_code, _story(case, answer)

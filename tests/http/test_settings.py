@@ -2,6 +2,8 @@
 
 import stat
 
+import httpx
+
 from holdfast.faces.http.gate import set_password
 from holdfast.storage.keys import KeyFile
 from tests.http.client import Served
@@ -50,3 +52,47 @@ def test_usage_of_a_session_is_the_sum_of_its_runs(server: Served) -> None:
     used = server.get(f"/api/sessions/{sid}/usage")
     assert used == {"runs": 3, "input_tokens": 50, "output_tokens": 5, "cost": None}
     server.get("/api/sessions/ses_none/usage", 404)
+
+
+def test_a_password_is_set_and_changed(start: Start) -> None:
+    """DESIGN §9: the first one closes the server to all but whoever set it; another needs the one before, and ends the
+    logins of others."""
+    server = start()
+    assert server.call("POST", "/api/password", {"new": "short"}, 422)["field"] == "new"
+    server.call("POST", "/api/password", {"new": "correct horse"}, 204)
+    assert server.get("/api/settings")["password_set"]
+    other = httpx.Client(base_url=server.url)
+    assert other.get("/api/settings").status_code == 401
+    assert other.post("/api/login", json={"password": "correct horse"}).status_code == 204
+    assert server.http.post("/api/password", json={"current": "wrong", "new": "battery staple"}).status_code == 401
+    server.call("POST", "/api/password", {"current": "correct horse", "new": "battery staple"}, 204)
+    assert server.get("/api/settings")["password_set"]
+    assert other.get("/api/settings").status_code == 401
+    other.close()
+
+
+def test_a_password_from_outside_is_changed_outside(start: Start) -> None:
+    """One that comes from the environment would be back at the next start: changing it here is refused."""
+    server = start(password="correct horse")
+    server.http.post("/api/login", json={"password": "correct horse"})
+    body = {"current": "correct horse", "new": "battery staple"}
+    assert server.call("POST", "/api/password", body, 409)["type"] == "not-allowed"
+
+
+def test_all_sessions_are_exported_at_once(start: Start) -> None:
+    """Everything comes out in one file, archived sessions too, and goes in again as it was."""
+    server = start()
+    kept = []
+    sid = ""
+    for n in range(3):
+        sid = server.session(title=f"Number {n}")
+        server.events(server.send(sid, [{"say": f"Answer {n}."}])["run"]["id"])
+        kept.append((f"Number {n}", server.answer(sid)["parts"]))
+    server.call("PATCH", f"/api/sessions/{sid}", {"archived": True}, 200)
+    everything = server.http.get("/api/export")
+    assert "attachment" in everything.headers["content-disposition"]
+    headers = {"Content-Type": "application/x-ndjson"}
+    taken = server.http.post("/api/import", content=everything.content, headers=headers)
+    assert taken.status_code == 201, taken.text
+    found = [(item["title"], server.answer(item["session_id"])["parts"]) for item in taken.json()["items"]]
+    assert sorted(found) == sorted(kept)

@@ -44,6 +44,11 @@ class Session:
     deleted_at: float | None = None
     """Hidden at once; purged when no run of it is open."""
 
+    @property
+    def is_kept(self) -> bool:
+        """Otherwise it is there for as long as its run, which a crash must not lose, and no longer."""
+        return not isinstance(self.settings, dict) or self.settings.get("keep") is not False
+
 
 @dataclass(frozen=True, slots=True)
 class Message:

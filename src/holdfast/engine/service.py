@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -28,13 +28,14 @@ from holdfast.core.parts import Json, Part, all_to_json
 from holdfast.core.run import OPEN, Lifetime, Run
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.engine import views
-from holdfast.engine.book import accept, edits, endings, rows, turns
+from holdfast.engine.book import accept, edits, endings, openings, rows, turns
 from holdfast.engine.book.accept import Accepted, OnBusy
 from holdfast.engine.changes import ChangeSubscription
 from holdfast.engine.executor import Deps, cancelled
 from holdfast.engine.feed import Subscription
 from holdfast.engine.hub import wait
 from holdfast.engine.supervisor import Supervisor
+from holdfast.engine.sweeper import ERASE
 from holdfast.engine.views import Found, MessageView, Outline, Page, SessionView, Total
 from holdfast.ports import SessionQuery, Summariser, Titler, Tx, Wake
 
@@ -42,6 +43,18 @@ T = TypeVar("T")
 
 _GLANCE = 0.25
 """How often a caller who waits for a run's end looks, hint or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How a turn is to be answered. `body`: what a repeat with the same key has to say again."""
+
+    body: Json
+    key: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    settings: Json = None
+    lifetime: Lifetime = "detached"
 
 
 class Service:
@@ -201,6 +214,9 @@ class Service:
     def new_id(self, prefix: str) -> str:
         return self._deps.ids.new(prefix)
 
+    def now(self) -> float:
+        return self._deps.clock.now()
+
     async def compact(self, sid: SessionId, summariser: Summariser, owner: OwnerId = LOCAL) -> Session:
         """O3, O4: the summary is made outside every transaction; the record is one. A delete meanwhile wins."""
 
@@ -246,25 +262,54 @@ class Service:
         settings: Json = None,
         lifetime: Lifetime = "detached",
         on_busy: OnBusy = "queue",
+        body: Json = None,
     ) -> Accepted:
         """Accepted means stored (rule 3). An attached run is its connection: the caller must `cancel` it with the
-        reason `disconnected` when that goes."""
-        body = ["submit", sid, all_to_json(parts), agent, model, settings, lifetime, on_busy]
+        reason `disconnected` when that goes. `body`: what a repeat with the same key has to say again."""
+        if body is None:
+            body = ["submit", sid, all_to_json(parts), agent, model, settings, lifetime, on_busy]
         request = self._request(
             sid, body, owner, key, parts, agent=agent, model=model, settings=settings, lifetime=lifetime
         )
         request = replace(request, on_busy=on_busy)
-        connections = self._deps.settler.connections
-        if lifetime == "attached":
-            connections.add(request.ids.run)
-        try:
-            accepted = await self._accept(request, partial(accept.submit, request=request))
-        except BaseException:
-            connections.discard(request.ids.run)  # if it was accepted all the same, nobody is there
-            raise
-        if accepted.run.id != request.ids.run:
-            connections.discard(request.ids.run)
-        return accepted
+        return await self._accept_held(request, partial(accept.submit, request=request))
+
+    async def branch(
+        self,
+        sid: SessionId,
+        below: MessageId,
+        past: Sequence[Message],
+        parts: Sequence[Part],
+        wish: Wish,
+        owner: OwnerId = LOCAL,
+    ) -> Accepted:
+        """A turn below any message of a session that is not busy. Attached runs as with `submit`."""
+        request = self._wished(sid, parts, wish, owner)
+        return await self._accept_held(request, partial(openings.branch, request=request, below=below, past=past))
+
+    async def begin(self, session: Session, past: Sequence[Message], parts: Sequence[Part], wish: Wish) -> Accepted:
+        """A session that brings its past, and its first turn, in one step: all of it or nothing. The session's id is a
+        fresh one, or made from the key, so that a repeat finds it."""
+        request = self._wished(session.id, parts, wish, session.owner)
+        work = partial(openings.begin, request=request, session=session, past=past)
+        return await self._accept_held(request, work)
+
+    async def run_with_key(self, sid: SessionId, key: str, owner: OwnerId = LOCAL) -> Run | None:
+        return await self._store.read(lambda tx: tx.run_with_key(owner, sid, key))
+
+    async def path(self, mid: MessageId, owner: OwnerId = LOCAL) -> Sequence[Message]:
+        """From the first message to this one, as the store has them."""
+
+        def work(tx: Tx) -> Sequence[Message]:
+            session = rows.the_session(tx, rows.the_message(tx, mid).session_id, owner)
+            return tree.path(tx, session, mid)
+
+        return await self._store.read(work)
+
+    async def erase_turn(self, rid: RunId, owner: OwnerId = LOCAL) -> Run:
+        run = await self._transact(partial(openings.erase_turn, rid=rid, owner=owner), wake_queue=False)
+        self._deps.hub.signals.fire(ERASE)
+        return run
 
     async def retry(
         self,
@@ -421,6 +466,8 @@ class Service:
             with anyio.move_on_after(self._deps.settings.final_save, shield=True), suppress(StorageError):
                 for rid in rids:
                     await self._disconnected(rid)
+            if rids:
+                self._deps.hub.signals.fire(ERASE)  # what was kept only for this client
 
     async def _disconnected(self, rid: RunId) -> None:
         run = await self._store.read(lambda tx: tx.run(rid))
@@ -486,6 +533,24 @@ class Service:
             accepted = await self._transact(work)
         await self._stop_runs(accepted.stop)
         return accepted
+
+    async def _accept_held(self, request: accept.Request, work: Callable[[Tx], Accepted]) -> Accepted:
+        """The same for what may be attached: its client is there from the moment at which it is accepted."""
+        connections = self._deps.settler.connections
+        if request.lifetime == "attached":
+            connections.add(request.ids.run)
+        try:
+            accepted = await self._accept(request, work)
+        except BaseException:
+            connections.discard(request.ids.run)  # if it was accepted all the same, nobody is there
+            raise
+        if accepted.run.id != request.ids.run:
+            connections.discard(request.ids.run)
+        return accepted
+
+    def _wished(self, sid: SessionId, parts: Sequence[Part], wish: Wish, owner: OwnerId) -> accept.Request:
+        how = {"agent": wish.agent, "model": wish.model, "settings": wish.settings}
+        return self._request(sid, wish.body, owner, wish.key, parts, lifetime=wish.lifetime, **how)
 
     async def _edit(self, work: Callable[[Tx], edits.Edited]) -> Session:
         edited = await self._transact(work)

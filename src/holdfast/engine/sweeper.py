@@ -7,16 +7,19 @@ from contextlib import asynccontextmanager
 import anyio
 from anyio import to_thread
 
-from holdfast.core.ids import SessionId
+from holdfast.core.ids import RunId, SessionId
 from holdfast.engine.book import edits, endings, turns
 from holdfast.engine.executor import Deps
+from holdfast.engine.hub import wait
 from holdfast.engine.library import Library
 from holdfast.engine.supervisor import Supervisor
-from holdfast.ports import Wake, Workspaces
+from holdfast.ports import Tx, Wake, Workspaces
 
 log = logging.getLogger("holdfast.engine")
 
 _BATCH = 500
+ERASE = "erase"
+"""The signal that something is to be erased now, and not at the next tick."""
 
 
 class Sweeper:
@@ -37,9 +40,17 @@ class Sweeper:
             yield
 
     async def run(self) -> None:
+        armed, pause = self._deps.hub.signals.armed, self._deps.settings.sweep
+        signal, due = armed(ERASE), anyio.current_time() + pause
+        await self._do(self.erase)  # what an earlier life did not get to
         while True:
-            await anyio.sleep(self._deps.settings.sweep)
-            await self.tick()
+            await wait(signal, max(0.0, due - anyio.current_time()))
+            signal = armed(ERASE)  # before looking: what is asked for meanwhile is not missed
+            if anyio.current_time() < due:
+                await self._do(self.erase)
+            else:
+                await self.tick()
+                due = anyio.current_time() + pause
 
     async def tick(self) -> None:
         """Every chore once. One that fails is tried at the next tick and holds up no other."""
@@ -113,19 +124,29 @@ class Sweeper:
         session's directory goes before its rows, which are what says that it is still there."""
         store, journal = self._deps.store, self._deps.journal
         for sid in await store.read(lambda tx: tx.deleted_sessions(_BATCH)):
-            if not await self._erase_workspace(sid):
+            if await self._in_use(sid) or not await self._erase_workspace(sid):
                 continue
             await store.transact(lambda tx, sid=sid: edits.purge(tx, sid))  # type: ignore[misc]
         while rids := await store.read(lambda tx: tx.purges(_BATCH)):
             await journal.purge(rids)
             await store.transact(lambda tx, rids=rids: tx.drop_purges(rids))  # type: ignore[misc]
 
+    async def _in_use(self, sid: SessionId) -> bool:
+        """A deleted session gets no new runs, but the last one may still be ending, or its client still reading."""
+
+        def runs(tx: Tx) -> list[RunId]:
+            session = tx.session(sid)
+            return [] if session is None else [run.id for run in tx.runs(session.owner, sid=sid, limit=_BATCH)]
+
+        if await self._deps.store.read(lambda tx: bool(tx.open_runs(sid))):
+            return True
+        connections = self._deps.settler.connections
+        return bool(connections) and not connections.isdisjoint(await self._deps.store.read(runs))
+
     async def _erase_workspace(self, sid: SessionId) -> bool:
-        """Whether nothing of it is left. A deleted session gets no new runs, but the last one may still be ending."""
+        """Whether nothing of it is left."""
         if self._workspaces is None:
             return True
-        if await self._deps.store.read(lambda tx: tx.open_runs(sid)):
-            return False
         try:
             await to_thread.run_sync(self._workspaces.erase, sid)
         except OSError:

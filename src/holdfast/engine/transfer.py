@@ -16,7 +16,7 @@ from holdfast.core.portable_reader import Content, FileBegins, Finished, Meaning
 from holdfast.core.session import Message, Session
 from holdfast.engine.library import Library
 from holdfast.engine.service import Service
-from holdfast.ports import Incoming
+from holdfast.ports import Incoming, SessionQuery
 
 _BATCH: Final = 100
 _START: Final = 4096
@@ -73,6 +73,22 @@ class Transfer:
             async for piece in self._file(part, owner):
                 yield piece
         yield portable.end_line(len(plan.order), len(kept), len(named))
+
+    async def export_all(self, owner: OwnerId = LOCAL) -> AsyncIterator[bytes]:
+        """Every session that there is now, from new to old."""
+        for archived in (False, True):
+            query = SessionQuery(owner, archived=archived, limit=200)
+            while found := await self._service.sessions(query):
+                for view in found:
+                    pieces = self.export(view.session.id, owner)
+                    try:
+                        yield await anext(pieces)
+                    except NotFound:  # deleted in the meantime
+                        continue
+                    async for piece in pieces:
+                        yield piece
+                last = found[-1].session
+                query = replace(query, before=(last.updated_at, last.id))
 
     async def _file(self, part: File, owner: OwnerId) -> AsyncIterator[bytes]:
         try:

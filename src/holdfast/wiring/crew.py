@@ -15,11 +15,11 @@ from holdfast.agents.chat.agent import ChatAgent
 from holdfast.agents.chat.compaction import SessionHistory
 from holdfast.agents.chat.helpers import ModelSummariser, ModelTitler
 from holdfast.agents.chat.history import conversation
+from holdfast.agents.direct.agent import DirectAgent
 from holdfast.agents.models import weights
 from holdfast.agents.models.catalogue import Catalogue, CatalogueSettings
 from holdfast.agents.models.port import Model, ModelInfo
 from holdfast.agents.tools.grants import StoredGrants
-from holdfast.agents.tools.mcp.servers import McpServers
 from holdfast.agents.tools.policy import Policy
 from holdfast.agents.tools.toolbox import Toolbox, own_tools
 from holdfast.config import Config
@@ -32,11 +32,13 @@ from holdfast.engine.preferences import Preferences
 from holdfast.engine.service import Service
 from holdfast.engine.titles import FirstWords
 from holdfast.faces.cli.desk import Finding
-from holdfast.faces.http.api import Models
-from holdfast.ports import Agent, Clock, Grant, Keyring, Keys, Out, Summariser, Titler, Turn
+from holdfast.faces.http.api import Models, Workshop
+from holdfast.faces.openai.targets import DIRECT, SOURCE
+from holdfast.ports import Agent, AgentFailed, Clock, Grant, Keyring, Keys, Out, Summariser, Titler, Turn
 from holdfast.system import SystemClock
 from holdfast.wiring import keeping, tables
 from holdfast.wiring.node import WORKSPACES
+from holdfast.wiring.workshop import Workroom
 
 _ASK_AT_LEAST_ONCE: Final = frozenset({"shell"})
 """Tools that cannot be allowed for good while the server is open to whoever is at the machine."""
@@ -52,6 +54,7 @@ class Crew:
     titler: Callable[[Session], Awaitable[Titler]] | None = None
     meter: Callable[[SessionId], Awaitable[tuple[str, int, int | None]]] | None = None
     """Model, tokens used, tokens that fit."""
+    workshop: Workshop | None = None
 
 
 class Bridge:
@@ -181,7 +184,9 @@ class Office:
         self._environment = environment
         self._rules = tables.tool_rules(config)
         self._default = tables.default_model(config)
-        self._mcp = McpServers(tables.mcp_servers(config))
+        self._workroom = Workroom(
+            lambda: bridge.preferences, keys, self._find_model, own_tools(environment), tables.mcp_servers(config)
+        )
         directory = weights.default_directory(environment, home)
         providers = tables.providers(config, environment, keys.read().provider_keys)
         settings = CatalogueSettings(providers=providers, environment=environment, weights_directory=directory)
@@ -194,9 +199,11 @@ class Office:
             await held.enter_async_context(self._catalogue)
             tasks = await held.enter_async_context(anyio.create_task_group())
             held.callback(tasks.cancel_scope.cancel)
-            await tasks.start(self._mcp.run)
+            await tasks.start(self._workroom.mcp.run)
             self._held = held.pop_all()
-        return Crew({"chat": self._chat()}, self, self._summariser, self._titler, self._meter)
+        direct = DirectAgent(self._find_model, self._bridge)
+        agents = {"chat": self._chat(), DIRECT: direct}
+        return Crew(agents, self, self._summariser, self._titler, self._meter, self._workroom)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -207,7 +214,7 @@ class Office:
         bridge = self._bridge
         return ChatAgent(
             self._find_model,
-            Toolbox(own_tools(self._environment), self._mcp.tools),
+            Toolbox(self._workroom.own, self._workroom.mcp_tools),
             bridge,
             self._config.data_dir / WORKSPACES,
             find_policy=self._policy,
@@ -234,6 +241,12 @@ class Office:
 
     def providers(self) -> Sequence[tuple[str, bool]]:
         return self._catalogue.providers()
+
+    async def knows(self, model: str) -> frozenset[str]:
+        try:
+            return await self._catalogue.knows(model)
+        except AgentFailed as error:
+            raise NotFound("model", model) from error
 
     async def set_key(self, provider: str, key: str | None) -> None:
         if provider not in {name for name, _ in self.providers()}:
@@ -268,6 +281,9 @@ class Office:
         return model.info.id, text + tokens.of_messages(conversation(messages, {})), model.info.context
 
     async def _titler(self, session: Session) -> Titler:
-        """A small model is spared: its titles are worse than the first words, and it answers one at a time."""
+        """A small model is spared: its titles are worse than the first words, and it answers one at a time. What a
+        program asks is not paid for twice."""
+        if isinstance(session.settings, dict) and session.settings.get("source") == SOURCE:
+            return FirstWords()
         model = await self._find_model(session.model)
         return FirstWords() if model.info.provider in _SMALL else ModelTitler(model)

@@ -31,6 +31,7 @@ from holdfast.faces.http.access import is_loopback
 from holdfast.faces.http.api import MIB, Api, Limits
 from holdfast.faces.http.gate import Gate
 from holdfast.faces.http.stream import Line
+from holdfast.faces.openai.face import OpenAIFace
 from holdfast.ports import Summariser
 from holdfast.storage import disk
 from holdfast.storage.sqlite import backup
@@ -87,6 +88,7 @@ def _api(node: Node, config: Config, crew: Crew, gate: Gate) -> Api:
         meter=crew.meter,
         summariser=None if crew.summariser is None else summariser,
         limits=Limits(max_file=config.max_file_mb * MIB, line=Line(config.heartbeat, config.write_deadline)),
+        workshop=crew.workshop,
         backup=partial(_back_up, node),
     )
 
@@ -117,7 +119,7 @@ async def serve_own(config: Config, hire: Hire, stop: anyio.Event, *, task_statu
                     def ready() -> None:
                         task_status.started(Place("http://localhost", token, path))
 
-                    web = server.make(app.build(api), graceful=5.0, started=ready, unix=path)
+                    web = server.make(app.build(api, [OpenAIFace()]), graceful=5.0, started=ready, unix=path)
                     tasks.start_soon(_stop_when, stop, node.engine, web)
                     if crew.titler is not None:
                         tasks.start_soon(Titles(node.engine.service, crew.titler).run)
@@ -150,7 +152,7 @@ async def _run(
     async with anyio.create_task_group() as tasks:
         await tasks.start(node.engine.run)
         async with _announced(config, listener, token) as url, anyio.create_task_group() as serving:
-            web = server.make(app.build(api), graceful=config.drain + 5.0, started=lambda: ready(url))
+            web = server.make(app.build(api, [OpenAIFace()]), graceful=config.drain + 5.0, started=lambda: ready(url))
             serving.start_soon(_stop_on_signal, node.engine, web)
             if crew.titler is not None:
                 serving.start_soon(Titles(node.engine.service, crew.titler).run)

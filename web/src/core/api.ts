@@ -69,7 +69,8 @@ export class Api {
   session = (sid: string) => this.get<Session>(`/api/sessions/${sid}`);
   createSession = (fields: JsonObject) => this.post<Session>("/api/sessions", fields);
   patchSession = (sid: string, fields: JsonObject) => this.call<Session>("PATCH", `/api/sessions/${sid}`, fields);
-  deleteSession = (sid: string) => this.call<null>("DELETE", `/api/sessions/${sid}`);
+  deleteSession = (sid: string, forget: boolean) =>
+    this.call<null>("DELETE", `/api/sessions/${sid}${params({ forget })}`);
   messages(sid: string, cursor: string | null = null, limit = 50) {
     return this.get<Page<Message>>(`/api/sessions/${sid}/messages${params({ cursor, limit })}`);
   }

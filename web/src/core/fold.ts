@@ -105,7 +105,11 @@ class Draft {
       case "approval.resolved":
         return this.resolve(str(data.approval_id), str(data.decision), data.reason ?? null);
       case "memory.recalled":
-        this.parts.push({ type: "remembered", items: data.items as unknown as JsonObject[] });
+        this.parts.push({
+          type: "remembered",
+          items: data.items as unknown as JsonObject[],
+          ...(typeof data.note === "string" ? { note: data.note } : {}),
+        });
         return;
       case "usage":
         this.rest = { ...this.rest, usage: sum(this.rest.usage, data as unknown as Usage) };

@@ -123,9 +123,9 @@ export class Sessions {
 
   patch = (sid: string, fields: { [name: string]: Json }): Promise<boolean> =>
     this.attempt(async () => this.put(await this.api.patchSession(sid, fields)));
-  remove = (sid: string): Promise<boolean> =>
+  remove = (sid: string, forget = false): Promise<boolean> =>
     this.attempt(async () => {
-      await this.api.deleteSession(sid);
+      await this.api.deleteSession(sid, forget);
       this.removed(sid);
     });
 

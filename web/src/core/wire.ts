@@ -37,6 +37,7 @@ export interface FilePart {
 export interface RememberedPart {
   readonly type: "remembered";
   readonly items: readonly JsonObject[];
+  readonly note?: string;
 }
 export type Part = TextPart | ReasoningPart | ToolPart | FilePart | RememberedPart;
 export const PART_TYPES: ReadonlySet<string> = new Set(["text", "reasoning", "tool", "file", "remembered"]);
@@ -108,6 +109,7 @@ export interface Session {
   readonly title: string;
   readonly agent: string;
   readonly model: string | null;
+  readonly settings?: JsonObject | null;
   readonly pinned: boolean;
   readonly archived: boolean;
   readonly tags: readonly string[];

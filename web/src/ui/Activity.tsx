@@ -1,11 +1,12 @@
 // All runs, live: what works now, and how the others ended.
 
-import { useCallback, useEffect, useState } from "react";
+import { useCallback, useEffect, useMemo, useState } from "react";
 import { Latest } from "../core/store.ts";
-import type { Run } from "../core/wire.ts";
+import type { Run, RunStatus } from "../core/wire.ts";
 import { useApp, useStore } from "./context.ts";
 import { count, duration, when } from "./format.ts";
 import { Icon } from "./icons.tsx";
+import { Action, Row, Rows } from "./Rows.tsx";
 import { Link } from "./router.tsx";
 import { ScreenHead } from "./ScreenHead.tsx";
 
@@ -51,19 +52,29 @@ function useRuns(): readonly Run[] | null {
   return runs;
 }
 
+const KINDS: Readonly<Record<RunStatus, "good" | "bad" | "warn" | "calm">> = {
+  queued: "calm",
+  running: "good",
+  waiting: "warn",
+  complete: "good",
+  cancelled: "calm",
+  failed: "bad",
+  interrupted: "warn",
+};
+
 function RunList({ runs }: { runs: readonly Run[] }) {
+  const titles = useTitles(runs);
   return (
-    <ul className="runs">
+    <Rows>
       {runs.map((run) => (
-        <RunRow key={run.id} run={run} />
+        <RunRow key={run.id} run={run} title={titles.get(run.session_id) || "Untitled chat"} />
       ))}
-    </ul>
+    </Rows>
   );
 }
 
-function RunRow({ run }: { run: Run }) {
+function RunRow({ run, title }: { run: Run; title: string }) {
   const app = useApp();
-  const title = useTitle(run.session_id);
   const [stopping, setStopping] = useState(false);
   const open = OPEN.includes(run.status);
   const stop = useCallback(async () => {
@@ -71,36 +82,39 @@ function RunRow({ run }: { run: Run }) {
     await app.api.cancel(run.id).catch(() => setStopping(false));
   }, [app, run.id]);
   return (
-    <li className="run">
-      <span className={`status ${run.status}`}>{run.status}</span>
-      <Link className="run-title" href={`/c/${run.session_id}`}>
-        {title}
-      </Link>
-      <span className="quiet run-facts">
-        {[
-          run.model,
-          when(run.created_at),
-          run.started_at && run.ended_at && duration(Date.parse(run.ended_at) - Date.parse(run.started_at)),
-          run.usage && `${count(run.usage.input_tokens + run.usage.output_tokens)} tokens`,
-          run.recovery && `recovery: ${run.recovery.state}`,
-          run.error?.message,
-        ]
-          .filter(Boolean)
-          .join(" · ")}
-      </span>
-      {open && (
-        <button type="button" className="button small" disabled={stopping} onClick={() => void stop()}>
-          Stop
-        </button>
-      )}
+    <Row
+      status={{ text: run.status, kind: KINDS[run.status] }}
+      title={<Link href={`/c/${run.session_id}`}>{title}</Link>}
+      facts={[
+        when(run.created_at),
+        run.model,
+        run.started_at && run.ended_at && duration(Date.parse(run.ended_at) - Date.parse(run.started_at)),
+        run.usage && `${count(run.usage.input_tokens + run.usage.output_tokens)} tokens`,
+        run.recovery && `recovery: ${run.recovery.state}`,
+        run.error?.message,
+      ]}
+    >
+      {open && <Action name="Stop" disabled={stopping} onClick={() => void stop()} />}
       <Link className="icon-button" href={`/runs/${run.id}`} aria-label="Flight recorder" title="Flight recorder">
         <Icon name="record" />
       </Link>
-    </li>
+    </Row>
   );
 }
 
-function useTitle(sid: string): string {
-  const { items } = useStore(useApp().sessions.state);
-  return items.find((session) => session.id === sid)?.title || "Untitled chat";
+/** Titles of the runs' sessions: from the list where it has them, asked for otherwise (archived, further down). */
+function useTitles(runs: readonly Run[]): ReadonlyMap<string, string> {
+  const app = useApp();
+  const { items, loaded } = useStore(app.sessions.state);
+  const [more, setMore] = useState<ReadonlyMap<string, string>>(new Map());
+  const known = useMemo(() => new Map([...more, ...items.map(({ id, title }) => [id, title] as const)]), [items, more]);
+  const missing = runs.find((run) => !known.has(run.session_id))?.session_id;
+  useEffect(() => {
+    if (!loaded || missing === undefined) return;
+    app.api.session(missing).then(
+      ({ title }) => setMore((before) => new Map(before).set(missing, title)),
+      () => setMore((before) => new Map(before).set(missing, "Deleted chat")),
+    );
+  }, [app, loaded, missing]);
+  return known;
 }

@@ -7,6 +7,7 @@ import { count, duration } from "./format.ts";
 import { Parts } from "./Message.tsx";
 import { navigate } from "./router.tsx";
 import { ScreenHead } from "./ScreenHead.tsx";
+import { IconButton } from "./widgets.tsx";
 
 const MOST = 6;
 const LETTERS = "ABCDEF";
@@ -17,7 +18,9 @@ export default function Compare() {
   const state = useStore(comparison.state);
   const options = useOptions();
   const [text, setText] = useState("");
-  const [chosen, setChosen] = useState<readonly string[]>(["", ""]);
+  const [picked, setChosen] = useState<readonly string[] | null>(null);
+  const { defaultModel } = useStore(app.catalogue);
+  const chosen = picked ?? ["", otherThan(options, defaultModel)];
   const [blind, setBlind] = useState(false);
   const [vote, setVote] = useState<number | null>(null);
   useEffect(() => {
@@ -50,8 +53,7 @@ export default function Compare() {
       >
         <textarea
           aria-label="Prompt"
-          className="field"
-          rows={3}
+          rows={2}
           placeholder="One prompt for all of them"
           value={text}
           onChange={(event) => setText(event.target.value)}
@@ -62,39 +64,32 @@ export default function Compare() {
             }
           }}
         />
-        <div className="row">
+        <div className="compare-bar">
           {chosen.map((id, n) => (
-            <select
-              // biome-ignore lint/suspicious/noArrayIndexKey: panes are places
-              key={n}
-              className="field"
-              aria-label={`Model ${n + 1}`}
-              value={id}
-              onChange={(event) => change(n, event.target.value)}
-            >
-              {options.map((option) => (
-                <option key={option.id} value={option.id}>
-                  {option.name}
-                </option>
-              ))}
-            </select>
+            // biome-ignore lint/suspicious/noArrayIndexKey: panes are places
+            <span key={n} className="chosen">
+              <select aria-label={`Model ${n + 1}`} value={id} onChange={(event) => change(n, event.target.value)}>
+                {options.map((option) => (
+                  <option key={option.id} value={option.id}>
+                    {option.name}
+                  </option>
+                ))}
+              </select>
+              {chosen.length > 2 && (
+                <IconButton
+                  name={`Remove model ${n + 1}`}
+                  icon="close"
+                  onClick={() => setChosen(chosen.filter((_, other) => other !== n))}
+                />
+              )}
+            </span>
           ))}
-          <button
-            type="button"
-            className="button"
+          <IconButton
+            name="Add a model"
+            icon="plus"
             disabled={chosen.length >= MOST}
             onClick={() => setChosen([...chosen, options[chosen.length % options.length]?.id ?? ""])}
-          >
-            Add a model
-          </button>
-          <button
-            type="button"
-            className="button"
-            disabled={chosen.length <= 2}
-            onClick={() => setChosen(chosen.slice(0, -1))}
-          >
-            Remove one
-          </button>
+          />
           <label className="check">
             <input type="checkbox" checked={blind} onChange={(event) => setBlind(event.target.checked)} />
             Blind
@@ -121,6 +116,7 @@ export default function Compare() {
           <PaneView
             // biome-ignore lint/suspicious/noArrayIndexKey: panes are places
             key={n}
+            place={n + 1}
             pane={pane}
             name={blind && vote === null ? `Answer ${LETTERS[n]}` : nameOf(pane.choice, options)}
             voted={vote === n}
@@ -139,6 +135,7 @@ export default function Compare() {
 }
 
 interface PaneProps {
+  place: number;
   pane: Pane;
   name: string;
   voted: boolean;
@@ -147,11 +144,11 @@ interface PaneProps {
   onContinue: () => void;
 }
 
-function PaneView({ pane, name, voted, onVote, onStop, onContinue }: PaneProps) {
+function PaneView({ place, pane, name, voted, onVote, onStop, onContinue }: PaneProps) {
   const { transcript } = pane;
   const growing = transcript.status === "streaming";
   return (
-    <section className={voted ? "pane voted" : "pane"} aria-label={name} aria-busy={growing}>
+    <section className={voted ? "pane voted" : "pane"} aria-label={`${place}: ${name}`} aria-busy={growing}>
       <header>
         <h2>{name}</h2>
         <span className="quiet">{figures(pane)}</span>
@@ -216,6 +213,11 @@ function useOptions(): readonly Option[] {
     ],
     [models, agents],
   );
+}
+
+/** Something else than the default to compare it with, if there is. */
+function otherThan(options: readonly Option[], defaultModel: string | null): string {
+  return options.find(({ choice }) => choice.model && choice.model !== defaultModel)?.id ?? "";
 }
 
 function nameOf(choice: Choice, options: readonly Option[]): string {

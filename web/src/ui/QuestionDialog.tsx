@@ -36,6 +36,16 @@ function Asked({ asked }: { asked: Question }) {
             />
           </label>
         )}
+        {asked.option && (
+          <label className="check">
+            <input
+              type="checkbox"
+              checked={value !== ""}
+              onChange={(event) => setValue(event.target.checked ? "ticked" : "")}
+            />
+            {asked.option}
+          </label>
+        )}
         <div className="row end">
           <button type="button" className="button" onClick={() => done(null)}>
             Cancel

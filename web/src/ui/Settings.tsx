@@ -1,74 +1,61 @@
-// What can be set: looks, models and keys, tools, tokens; what can be taken out and in; and how the server is.
+// What can be set: models and keys, tools and their servers, memory, looks, who may come in; what can be taken out and in;
+// and how the server is.
 
-import { useEffect, useState } from "react";
-import type { Api, Problem } from "../core/api.ts";
-import { useApp } from "./context.ts";
+import { type ComponentType, useEffect } from "react";
 import { ScreenHead } from "./ScreenHead.tsx";
+import { About } from "./settings/About.tsx";
+import { Access } from "./settings/Access.tsx";
 import { Appearance } from "./settings/Appearance.tsx";
 import { Data } from "./settings/Data.tsx";
+import { Mcp } from "./settings/Mcp.tsx";
+import { Memory } from "./settings/Memory.tsx";
 import { Models } from "./settings/Models.tsx";
-import { Section } from "./settings/Section.tsx";
-import { Tokens } from "./settings/Tokens.tsx";
 import { Tools } from "./settings/Tools.tsx";
 import { type SettingsProps, useSettings } from "./settings/use.ts";
+
+const SECTIONS: readonly (readonly [string, string, ComponentType<SettingsProps>])[] = [
+  ["models", "Models", Models],
+  ["tools", "Agents and tools", Tools],
+  ["mcp", "MCP servers", Mcp],
+  ["memory", "Memory", Memory],
+  ["appearance", "Appearance", Appearance],
+  ["access", "Password and tokens", Access],
+  ["data", "Data", Data],
+  ["about", "About", About],
+];
 
 export default function Settings() {
   const { problem, ...props } = useSettings();
   useEffect(() => {
     document.title = "Settings · Holdfast";
+    document.getElementById(location.hash.slice(1))?.scrollIntoView();
   }, []);
+  const shown = SECTIONS.filter(([id]) => id !== "memory" || props.settings?.memory);
   return (
     <div className="screen wide">
       <ScreenHead title="Settings" />
       <div className="settings">
-        {problem && (
-          <p className="problem" role="alert">
-            {problem}
-          </p>
-        )}
-        <Models {...props} />
-        <Tools {...props} />
-        <Appearance />
-        <Tokens />
-        <Data />
-        <About {...props} />
+        <nav className="settings-nav" aria-label="Settings">
+          {shown.map(([id, name]) => (
+            <a key={id} href={`#${id}`}>
+              {name}
+            </a>
+          ))}
+        </nav>
+        <div className="settings-body">
+          {problem && (
+            <p className="problem" role="alert">
+              {problem}
+            </p>
+          )}
+          {shown.map(([id, name, Body]) => (
+            <section key={id} id={id} className="setting" aria-label={name}>
+              <h2 className="section">{name}</h2>
+              <Body {...props} />
+            </section>
+          ))}
+        </div>
       </div>
     </div>
-  );
-}
-
-async function logOut(api: Api): Promise<void> {
-  await api.post("/api/logout").catch(() => undefined);
-  location.assign("/login");
-}
-
-function About({ settings }: SettingsProps) {
-  const { api } = useApp();
-  const [health, setHealth] = useState("…");
-  useEffect(() => {
-    api.get("/readyz").then(
-      () => setHealth("Storage answers and turns are taken."),
-      (error: Problem) => setHealth(error.message),
-    );
-  }, [api]);
-  return (
-    <Section title="About">
-      <p>
-        Holdfast keeps every word in a journal before it shows it. <a href="/docs">The API</a>,{" "}
-        <a href="/metrics">metrics</a>.
-      </p>
-      <p role="status">{health}</p>
-      {settings?.password_set && (
-        <button type="button" className="button" onClick={() => void logOut(api)}>
-          Log out
-        </button>
-      )}
-      {settings && (
-        <p className="quiet">
-          Version {settings.version}.{" "}
-          {settings.password_set ? "A password is set." : "No password: open to this machine alone."}
-        </p>
-      )}
-    </Section>
   );
 }

@@ -1,14 +1,17 @@
 // All conversations: pinned first, then by age; those that are working have a dot.
 
-import { useEffect, useMemo, useRef } from "react";
+import { memo, useEffect, useMemo, useRef, useState } from "react";
 import type { Session } from "../core/wire.ts";
-import { SessionMenu } from "./ChatHead.tsx";
+import { SessionMenu, SourceBadge } from "./ChatHead.tsx";
 import { useApp, useStore } from "./context.ts";
 import { ageGroup } from "./format.ts";
 import { Icon, type IconName } from "./icons.tsx";
 import { Link, navigate, usePath } from "./router.tsx";
 import { sidebarOpen } from "./shell.ts";
 import { IconButton } from "./widgets.tsx";
+import { Nearness, Piece, pieces } from "./windowing.tsx";
+
+const PIECE = 25;
 
 const PLACES: readonly (readonly [string, string, IconName])[] = [
   ["/compare", "Compare", "compare"],
@@ -108,38 +111,49 @@ function SearchBox() {
   );
 }
 
-function Groups({ sessions, path, searching }: { sessions: readonly Session[]; path: string; searching: boolean }) {
-  const groups = useMemo(() => {
-    const byName = new Map<string, Session[]>();
-    const inProject = (session: Session) => !session.pinned && session.project !== null && !searching;
-    // Pinned first, then projects by name, then the rest by age.
-    const ordered = searching
-      ? sessions
-      : [
-          ...sessions.filter((session) => session.pinned),
-          ...sessions
-            .filter(inProject)
-            .sort(
-              (a, b) => String(a.project).localeCompare(String(b.project)) || b.updated_at.localeCompare(a.updated_at),
-            ),
-          ...sessions.filter((session) => !session.pinned && !inProject(session)),
-        ];
-    for (const session of ordered) {
-      const name = groupOf(session, searching);
-      byName.set(name, [...(byName.get(name) ?? []), session]);
-    }
-    return [...byName];
-  }, [sessions, searching]);
-  return groups.map(([name, items]) => (
+interface GroupsProps {
+  sessions: readonly Session[];
+  path: string;
+  searching: boolean;
+}
+
+function Groups({ sessions, path, searching }: GroupsProps) {
+  const [nearness] = useState(() => new Nearness(".sidebar-list", 600));
+  const groups = useMemo(() => grouped(sessions, searching), [sessions, searching]);
+  return [...groups].map(([name, items]) => (
     <section key={name} aria-label={name} className="group">
       <h2>{name}</h2>
-      <ul>
-        {items.map((session) => (
-          <Row key={session.id} session={session} here={path === `/c/${session.id}`} />
-        ))}
-      </ul>
+      {pieces(items, PIECE).map((piece) => (
+        <Piece key={piece.key} nearness={nearness} as="ul">
+          {() =>
+            piece.items.map((session) => <Row key={session.id} session={session} here={path === `/c/${session.id}`} />)
+          }
+        </Piece>
+      ))}
     </section>
   ));
+}
+
+/** Pinned first, then projects by name, then the rest by age; what was found in the order in which it was found. */
+function grouped(sessions: readonly Session[], searching: boolean): Map<string, Session[]> {
+  const inProject = (session: Session) => !session.pinned && session.project !== null;
+  const byProject = (a: Session, b: Session) =>
+    String(a.project).localeCompare(String(b.project)) || b.updated_at.localeCompare(a.updated_at);
+  const ordered = searching
+    ? sessions
+    : [
+        ...sessions.filter((session) => session.pinned),
+        ...sessions.filter(inProject).sort(byProject),
+        ...sessions.filter((session) => !session.pinned && !inProject(session)),
+      ];
+  const groups = new Map<string, Session[]>();
+  for (const session of ordered) {
+    const name = groupOf(session, searching);
+    const group = groups.get(name);
+    if (group) group.push(session);
+    else groups.set(name, [session]);
+  }
+  return groups;
 }
 
 function groupOf(session: Session, searching: boolean): string {
@@ -148,13 +162,14 @@ function groupOf(session: Session, searching: boolean): string {
   return session.project ?? ageGroup(session.updated_at);
 }
 
-function Row({ session, here }: { session: Session; here: boolean }) {
+const Row = memo(function Row({ session, here }: { session: Session; here: boolean }) {
   return (
     <li className={here ? "session here" : "session"}>
       <Link href={`/c/${session.id}`} aria-current={here ? "page" : undefined}>
         <span className="session-title">
           <Marked text={session.title || "Untitled chat"} />
         </span>
+        <SourceBadge session={session} />
         {session.match?.excerpt && (
           <span className="excerpt">
             <Marked text={session.match.excerpt} />
@@ -168,7 +183,7 @@ function Row({ session, here }: { session: Session; here: boolean }) {
       <SessionMenu session={session} />
     </li>
   );
-}
+});
 
 /** Text with the words that are being looked for marked. */
 function Marked({ text }: { text: string }) {

@@ -1,15 +1,19 @@
 // The messages of a session, newest at the bottom. It stays at the bottom while text grows there, unless somebody
 // scrolled away; older pages come in above without moving what is read.
 
-import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { memo, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { Outgoing } from "../core/outbox.ts";
-import type { Thread, ThreadState } from "../core/thread.ts";
+import type { Shown, Thread, ThreadState } from "../core/thread.ts";
 import { useApp, useStore } from "./context.ts";
 import { MessageView } from "./Message.tsx";
 import { OutgoingView } from "./OutgoingView.tsx";
 import { IconButton, Spinner } from "./widgets.tsx";
+import { Nearness, Piece, pieces } from "./windowing.tsx";
 
 const NEAR = 80;
+const PIECE = 12;
+/** How far outside of the window messages are kept in the page. */
+const MARGIN = 2000;
 
 export function ThreadView({ thread, state }: { thread: Thread; state: ThreadState }) {
   const app = useApp();
@@ -19,6 +23,8 @@ export function ThreadView({ thread, state }: { thread: Thread; state: ThreadSta
   const busy = session?.active_run != null;
   const canContinue = agents.find((agent) => agent.name === session?.agent)?.can_continue ?? true;
   const scroll = useSticky(state, outgoing);
+  const [nearness] = useState(() => new Nearness(".scroll", MARGIN));
+  const cut = pieces(messages, PIECE, useFixed(messages));
 
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable
@@ -26,14 +32,15 @@ export function ThreadView({ thread, state }: { thread: Thread; state: ThreadSta
       <div className="thread" ref={scroll.content}>
         {state.older !== null && <Older thread={thread} box={scroll.box} loading={state.loadingOlder} />}
         {!state.loaded && <Spinner name="Loading the conversation" />}
-        {messages.map((message, n) => (
-          <MessageView
-            key={message.id}
-            message={message}
+        {cut.map(({ key, items }) => (
+          <Messages
+            key={key}
+            messages={items}
             thread={thread}
-            busy={busy && message.role === "assistant" && message.status !== "complete"} // only a notice asks
+            nearness={nearness}
+            busy={busy}
             canContinue={canContinue}
-            last={n === messages.length - 1}
+            last={messages.at(-1)?.id}
           />
         ))}
         {outgoing.map((item) => (
@@ -48,6 +55,53 @@ export function ThreadView({ thread, state }: { thread: Thread; state: ThreadSta
     </section>
   );
 }
+
+/** Where the message is now by which pieces are counted: one that was there first, as long as it is shown. */
+function useFixed(messages: readonly Shown[]): number {
+  const fixed = useRef<string | undefined>(undefined);
+  const at = messages.findIndex((message) => message.id === fixed.current);
+  if (at >= 0) return at;
+  fixed.current = messages[0]?.id;
+  return 0;
+}
+
+interface MessagesProps {
+  messages: readonly Shown[];
+  thread: Thread;
+  nearness: Nearness;
+  busy: boolean;
+  canContinue: boolean;
+  last: string | undefined;
+}
+
+/** A few messages that follow each other, in the page while they are near the window. */
+const Messages = memo(
+  function Messages({ messages, thread, nearness, busy, canContinue, last }: MessagesProps) {
+    return (
+      <Piece nearness={nearness}>
+        {() =>
+          messages.map((message) => (
+            <MessageView
+              key={message.id}
+              message={message}
+              thread={thread}
+              busy={busy && message.role === "assistant" && message.status !== "complete"} // only a notice asks
+              canContinue={canContinue}
+              last={message.id === last}
+            />
+          ))
+        }
+      </Piece>
+    );
+  },
+  (a, b) =>
+    a.messages.length === b.messages.length &&
+    a.messages.every((message, n) => message === b.messages[n]) &&
+    a.thread === b.thread &&
+    a.busy === b.busy &&
+    a.canContinue === b.canContinue &&
+    a.last === b.last,
+);
 
 function useSticky(state: ThreadState, outgoing: readonly Outgoing[]) {
   const box = useRef<HTMLElement>(null);

@@ -20,6 +20,7 @@ const PATHS = {
   down: "M6 10l6 6 6-6",
   close: "M6 6l12 12M18 6L6 18",
   play: "M8 5l11 7-11 7z",
+  pause: "M9 6v12M15 6v12",
   pin: "M9 4h6l-1 6 3 3H7l3-3zM12 13v7",
   archive: "M4 5h16v4H4zM6 9v10h12V9M10 13h4",
   trash: "M5 7h14M9 7V4h6v3M7 7l1 13h8l1-13",

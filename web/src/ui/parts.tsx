@@ -6,11 +6,13 @@ import { Diff, editOf } from "./Diff.tsx";
 import { duration, pretty, size } from "./format.ts";
 import { Icon } from "./icons.tsx";
 import { Prose } from "./Prose.tsx";
+import { Link } from "./router.tsx";
+import { useOpen } from "./windowing.tsx";
 
 export const ReasoningCard = memo(function ReasoningCard({ part, growing }: { part: ReasoningPart; growing: boolean }) {
   const began = useRef<number | null>(null);
   const [took, setTook] = useState<number | null>(null);
-  const [open, setOpen] = useState<boolean | null>(null); // null: as it comes, open while it grows
+  const [open, setOpen] = useOpen(part); // null: as it comes, open while it grows
   useEffect(() => {
     if (growing) began.current ??= performance.now();
     else if (began.current !== null) setTook(performance.now() - began.current);
@@ -45,7 +47,7 @@ const STATES: Readonly<Record<ToolState, string>> = {
 
 export const ToolCard = memo(function ToolCard({ part }: { part: ToolPart }) {
   const live = part.state === "running";
-  const [open, setOpen] = useState<boolean | null>(null);
+  const [open, setOpen] = useOpen(part);
   const shown = open ?? (live || part.is_error);
   const state = part.state === "done" && part.is_error ? "failed" : STATES[part.state];
   const edit = editOf(part.args);
@@ -114,20 +116,30 @@ export function FileCard({ part }: { part: FilePart }) {
   );
 }
 
+/** What the model was reminded of, and where that came from. */
 export function RememberedCard({ part }: { part: RememberedPart }) {
+  const { items, note } = part;
+  const things = `Remembered ${items.length} ${items.length === 1 ? "thing" : "things"}`;
   return (
     <details className="card remembered">
       <summary className="card-head">
         <Icon name="spark" />
-        <span>
-          Remembered {part.items.length} {part.items.length === 1 ? "thing" : "things"}
-        </span>
+        <span>{items.length ? things : "Memory"}</span>
+        {note && <span className="tool-brief">{note}</span>}
       </summary>
       <ul className="card-body">
-        {part.items.map((item) => (
-          <li key={pretty(item)}>{typeof item.text === "string" ? item.text : pretty(item)}</li>
+        {items.map((item) => (
+          <li key={pretty(item)}>
+            {typeof item.text === "string" ? item.text : pretty(item)} <Source of={item.source ?? null} />
+          </li>
         ))}
+        {note && <li className="quiet">{note}</li>}
       </ul>
     </details>
   );
+}
+
+function Source({ of }: { of: Json }) {
+  if (typeof of !== "string") return null;
+  return of.startsWith("ses_") ? <Link href={`/c/${of}`}>its chat</Link> : <span className="quiet">({of})</span>;
 }

@@ -13,7 +13,7 @@ const path = new Store(location.pathname);
 addEventListener("popstate", () => path.set(location.pathname));
 
 export function navigate(to: string, how: "push" | "replace" = "push"): void {
-  if (to === location.pathname) return;
+  if (to === location.pathname + location.hash) return;
   history[how === "push" ? "pushState" : "replaceState"](null, "", to);
   path.set(location.pathname);
 }

@@ -76,6 +76,7 @@ export interface MenuItem {
 
 export function Menu({ name, items, icon = "more" }: { name: string; items: readonly MenuItem[]; icon?: IconName }) {
   const [open, setOpen] = useState(false);
+  const [drawn, setDrawn] = useState(false); // a little earlier: what is to be placed has its size
   const button = useRef<HTMLButtonElement>(null);
   const box = useRef<HTMLDivElement>(null);
   const id = useId();
@@ -115,9 +116,13 @@ export function Menu({ name, items, icon = "more" }: { name: string; items: read
         popover="auto"
         tabIndex={-1}
         onKeyDown={move}
-        onToggle={(event) => setOpen(event.newState === "open")}
+        onBeforeToggle={(event) => event.newState === "open" && setDrawn(true)}
+        onToggle={(event) => {
+          setOpen(event.newState === "open");
+          setDrawn(event.newState === "open");
+        }}
       >
-        {items.map((item) => (
+        {(drawn ? items : []).map((item) => (
           <button
             key={item.name}
             type="button"

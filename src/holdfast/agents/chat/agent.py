@@ -15,7 +15,7 @@ from holdfast.agents.chat.compaction import FixedHistory, History
 from holdfast.agents.chat.files import FileReader, attached
 from holdfast.agents.chat.hands import Hands
 from holdfast.agents.chat.helpers import ModelSummariser
-from holdfast.agents.chat.history import ABANDONED, Attached, answer, conversation
+from holdfast.agents.chat.history import Attached, answer, conversation
 from holdfast.agents.chat.joint import Joint
 from holdfast.agents.chat.prompt import GO_ON, INSTRUCTIONS, system_prompt
 from holdfast.agents.chat.record import Record
@@ -24,8 +24,7 @@ from holdfast.agents.chat.workspaces import workspace
 from holdfast.agents.models.port import AssistantSaid, Model, ModelFailed, Request, Said, ToolCall, UserSaid
 from holdfast.agents.tools.policy import Grants, NoGrants, Policy
 from holdfast.agents.tools.port import Tool, by_name
-from holdfast.core.events import ReasoningDelta
-from holdfast.core.parts import Json, Reasoning
+from holdfast.core.parts import Json
 from holdfast.ports import AgentFailed, Out, Turn
 
 FindModel = Callable[[str | None], Awaitable[Model]]
@@ -116,7 +115,7 @@ class _Loop:
         self._check_limits()
         partial = unfinished_text(self._record.parts)
         request = await self._request()
-        await self._close_reasoning()
+        await self._record.close_reasoning()
         await self._record.begin_step(goes_on=partial is not None)
         told_to_go_on = partial is not None and isinstance(request.messages[-1], UserSaid)
         listening = Listening(self._record, Joint(partial or "" if told_to_go_on else ""))
@@ -135,10 +134,7 @@ class _Loop:
 
     async def _listen(self, listening: Listening, request: Request) -> tuple[Sequence[ToolCall], str | None]:
         async with self._model.stream(request) as upstream:
-            async for deltas in upstream:
-                if listening.take(deltas):
-                    await upstream.follow(listening.take)
-                await self._record.room()
+            await listening.hear(upstream)
             return upstream.calls, upstream.finish_reason
 
     def _check_limits(self) -> None:
@@ -148,13 +144,6 @@ class _Loop:
         cost = None if usage is None else usage.cost
         if limits.max_cost is not None and cost is not None and cost >= limits.max_cost:
             raise AgentFailed("limit", f"Stopped: this run has cost {cost:.4f}, and its limit is {limits.max_cost}.")
-
-    async def _close_reasoning(self) -> None:
-        """Thoughts that were cut off stay as they are: the model thinks anew, and no provider takes half a thought."""
-        parts = self._record.parts
-        last = parts[-1] if parts else None
-        if isinstance(last, Reasoning) and last.provider is None:
-            await self._record.write(ReasoningDelta("", ABANDONED))
 
     # ---- what the model is shown ----
 
@@ -183,7 +172,7 @@ class _Loop:
         said = conversation(self._input.messages, self._files) + answer(parts, self._record.marks)
         system = system_prompt(
             self._agent.instructions,
-            self._turn.session.system,
+            self._own_instructions(),
             self._input.summary,
             parts,
             tools=bool(self._specs),
@@ -197,6 +186,12 @@ class _Loop:
         if not isinstance(said[-1], AssistantSaid) or "prefill" in self._model.info.abilities:
             return said
         return [*said, UserSaid((GO_ON,))]
+
+    def _own_instructions(self) -> str | None:
+        """Those that came with the turn, or else the session's."""
+        settings = self._turn.run.settings
+        own = settings.get("instructions") if isinstance(settings, dict) else None
+        return own if isinstance(own, str) else self._turn.session.system
 
     def _settings(self) -> dict[str, Json]:
         merged: dict[str, Json] = {}

@@ -1,6 +1,8 @@
 """What the model is shown, made from messages and parts: the same function for a live run and for one taken up."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Final, assert_never
 
 from holdfast.agents.chat.calls import complete_args
@@ -23,26 +25,47 @@ Attached = Mapping[FileId, Media | str]
 
 
 def conversation(messages: Sequence[Message], files: Attached) -> list[Said]:
-    """Earlier messages. Their reasoning is left out: providers want it back only within a turn."""
+    """Earlier messages. Their reasoning is left out: providers want it back only within a turn, which goes on where the
+    asker answers calls of its own tools."""
     said: list[Said] = []
-    for message in messages:
+    for at, message in enumerate(messages):
         if message.role == "user":
             _add_user(said, _content(message.parts, files))
         else:
-            said += answer(message.parts, reasoning=False)
+            given = _given(messages[at + 1 : at + 2])
+            said += answer(message.parts, reasoning=bool(given), given=given)
     return said
 
 
-def answer(parts: Sequence[Part], marks: Sequence[int] = (), *, reasoning: bool = True) -> list[Said]:
-    """An assistant's parts as messages: per step what it said and asked for, then the answers of its tools."""
+def _given(after: Sequence[Message]) -> Mapping[str, Tool]:
+    """Results that the asker brings with the next message, by call id."""
+    return {p.call_id: p for message in after if message.role == "user" for p in message.parts if isinstance(p, Tool)}
+
+
+def answer(
+    parts: Sequence[Part],
+    marks: Sequence[int] = (),
+    *,
+    reasoning: bool = True,
+    given: Mapping[str, Tool] = MappingProxyType({}),
+) -> list[Said]:
+    """An assistant's parts as messages: per step what it said and asked for, then the answers of its tools; those in
+    `given` came later."""
     said: list[Said] = []
-    for step in _steps(parts, marks):
+    for step in _steps([_with_result(part, given) for part in parts], marks):
         calls = [(part, call) for part in step if isinstance(part, Tool) and (call := _call(part)) is not None]
         told = _spoken(step, {id(part): call for part, call in calls}, reasoning)
         if any(not isinstance(part, Reasoning) for part in told):
             said.append(AssistantSaid(tuple(told)))
             said += [_answered(part) for part, _ in calls]
     return said
+
+
+def _with_result(part: Part, given: Mapping[str, Tool]) -> Part:
+    if not isinstance(part, Tool) or part.state != "not_run" or part.call_id not in given:
+        return part
+    result = given[part.call_id]
+    return replace(part, state="done", result=result.result, is_error=result.is_error)
 
 
 def _spoken(step: Sequence[Part], calls: Mapping[int, ToolCall], reasoning: bool) -> list[Text | Reasoning | ToolCall]:

@@ -1,11 +1,10 @@
 """What this run has written, as everybody else will read it: the loop looks at the same fold as the saved message, so a
 run that goes on and one that is taken up cannot differ."""
 
-from collections.abc import Sequence
-
 from holdfast.agents.chat.calls import step_marks
-from holdfast.core.events import Event, StepStarted, TextDelta, entry
-from holdfast.core.parts import Part, Tool
+from holdfast.agents.chat.history import ABANDONED
+from holdfast.core.events import Event, ReasoningDelta, StepStarted, TextDelta, entry
+from holdfast.core.parts import Part, Reasoning, Tool
 from holdfast.core.transcript import Transcript, fold
 from holdfast.ports import Out
 
@@ -30,7 +29,7 @@ class Record:
         return self._transcript
 
     @property
-    def parts(self) -> Sequence[Part]:
+    def parts(self) -> tuple[Part, ...]:
         return self.transcript.parts
 
     @property
@@ -45,6 +44,12 @@ class Record:
         if not goes_on and len(self.parts) not in self.marks:
             self.marks.append(len(self.parts))
         await self.write(StepStarted(max(0, len(self.marks) - 1)))
+
+    async def close_reasoning(self) -> None:
+        """Thoughts that were cut off stay as they are: the model thinks anew, and no provider takes half a thought."""
+        last = self.parts[-1] if self.parts else None
+        if isinstance(last, Reasoning) and last.provider is None:
+            await self.write(ReasoningDelta("", ABANDONED))
 
     async def write(self, event: Event) -> None:
         self._keep(event)

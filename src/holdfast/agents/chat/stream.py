@@ -7,7 +7,7 @@ from typing import assert_never
 from holdfast.agents.chat.calls import Wanted
 from holdfast.agents.chat.joint import Joint
 from holdfast.agents.chat.record import Record
-from holdfast.agents.models.port import Delta, ToolCall
+from holdfast.agents.models.port import Answer, Delta, ToolCall
 from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, Usage
 
 
@@ -22,6 +22,14 @@ class Listening:
         self._ids: dict[str, str] = {}
         self._argued: set[str] = set()
         self.spoke = False
+
+    async def hear(self, upstream: Answer) -> None:
+        """All that it says. Iterated only where something has to be waited for; in between, deltas come by
+        themselves."""
+        async for deltas in upstream:
+            if self.take(deltas):
+                await upstream.follow(self.take)
+            await self._record.room()
 
     def take(self, deltas: Sequence[Delta]) -> bool:
         """Whether there is room for more; otherwise the record's `room` is to be awaited."""

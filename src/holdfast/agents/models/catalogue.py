@@ -11,7 +11,7 @@ from types import TracebackType
 import anyio
 
 from holdfast.agents.environment import without_secrets
-from holdfast.agents.models import weights
+from holdfast.agents.models import local_wire, weights
 from holdfast.agents.models.demo import DEMO, DemoModel
 from holdfast.agents.models.dialects import DIALECTS, GENERIC
 from holdfast.agents.models.endpoint import Endpoint, Patience
@@ -31,7 +31,7 @@ from holdfast.agents.models.provider_config import (
     merged,
     on_this_machine,
 )
-from holdfast.agents.models.providers import KINDS, Providers
+from holdfast.agents.models.providers import KINDS, ProviderModel, Providers, settings_of
 from holdfast.agents.models.retry import RetryPolicy
 from holdfast.ports import Clock
 
@@ -143,6 +143,25 @@ class Catalogue:
         if config.kind in KINDS:
             return self._libraries.model(self._known.info(config, name), config, name)
         return OpenAIModel(self._known.info(config, name), self._endpoint(config, name), self._http, self._clock)
+
+    async def knows(self, model_id: str) -> frozenset[str]:
+        """The settings that reach this model, and `tools`, `images` and `documents` if it can be given any. ModelFailed
+        as `get`."""
+        try:
+            model = self.get(model_id)
+        except ModelFailed:  # named without its provider, of whom nothing may be known yet
+            await self._known.refresh(self._providers)
+            model = self.get(model_id)
+        reads = {"images", "documents"} & model.info.abilities
+        match model:
+            case OpenAIModel():
+                return model.endpoint.dialect.settings | {"tools", *reads}
+            case ProviderModel():
+                return settings_of(model.config.kind) | {"tools", *reads}
+            case LocalModel():
+                return local_wire.SETTINGS
+            case _:
+                return frozenset()
 
     def _whose(self, name: str) -> ProviderConfig | None:
         """The provider of a model that is named without one, as programs do that know one provider: who lists it, else

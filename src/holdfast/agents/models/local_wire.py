@@ -7,14 +7,14 @@ from holdfast.agents.models import wire
 from holdfast.agents.models.port import AssistantSaid, Media, Request, Said, ToolCall, ToolSaid, UserSaid
 from holdfast.core.parts import Json, Reasoning, Text
 
-_SETTINGS = frozenset({"temperature", "top_p", "top_k", "min_p", "max_tokens", "seed", "stop", "repeat_penalty"})
+SETTINGS = frozenset({"temperature", "top_p", "top_k", "min_p", "max_tokens", "seed", "stop", "repeat_penalty"})
 _DEFAULTS: dict[str, Json] = {"temperature": 0.6, "top_p": 0.92, "repeat_penalty": 1.1, "max_tokens": 1024}
 _CHARACTERS_PER_TOKEN = 3.0
 _ROOM_FOR_THE_ANSWER = 0.25
 
 
 def body(request: Request) -> dict[str, Json]:
-    known = {name: value for name, value in request.settings.items() if name in _SETTINGS and value is not None}
+    known = {name: value for name, value in request.settings.items() if name in SETTINGS and value is not None}
     messages: list[Json] = [{"role": "system", "content": request.system}] if request.system else []
     for said in request.messages:
         role, text = _turn(said)

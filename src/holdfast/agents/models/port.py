@@ -93,6 +93,8 @@ class ToolSpec:
     description: str
     parameters: Mapping[str, Json]
     """A JSON schema of an object."""
+    strict: bool | None = None
+    """Whether the arguments have to keep to the schema, where the provider can promise it."""
 
 
 @dataclass(frozen=True, slots=True)

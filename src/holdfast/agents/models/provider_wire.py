@@ -24,11 +24,11 @@ from pydantic_ai.tools import ToolDefinition
 
 from holdfast.agents.models import wire
 from holdfast.agents.models.port import Ability, AssistantSaid, Media, Request, ToolCall, ToolSaid, UserSaid
+from holdfast.agents.models.providers import PLAIN
 from holdfast.core.parts import Json, Reasoning, Text
 
 _MAX_TOKENS = 8192
 """Anthropic wants to be told."""
-_PLAIN = ("temperature", "top_p", "max_tokens", "seed", "presence_penalty", "frequency_penalty", "parallel_tool_calls")
 _RESPONSE = ("provider_name", "provider_url", "canonical_system", "model_name")
 _PART = ("id", "signature", "provider_name", "provider_details")
 
@@ -60,20 +60,25 @@ def messages(request: Request, abilities: frozenset[Ability]) -> list[ModelMessa
 
 def parameters(request: Request) -> ModelRequestParameters:
     tools = [
-        ToolDefinition(name=t.name, description=t.description, parameters_json_schema=dict(t.parameters))
+        ToolDefinition(
+            name=t.name, description=t.description, parameters_json_schema=dict(t.parameters), strict=t.strict
+        )
         for t in request.tools
     ]
     return ModelRequestParameters(function_tools=tools)
 
 
 def settings(request: Request, system: str) -> ModelSettings:
-    known: dict[str, Json] = {name: request.settings[name] for name in _PLAIN if request.settings.get(name) is not None}
+    known: dict[str, Json] = {name: request.settings[name] for name in PLAIN if request.settings.get(name) is not None}
     if system == "anthropic":
         known.setdefault("max_tokens", _MAX_TOKENS)
         known.pop("seed", None)
     stop = request.settings.get("stop")
     if stop:
         known["stop_sequences"] = [stop] if isinstance(stop, str) else stop
+    choice = request.settings.get("tool_choice")
+    if choice is not None and request.tools:
+        known["tool_choice"] = [choice["function"]["name"]] if isinstance(choice, dict) else choice
     effort = request.settings.get("reasoning_effort")
     if effort is not None:
         known["thinking"] = False if effort == "none" else effort

@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 
 KINDS = ("anthropic", "google")
 """Providers that are asked through the library."""
+PLAIN = ("temperature", "top_p", "max_tokens", "seed", "presence_penalty", "frequency_penalty", "parallel_tool_calls")
+"""Settings that the library has under the same name."""
+_NOT_ANTHROPIC = frozenset({"seed", "presence_penalty", "frequency_penalty"})
+
+
+def settings_of(kind: str) -> frozenset[str]:
+    known = frozenset({*PLAIN, "stop", "reasoning_effort", "tool_choice"})
+    return known - _NOT_ANTHROPIC if kind == "anthropic" else known
 
 
 def missing(kind: str) -> str | None:

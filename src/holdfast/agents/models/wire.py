@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from holdfast.agents.models.dialects import Dialect
-from holdfast.agents.models.port import Ability, AssistantSaid, Media, Request, Said, ToolCall, ToolSaid, UserSaid
+from holdfast.agents.models.port import (
+    Ability,
+    AssistantSaid,
+    Media,
+    Request,
+    Said,
+    ToolCall,
+    ToolSaid,
+    ToolSpec,
+    UserSaid,
+)
 from holdfast.core.parts import Json, Reasoning, Text
 
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -25,13 +35,7 @@ def body(request: Request, model: str, dialect: Dialect, abilities: frozenset[Ab
         if name in dialect.settings and value is not None:
             data[dialect.renamed.get(name, name)] = value
     if request.tools:
-        data["tools"] = [
-            {
-                "type": "function",
-                "function": {"name": t.name, "description": t.description, "parameters": dict(t.parameters)},
-            }
-            for t in request.tools
-        ]
+        data["tools"] = [_tool(tool) for tool in request.tools]
     else:
         data.pop("tool_choice", None)
         data.pop("parallel_tool_calls", None)
@@ -39,6 +43,17 @@ def body(request: Request, model: str, dialect: Dialect, abilities: frozenset[Ab
     if request.messages and isinstance(request.messages[-1], AssistantSaid):
         _ask_to_go_on(data, dialect)
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _tool(tool: ToolSpec) -> Json:
+    function: dict[str, Json] = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": dict(tool.parameters),
+    }
+    if tool.strict is not None:
+        function["strict"] = tool.strict
+    return {"type": "function", "function": function}
 
 
 def call_ids(request: Request) -> set[str]:

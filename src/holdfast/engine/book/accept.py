@@ -91,15 +91,15 @@ def submit(tx: Tx, request: Request) -> Accepted:
     if (before := known(tx, request)) is not None:
         return before
     session = the_session(tx, request.session_id, request.owner)
-    _check_files(tx, request.input, request.owner)
+    check_files(tx, request.input, request.owner)
     others = tx.open_runs(session.id)
     if not others:
-        return _accept(tx, request, session, parent=session.head, rank=_rank(tx))
+        return take_in(tx, request, session, parent=session.head, rank=new_rank(tx))
     active = [run for run in others if run.in_tree]
     if request.on_busy == "reject":
         raise Busy(session.id, (active or others)[0].id)
     if request.on_busy == "queue":
-        return _enqueue(tx, request, session, rank=max(_rank(tx), others[-1].rank + 1))
+        return _enqueue(tx, request, session, rank=max(new_rank(tx), others[-1].rank + 1))
     stop = tuple(intend(tx, run, SUPERSEDED) for run in active)
     return replace(_enqueue(tx, request, session, rank=others[0].rank - 1), stop=stop)
 
@@ -110,7 +110,7 @@ def retry(tx: Tx, request: Request, mid: MessageId, if_version: int | None = Non
         return before
     session = the_session(tx, request.session_id, request.owner, if_version)
     asked = tree.question(tx, session, mid)
-    return _accept(tx, request, session, parent=asked.id, rank=_rank(tx), question=asked)
+    return take_in(tx, request, session, parent=asked.id, rank=new_rank(tx), question=asked)
 
 
 def edit(tx: Tx, request: Request, mid: MessageId, if_version: int | None = None) -> Accepted:
@@ -121,8 +121,8 @@ def edit(tx: Tx, request: Request, mid: MessageId, if_version: int | None = None
     old = tree.node(tx, session, mid)
     if old.role != "user":
         raise NotAllowed("edit", "only what a person wrote can be edited")
-    _check_files(tx, request.input, request.owner)
-    return _accept(tx, request, session, parent=old.parent_id, rank=_rank(tx))
+    check_files(tx, request.input, request.owner)
+    return take_in(tx, request, session, parent=old.parent_id, rank=new_rank(tx))
 
 
 def continue_run(tx: Tx, request: Request, rid: RunId) -> Accepted:
@@ -139,26 +139,27 @@ def continue_run(tx: Tx, request: Request, rid: RunId) -> Accepted:
         raise NotAllowed("continue", "the run is complete")
     message = tree.node(tx, session, earlier.message_id)
     asked = tree.question(tx, session, message.id)
-    request = replace(request, agent=request.agent or earlier.agent, model=request.model or earlier.model)
-    return _accept(tx, request, session, parent=asked.id, rank=_rank(tx), question=asked, continues=earlier.id)
+    agent, model = request.agent or earlier.agent, request.model or earlier.model
+    request = replace(request, agent=agent, model=model, settings=earlier.settings)
+    return take_in(tx, request, session, parent=asked.id, rank=new_rank(tx), question=asked, continues=earlier.id)
 
 
 def edit_queued(tx: Tx, rid: RunId, owner: OwnerId, parts: tuple[Part, ...]) -> Accepted:
     run = the_run(tx, rid, owner)
     if run.status != "queued" or run.in_tree:
         raise NotAllowed("edit the queued message", "it is no longer waiting in the queue")
-    _check_files(tx, parts, owner)
+    check_files(tx, parts, owner)
     message = replace(the_message(tx, run.user_message_id), parts=parts)
     tx.put_message(message)
     tx.add_change("session.changed", owner, run.session_id)
     return Accepted(put_run(tx, run), message)
 
 
-def _rank(tx: Tx) -> int:
+def new_rank(tx: Tx) -> int:
     return int(tx.now * 1_000_000)
 
 
-def _check_files(tx: Tx, parts: Iterable[Part], owner: OwnerId) -> None:
+def check_files(tx: Tx, parts: Iterable[Part], owner: OwnerId) -> None:
     for part in parts:
         if isinstance(part, File):
             file = tx.file(part.file_id)
@@ -215,7 +216,7 @@ def _answer(run: Run, now: float, in_tree: bool) -> Message:
     )
 
 
-def _accept(
+def take_in(
     tx: Tx,
     request: Request,
     session: Session,

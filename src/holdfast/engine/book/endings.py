@@ -124,7 +124,8 @@ def seed(tx: Tx, run: Run) -> MessageSeeded | None:
 
 def settle(tx: Tx, rid: RunId, transcript: Transcript, recovery: Recovery | None = None) -> Run | None:
     """Fold's result into the message, and the run ended, once. Whatever ended it, this is the only way; a second call
-    finds it done. If the message is gone (clear, delete) only the run ends, and its journal goes too."""
+    finds it done. If the message is gone (clear, delete) only the run ends, and its journal goes too. A session that is
+    not to be kept is deleted with its run; it is erased when its client, who may still be reading, has left."""
     run = tx.run(rid)
     if run is None or not (run.is_open or run.is_pending):
         return run
@@ -143,7 +144,10 @@ def settle(tx: Tx, rid: RunId, transcript: Transcript, recovery: Recovery | None
     )
     session = tx.session(run.session_id)
     message = tx.message(run.message_id)
-    if session is None or session.deleted_at is not None or message is None:
+    if session is not None and session.deleted_at is None and not session.is_kept:
+        tx.put_session(replace(session, deleted_at=tx.now, version=session.version + 1))
+        tx.add_change("session.deleted", session.owner, session.id)
+    elif session is None or session.deleted_at is not None or message is None:
         tx.add_purge([rid])
         run = replace(run, pruned=True)
     else:

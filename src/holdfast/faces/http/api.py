@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Protocol
+from typing import Annotated, Literal, Protocol
 
 from fastapi import Header, Path, Query
 
@@ -47,8 +47,54 @@ class Models(Protocol):
     def providers(self) -> Sequence[tuple[str, bool]]:
         """Names of those that are configured or could be, and whether there is a key."""
 
+    async def knows(self, model: str) -> frozenset[str]:
+        """The settings that reach this model, and `tools`, `images` and `documents` if it can be given any. NotFound:
+        there is no such model."""
+
     async def set_key(self, provider: str, key: str | None) -> None:
         """Kept in the keyring; counts from the next answer on. Invalid: there is no such provider."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInfo:
+    name: str
+    description: str
+    rule: Literal["allow", "ask", "deny"]
+    """What it does where nobody has settled it."""
+    server: str | None
+    """The MCP server that it comes from."""
+
+
+@dataclass(frozen=True, slots=True)
+class McpInfo:
+    name: str
+    kind: Literal["stdio", "http"]
+    target: str
+    """What is started, or where it is."""
+    editable: bool
+    """Whether it was added here; others are in the configuration."""
+    connected: bool
+    failure: str | None
+
+
+class Workshop(Protocol):
+    """What agents work with: to be looked at, tried and changed."""
+
+    async def try_model(self, model: str) -> str:
+        """One word of the model's. AgentFailed: in words that a person can act on."""
+
+    async def tools(self) -> Sequence[ToolInfo]: ...
+    async def servers(self) -> Sequence[McpInfo]: ...
+    async def try_server(self, name: str) -> Sequence[str]:
+        """Connect now; the names of its tools. NotFound; AgentFailed."""
+
+    async def put_server(
+        self, name: str, *, command: str | None, args: Sequence[str], url: str | None, token: str | None
+    ) -> None:
+        """From the next run on. Invalid."""
+
+    async def drop_server(self, name: str) -> None:
+        """NotFound; NotAllowed for one that the configuration names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +114,7 @@ class Api:
     meter: Callable[[SessionId], Awaitable[tuple[str, int, int | None]]] | None = None
     """Of a session: its model, how many tokens of the context are used, by an estimate, and how many there are."""
     summariser: Callable[[SessionId], Awaitable[Summariser]] | None = None
+    workshop: Workshop | None = None
     backup: MakeBackup | None = None
     """Copies everything; None where the storage has its own means for that."""
     limits: Limits = field(default_factory=Limits)

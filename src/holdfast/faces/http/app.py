@@ -1,17 +1,19 @@
 """The app: routes, errors and the guard, put together."""
 
 import time
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from fastapi import APIRouter, FastAPI
+from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from holdfast import __version__
 from holdfast.faces.http import descriptions as d
 from holdfast.faces.http import pages, problems, web
 from holdfast.faces.http.api import Api
-from holdfast.faces.http.guard import Guard
-from holdfast.faces.http.routes import about, entry, files, runs, sessions, settings, streams, transfer
+from holdfast.faces.http.guard import Guard, Refusal
+from holdfast.faces.http.routes import about, entry, files, runs, sessions, settings, streams, transfer, workshop
 
 _PROBLEM: dict[str, Any] = {
     "model": d.Problem,
@@ -20,7 +22,16 @@ _PROBLEM: dict[str, Any] = {
 }
 
 
-def build(api: Api) -> ASGIApp:
+class Face(Protocol):
+    """Another wire format on the same server. Its paths begin with `prefix`; its errors have a shape of their own."""
+
+    prefix: str
+
+    def install(self, app: FastAPI, api: Api) -> None: ...
+    def refusal(self, status: int, code: str, detail: str, headers: Mapping[str, str] | None) -> Response: ...
+
+
+def build(api: Api, faces: Sequence[Face] = ()) -> ASGIApp:
     app = FastAPI(
         title="Holdfast",
         version=__version__,
@@ -34,9 +45,12 @@ def build(api: Api) -> ASGIApp:
     problems.install(app)
     for router in _routers(api):
         app.include_router(router)
+    for face in faces:
+        face.install(app, api)
     web.install(app)
     pages.install(app)
-    return Guard(app, api.gate, api.limits.max_body, api.answered)
+    refusals: dict[str, Refusal] = {face.prefix: face.refusal for face in faces}
+    return Guard(app, api.gate, api.limits.max_body, api.answered, refusals)
 
 
 def _routers(api: Api) -> list[APIRouter]:
@@ -48,5 +62,6 @@ def _routers(api: Api) -> list[APIRouter]:
         transfer.routes(api),
         about.routes(api),
         settings.routes(api),
+        workshop.routes(api),
         entry.routes(api, time.monotonic),
     ]

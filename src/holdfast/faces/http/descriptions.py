@@ -181,7 +181,48 @@ class SettingsOut(BaseModel):
     grants: list[GrantOut]
     providers: list[ProviderOut]
     password_set: bool
+    memory: bool
+    """Whether this server remembers."""
     version: str
+
+
+class ModelTested(BaseModel):
+    ok: bool
+    answer: str | None
+    reason: str | None
+    took_ms: int
+
+
+class ToolOut(BaseModel):
+    name: str
+    description: str
+    rule: Literal["allow", "ask", "deny"]
+    server: str | None
+
+
+class Tools(BaseModel):
+    items: list[ToolOut]
+    next: None
+
+
+class McpOut(BaseModel):
+    name: str
+    kind: Literal["stdio", "http"]
+    target: str
+    editable: bool
+    connected: bool
+    failure: str | None
+
+
+class McpList(BaseModel):
+    items: list[McpOut]
+    next: None
+
+
+class McpTested(BaseModel):
+    ok: bool
+    reason: str | None
+    tools: list[str]
 
 
 class ContextOfSession(BaseModel):

@@ -14,6 +14,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
 from itsdangerous import BadSignature, TimestampSigner
 
+from holdfast.core.errors import Invalid, NotAllowed
 from holdfast.faces.http.access import Credentials
 from holdfast.ports import Clock, Keyring, Keys, Token
 
@@ -82,6 +83,14 @@ class Gate:
     async def is_password(self, password: str) -> bool:
         wanted = self._password
         return wanted is not None and await to_thread.run_sync(self._verify, wanted, password, limiter=self._verifying)
+
+    async def change_password(self, password: str) -> None:
+        """Ends every login."""
+        if self._outside is not None:
+            raise NotAllowed("change the password", "it is set from outside, by HOLDFAST_PASSWORD or holdfast.toml")
+        if len(password) < MIN_PASSWORD:
+            raise Invalid("new", f"is too short; a password has at least {MIN_PASSWORD} characters")
+        await to_thread.run_sync(set_password, self._keys, password, limiter=self._verifying)
 
     def _verify(self, wanted: str, password: str) -> bool:
         try:

@@ -3,7 +3,8 @@
 import logging
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from starlette.exceptions import HTTPException
@@ -13,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast.core.errors import StorageError
 from holdfast.faces.http import access, problems
 from holdfast.faces.http.gate import Gate
-from holdfast.faces.http.stream import STREAM, EventStream
+from holdfast.faces.http.stream import STREAM, Streaming
 
 log = logging.getLogger("holdfast.http")
 
@@ -37,9 +38,22 @@ _KEPT: Final = ("type", "asgi", "method", "path", "http_version", "extensions")
 """What of a request is still needed when only its stream is left."""
 
 
+Refusal = Callable[[int, str, str, Mapping[str, str] | None], Response]
+"""Status, code, a sentence and headers, in the shape that a face's clients read."""
+
+
 class Guard:
-    def __init__(self, app: ASGIApp, gate: Gate, max_body: int, answered: "Counter[tuple[str, int]]") -> None:
-        """`answered` counts requests by method and status, for the metrics."""
+    def __init__(
+        self,
+        app: ASGIApp,
+        gate: Gate,
+        max_body: int,
+        answered: "Counter[tuple[str, int]]",
+        refusals: Mapping[str, Refusal] = MappingProxyType({}),
+    ) -> None:
+        """`answered` counts requests by method and status, for the metrics. `refusals`: the shape of what is refused,
+        by how the path begins; problem JSON elsewhere."""
+        self._refusals = refusals
         self._app = app
         self._gate = gate
         self._max_body = max_body
@@ -57,7 +71,7 @@ class Guard:
             await self._app(scope, receive, answer.send)
         else:
             await self._app(scope, _Limited(receive, self._max_body).receive, answer.send)
-        stream: EventStream | None = scope.pop(STREAM, None)
+        stream: Streaming | None = scope.pop(STREAM, None)
         if stream is not None:
             _shrink(scope)
             await stream.run(scope, receive, send, answer.send)
@@ -73,16 +87,16 @@ class Guard:
             return problems.of_error(error)
         if denied is None:
             if length.isdigit() and int(length) > self._max_body and scope["path"] not in access.OWN_BODIES:
-                return too_large(self._max_body)
+                return self._say(facts.path, 413, "too-large", _over(self._max_body), None)
             return None
         if denied.status == 401 and facts.method == "GET" and "text/html" in headers.get("accept", ""):
             return RedirectResponse("/login", 303)
         extra = {"WWW-Authenticate": "Bearer"} if denied.status == 401 else None
-        return problems.problem(denied.status, denied.code, denied.detail, extra)
+        return self._say(facts.path, denied.status, denied.code, denied.detail, extra)
 
-
-def too_large(limit: int) -> Response:
-    return problems.problem(413, "too-large", _over(limit))
+    def _say(self, path: str, status: int, code: str, detail: str, headers: Mapping[str, str] | None) -> Response:
+        shapes = [shape for prefix, shape in self._refusals.items() if path.startswith(prefix)]
+        return (shapes[0] if shapes else problems.problem)(status, code, detail, headers)
 
 
 def _over(limit: int) -> str:

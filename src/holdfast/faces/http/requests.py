@@ -137,6 +137,25 @@ class Login(In):
     password: Annotated[str, Field(min_length=1, max_length=1000)]
 
 
+class NewPassword(In):
+    current: Annotated[str, Field(max_length=1000)] | None = None
+    new: Annotated[str, Field(min_length=1, max_length=1000)]
+
+
+class ModelTest(In):
+    model: Name
+
+
+class McpIn(In):
+    """A program to start, or an address."""
+
+    command: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
+    args: Annotated[list[Annotated[str, Field(max_length=1000)]], Field(max_length=50)] = []
+    url: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
+    token: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
+    """Sent as `Authorization: Bearer …`. It is kept and never shown again."""
+
+
 class Backup(In):
     path: Annotated[str, Field(min_length=1, max_length=4000)]
 

@@ -22,7 +22,7 @@ _PAUSE: Final = 0.25
 """Seconds between two looks at storage that is away."""
 
 
-async def _next(subscription: Subscription, *, patient: bool) -> Sequence[Entry] | None:
+async def next_entries(subscription: Subscription, *, patient: bool) -> Sequence[Entry] | None:
     """The next events. While storage is away: a client that can come back is let go; one whose leaving would stop its
     run is kept waiting, for it has not left."""
     while True:
@@ -49,14 +49,14 @@ class RunSource:
         self._subscription.close()
 
     async def next(self) -> Sequence[bytes] | None:
-        entries = await _next(self._subscription, patient=self._attached)
+        entries = await next_entries(self._subscription, patient=self._attached)
         return None if entries is None else [entry.frame for entry in entries]
 
     async def follow(self, write: Write) -> None:
-        await self._subscription.follow(partial(_written, write))
+        await self._subscription.follow(partial(write_frames, write))
 
 
-def _written(write: Write, entries: Sequence[Entry]) -> bool:
+def write_frames(write: Write, entries: Sequence[Entry]) -> bool:
     return write(entries[0].frame if len(entries) == 1 else b"".join([frame for _, frame in entries]))
 
 
@@ -122,7 +122,7 @@ class MergedSource:
 
     async def _follow(self, subscription: Subscription, send: anyio.abc.ObjectSendStream[list[bytes]]) -> None:
         async with send:
-            while (entries := await _next(subscription, patient=True)) is not None:
+            while (entries := await next_entries(subscription, patient=True)) is not None:
                 await send.send([_tagged(subscription.run, entry) for entry in entries])
 
     def close(self) -> None:

@@ -59,6 +59,13 @@ class Source(Protocol):
     def close(self) -> None: ...
 
 
+class Streaming(Protocol):
+    """What a route leaves behind, to be run by the guard."""
+
+    async def run(self, scope: Scope, receive: Receive, send: Send, begin: Send) -> None:
+        """`begin` takes the head of the answer, `send` the rest."""
+
+
 class EventStream(Response):
     """When it ends, however that comes about, its source is closed, and what it holds is left."""
 
@@ -69,7 +76,9 @@ class EventStream(Response):
         held: AsyncExitStack | None = None,
         headers: Sequence[tuple[bytes, bytes]] = (),
         follow: Follow | None = None,
+        opening: bytes = OPENING,
     ) -> None:
+        self._opening = opening
         self.background = None
         self.status_code = 200
         self._source = source
@@ -79,7 +88,7 @@ class EventStream(Response):
         self._extra = headers
         self._sent = 0
         self._sending = False
-        self._done = False
+        self._begun = self._done = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Leave the streaming to the guard: by then the framework's frames are gone, and an idle stream costs half."""
@@ -91,6 +100,13 @@ class EventStream(Response):
             async with anyio.create_task_group() as tg:
                 self._source.start(tg)
                 tg.start_soon(self._watch, scope, receive, send, tg.cancel_scope)
+                refused = await self.refusal()
+                if refused is not None:
+                    self._done = True
+                    await refused(scope, receive, begin)
+                    tg.cancel_scope.cancel()
+                    return
+                self._begun = True
                 await begin({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *self._extra]})
                 await self._send_all(scope, send)
                 tg.cancel_scope.cancel()
@@ -99,9 +115,13 @@ class EventStream(Response):
             if self._held is not None:
                 await self._held.aclose()
 
+    async def refusal(self) -> Response | None:
+        """What is answered instead, if it turns out that there is nothing to stream. The line is watched meanwhile."""
+        return None
+
     async def _send_all(self, scope: Scope, send: Send) -> None:
         write: Write | None = _extension(scope, "holdfast.write")
-        await send({"type": "http.response.body", "body": OPENING, "more_body": True})
+        await send({"type": "http.response.body", "body": self._opening, "more_body": True})
         while (frames := await self._source.next()) is not None:
             await self._send(send, frames[0] if len(frames) == 1 else b"".join(frames))
             if write is not None and self._follow is not None:
@@ -139,7 +159,7 @@ class EventStream(Response):
                 _abort(scope)
                 stream.cancel()
                 return
-            if not self._sending and still >= line.heartbeat:
+            if self._begun and not self._sending and still >= line.heartbeat:
                 still = 0.0
                 await self._beat(scope, send, stream)
 

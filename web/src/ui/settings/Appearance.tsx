@@ -1,16 +1,21 @@
 import { useState } from "react";
 import { setTheme, type Theme, theme } from "../theme.ts";
-import { Section } from "./Section.tsx";
+
+const THEMES: readonly (readonly [Theme, string])[] = [
+  ["system", "As the system"],
+  ["light", "Light"],
+  ["dark", "Dark"],
+];
 
 export function Appearance() {
   const [now, setNow] = useState(theme);
   const [allowed, setAllowed] = useState(() => ("Notification" in window ? Notification.permission : "denied"));
   return (
-    <Section title="Appearance">
-      <fieldset className="row">
+    <>
+      <fieldset className="segments">
         <legend className="visually-hidden">Theme</legend>
-        {(["system", "light", "dark"] as const).map((name: Theme) => (
-          <label key={name} className="check">
+        {THEMES.map(([name, text]) => (
+          <label key={name}>
             <input
               type="radio"
               name="theme"
@@ -20,7 +25,7 @@ export function Appearance() {
                 setNow(name);
               }}
             />
-            {{ system: "As the system", light: "Light", dark: "Dark" }[name]}
+            {text}
           </label>
         ))}
       </fieldset>
@@ -39,6 +44,6 @@ export function Appearance() {
           </button>
         )}
       </p>
-    </Section>
+    </>
   );
 }

@@ -1,7 +1,10 @@
 import { useRef, useState } from "react";
 import type { Problem } from "../../core/api.ts";
 import { useApp } from "../context.ts";
-import { Section } from "./Section.tsx";
+import { Row, Rows } from "../Rows.tsx";
+import { CopyButton } from "../widgets.tsx";
+
+const BACKUP = "holdfast backup DIRECTORY";
 
 export function Data() {
   const { api, sessions } = useApp();
@@ -18,15 +21,31 @@ export function Data() {
     }
   };
   return (
-    <Section title="Data">
-      <p className="quiet">
-        A chat is exported from its menu. A backup of everything: <code>holdfast backup</code>.
-      </p>
-      <button type="button" className="button" onClick={() => picker.current?.click()}>
-        Import chats
-      </button>
+    <>
+      <Rows>
+        <Row title="Export" facts={["All chats with their files, in one file. One alone is exported from its menu."]}>
+          <a className="button small" href="/api/export" download>
+            Export all chats
+          </a>
+        </Row>
+        <Row title="Import" facts={["What was exported, here or elsewhere, comes in as new chats."]}>
+          <button type="button" className="button small" onClick={() => picker.current?.click()}>
+            Import chats
+          </button>
+        </Row>
+        <Row
+          title="Backup"
+          facts={["A copy of everything, journals and settings too, beside the running server. In a terminal:"]}
+          more={
+            <p className="command">
+              <code>{BACKUP}</code>
+              <CopyButton text={() => BACKUP} name="Copy the command" />
+            </p>
+          }
+        />
+      </Rows>
       <input ref={picker} type="file" accept=".jsonl" hidden onChange={(event) => void take(event.target.files?.[0])} />
       {said && <p role="status">{said}</p>}
-    </Section>
+    </>
   );
 }

@@ -1,56 +1,94 @@
 import { useState } from "react";
 import type { Problem } from "../../core/api.ts";
+import type { Model } from "../../core/wire.ts";
 import { useApp, useStore } from "../context.ts";
-import { count } from "../format.ts";
+import { count, duration } from "../format.ts";
+import { Action, Row, Rows } from "../Rows.tsx";
 import { ask } from "../shell.ts";
-import { Section } from "./Section.tsx";
 import type { SettingsProps } from "./use.ts";
 
-export function Models({ settings, change, read }: SettingsProps) {
+export function Models(props: SettingsProps) {
   const app = useApp();
-  const { models, agents, defaultModel, loaded } = useStore(app.catalogue);
+  const { models, defaultModel, loaded } = useStore(app.catalogue);
   return (
-    <Section title="Models and agents">
+    <>
       {loaded && !models.length && (
         <p className="quiet">
           No model was found. Set <code>OPENAI_API_KEY</code>, <code>ANTHROPIC_API_KEY</code> or{" "}
           <code>OPENAI_BASE_URL</code>, or start Ollama or LM Studio on this machine, then start Holdfast again.
         </p>
       )}
-      <ul className="runs">
+      <Rows label="Models">
         {models.map((model) => (
-          <li key={model.id} className="run">
-            <span className={`status ${model.available ? "complete" : "failed"}`}>
-              {model.available ? "ready" : "not now"}
-            </span>
-            <span className="run-title">{model.name}</span>
-            <span className="quiet run-facts">
-              {[model.provider, model.context && `${count(model.context)} tokens`, model.reason]
-                .filter(Boolean)
-                .join(" · ")}
-            </span>
-            {model.id === defaultModel ? (
-              <strong className="run-facts">default</strong>
-            ) : (
-              <button
-                type="button"
-                className="button small"
-                disabled={!model.available}
-                aria-label={`Make ${model.name} the default`}
-                onClick={() => void change({ default_model: model.id }).then(() => app.readCatalogue())}
-              >
-                Make default
-              </button>
-            )}
-          </li>
+          <ModelRow
+            key={model.id}
+            model={model}
+            isDefault={model.id === defaultModel}
+            onDefault={() => void props.change({ default_model: model.id }).then(() => app.readCatalogue())}
+          />
         ))}
-      </ul>
-      <Keys settings={settings} change={change} read={read} />
-      <p className="quiet">Agents: {agents.map((agent) => agent.name).join(", ") || "none"}.</p>
+      </Rows>
       <button type="button" className="button" onClick={() => void app.readCatalogue()}>
         Look again
       </button>
-    </Section>
+      <Keys {...props} />
+    </>
+  );
+}
+
+interface Tested {
+  readonly ok: boolean;
+  readonly answer: string | null;
+  readonly reason: string | null;
+  readonly took_ms: number;
+}
+
+interface ModelRowProps {
+  model: Model;
+  isDefault: boolean;
+  onDefault: () => void;
+}
+
+function ModelRow({ model, isDefault, onDefault }: ModelRowProps) {
+  const { api } = useApp();
+  const [tested, setTested] = useState<Tested | "asking" | null>(null);
+  const test = async () => {
+    setTested("asking");
+    try {
+      setTested(await api.post<Tested>("/api/models/test", { model: model.id }));
+    } catch (error) {
+      setTested({ ok: false, answer: null, reason: (error as Problem).message, took_ms: 0 });
+    }
+  };
+  return (
+    <Row
+      status={{ text: model.available ? "ready" : "not now", kind: model.available ? "good" : "bad" }}
+      title={model.name}
+      facts={[model.provider, model.context !== null && `${count(model.context)} tokens`, model.reason]}
+      more={
+        tested && (
+          <p className={tested === "asking" || tested.ok ? "quiet" : "bad"} role="status">
+            {tested === "asking"
+              ? "Asking for a word …"
+              : tested.ok
+                ? `It said “${tested.answer?.slice(0, 60) || "nothing"}” after ${duration(tested.took_ms)}.`
+                : tested.reason}
+          </p>
+        )
+      }
+    >
+      <Action
+        name="Test"
+        of={model.name}
+        disabled={!model.available || tested === "asking"}
+        onClick={() => void test()}
+      />
+      {isDefault ? (
+        <strong>default</strong>
+      ) : (
+        <Action name="Make default" of={model.name} disabled={!model.available} onClick={onDefault} />
+      )}
+    </Row>
   );
 }
 
@@ -73,38 +111,20 @@ function Keys({ settings, read }: SettingsProps) {
   if (!settings?.providers.length) return null;
   return (
     <>
-      <h3 className="quiet">Keys of providers, kept on this machine</h3>
+      <h3 className="subsection">Keys of providers, kept on this machine</h3>
       {problem && (
         <p className="problem" role="alert">
           {problem}
         </p>
       )}
-      <ul className="runs">
+      <Rows label="Keys">
         {settings.providers.map(({ name, has_key }) => (
-          <li key={name} className="run">
-            <span className="run-title">{name}</span>
-            <span className="quiet run-facts">{has_key ? "has a key" : "no key"}</span>
-            <button
-              type="button"
-              className="button small"
-              aria-label={`${has_key ? "Replace" : "Set"} the key for ${name}`}
-              onClick={() => void save(name, false)}
-            >
-              {has_key ? "Replace" : "Set key"}
-            </button>
-            {has_key && (
-              <button
-                type="button"
-                className="button small"
-                aria-label={`Remove the key for ${name}`}
-                onClick={() => void save(name, true)}
-              >
-                Remove
-              </button>
-            )}
-          </li>
+          <Row key={name} title={name} facts={[has_key ? "has a key" : "no key"]}>
+            <Action name={has_key ? "Replace key" : "Set key"} of={name} onClick={() => void save(name, false)} />
+            {has_key && <Action name="Remove key" of={name} onClick={() => void save(name, true)} />}
+          </Row>
         ))}
-      </ul>
+      </Rows>
     </>
   );
 }

@@ -13,6 +13,7 @@ export interface ServerSettings {
   readonly grants: readonly { readonly tool: string; readonly scope: string; readonly created_at: string }[];
   readonly providers: readonly { readonly name: string; readonly has_key: boolean }[];
   readonly password_set: boolean;
+  readonly memory: boolean;
   readonly version: string;
 }
 

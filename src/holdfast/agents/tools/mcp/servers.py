@@ -38,10 +38,25 @@ class McpServers:
 
     def __init__(self, servers: Sequence[McpServer], limits: McpLimits | None = None) -> None:
         self._limits = limits or McpLimits()
-        self._doors = {server.name: _Door(server, self._limits) for server in servers}
+        self._tasks: TaskGroup | None = None
+        self._doors: dict[str, _Door] = {}
+        self.configure(servers)
+
+    def configure(self, servers: Sequence[McpServer]) -> None:
+        """These from now on. One that is gone or is another now is let go of; a call to it fails as if it had been
+        lost."""
+        wanted = {server.name: server for server in servers}
+        for name, door in list(self._doors.items()):
+            if wanted.get(name) != door.server:
+                door.close()
+                del self._doors[name]
+        for name, server in wanted.items():
+            if name not in self._doors:
+                self._doors[name] = _Door(server, self._limits, self._tasks)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
             for door in self._doors.values():
                 door.tasks = tasks
             task_status.started()
@@ -50,6 +65,16 @@ class McpServers:
             finally:
                 for door in self._doors.values():
                     door.close()
+
+    def states(self) -> Mapping[str, "McpState"]:
+        """As far as is known: nobody is asked."""
+        return {name: door.state() for name, door in self._doors.items()}
+
+    async def look(self, name: str) -> Sequence[Tool]:
+        """The tools of one server, now: a pause after failures is not waited for. ToolFailed says what is wrong."""
+        door = self._doors[name]
+        door.try_again()
+        return await door.list_tools()
 
     async def tools(self) -> Sequence[Tool]:
         """The tools of all servers that can be reached, named `server__tool`."""
@@ -70,16 +95,30 @@ class McpServers:
         return tuple(merged.values())
 
 
+@dataclass(frozen=True, slots=True)
+class McpState:
+    connected: bool
+    failure: str | None
+    """Why the last attempt came to nothing."""
+
+
 class _Door:
     """The way to one server."""
 
-    def __init__(self, server: McpServer, limits: McpLimits) -> None:
+    def __init__(self, server: McpServer, limits: McpLimits, tasks: TaskGroup | None) -> None:
         self.server = server
-        self.tasks: TaskGroup | None = None
+        self.tasks = tasks
         self._limits = limits
         self._link: Link | None = None
         self._lock = anyio.Lock()
         self._failures = 0
+        self._failure: str | None = None
+        self._closed_until = 0.0
+
+    def state(self) -> McpState:
+        return McpState(self._link is not None and not self._link.over.is_set(), self._failure)
+
+    def try_again(self) -> None:
         self._closed_until = 0.0
 
     def close(self) -> None:
@@ -150,13 +189,14 @@ class _Door:
             try:
                 await self.tasks.start(link.hold)
             except Exception as error:
-                self._failed()
+                self._failed(_reason(error))
                 raise ToolFailed(f"The MCP server {self.server.name!r} cannot be reached: {_reason(error)}") from error
-            self._failures = 0
+            self._failures, self._failure = 0, None
             self._link = link
             return link
 
-    def _failed(self) -> None:
+    def _failed(self, why: str) -> None:
+        self._failure = why
         pause = min(self._limits.first_pause * 2**self._failures, self._limits.longest_pause)
         self._failures = min(self._failures + 1, 30)
         self._closed_until = anyio.current_time() + pause

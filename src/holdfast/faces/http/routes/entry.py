@@ -13,27 +13,26 @@ from holdfast.faces.http import descriptions as d
 from holdfast.faces.http.api import Api, Rid
 from holdfast.faces.http.attempts import Attempts
 from holdfast.faces.http.gate import COOKIE, COOKIE_DAYS
-from holdfast.faces.http.requests import Login, NewToken
+from holdfast.faces.http.requests import Login, NewPassword, NewToken
 
 
 def routes(api: Api, monotonic: Callable[[], float]) -> APIRouter:
     router = APIRouter(prefix="/api", tags=["access"])
     attempts = Attempts()
 
-    @router.post("/login", status_code=204)
-    async def login(request: Request, body: Login) -> Response:
-        """Show the password, get a cookie."""
+    async def check(request: Request, password: str) -> None:
+        """Whoever tries too often waits."""
         who = request.client.host if request.client else ""
         wait = attempts.wait(who, monotonic())
         if wait > 0:
             seconds = str(int(wait) + 1)
             raise HTTPException(429, f"Too many attempts. Try again in {seconds} s.", {"Retry-After": seconds})
-        if not api.gate.password_set:
-            return Response(status_code=204)  # nobody needs one
         attempts.note(who, monotonic())  # before the slow check: many at once count too
-        if not await api.gate.is_password(body.password):
+        if not await api.gate.is_password(password):
             raise HTTPException(401, "That is not the password.")
         attempts.forget(who)
+
+    def let_in(request: Request) -> Response:
         response = Response(status_code=204)
         response.set_cookie(
             COOKIE,
@@ -44,6 +43,22 @@ def routes(api: Api, monotonic: Callable[[], float]) -> APIRouter:
             secure=_is_https(request),
         )
         return response
+
+    @router.post("/login", status_code=204)
+    async def login(request: Request, body: Login) -> Response:
+        """Show the password, get a cookie."""
+        if not api.gate.password_set:
+            return Response(status_code=204)  # nobody needs one
+        await check(request, body.password)
+        return let_in(request)
+
+    @router.post("/password", status_code=204)
+    async def change_password(request: Request, body: NewPassword) -> Response:
+        """Set one, or another one, which needs the one before. Every login ends but that of the caller."""
+        if api.gate.password_set:
+            await check(request, body.current or "")
+        await api.gate.change_password(body.new)
+        return let_in(request)
 
     @router.post("/logout", status_code=204)
     async def logout(request: Request) -> Response:

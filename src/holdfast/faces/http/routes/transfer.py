@@ -55,6 +55,11 @@ def routes(api: Api) -> APIRouter:
             return _Pieces(first, pieces, LINES, f"{sid}.jsonl")
         return _Pieces(first, pieces, "text/markdown; charset=utf-8", f"{sid}.md")
 
+    @router.get("/export", response_class=Response, responses=_EXPORT)
+    async def export_all() -> Response:
+        """Every session, archived ones too, one after the other. One that is deleted meanwhile is left out."""
+        return _Pieces(b"", transfer().export_all(), LINES, "holdfast.jsonl")
+
     @router.post("/import", status_code=201, response_model=d.Imported, openapi_extra=_IMPORT)
     async def import_sessions(request: Request) -> Response:
         """Sessions that `export` wrote, under new ids. Each is taken as a whole or not at all; the error names the

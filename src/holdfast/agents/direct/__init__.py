@@ -1,0 +1,1 @@
+"""One model and nothing around it: for programs that bring their own instructions and tools."""

@@ -1,0 +1,84 @@
+"""What agents work with, seen and changed through the API: models are tried, tools listed, MCP servers kept."""
+
+import sys
+from pathlib import Path
+
+from holdfast.faces.http.gate import set_password
+from holdfast.storage.keys import KeyFile
+from tests.chat.conftest import Start
+from tests.chat.stage import Stage
+from tests.http.client import Served
+from tests.upstream import Head, says
+
+PROGRAM = str(Path(__file__).parents[1] / "tools" / "mcp_server.py")
+
+
+def logged_in(server: Served) -> Served:
+    set_password(KeyFile(server.data_dir), "correct horse")
+    assert server.http.post("/api/login", json={"password": "correct horse"}).status_code == 204
+    return server
+
+
+def test_a_model_is_tried(shared: Served, up: Stage) -> None:
+    """A model that answers says its word; one that does not says why, in words that a person can act on."""
+    good = up.play("tried", says("Hello!"))
+    tried = shared.post("/api/models/test", {"model": good}, 200)
+    assert (tried["ok"], tried["answer"], tried["reason"]) == (True, "Hello!", None)
+    assert up.asked("tried")["messages"][-1]["role"] == "user"
+    bad = up.play("refusing", [Head(401, {"Content-Length": "0"}, chunked=False)])
+    tried = shared.post("/api/models/test", {"model": bad}, 200)
+    assert not tried["ok"]
+    assert "key" in tried["reason"]
+
+
+def test_tools_are_listed_with_what_they_do_by_themselves(shared: Served) -> None:
+    """What only looks is allowed, what changes things asks."""
+    tools = {tool["name"]: tool for tool in shared.get("/api/tools")["items"]}
+    assert tools["shell"]["rule"] == "ask"
+    assert tools["read_file"]["rule"] == "allow"
+    assert all(tool["server"] is None and tool["description"] for tool in tools.values())
+
+
+def test_a_program_for_tools_needs_a_password(start: Start) -> None:
+    """DESIGN §9: whoever may have programs started is told from anybody; an address may be named without that."""
+    server = start()
+    refused = server.call("PUT", "/api/mcp/mine", {"command": sys.executable, "args": [PROGRAM]}, 409)
+    assert refused["type"] == "not-allowed"
+    server.call("PUT", "/api/mcp/far", {"url": "http://127.0.0.1:1/mcp", "token": "sk-secret"}, 204)
+    listed = server.http.get("/api/mcp")
+    assert "sk-secret" not in listed.text
+    (far,) = listed.json()["items"]
+    assert (far["name"], far["kind"], far["target"], far["editable"]) == ("far", "http", "http://127.0.0.1:1/mcp", True)
+    tried = server.post("/api/mcp/far/test", {}, 200)
+    assert not tried["ok"]
+    assert "cannot be reached" in tried["reason"]
+    assert server.get("/api/mcp")["items"][0]["failure"]
+
+
+def test_servers_are_added_tried_kept_and_removed(start: Start, tmp_path: Path) -> None:
+    """P1: an MCP server that was added gives its tools from then on, also after a restart, until it is removed."""
+    server = logged_in(start())
+    server.call("PUT", "/api/mcp/mine", {"command": sys.executable, "args": [PROGRAM, str(tmp_path / "effects")]}, 204)
+    tried = server.post("/api/mcp/mine/test", {}, 200)
+    assert tried["ok"], tried
+    assert tried["tools"]
+    assert all(name.startswith("mine__") for name in tried["tools"])
+    assert [(s["name"], s["connected"]) for s in server.get("/api/mcp")["items"]] == [("mine", True)]
+    server.kill()
+    server = logged_in(start())
+    assert {tool["server"] for tool in server.get("/api/tools")["items"]} == {None, "mine"}
+    server.call("DELETE", "/api/mcp/mine", None, 204)
+    assert server.get("/api/mcp")["items"] == []
+    assert {tool["server"] for tool in server.get("/api/tools")["items"]} == {None}
+    server.call("DELETE", "/api/mcp/mine", None, 404)
+
+
+def test_servers_of_the_configuration_stay_there(start: Start) -> None:
+    """What holdfast.toml names is shown and not changed from here; half a description is refused."""
+    server = logged_in(start(more={"mcp": {"fixed": {"command": sys.executable, "args": [PROGRAM]}}}))
+    assert [(s["name"], s["editable"]) for s in server.get("/api/mcp")["items"]] == [("fixed", False)]
+    assert server.call("PUT", "/api/mcp/fixed", {"url": "http://127.0.0.1:1/"}, 422)["field"] == "name"
+    server.call("DELETE", "/api/mcp/fixed", None, 409)
+    assert server.call("PUT", "/api/mcp/half", {}, 422)["field"] == "command"
+    assert server.call("PUT", "/api/mcp/half", {"url": "file:///etc/passwd"}, 422)["field"] == "url"
+    server.call("PUT", "/api/mcp/Bad..Name", {"url": "http://127.0.0.1:1/"}, 422)

@@ -1,0 +1,156 @@
+"""Chat completions, as the official Python client asks for them."""
+
+import json
+from typing import Any
+
+import pytest
+from openai import APIError, BadRequestError, InternalServerError, OpenAI, RateLimitError
+
+from tests.chat.questions import told
+from tests.chat.stage import Stage
+from tests.http.client import Served
+from tests.http.streams import said
+from tests.openai.scripts import CHAT_TOOL, TIDE, Tide, asks, named, thinks_and_says
+from tests.upstream import Hang, Head, answers, delta, says, sse
+
+HELLO: Any = [{"role": "user", "content": "Hello"}]
+
+
+def test_whole_and_streamed(client: OpenAI, up: Stage) -> None:
+    """Text, reasoning and usage come whole and in chunks, and the parameters reach the model."""
+    up.play("chat", thinks_and_says("Hm. ", "Good ", "morning."))
+    whole = client.chat.completions.create(
+        model=named("chat"),
+        messages=[{"role": "system", "content": "Be kind."}, *HELLO],
+        stop=["END"],
+        seed=7,
+        temperature=0.1,
+        presence_penalty=0.5,
+        max_completion_tokens=50,
+        reasoning_effort="low",
+        response_format={"type": "json_object"},
+    )
+    choice = whole.choices[0]
+    assert (choice.message.content, choice.finish_reason) == ("Good morning.", "stop")
+    assert choice.message.to_dict()["reasoning_content"] == "Hm. "
+    assert whole.usage is not None
+    assert whole.usage.total_tokens == 12
+    wanted = {
+        "stop": ["END"],
+        "seed": 7,
+        "temperature": 0.1,
+        "presence_penalty": 0.5,
+        "max_tokens": 50,
+        "reasoning_effort": "low",
+        "response_format": {"type": "json_object"},
+    }
+    asked = up.asked("chat")
+    assert {name: asked.get(name) for name in wanted} == wanted
+    chunks = list(
+        client.chat.completions.create(
+            model=named("chat"), messages=HELLO, stream=True, stream_options={"include_usage": True}
+        )
+    )
+    deltas = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
+    assert "".join(delta.content or "" for delta in deltas) == "Good morning."
+    assert "".join(delta.to_dict().get("reasoning_content", "") for delta in deltas) == "Hm. "  # type: ignore[misc]
+    assert deltas[0].role == "assistant"
+    assert chunks[-2].choices[0].finish_reason == "stop"
+    assert chunks[-1].choices == []
+    assert chunks[-1].usage == whole.usage
+
+
+def test_typed_helper_and_structured_output(client: OpenAI, up: Stage) -> None:
+    """The streaming helper parses what it has followed; `parse` sends the schema."""
+    up.play("chat typed", thinks_and_says("", *TIDE))
+    with client.chat.completions.stream(model=named("chat typed"), messages=HELLO, response_format=Tide) as stream:
+        text = "".join(event.delta for event in stream if event.type == "content.delta")
+        final = stream.get_final_completion()
+    assert text == TIDE
+    assert final.choices[0].message.parsed == Tide(place="Brest", hours=[6, 18])
+    assert up.asked("chat typed")["response_format"]["json_schema"]["name"] == "Tide"
+    parsed = client.chat.completions.parse(model=named("chat typed"), messages=HELLO, response_format=Tide)
+    assert parsed.choices[0].message.parsed == Tide(place="Brest", hours=[6, 18])
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_function_tools_round_trip(streamed: bool, client: OpenAI, up: Stage, shared: Served) -> None:
+    """The call comes to the client, its result goes back with the whole history, and the model sees both."""
+    model = f"chat tools {streamed}"
+    up.play(model, asks('{"ci', 'ty":"Brest"}'), says("Rain."))
+    if streamed:
+        with client.chat.completions.stream(model=named(model), messages=HELLO, tools=[CHAT_TOOL]) as stream:
+            stream.until_done()
+            first: Any = stream.get_final_completion()
+    else:
+        first = client.chat.completions.create(model=named(model), messages=HELLO, tools=[CHAT_TOOL])
+    choice = first.choices[0]
+    (call,) = choice.message.tool_calls
+    assert (choice.finish_reason, call.id, json.loads(call.function.arguments)) == (
+        "tool_calls",
+        "call_1",
+        {"city": "Brest"},
+    )
+    result: Any = {"role": "tool", "tool_call_id": call.id, "content": "rain"}
+    raw = client.chat.completions.with_raw_response.create(
+        model=named(model), messages=[*HELLO, choice.message, result], tools=[CHAT_TOOL], parallel_tool_calls=False
+    )
+    assert raw.parse().choices[0].message.content == "Rain."
+    asked = up.asked(model, 2)
+    assert [m["role"] for m in asked["messages"]] == ["user", "assistant", "tool"]
+    assert asked["messages"][2]["content"] == "rain"
+    assert asked["parallel_tool_calls"] is False
+    shown = shared.messages(raw.headers["holdfast-session"])
+    assert [m["role"] for m in shown] == ["user", "assistant", "user", "assistant"]
+    assert shown[2]["parts"][0]["result"] == "rain"
+    assert said(shown[3]) == "Rain."
+
+
+def test_history_that_came_with_the_call_is_the_session_s(client: OpenAI, up: Stage, shared: Served) -> None:
+    """A chat is a session whose past came with it; instructions in mid-conversation go to the front, and that is
+    said."""
+    up.play("adopted", says("Yes."))
+    raw = client.chat.completions.with_raw_response.create(
+        model=named("adopted"),
+        messages=[
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "One"},
+            {"role": "assistant", "content": "Two"},
+            {"role": "developer", "content": "Briefer."},
+            {"role": "user", "content": [{"type": "text", "text": "Three?"}]},
+        ],
+        user="somebody",
+    )
+    assert [m["content"] for m in up.asked("adopted")["messages"]] == ["Be brief.\n\nBriefer.", "One", "Two", "Three?"]
+    assert raw.headers["holdfast-ignored"] == "user, messages[3]"
+    assert [said(m) for m in shared.messages(raw.headers["holdfast-session"])] == ["One", "Two", "Three?", "Yes."]
+    assert told(up.asked("adopted"))[0] == ("user", "One")
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("status", "problem", "kind"),
+    [(429, "slow down", RateLimitError), (400, "bad idea", BadRequestError), (401, "no such key", InternalServerError)],
+)
+def test_failure_before_the_first_word_has_a_status(
+    streamed: bool, status: int, problem: str, kind: type[APIError], client: OpenAI, up: Stage
+) -> None:
+    """E1: what the model refuses is an error of the call, streamed or not, that says why; the server's key is no fault
+    of the client's."""
+    model = f"chat refused {status} {streamed}"
+    up.play(model, answers(status, {"error": {"message": problem}}))
+    with pytest.raises(kind) as refused:
+        client.chat.completions.create(model=named(model), messages=HELLO, stream=streamed)
+    assert refused.value.body is not None
+    assert refused.value.response.headers["x-should-retry"] == "false"  # type: ignore[attr-defined]
+
+
+def test_failure_after_the_first_word_is_told_in_the_stream(client: OpenAI, up: Stage, shared: Served) -> None:
+    """E1: what was said has been sent; then the client is told, and the run keeps it."""
+    up.play("chat broke", [Head(), *sse(delta(content="Half"), {"error": {"message": "it broke"}}), Hang()])
+    raw = client.chat.completions.with_raw_response.create(model=named("chat broke"), messages=HELLO, stream=True)
+    seen: list[Any] = []
+    with pytest.raises(APIError, match="it broke"):
+        seen.extend(chunk.choices[0].delta.content for chunk in raw.parse())
+    assert "".join(seen) == "Half"
+    assert said(shared.answer(raw.headers["holdfast-session"])) == "Half"

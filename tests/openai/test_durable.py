@@ -1,0 +1,290 @@
+"""What makes a run durable for a client that knows nothing of us: it may leave, come back, or find the server killed.
+The figures are printed (`pytest -s`); what is asserted is generous, because the machine may be busy."""
+
+import json
+import socket
+import sqlite3
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from openai import APIError, NotFoundError, OpenAI
+
+from tests.chat.conftest import Start
+from tests.chat.stage import Stage
+from tests.http.client import Served
+from tests.http.streams import GUARD, said, until
+from tests.openai.conftest import client_of
+from tests.openai.scripts import named
+from tests.upstream import Hang, Head, Meet, Script, delta, says, sse
+
+BOUND = 5.0
+"""Seconds. Without a cancel, each of these would go on for much longer."""
+HALF: Script = [Head(), *sse(delta(content="Half an ")), Hang()]
+
+
+def plain(events: list[Any]) -> list[dict[str, Any]]:
+    return [event.to_dict() for event in events]
+
+
+def read_until(stream: Any, kind: str) -> list[Any]:
+    """The events up to the first of this type; then the client leaves."""
+    seen: list[Any] = []
+    for event in stream:
+        seen.append(event)
+        if event.type == kind:
+            break
+    stream.close()
+    return seen
+
+
+def test_background_goes_on_without_its_client(client: OpenAI, up: Stage) -> None:
+    """L1 L5: a client that leaves and resumes at its last number gets exactly the rest: no gap, no duplicate."""
+    up.play(
+        "leaves",
+        [
+            Head(),
+            *sse(delta(reasoning_content="Hm. "), delta(content="One ")),
+            Meet("left"),
+            *says("two ", "three.")[1:],
+        ],
+    )
+    stream = client.responses.create(model=named("leaves"), input="Count", background=True, stream=True)
+    seen = read_until(stream, "response.output_text.delta")
+    rid = seen[0].response.id
+    assert seen[0].response.status == "queued"
+    assert client.responses.retrieve(rid).status == "in_progress"
+    up.let("left")
+    rest = list(client.responses.retrieve(rid, stream=True, starting_after=seen[-1].sequence_number))
+    assert rest[-1].type == "response.completed"
+    assert rest[-1].response.output_text == "One two three."
+    assert plain(seen + rest) == plain(list(client.responses.retrieve(rid, stream=True)))
+    assert [event.sequence_number for event in seen + rest] == list(range(len(seen + rest)))
+    with client.responses.stream(response_id=rid, starting_after=seen[-1].sequence_number) as helper:
+        assert helper.get_final_response().output_text == "One two three."
+    assert list(client.responses.retrieve(rid, stream=True, starting_after=rest[-1].sequence_number)) == []
+
+
+@pytest.mark.parametrize("automatic", [False, True], ids=["interrupted", "goes on by itself"])
+def test_background_survives_kill_9_of_the_server(automatic: bool, start: Start, up: Stage) -> None:
+    """X1 L5: what the client had seen before the kill is there after it, under the same numbers, and the stream goes on
+    from any of them to the end that the run comes to."""
+    model = f"killed {automatic}"
+    up.play(model, [Head(), *sse(delta(content="One "), delta(content="two ")), Hang()], says("three."))
+    served = start(auto_continue=automatic)
+    with client_of(served) as client:
+        stream = client.responses.create(model=named(model), input="Count", background=True, stream=True)
+        seen: list[Any] = []
+        while "".join(e.delta for e in seen if e.type == "response.output_text.delta") != "One two ":
+            seen.append(next(stream))
+        served.kill()
+        stream.close()
+    served = start(auto_continue=automatic)
+    with client_of(served) as client:
+        rid = seen[0].response.id
+        whole = list(client.responses.retrieve(rid, stream=True))
+        assert plain(whole[: len(seen)]) == plain(seen)
+        for cursor in (0, len(seen) - 2, len(seen) - 1):
+            rest = list(client.responses.retrieve(rid, stream=True, starting_after=cursor))
+            assert plain(rest) == plain(whole[cursor + 1 :])
+        last: Any = whole[-1]
+        if automatic:
+            assert (last.response.status, last.response.output_text) == ("completed", "One two three.")
+        else:
+            assert (last.type, last.response.status) == ("response.failed", "failed")
+            assert last.response.output_text == "One two "
+        saved = client.responses.retrieve(rid)
+        assert saved.to_dict() == last.response.to_dict()
+
+
+def test_cancel_keeps_the_partial(client: OpenAI, up: Stage, shared: Served) -> None:
+    """C2 C7 C8: a cancelled response has what it had said, its watchers are told, and the upstream is let go."""
+    up.play("cancelled", HALF)
+    stream = client.responses.create(model=named("cancelled"), input="Go", background=True, stream=True)
+    seen: list[Any] = []
+    while not seen or seen[-1].type != "response.output_text.delta":
+        seen.append(next(stream))
+    cancelled = client.responses.cancel(seen[0].response.id)
+    assert (cancelled.status, cancelled.output_text) == ("cancelled", "Half an ")
+    last: Any = list(stream)[-1]
+    assert (last.type, last.response.status) == ("response.incomplete", "cancelled")
+    assert last.response.to_dict() == cancelled.to_dict()
+    up.closed("cancelled")
+    run = shared.run(f"run_{cancelled.id.removeprefix('resp_')}")
+    assert (run["status"], run["reason"]) == ("cancelled", "requested")
+    assert client.responses.cancel(cancelled.id).status == "cancelled"
+
+
+def _streamed_response(client: OpenAI, model: str) -> Callable[[], None]:
+    stream = client.responses.create(model=model, input="Go", stream=True)
+    while next(stream).type != "response.output_text.delta":
+        pass
+    return stream.close
+
+
+def _streamed_chat(client: OpenAI, model: str) -> Callable[[], None]:
+    stream = client.chat.completions.create(model=model, messages=[{"role": "user", "content": "Go"}], stream=True)
+    while not next(stream).choices[0].delta.content:
+        pass
+    return stream.close
+
+
+@pytest.mark.parametrize("begin", [_streamed_response, _streamed_chat])
+def test_closing_a_plain_stream_closes_the_upstream(
+    begin: Callable[[OpenAI, str], Callable[[], None]], shared: Served, up: Stage
+) -> None:
+    """L3 C7: a plain stream is its connection: when it is closed, the upstream call is, at once."""
+    model, took = f"closed {begin.__name__}", []
+    up.play(model, HALF)
+    for n in range(1, 6):
+        with client_of(shared) as client:
+            leave = begin(client, named(model))
+            at = time.monotonic()
+            leave()
+            took.append(up.closed(model, n) - at)
+    told = sorted(second * 1000 for second in took)
+    print(f"\nupstream closed after {begin.__name__}: median {statistics.median(told):.1f} ms, worst {told[-1]:.1f} ms")
+    assert max(took) < BOUND
+    run = until(
+        lambda: shared.get("/api/runs", params={"limit": 1})["items"][0], lambda run: run["status"] != "running"
+    )
+    assert (run["status"], run["reason"]) == ("cancelled", "disconnected")
+
+
+@pytest.mark.parametrize("path", ["responses", "chat/completions"])
+def test_leaving_a_call_that_does_not_stream_ends_its_run(path: str, shared: Served, up: Stage) -> None:
+    """L3 C7: a plain call without streaming is attached too: the upstream call ends with it."""
+    model = f"leaving {path}"
+    up.play(model, [Head(), *sse(delta(content="Half an ")), Meet(model), Hang()])
+    asked: Any = {"input": "Go"} if path == "responses" else {"messages": [{"role": "user", "content": "Go"}]}
+    body = json.dumps({"model": named(model), **asked}).encode()
+    where = urlsplit(shared.url)
+    head = f"POST /v1/{path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    with socket.create_connection((where.hostname or "", where.port or 0), GUARD) as line:
+        line.sendall(head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        up.reached(model)
+        left = time.monotonic()
+    print(f"\nupstream closed after leaving {path}: {(up.closed(model) - left) * 1000:.1f} ms")
+    run = until(
+        lambda: shared.get("/api/runs", params={"limit": 1})["items"][0], lambda run: run["status"] != "running"
+    )
+    assert (run["status"], run["reason"]) == ("cancelled", "disconnected")
+    up.let(model)
+
+
+def test_detached_chat_survives_its_client(shared: Served, client: OpenAI, up: Stage) -> None:
+    """L1: `Holdfast-Lifetime: detached` keeps a chat alive; the answer's headers name the run, which is resumed
+    natively from any event."""
+    up.play("detached", [Head(), *sse(delta(content="One ")), Meet("detached"), *says("two.")[1:]])
+    raw = client.chat.completions.with_raw_response.create(
+        model=named("detached"),
+        messages=[{"role": "user", "content": "Count"}],
+        stream=True,
+        extra_headers={"Holdfast-Lifetime": "detached"},
+    )
+    rid, sid = raw.headers["holdfast-run"], raw.headers["holdfast-session"]
+    stream = raw.parse()
+    while next(stream).choices[0].delta.content != "One ":
+        pass
+    stream.close()
+    with shared.watch(rid, after=1) as native:
+        up.let("detached")
+        native.until("run.complete")
+    assert said(shared.answer(sid)) == "One two."
+
+
+@pytest.mark.parametrize("path", ["responses", "chat"])
+def test_the_same_key_is_the_same_run(path: str, client: OpenAI, up: Stage) -> None:
+    """A2: a call that is repeated with its idempotency key is answered by the same run; another body is refused."""
+    model = f"key {path}"
+    up.play(model, says("Once."))
+
+    def send(text: str) -> Any:
+        headers = {"Idempotency-Key": f"key {path}"}
+        if path == "responses":
+            return client.responses.create(model=named(model), input=text, extra_headers=headers)
+        return client.chat.completions.create(
+            model=named(model), messages=[{"role": "user", "content": text}], extra_headers=headers
+        )
+
+    first, second = send("Go"), send("Go")
+    assert first.to_dict() == second.to_dict()
+    assert up.count(model) == 1
+    with pytest.raises(APIError) as refused:
+        send("Go on")
+    assert refused.value.code == "idempotency_key_reused"
+
+
+def test_the_same_key_in_a_chain_is_the_same_run(client: OpenAI, up: Stage) -> None:
+    """A2: the same below an earlier response, also while that branch is busy with another one."""
+    up.play("key chain", says("Root."), [Head(), Meet("chain"), *says("Left.")[1:]], says("Right."))
+    model = named("key chain")
+    root = client.responses.create(model=model, input="One")
+    left = client.responses.create(model=model, input="Two", previous_response_id=root.id, background=True)
+    up.reached("chain")
+
+    def send() -> Any:
+        headers = {"Idempotency-Key": "in a chain"}
+        return client.responses.create(model=model, input="Three", previous_response_id=root.id, extra_headers=headers)
+
+    beside = send()
+    up.let("chain")
+    assert list(client.responses.retrieve(left.id, stream=True))[-1].type == "response.completed"
+    assert send().to_dict() == beside.to_dict()
+    assert up.count("key chain") == 3
+
+
+def rows(served: Served) -> int:
+    """How many sessions, messages, runs and journalled runs there are."""
+    total = 0
+    for file, tables in (("holdfast.db", ("sessions", "messages", "runs")), ("journal.db", ("log", "segments"))):
+        with sqlite3.connect(f"file:{served.data_dir / file}?mode=ro", uri=True) as database:
+            total += sum(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables)
+        database.close()
+    return total
+
+
+def test_what_is_not_to_be_stored_is_gone_when_it_has_ended(start: Start, up: Stage) -> None:
+    """`store: false` is as durable as any run while it lasts, and leaves nothing behind: whole, streamed, left, or cut
+    off by a kill of the server."""
+    up.play("unstored", says("Gone."), says("Gone."), says("Gone."), HALF, HALF)
+    served = start()
+    model: Any = {"model": named("unstored"), "store": False}
+    with client_of(served) as client:
+        answer = client.responses.create(input="Hello", **model)
+        assert answer.output_text == "Gone."
+        with pytest.raises(NotFoundError):
+            client.responses.retrieve(answer.id)
+        assert list(client.responses.create(input="Hello", stream=True, **model))[-1].type == "response.completed"
+        client.chat.completions.create(messages=[{"role": "user", "content": "Hello"}], **model)
+        read_until(client.responses.create(input="Hello", stream=True, **model), "response.output_text.delta")
+        assert served.get("/api/sessions")["items"] == [] or until(lambda: not served.get("/api/sessions")["items"])
+        until(lambda: rows(served), lambda count: count == 0)
+        stream = client.responses.create(input="Hello", stream=True, **model)
+        seen: list[Any] = []
+        while not seen or seen[-1].type != "response.output_text.delta":
+            seen.append(next(stream))
+        assert rows(served) > 0
+        served.kill()
+        stream.close()
+    served = start()
+    assert served.get("/api/sessions")["items"] == []
+    until(lambda: rows(served), lambda count: count == 0)
+    with client_of(served) as client, pytest.raises(NotFoundError):
+        client.responses.retrieve(seen[0].response.id)
+
+
+def test_it_can_be_continued_by_a_person(client: OpenAI, shared: Served, up: Stage) -> None:
+    """What a program asked is a session like others, with its source: a person goes on in it with the same model."""
+    up.play("continued", says("One."), says("Two."))
+    answer = client.responses.create(model=named("continued"), input="First", instructions="Be brief.")
+    sid = answer.to_dict()["holdfast"]["session"]  # type: ignore[index]
+    session = until(lambda: shared.look(sid), lambda session: session["title"])
+    assert (session["settings"], session["title"]) == ({"source": "openai"}, "First")
+    shared.turn(sid, "Second")
+    assert said(shared.answer(sid)) == "Two."
+    assert [m["content"] for m in up.asked("continued", 2)["messages"]] == ["Be brief.", "First", "One.", "Second"]
+    assert up.count("continued", "title") == 0
