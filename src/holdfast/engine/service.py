@@ -476,8 +476,9 @@ class Service:
             with anyio.move_on_after(self._deps.settings.final_save, shield=True), suppress(StorageError):
                 for rid in rids:
                     await self._disconnected(rid)
-            if rids:
-                self._deps.hub.signals.fire(ERASE)  # what was kept only for this client
+                hidden = await self._store.read(lambda tx: bool(tx.deleted_sessions(1)))
+                if hidden:
+                    self._deps.hub.signals.fire(ERASE)  # what was kept only for this client
 
     async def _disconnected(self, rid: RunId) -> None:
         run = await self._store.read(lambda tx: tx.run(rid))

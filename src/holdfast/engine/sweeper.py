@@ -49,7 +49,6 @@ class Sweeper:
     async def run(self) -> None:
         armed, pause = self._deps.hub.signals.armed, self._deps.settings.sweep
         signal, due = armed(ERASE), anyio.current_time() + pause
-        await self._do(self._erase_hidden)
         while True:
             await wait(signal, max(0.0, due - anyio.current_time()))
             signal = armed(ERASE)  # before looking: what is asked for meanwhile is not missed
@@ -118,11 +117,6 @@ class Sweeper:
             await self._do(self.purge, self.prune, self.drop_orphans)
         finally:
             self._erasing.release()
-
-    async def _erase_hidden(self) -> None:
-        """Sessions that were deleted in an earlier life, or with the runs of it that were ended just now."""
-        if await self._deps.store.read(lambda tx: tx.deleted_sessions(1)):
-            await self.erase()
 
     async def expire(self) -> None:
         """A question that nobody answers is answered with deny."""
