@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core import ledger as books
@@ -133,6 +133,7 @@ OPERATIONS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(OPERATIONS)
 def test_every_turn_has_exactly_one_commit(operations: list[str]) -> None:
     """M4, M5, M6, M11: whatever happens in whatever order, commits are done in order, each turn in one, by its own

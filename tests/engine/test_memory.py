@@ -22,7 +22,7 @@ from tests.harness import GUARD, QUICK, AnyWorld, Hold, Running, World, appends,
 pytestmark = pytest.mark.anyio
 
 IDLE = 600.0
-SETTINGS = replace(QUICK, memory=Policy(idle=IDLE, tries=3, pause=10.0), flush=5.0)
+SETTINGS = replace(QUICK, memory=Policy(idle=IDLE, tries=3, pause=10.0), flush=5.0, recall_wait=GUARD)
 
 
 def script(turn: Turn) -> list[Any]:
@@ -329,7 +329,7 @@ async def test_shutdown_has_a_deadline_and_forgets_nothing(world: AnyWorld) -> N
     async with remembering(world, well) as it:
         await clean(it, sid)
         assert well.runs == [[run.id]]
-        assert [batch.id for batch in well.commits] == [batch.id for batch in stuck.tried]
+        assert [batch.id for batch in well.commits] == [f"{sid}/1-1"]
 
 
 async def test_eviction_commits_then_closes_once(world: AnyWorld) -> None:

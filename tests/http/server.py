@@ -76,7 +76,7 @@ class Server:
         self._config = Config(**settings)
         told = wiring.engine_settings(self._config)
         recovery: Policy = replace(told.recovery, **policy)
-        self._settings = replace(told, recovery=recovery, **engine)
+        self._settings = replace(told, recovery=recovery, recall_wait=20.0, **engine)  # a busy machine is no test
         effects, gates = self._config.data_dir / EFFECTS, dict[str, Gate]()
         self._agents = {
             "chat": Agent(effects, gates, can_continue=True),

@@ -22,7 +22,7 @@ from tests.harness import GUARD, QUICK, AnyWorld, Running, running
 
 pytestmark = pytest.mark.anyio
 
-SETTINGS = replace(QUICK, memory=Policy(pause=1.0), flush=5.0)
+SETTINGS = replace(QUICK, memory=Policy(pause=1.0), flush=5.0, recall_wait=GUARD)
 
 
 class Shelf:
