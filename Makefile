@@ -20,10 +20,14 @@ SOAK_KILLS ?= 500
 CLUSTER_KILLS ?= 50
 FUZZ_EXAMPLES ?= 5000
 WEIGHTS ?= yes
+DRAWING := .venv/.drawing
+PEERS := litellm open-webui
+PEER_litellm := litellm[proxy]
+PEER_open-webui := open-webui
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install run test check bench sim mutants fuzz soak screenshots clean chromium servers clients test-openviking
+.PHONY: help install run test check bench bench-peers sim mutants fuzz soak screenshots clean chromium servers clients test-openviking
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,8 +47,10 @@ check: $(STAMP) ## Check formatting, lint, types and the direction of imports.
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python web/build.py check
 
-bench: $(STAMP) ## Measure, and print a table.
-	@$(BIN)/python -m bench
+bench: $(STAMP) $(DRAWING) ## Measure beside others, and print a table (ARGS=--quick, ARGS='--only resume').
+	@$(BIN)/python -m bench $(ARGS)
+
+bench-peers: $(addprefix .peers/,$(addsuffix /.installed,$(PEERS))) ## Install what `make bench` measures beside us.
 
 sim: $(STAMP) ## Run simulated histories with faults (SIM_HISTORIES, SIM_SEED, SIM_MINUTES).
 	@$(BIN)/python -m tests.sim --histories $(SIM_HISTORIES) \
@@ -71,9 +77,20 @@ test-openviking: $(STAMP) ## Test memory against a real OpenViking server, insta
 screenshots: $(STAMP) $(WEB) chromium ## Take the pictures the documentation shows.
 	@$(BIN)/python -m tests.browser.screenshots
 
+# One that cannot be installed is shown as not shown, with the reason.
+.peers/%/.installed:
+	@echo "Installing $* (minutes, and some gigabytes)"
+	@python=$$($(BIN)/python -c 'import sys; print(sys._base_executable)' 2>/dev/null || echo python3); \
+		rm -rf .peers/$* && "$$python" -m venv .peers/$* && \
+		if .peers/$*/bin/python -m pip install -q '$(PEER_$*)'; then touch $@; else rm -rf .peers/$*; echo "$* could not be installed" >&2; fi
+
+$(DRAWING): $(STAMP)
+	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[bench]' || echo "No matplotlib: no pictures." >&2
+	@touch $@
+
 clean: ## Remove the environment, caches and build output; data directories are left alone.
 	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist \
-		web/node_modules tests/openai/node/node_modules src/holdfast/faces/http/static/app
+		.peers web/node_modules tests/openai/node/node_modules src/holdfast/faces/http/static/app
 	@find src tests bench -type d -name __pycache__ -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml constraints.txt

@@ -9,7 +9,9 @@ import json
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from statistics import median
 from typing import Any
 
 import httpx
@@ -19,7 +21,7 @@ from bench.streams import cpu_seconds
 from holdfast.agents.models.endpoint import Endpoint
 from holdfast.agents.models.http import Http
 from holdfast.agents.models.openai import OpenAIModel
-from holdfast.agents.models.port import ModelInfo, Request, UserSaid
+from holdfast.agents.models.port import Delta, ModelInfo, Request, UserSaid
 from holdfast.core.events import TextDelta
 from holdfast.system import SystemClock
 
@@ -62,6 +64,10 @@ def frame(n: int) -> bytes:
         "choices": [choice],
     }
     return b"data: " + json.dumps(chunk, separators=(",", ":")).encode() + b"\n\n"
+
+
+def middle(results: Sequence[Result]) -> float:
+    return median(r.cpu_us_per_token for r in results)
 
 
 # ---- the upstream ----
@@ -113,11 +119,18 @@ async def ours(url: str, streams: int) -> int:
 
     async def one() -> int:
         size = 0
+
+        def take(deltas: Sequence[Delta]) -> bool:
+            nonlocal size
+            for delta in deltas:
+                if type(delta) is TextDelta:
+                    size += len(delta.text)
+            return True
+
         async with model.stream(REQUEST) as answer:
             async for deltas in answer:
-                for delta in deltas:
-                    if type(delta) is TextDelta:
-                        size += len(delta.text)
+                take(deltas)
+                await answer.follow(take)
         return size
 
     sizes = await asyncio.gather(*(one() for _ in range(streams)))

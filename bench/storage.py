@@ -3,11 +3,9 @@
 import argparse
 import json
 import os
-import random
 import sqlite3
 import subprocess
 import sys
-import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,53 +17,15 @@ import uvloop
 
 from holdfast.agents.scripted import AgentTable, ScriptedAgent
 from holdfast.core.events import RunStarted, TextDelta, entry
-from holdfast.core.ids import LOCAL, MessageId, NodeId, RunId, SessionId
-from holdfast.core.parts import Text
+from holdfast.core.ids import LOCAL, NodeId, RunId
 from holdfast.core.run import Lease, Run
-from holdfast.core.session import Message, Session
+from holdfast.core.session import Message
+from holdfast.engine import seeding
+from holdfast.engine.seeding import COMMON, RARE, Plan, message_id, session_id
 from holdfast.ports import Append, SessionQuery, Tx
 from holdfast.storage.sqlite import open_embedded
 from holdfast.system import SystemClock
 from holdfast.wiring import open_node, tune_gc
-
-WORDS = [
-    "anchor",
-    "beacon",
-    "canvas",
-    "delta",
-    "ember",
-    "fathom",
-    "gully",
-    "harvest",
-    "island",
-    "jetty",
-    "kelp",
-    "lantern",
-    "meadow",
-    "needle",
-    "orchard",
-    "pebble",
-    "quarry",
-    "ribbon",
-    "sail",
-    "timber",
-    "upland",
-    "valley",
-    "willow",
-    "yonder",
-    "zephyr",
-    "rope",
-    "knot",
-    "tide",
-    "ledger",
-    "morning",
-    "window",
-    "paper",
-    "kitchen",
-    "garden",
-]
-COMMON = "tide"
-RARE = "harbour"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,31 +40,21 @@ class Result:
     megabytes: float
 
 
-def words(random_: random.Random, count: int, number: int) -> str:
-    chosen = random_.choices(WORDS, k=count)
-    chosen[0] = COMMON
-    if number % 1000 == 7:
-        chosen[-1] = RARE
-    return " ".join(chosen)
-
-
-async def seed(directory: Path, sessions: int, messages: int, unsettled: int, events: int) -> None:
-    """`sessions` of `messages` each; the last `unsettled` of them were running when their process went away."""
-    random_ = random.Random(1)
+async def seed(directory: Path, plan: Plan, unsettled: int, events: int) -> None:
+    """The last `unsettled` sessions of the plan were running when their process went away."""
     data, store, journal = open_embedded(directory, SystemClock())
+    await seeding.seed(store, plan, SystemClock().now())
     gone = Lease(NodeId("node_gone"))
+    numbers = range(plan.sessions - unsettled, plan.sessions)
 
-    def some(first: int, last: int) -> Callable[[Tx], None]:
-        def work(tx: Tx) -> None:
-            for n in range(first, last):
-                _one(tx, random_, n, messages, n >= sessions - unsettled, gone)
+    def leave_open(tx: Tx) -> None:
+        for n in numbers:
+            _open_run(tx, n, plan.messages, gone)
 
-        return work
-
-    for first in range(0, sessions, 2000):
-        await store.transact(some(first, min(first + 2000, sessions)))
-    for n in range(sessions - unsettled, sessions):
-        started = RunStarted(_run(n), _sid(n), _mid(n, messages), _mid(n, messages - 1), None, "chat")
+    await store.transact(leave_open)
+    for n in numbers:
+        question, answer = message_id(n, plan.messages - 1), message_id(n, plan.messages)
+        started = RunStarted(_run(n), session_id(n), answer, question, None, "chat")
         entries = [entry(1, started), *(entry(k, TextDelta(f"word{k} ")) for k in range(2, events + 1))]
         await journal.append([Append(_run(n), 1, entries)])
     await journal.close()
@@ -112,37 +62,20 @@ async def seed(directory: Path, sessions: int, messages: int, unsettled: int, ev
     data.close()
 
 
-def _sid(n: int) -> SessionId:
-    return SessionId(f"ses_{n:08}")
-
-
 def _run(n: int) -> RunId:
     return RunId(f"run_{n:08}")
 
 
-def _mid(n: int, k: int) -> MessageId:
-    return MessageId(f"msg_{n:08}_{k:06}")
-
-
-def _one(tx: Tx, random_: random.Random, n: int, messages: int, is_open: bool, lease: Lease) -> None:
-    at = 1_700_000_000.0 + n
-    head = _mid(n, messages - 1)
-    session = Session(_sid(n), LOCAL, at, at, title=words(random_, 4, n), titled_by="model", head=head)
-    tx.put_session(session)
-    parent: MessageId | None = None
-    for k in range(messages):
-        mid = _mid(n, k)
-        text = Text(words(random_, 30, n))
-        role = "user" if k % 2 == 0 else "assistant"
-        tx.put_message(Message(mid, LOCAL, session.id, role, parent, at, parts=(text,)))  # type: ignore[arg-type]
-        parent = mid
-    if is_open:
-        assert parent is not None
-        answer = Message(_mid(n, messages), LOCAL, session.id, "assistant", parent, at, _run(n), "streaming")
-        tx.put_message(answer)
-        tx.put_session(replace(session, head=answer.id))
-        run = Run(_run(n), LOCAL, session.id, answer.id, parent, "chat", None, None, "detached", at, n, True)
-        tx.put_run(replace(run, status="running", epoch=1, lease=lease, started_at=at))
+def _open_run(tx: Tx, n: int, messages: int, lease: Lease) -> None:
+    session = tx.session(session_id(n))
+    assert session is not None
+    assert session.head is not None
+    at = session.created_at
+    answer = Message(message_id(n, messages), LOCAL, session.id, "assistant", session.head, at, _run(n), "streaming")
+    tx.put_message(answer)
+    tx.put_session(replace(session, head=answer.id))
+    run = Run(_run(n), LOCAL, session.id, answer.id, session.head, "chat", None, None, "detached", at, n, True)
+    tx.put_run(replace(run, status="running", epoch=1, lease=lease, started_at=at))
 
 
 async def timed(work: Callable[[], Awaitable[object]], times: int = 9) -> float:
@@ -172,7 +105,7 @@ async def measure(directory: Path, sessions: int, unsettled: int) -> Result:
             await timed(lambda: service.sessions(SessionQuery(LOCAL))),
             await timed(lambda: service.search(RARE)),
             await timed(lambda: service.search(COMMON)),
-            await timed(lambda: service.messages(_sid(0))),
+            await timed(lambda: service.messages(session_id(sessions))),
             _megabytes(directory),
         )
         node.engine.stop()
@@ -184,8 +117,9 @@ def _megabytes(directory: Path) -> float:
     return sum(file.stat().st_size for file in directory.iterdir()) / 1e6
 
 
-def in_process(sessions: int, unsettled: int) -> Result:
-    command = [sys.executable, "-m", "bench.storage", str(sessions), str(unsettled)]
+def in_process(directory: Path, sessions: int, unsettled: int, longest: int) -> Result:
+    """Fills `directory`, and leaves it so."""
+    command = [sys.executable, "-m", "bench.storage", str(directory), str(sessions), str(unsettled), str(longest)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return Result(**json.loads(done.stdout.splitlines()[-1]))
 
@@ -213,13 +147,13 @@ def raw_commits(directory: Path, count: int = 2000) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Seed a data directory and measure it; prints JSON.")
+    parser.add_argument("directory", type=Path)
     parser.add_argument("sessions", type=int)
     parser.add_argument("unsettled", type=int)
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=os.environ.get("HOLDFAST_BENCH_DIR")) as name:
-        directory = Path(name) / "data"
-        uvloop.run(seed(directory, arguments.sessions, 2, arguments.unsettled, 100))
-        result = uvloop.run(measure(directory, arguments.sessions, arguments.unsettled))
+    parser.add_argument("longest", type=int)
+    chosen = parser.parse_args()
+    uvloop.run(seed(chosen.directory, Plan(chosen.sessions, 2, chosen.longest), chosen.unsettled, 100))
+    result = uvloop.run(measure(chosen.directory, chosen.sessions, chosen.unsettled))
     sys.stdout.write(json.dumps(asdict(result)) + "\n")
 
 

@@ -199,6 +199,12 @@ def _percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, math.floor(len(ordered) * share))] if ordered else float("nan")
 
 
+def middle(results: Sequence[Result]) -> Result:
+    """The one whose cost is the median."""
+    ordered = sorted(results, key=lambda r: r.cpu_us_per_token)
+    return ordered[(len(ordered) - 1) // 2]
+
+
 def in_process(scenario: Scenario) -> Result:
     """Measure in a child, so that memory and CPU are the scenario's own."""
     command = [sys.executable, "-m", "bench.streams", json.dumps(asdict(scenario))]

@@ -12,6 +12,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from holdfast.config import Config
+from holdfast.engine.seeding import Plan, Report
 from holdfast.faces.cli import app
 from holdfast.faces.cli.desk import Desk, Finding
 from holdfast.faces.cli.place import Place
@@ -28,7 +29,14 @@ GetAgents = Callable[[Config], Mapping[str, Agent]]
 
 def main(agents: GetAgents | None = None) -> None:
     desk = Desk(
-        partial(_serve, agents), partial(_own, agents), _keys, partial(_examine, agents), _pull, _move, SystemClock()
+        partial(_serve, agents),
+        partial(_own, agents),
+        _keys,
+        partial(_examine, agents),
+        _pull,
+        _move,
+        _seed,
+        SystemClock(),
     )
     app.build(desk)(prog_name="holdfast")
 
@@ -78,6 +86,12 @@ async def _move(config: Config, report: Callable[[str, int, int], None]) -> Mapp
     from holdfast.wiring import moving
 
     return await moving.move(config, report)
+
+
+async def _seed(directory: Path, plan: Plan, report: Report) -> None:
+    from holdfast import wiring
+
+    await wiring.seed_directory(directory, plan, report)
 
 
 def _examine(agents: GetAgents | None, config: Config) -> Sequence[Finding]:

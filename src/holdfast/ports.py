@@ -432,6 +432,13 @@ class Out(Protocol):
         """Take a delta (text, reasoning, tool, usage, step). Returns at once while there is room, else waits: that is
         the back-pressure."""
 
+    def put(self, event: Event) -> bool:
+        """The same for those who cannot wait just now: it is taken in any case. False: `room` is to be awaited before
+        the next."""
+
+    async def room(self) -> None:
+        """Wait until there is room."""
+
     async def commit(self, event: Event) -> None:
         """Take an event and return when it is durable: `tool.started` before the effect, `tool.finished` after it."""
 

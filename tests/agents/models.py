@@ -23,6 +23,7 @@ from holdfast.agents.models.port import (
     ModelFailed,
     ModelInfo,
     Request,
+    Take,
     ToolCall,
     ToolSpec,
     UserSaid,
@@ -105,6 +106,9 @@ class ScriptedAnswer:
     gates: Gates
     calls: list[ToolCall] = field(default_factory=list)
     finish_reason: str | None = None
+
+    async def follow(self, take: Take) -> None:
+        pass
 
     async def __aiter__(self) -> AsyncIterator[Sequence[Delta]]:
         for piece in self.pieces:

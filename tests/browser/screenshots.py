@@ -41,6 +41,11 @@ class Scene:
                 while (frame := stream.next()) is not None:
                     if frame.event == "approval.requested" or "Kêr-Vrest" in str(frame.data):
                         break
+        aside = server.session(title="Packing list")
+        for said in ("I live in Brest and I love sailing.", "I prefer short answers."):
+            server.events(server.send(aside, said)["run"]["id"])
+        server.post(f"/api/sessions/{aside}/memory/commit", {})
+        server.call("PATCH", f"/api/sessions/{aside}", {"archived": True})
         server.call("PATCH", f"/api/sessions/{self.sessions['Knots']}", {"pinned": True})
 
     def places(self) -> dict[str, str]:

@@ -1,12 +1,10 @@
 """Memory on the page: what is remembered, of which chat, and how to have it otherwise."""
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Open, Start
 from tests.browser.see import answers, axe, button, finished, same, send, session_of
-
-pytest.importorskip("holdfast.engine.boundaries", reason="this version does not remember")
+from tests.http.streams import until
 
 
 def test_a_chat_is_remembered_and_the_next_one_is_told(start: Start, open_page: Open) -> None:
@@ -70,7 +68,7 @@ def test_facts_are_found_changed_pinned_and_forgotten(start: Start, open_page: O
 
 def test_a_chat_is_deleted_and_forgotten(start: Start, open_page: Open) -> None:
     """Whoever deletes a chat says whether what was learnt from it goes too."""
-    server = start(remembers=True)
+    server = start(remembers=True, engine={"sweep": 0.2})
     sid = server.session(title="Secret")
     server.events(server.send(sid, "I live in Lisbon.")["run"]["id"])
     server.post(f"/api/sessions/{sid}/memory/commit", {})
@@ -80,4 +78,4 @@ def test_a_chat_is_deleted_and_forgotten(start: Start, open_page: Open) -> None:
     page.get_by_role("checkbox", name="Forget what was learnt").check()
     button(page.get_by_role("dialog"), "Delete").click()
     expect(page).to_have_url(f"{server.url}/")
-    assert server.get("/api/memory")["items"] == []
+    until(lambda: server.get("/api/memory")["items"], lambda facts: facts == [])

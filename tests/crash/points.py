@@ -402,6 +402,12 @@ class _EffectiveOut:
     async def write(self, event: Event) -> None:
         await self._inner.write(event)
 
+    def put(self, event: Event) -> bool:
+        return self._inner.put(event)
+
+    async def room(self) -> None:
+        await self._inner.room()
+
     async def commit(self, event: Event) -> None:
         await self._inner.commit(event)
         if isinstance(event, ToolStarted):

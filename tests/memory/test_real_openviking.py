@@ -17,11 +17,11 @@ from holdfast.core.parts import Text
 from holdfast.memory.openviking import OpenViking
 from holdfast.ports import Batch, RememberedTurn
 
-pytestmark = [pytest.mark.anyio, pytest.mark.openviking, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.anyio, pytest.mark.openviking, pytest.mark.timeout(600)]
 
 SERVER = os.environ.get("HOLDFAST_OPENVIKING", "")
 DIMENSION = 64
-STARTS = 120.0
+STARTS = 400.0
 
 
 async def embed(request: web.Request) -> web.Response:

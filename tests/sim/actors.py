@@ -53,6 +53,12 @@ class CheckedOut:
     async def write(self, event: Event) -> None:
         await self._inner.write(event)
 
+    def put(self, event: Event) -> bool:
+        return self._inner.put(event)
+
+    async def room(self) -> None:
+        await self._inner.room()
+
     async def commit(self, event: Event) -> None:
         await self._inner.commit(event)
         story = self._ledger.stories.get(self._run)

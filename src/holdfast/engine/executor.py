@@ -278,6 +278,15 @@ class Execution:
         if recorder.add(event):
             await recorder.drained()
 
+    def put(self, event: Event) -> bool:
+        recorder = self._recorder
+        assert recorder is not None
+        return not recorder.add(event)
+
+    async def room(self) -> None:
+        assert self._recorder is not None
+        await self._recorder.drained()
+
     async def commit(self, event: Event) -> None:
         self._add(event)
         assert self._recorder is not None

@@ -134,9 +134,7 @@ class _Loop:
 
     async def _listen(self, listening: Listening, request: Request) -> tuple[Sequence[ToolCall], str | None]:
         async with self._model.stream(request) as upstream:
-            async for deltas in upstream:
-                for delta in deltas:
-                    await listening.take(delta)
+            await listening.hear(upstream)
             return upstream.calls, upstream.finish_reason
 
     def _check_limits(self) -> None:

@@ -55,6 +55,14 @@ class Record:
         self._keep(event)
         await self._out.write(event)
 
+    def put(self, event: Event) -> bool:
+        """Whether there is room for more; otherwise `room` is to be awaited."""
+        self._keep(event)
+        return self._out.put(event)
+
+    async def room(self) -> None:
+        await self._out.room()
+
     async def commit(self, event: Event) -> None:
         self._keep(event)
         await self._out.commit(event)

@@ -7,7 +7,7 @@ from typing import assert_never
 from holdfast.agents.chat.calls import Wanted
 from holdfast.agents.chat.joint import Joint
 from holdfast.agents.chat.record import Record
-from holdfast.agents.models.port import Delta, ToolCall
+from holdfast.agents.models.port import Answer, Delta, ToolCall
 from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, Usage
 
 
@@ -23,29 +23,45 @@ class Listening:
         self._argued: set[str] = set()
         self.spoke = False
 
-    async def take(self, delta: Delta) -> None:
+    async def hear(self, upstream: Answer) -> None:
+        """All that it says. Iterated only where something has to be waited for; in between, deltas come by
+        themselves."""
+        async for deltas in upstream:
+            if self.take(deltas):
+                await upstream.follow(self.take)
+            await self._record.room()
+
+    def take(self, deltas: Sequence[Delta]) -> bool:
+        """Whether there is room for more; otherwise the record's `room` is to be awaited."""
+        room = True
+        for delta in deltas:
+            room = self._take(delta)
+        return room
+
+    def _take(self, delta: Delta) -> bool:
         match delta:
             case TextDelta(text):
                 self.spoke = self.spoke or bool(text)
-                await self._say(self._joint.take(text))
+                return self._say(self._joint.take(text))
             case ReasoningDelta():
                 self.spoke = True
-                await self._record.write(delta)
+                return self._record.put(delta)
             case ToolDelta(call_id, name, args):
                 self.spoke = True
-                await self._say(self._joint.end())
+                self._say(self._joint.end())
                 if args:
                     self._argued.add(call_id)
-                await self._record.write(ToolDelta(self._id(call_id), name, args))
+                return self._record.put(ToolDelta(self._id(call_id), name, args))
             case Usage():
-                await self._record.write(delta)
+                return self._record.put(delta)
             case _:
                 assert_never(delta)
 
     async def end(self, calls: Sequence[ToolCall]) -> list[Wanted]:
         """The calls to be answered. What of one did not come as deltas is written down now, so that all are known, and
         known as complete, before the first of them runs."""
-        await self._say(self._joint.end())
+        self._say(self._joint.end())
+        await self._record.room()
         wanted: list[Wanted] = []
         for call in calls:
             name = None if call.call_id in self._ids else call.name
@@ -57,9 +73,8 @@ class Listening:
         self.spoke = self.spoke or bool(wanted)
         return wanted
 
-    async def _say(self, text: str) -> None:
-        if text:
-            await self._record.write(TextDelta(text))
+    def _say(self, text: str) -> bool:
+        return not text or self._record.put(TextDelta(text))
 
     def _id(self, call_id: str) -> str:
         if call_id not in self._ids:

@@ -38,9 +38,7 @@ class DirectAgent:
         told_to_go_on = partial is not None and isinstance(request.messages[-1], UserSaid)
         listening = Listening(record, Joint(partial or "" if told_to_go_on else ""))
         async with model.stream(request) as upstream:
-            async for deltas in upstream:
-                for delta in deltas:
-                    await listening.take(delta)
+            await listening.hear(upstream)
             calls = await listening.end(upstream.calls)
             finish_reason = upstream.finish_reason
         if not listening.spoke and partial is None:

@@ -7,11 +7,14 @@ from holdfast.agents.models.chunks import Assembler
 from holdfast.agents.models.failures import Trouble, from_error
 from holdfast.agents.models.jsons import loads
 from holdfast.agents.models.port import Delta, ToolCall
+from holdfast.agents.models.shape import Shape, learn
 from holdfast.agents.models.sse import EventParser, TooLong
 from holdfast.core.parts import Json
 
 MAX_EVENT = 4 * 1024 * 1024
 MAX_ANSWER = 64 * 1024 * 1024
+_LESSONS = 4
+"""How many shapes are learnt in vain before it is taken that every chunk is different."""
 
 
 class ChatStream:
@@ -29,6 +32,9 @@ class ChatStream:
         self._max_answer = max_answer
         self._size = 0
         self._any_event = False
+        self._last: tuple[bytes, Json] | None = None  # the newest event, and what was in it
+        self._shape: Shape | None = None
+        self._lessons = _LESSONS
 
     @property
     def calls(self) -> Sequence[ToolCall]:
@@ -51,11 +57,27 @@ class ChatStream:
         return deltas
 
     def _fed(self, data: bytes) -> Sequence[Delta]:
+        shape = self._shape
+        if shape is not None and self._events.between and len(data) <= self._max_event:
+            text = shape.text(data)
+            if text is not None:
+                self._lessons = _LESSONS
+                return self._chunks.said(text)
         try:
             events = self._events.feed(data)
         except TooLong as error:
             return self._too_long(error.events)
-        return self._read(events)
+        deltas = self._read(events)
+        if self._lessons and self._last is not None:
+            self._learn(*self._last)
+        return deltas
+
+    def _learn(self, line: bytes, chunk: Json) -> None:
+        self._last = None
+        shape = learn(line, chunk)
+        if shape is not None and shape != self._shape:
+            self._shape = shape
+            self._lessons -= 1
 
     def finish(self) -> Sequence[Delta]:
         """The stream has ended. Without a finish reason or the end mark it broke off."""
@@ -116,6 +138,7 @@ class ChatStream:
         except ValueError as error:
             self._not_json(lines, error)
             return
+        self._last = (data, chunk)
         self._chunk(chunk)
 
     def _chunk(self, chunk: Json) -> None:

@@ -53,6 +53,14 @@ class Assembler:
             self._deltas.append(self.usage)
         return answered
 
+    def said(self, text: str) -> list[Delta]:
+        """As if a chunk with this text alone had been added and taken. For texts that come after another one, when
+        everything before them has been taken."""
+        if self._details:
+            self._content(text)
+            return self.take()
+        return [TextDelta(text)]
+
     def add(self, chunk: Json) -> None:
         if type(chunk) is not dict:
             self.trouble = Trouble("protocol", f"a chunk is {_kind_of(chunk)}, not an object", retry=True)

@@ -8,7 +8,7 @@ from types import TracebackType
 
 import anyio
 
-from holdfast.agents.models.port import Answer, AssistantSaid, Delta, ModelInfo, Request, ToolCall, UserSaid
+from holdfast.agents.models.port import Answer, AssistantSaid, Delta, ModelInfo, Request, Take, ToolCall, UserSaid
 from holdfast.core.events import TextDelta, Usage
 from holdfast.core.parts import Text
 
@@ -63,6 +63,9 @@ class _DemoAnswer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        pass
+
+    async def follow(self, take: Take) -> None:
         pass
 
     def __aiter__(self) -> AsyncIterator[Sequence[Delta]]:

@@ -4,7 +4,7 @@ this file and `openai.py`."""
 import asyncio
 import ipaddress
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import aiohttp
@@ -159,8 +159,56 @@ def wake_when_lost(response: ClientResponse) -> None:
 def left_over(response: ClientResponse) -> bytes:
     """What had arrived when the connection broke: aiohttp's reader gives the error instead of it, and has no public
     way around that."""
-    content = response.content
+    return left_over_of(response.content)
+
+
+def left_over_of(content: aiohttp.StreamReader) -> bytes:
     return content._read_nowait(-1) if content._buffer else b""
+
+
+class Following:
+    """Hands over a body as it arrives. aiohttp wakes one future when there is something to read; here that future calls
+    a function instead of a task, and is renewed. As with `left_over`, there is no public way to it."""
+
+    def __init__(
+        self, response: ClientResponse, loop: asyncio.AbstractEventLoop, take: Callable[[bytes], bool]
+    ) -> None:
+        """`take` says whether it wants more."""
+        self._content = response.content
+        self._loop = loop
+        self._take = take
+        self._over: asyncio.Future[None] = loop.create_future()
+
+    async def run(self) -> None:
+        """Until `take` has had enough or raises; or there is an end or a break, which reading tells about."""
+        if not self._listen():
+            return
+        try:
+            await self._over
+        finally:
+            self._content._waiter = None
+
+    def _listen(self) -> bool:
+        content = self._content
+        if content._buffer or content.is_eof() or content.exception() is not None or content._waiter is not None:
+            return False
+        waiter = content._waiter = self._loop.create_future()
+        waiter.add_done_callback(self._arrived)
+        return True
+
+    def _arrived(self, waiter: "asyncio.Future[None]") -> None:
+        if not waiter.cancelled():
+            waiter.exception()  # looked at, so that nobody complains that it was not
+        if self._over.done():  # the task was cancelled
+            return
+        try:
+            data = left_over_of(self._content)
+            if (not data or self._take(data)) and self._listen():
+                return
+        except Exception as error:  # noqa: BLE001 - the loop calls this, so it is raised where somebody waits
+            self._over.set_exception(error)
+            return
+        self._over.set_result(None)
 
 
 async def _refusal(response: ClientResponse, clock: Clock) -> Trouble | None:

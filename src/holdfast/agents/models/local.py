@@ -11,7 +11,7 @@ from holdfast.agents.models.chunks import Assembler
 from holdfast.agents.models.failures import Trouble
 from holdfast.agents.models.local_process import Gone, LocalProcess, LocalSettings
 from holdfast.agents.models.local_wire import body, shortened
-from holdfast.agents.models.port import Answer, Delta, ModelFailed, ModelInfo, Request, ToolCall
+from holdfast.agents.models.port import Answer, Delta, ModelFailed, ModelInfo, Request, Take, ToolCall
 from holdfast.core.parts import Json
 
 LOCAL_ID = "local/smollm2-135m"
@@ -67,6 +67,9 @@ class _LocalAnswer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._leave()
+
+    async def follow(self, take: Take) -> None:
+        pass
 
     def __aiter__(self) -> AsyncIterator[Sequence[Delta]]:
         return self

@@ -8,6 +8,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 
 import anyio
@@ -22,6 +23,7 @@ from holdfast.agents.models.failures import Trouble, explain
 from holdfast.agents.models.http import (
     NETWORK_ERRORS,
     Ask,
+    Following,
     Http,
     abort,
     ask,
@@ -29,7 +31,7 @@ from holdfast.agents.models.http import (
     unreachable,
     wake_when_lost,
 )
-from holdfast.agents.models.port import Answer, Delta, Media, ModelInfo, Request, ToolCall, UserSaid
+from holdfast.agents.models.port import Answer, Delta, Media, ModelInfo, Request, Take, ToolCall, UserSaid
 from holdfast.ports import Clock
 
 _LARGE = 256 * 1024
@@ -119,6 +121,22 @@ class ChatAnswer:
             await self._again(self._take_held())
             now = self._loop.time()
         raise self._failed(self._held)
+
+    async def follow(self, take: Take) -> None:
+        response = self._response
+        if response is None or self._held is not None or self._json is not None:
+            return
+        self._reading = True
+        try:
+            await Following(response, self._loop, partial(self._pushed, take)).run()
+        finally:
+            self._reading = False
+
+    def _pushed(self, take: Take, data: bytes) -> bool:
+        self._waiting_since = self._quiet_since = self._loop.time()
+        deltas = self._received(data)
+        more = take(deltas) if deltas else True
+        return more and self._held is None and self._response is not None
 
     def _take_held(self) -> Trouble | None:
         held, self._held = self._held, None

@@ -11,7 +11,7 @@ A model is asked like this:
 Leaving the block, also by cancellation in mid-await, closes the upstream at once (C7).
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -115,12 +115,21 @@ class Request:
 Delta = TextDelta | ReasoningDelta | ToolDelta | Usage
 
 
+Take = Callable[[Sequence[Delta]], bool]
+"""Takes deltas in, quickly; False: enough for now."""
+
+
 class Answer(Protocol):
     """An answer as it arrives. To be iterated once."""
 
     def __aiter__(self) -> AsyncIterator[Sequence[Delta]]:
         """What arrived together comes together, never empty. A `ToolDelta` here is arguments being written. `Usage` is
         reported at most once, as the provider's total of this call. ModelFailed where it cannot go on."""
+
+    async def follow(self, take: Take) -> None:
+        """Between two steps of the iteration: `take` is called with deltas in the moment they arrive, so that nobody
+        has to be woken for each. Returns when it has said False, or when there is something to iterate for; at once
+        where it is not possible. Raises what `take` raises."""
 
     @property
     def calls(self) -> Sequence[ToolCall]:

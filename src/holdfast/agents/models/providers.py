@@ -15,7 +15,7 @@ import anyio.to_thread
 from holdfast.agents.models import wire
 from holdfast.agents.models.endpoint import Patience
 from holdfast.agents.models.failures import Trouble, Who, explain
-from holdfast.agents.models.port import Answer, Delta, Model, ModelFailed, ModelInfo, Request, ToolCall
+from holdfast.agents.models.port import Answer, Delta, Model, ModelFailed, ModelInfo, Request, Take, ToolCall
 from holdfast.agents.models.probe import who
 from holdfast.agents.models.provider_config import ProviderConfig, base_url, title
 from holdfast.agents.models.retry import RetryPolicy
@@ -136,6 +136,9 @@ class _ProviderAnswer:
     ) -> None:
         if self._reader is not None:
             await self._reader.close()
+
+    async def follow(self, take: Take) -> None:
+        pass
 
     def __aiter__(self) -> AsyncIterator[Sequence[Delta]]:
         return self

@@ -28,14 +28,15 @@ class EventParser:
         self._data_size = 0
         self._after_cr = False
         self._begun = False
-        self._between = False  # nothing is open: what comes next begins an event
+        self.between = False
+        """Nothing is open: what comes next begins an event."""
 
     def feed(self, data: bytes) -> Sequence[list[bytes]]:
-        if self._between and self._is_one_event(data):
+        if self.between and self._is_one_event(data):
             return ([data[6:-2]],)
-        self._between = False
+        self.between = False
         events = self._feed(data)
-        self._between = self._begun and not (self._tail or self._data or self._after_cr)
+        self.between = self._begun and not (self._tail or self._data or self._after_cr)
         return events
 
     def _is_one_event(self, data: bytes) -> bool:

@@ -8,6 +8,7 @@ from holdfast import __version__
 from holdfast.faces.cli import (
     access,
     backup,
+    bench,
     chat,
     doctor,
     memory,
@@ -20,7 +21,7 @@ from holdfast.faces.cli import (
 )
 from holdfast.faces.cli.desk import Desk
 
-GROUPS = (serving, chat, sessions, runs, transfer, backup, migrating, doctor, access, models, memory)
+GROUPS = (serving, chat, sessions, runs, transfer, backup, migrating, doctor, access, models, memory, bench)
 
 
 def build(desk: Desk) -> typer.Typer:

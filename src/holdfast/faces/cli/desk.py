@@ -13,6 +13,7 @@ import typer
 from holdfast import config as configuration
 from holdfast.config import Config
 from holdfast.core.errors import HoldfastError
+from holdfast.engine.seeding import Plan, Report
 from holdfast.faces.cli.exits import Exit, code_of
 from holdfast.faces.cli.reach import Line, Needs, OwnServer, reach
 from holdfast.faces.cli.screen import Screen
@@ -44,6 +45,8 @@ class Desk:
     """Fetch the small model; it is told how many bytes are there, and of how many."""
     move: Callable[[Config, Callable[[str, int, int], None]], Awaitable[Mapping[str, int]]]
     """Take an embedded data directory to where nodes share it; it is told what is done, and of how much."""
+    seed: Callable[[Path, Plan, Report], Awaitable[None]]
+    """Fill a new data directory; it is told how far it is."""
     clock: Clock
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     screen: Screen = field(default_factory=Screen)

@@ -1,0 +1,253 @@
+"""A scripted model server that costs next to nothing: OpenAI's chat format, thousands of streams, one timer for all.
+
+Streams gather until they are told to go, so that what it costs to begin a stream, to carry its tokens and to end it can
+be told apart. It notes when each connection was closed by the other side.
+"""
+
+import asyncio
+import json
+import re
+import socket
+import time
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import httptools
+import uvloop
+
+from bench import wire
+from bench.child import obey
+
+HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+NUMBERED: Final = re.compile(rb"stream (\d+)\b")
+_FLOOD: Final = 64
+"""Tokens in one write at full speed."""
+_LEAST_PAUSE: Final = 0.0005
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    tokens: int = 1
+    rate: float | None = None
+    """Tokens a second of each stream; None: as fast as they are taken."""
+    hold: bool = True
+    """Wait for `go`, and for `finish` before the end."""
+    mixed: bool = False
+    """Thoughts and words in turn, so that no two neighbours are of a kind."""
+
+
+class Frames:
+    """Everything that is the same for all streams, made once. Each token is a chunk of the body, as model servers send
+    it, also where many are written together."""
+
+    def __init__(self, script: Script) -> None:
+        words, thoughts = chunked(*wire.around()), chunked(*wire.around("reasoning_content"))
+        self._kinds = [words, thoughts if script.mixed else words]
+        self.total = script.tokens
+
+    def token(self, n: int, stamp: bytes) -> bytes:
+        before, after = self._kinds[n % 2]
+        return b"%b%b.%b %b" % (before, wire.NUMBERS[n], stamp, after)
+
+    def some(self, n: int, count: int, stamp: bytes) -> bytes:
+        return b"".join([self.token(k, stamp) for k in range(n, min(n + count, self.total))])
+
+
+def chunked(before: bytes, after: bytes) -> tuple[bytes, bytes]:
+    size = len(before) + wire.SIZE + len(after)
+    return b"%x\r\n%b" % (size, before), after + b"\r\n"
+
+
+class Upstream:
+    def __init__(self) -> None:
+        self.script = Script()
+        self.frames = Frames(self.script)
+        self.streams: list[Stream] = []
+        self.closed: dict[int, float] = {}
+        self.late: list[float] = []
+        self._expected = 0
+        self._all_there = asyncio.Event()
+        self._begun = 0.0
+        self._next = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    # ---- orders ----
+
+    async def begin(self, **script: Any) -> None:
+        self.script = Script(**script)
+        self.frames = Frames(self.script)
+        self.streams, self.closed, self.late = [], {}, []
+        if self._timer is not None:
+            self._timer.cancel()
+        self._expected = 0
+        self._all_there.clear()
+
+    async def gather(self, streams: int) -> None:
+        """Wait until so many streams are there."""
+        self._expected = streams
+        if len(self.streams) < streams:
+            await self._all_there.wait()
+
+    async def go(self) -> None:
+        if self.script.rate is None:
+            for stream in self.streams:
+                stream.flood()
+        else:
+            self._begun, self._next = asyncio.get_running_loop().time() + 0.05, 0
+            self._tick()
+
+    async def finish(self) -> None:
+        for stream in self.streams:
+            stream.finish()
+
+    async def closings(self, streams: int) -> dict[str, Any]:
+        """When each stream was closed by whoever asked for it, once so many were: seconds of the shared clock."""
+        while len(self.closed) < streams:  # noqa: ASYNC110 - nothing rings for this
+            await asyncio.sleep(0.002)
+        return {str(number): at for number, at in self.closed.items()}
+
+    async def lateness(self) -> float:
+        """How late this process itself was at the 99th percentile, in milliseconds: more than a little, and the machine
+        has too much to do for delays to mean anything."""
+        late = sorted(self.late)
+        return late[int(len(late) * 0.99)] * 1000 if late else 0.0
+
+    # ---- streams ----
+
+    def arrive(self, stream: "Stream") -> None:
+        self.streams.append(stream)
+        if not self.script.hold:
+            stream.flood()
+        elif len(self.streams) == self._expected:
+            self._all_there.set()
+
+    def _tick(self) -> None:
+        """Every token of every stream has its moment, in one fixed order: those whose moment has come are sent."""
+        loop = asyncio.get_running_loop()
+        now, count = loop.time(), len(self.streams)
+        assert self.script.rate is not None
+        step = 1 / (self.script.rate * count)
+        due = min(int((now - self._begun) / step) + 1, count * self.script.tokens)
+        stamp = b"%07d" % wire.clock()
+        for at in range(self._next, due):
+            self.streams[at % count].say(at // count, stamp)
+        if due > self._next:
+            self.late.append(now - self._begun - self._next * step)
+        self._next = max(self._next, due)
+        if self._next < count * self.script.tokens:
+            self._timer = loop.call_at(max(self._begun + self._next * step, now + _LEAST_PAUSE), self._tick)
+
+
+class Stream(asyncio.Protocol):
+    """One connection; its requests come one after the other."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+        self._n = 0
+        self._paused = False
+        self._open = False
+        self._number = -1
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._parser = httptools.HttpRequestParser(self)
+        self._body = bytearray()
+        self._path = b""
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._open:
+            self._upstream.closed[self._number] = time.monotonic()
+        self._open = False
+
+    def data_received(self, data: bytes) -> None:
+        self._parser.feed_data(data)
+
+    # ---- httptools ----
+
+    def on_url(self, url: bytes) -> None:
+        self._path = url
+        self._body.clear()
+
+    def on_body(self, body: bytes) -> None:
+        self._body += body
+
+    def on_message_complete(self) -> None:
+        if self._path.endswith(b"/models"):
+            return self._answer({"object": "list", "data": [{"id": "bench", "object": "model"}]})
+        if b"chat/completions" not in self._path:
+            return self._answer({})
+        if not json.loads(self._body).get("stream"):
+            message = {"role": "assistant", "content": "Bench"}
+            choice = {"index": 0, "message": message, "finish_reason": "stop"}
+            return self._answer({"object": "chat.completion", "choices": [choice]})
+        self._n, self._open = 0, True
+        found = NUMBERED.search(self._body)
+        self._number = int(found[1]) if found else -1
+        self._transport.write(HEAD)
+        self._upstream.arrive(self)
+        return None
+
+    def _answer(self, value: object) -> None:
+        body = json.dumps(value).encode()
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+        self._transport.write(head + body)
+
+    # ---- saying ----
+
+    def pause_writing(self) -> None:
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        self._paused = False
+        if self._open and self._upstream.script.rate is None:
+            self.flood()
+
+    def say(self, n: int, stamp: bytes) -> None:
+        if self._open:
+            self._transport.write(self._upstream.frames.token(n, stamp))
+
+    def flood(self) -> None:
+        """One write, then the others' turn."""
+        frames = self._upstream.frames
+        if not self._open or self._paused or self._n >= frames.total:
+            return
+        self._transport.write(frames.some(self._n, _FLOOD, b"%07d" % wire.clock()))
+        self._n += _FLOOD
+        if self._n < frames.total:
+            if not self._paused:
+                asyncio.get_running_loop().call_soon(self.flood)
+        elif not self._upstream.script.hold:
+            self.finish()
+
+    def finish(self) -> None:
+        if self._open:
+            self._open = False
+            self._transport.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(wire.END), wire.END))
+
+
+async def main() -> None:
+    upstream = Upstream()
+    with socket.create_server(("127.0.0.1", 0), backlog=4096) as listener:
+        listener.setblocking(False)
+        server = await asyncio.get_running_loop().create_server(lambda: Stream(upstream), sock=listener, backlog=4096)
+        port = listener.getsockname()[1]
+
+        async def address() -> str:
+            return f"http://127.0.0.1:{port}/v1"
+
+        async with server:
+            await obey(
+                {
+                    "address": address,
+                    "begin": upstream.begin,
+                    "gather": upstream.gather,
+                    "go": upstream.go,
+                    "finish": upstream.finish,
+                    "closings": upstream.closings,
+                    "lateness": upstream.lateness,
+                }
+            )
+
+
+if __name__ == "__main__":
+    uvloop.run(main())
