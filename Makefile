@@ -27,10 +27,10 @@ PEER_open-webui := open-webui
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install run test check bench bench-peers sim mutants fuzz soak screenshots clean chromium servers clients
+.PHONY: help install run test check bench bench-peers sim mutants fuzz soak screenshots clean chromium servers clients test-openviking
 
 help: ## Print this list.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(STAMP) $(WEB) ## Set up .venv, build the web app, fetch the small local model (WEIGHTS=no: without it).
 
@@ -65,6 +65,14 @@ fuzz: $(STAMP) ## Send hostile requests to the HTTP surface (FUZZ_EXAMPLES).
 soak: $(STAMP) servers ## Kill real server processes with -9, restart, compare (SOAK_KILLS, CLUSTER_KILLS).
 	@$(BIN)/python -m tests.crash --kills $(SOAK_KILLS)
 	@$(BIN)/python -m tests.cluster --kills $(CLUSTER_KILLS)
+
+test-openviking: $(STAMP) ## Test memory against a real OpenViking server, installed apart in build/openviking (large).
+	@test -x build/openviking/bin/openviking-server || { \
+		$(BIN)/python -m venv build/openviking; \
+		build/openviking/bin/python -m pip install -q openviking==0.5.2; \
+	}
+	@HOLDFAST_OPENVIKING=$$PWD/build/openviking/bin/openviking-server \
+		$(BIN)/python -m pytest -q -m openviking tests/memory/test_real_openviking.py
 
 screenshots: $(STAMP) $(WEB) chromium ## Take the pictures the documentation shows.
 	@$(BIN)/python -m tests.browser.screenshots

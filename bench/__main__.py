@@ -16,7 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench import large, models, openai, plots, report, room, runs, storage, streams, tokens
+from bench import large, memory, models, nodes, openai, plots, report, room, runs, storage, streams, tokens
 from bench.child import Child, Trouble, directory, raise_limits
 from bench.figures import Figure, Missing
 from bench.targets import STREAMING
@@ -135,6 +135,29 @@ class Bench:
             added = median(costs[wire]) - native
             yield Figure("faces", f"added by /v1 ({wire}), a token", added, "µs", target=openai.TARGET)
 
+    def recall(self) -> Iterator[Given | int]:
+        yield 1
+        count = 5000 if self.quick else 100_000
+        yield f"{count:,} facts"
+        found = memory.in_process(count)
+        yield Figure("recall", f"recall among {count:,} facts, p50", found.p50_ms, target=50)
+        yield Figure("recall", f"recall among {count:,} facts, p99", found.p99_ms, target=50)
+        yield Figure("recall", "recall right after a fact was written", found.after_write_ms)
+        yield Figure("recall", "first recall of a process", found.first_ms)
+
+    def nodes(self) -> Iterator[Given | int]:
+        yield 1
+        yield "SQLite, PostgreSQL and Redis"
+        for line in nodes.lines(most=1 if self.quick else 3):
+            where = f"{line.nodes} nodes" if line.nodes > 1 else "1 node"
+            yield Figure("nodes", f"{where}: appended", line.events_per_second, "events/s", server=line.storage)
+            yield Figure("nodes", f"{where}: a commit of 100 events, p50", line.commit_p50_ms, server=line.storage)
+            yield Figure(
+                "nodes", f"{where}: CPU a token at 20/s, spread", line.cpu_us_per_token, "µs", server=line.storage
+            )
+            yield Figure("nodes", f"{where}: late, p50", line.late_p50_ms, server=line.storage)
+            yield Figure("nodes", f"{where}: late, p99", line.late_p99_ms, server=line.storage)
+
 
 PARTS: dict[str, Callable[[Bench], Iterator[Given | int]]] = {
     "tokens": Bench.tokens,
@@ -147,6 +170,8 @@ PARTS: dict[str, Callable[[Bench], Iterator[Given | int]]] = {
     "agent": Bench.agent,
     "client": Bench.client,
     "faces": Bench.faces,
+    "recall": Bench.recall,
+    "nodes": Bench.nodes,
 }
 QUICK = ("tokens", "first", "resume", "cancel", "kill")
 

@@ -24,6 +24,7 @@ from holdfast.core.parts import File, Part, Text
 from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
 from holdfast.core.transcript import Transcript, fold
+from holdfast.engine.boundaries import Boundaries
 from holdfast.engine.engine import Engine
 from holdfast.engine.service import Service
 from holdfast.engine.settings import Settings
@@ -35,6 +36,7 @@ from holdfast.ports import (
     Clock,
     Files,
     Journal,
+    MemoryProviders,
     Out,
     Store,
     StoredFile,
@@ -316,6 +318,11 @@ class Running:
         with anyio.fail_after(GUARD):
             await self.engine.sweeper.tick()
 
+    @property
+    def boundaries(self) -> Boundaries:
+        assert self.engine.boundaries is not None
+        return self.engine.boundaries
+
     # ---- what storage holds, whether or not the engine can reach it ----
 
     async def row(self, rid: RunId) -> Run:
@@ -417,6 +424,7 @@ async def running(
     tap: Tap | None = None,
     files: Files | None = None,
     workspaces: Workspaces | None = None,
+    memory: MemoryProviders | None = None,
     wakeups: Wakeups | None = None,
     clock: Clock | None = None,
     journal_away: bool = False,
@@ -441,6 +449,7 @@ async def running(
             settings=replace(settings, **changes),
             files=files,
             workspaces=workspaces,
+            memory=memory,
         )
         finished = anyio.Event()
 

@@ -73,7 +73,7 @@ def parts(
     strings, json = texts() if text is None else text, json_values(text)
     return st.one_of(
         st.builds(Text, strings),
-        st.builds(Reasoning, strings, st.none() | json),
+        st.builds(Reasoning, strings, st.none() | json, st.none() | st.integers(1, 10**6)),
         st.builds(
             Tool,
             st.sampled_from(CALL_IDS),

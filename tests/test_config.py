@@ -87,3 +87,43 @@ def test_a_wrong_line_in_the_file_is_named(tmp_path: Path, text: str, told: str)
 def test_a_password_is_in_no_representation(tmp_path: Path) -> None:
     """Logs and traces show configurations."""
     assert "swordfish" not in repr(read(tmp_path, environ={"HOLDFAST_PASSWORD": "swordfish"}))
+
+
+def test_a_cluster_is_set_up_by_its_addresses(tmp_path: Path) -> None:
+    """Where the store and the journal are, the node's name, and how long leases last."""
+    environ = {
+        "HOLDFAST_STORE_URL": "postgresql://holdfast@db/holdfast",
+        "HOLDFAST_JOURNAL_URL": "redis://cache:6379/0",
+        "HOLDFAST_NODE_ID": "node-a",
+        "HOLDFAST_LEASE_TIME": "12",
+        "HOLDFAST_LEASE_RENEWAL": "3",
+    }
+    found = read(tmp_path, environ=environ)
+    assert (found.store_url, found.journal_url) == (
+        "postgresql://holdfast@db/holdfast",
+        "redis://cache:6379/0",
+    )
+    assert (found.node_id, found.lease_time, found.lease_renewal) == ("node-a", 12.0, 3.0)
+    assert found.has_begun
+    assert not read(tmp_path).has_begun
+
+
+@pytest.mark.parametrize(
+    ("environ", "told"),
+    [
+        ({"HOLDFAST_STORE_URL": "mysql://root:swordfish@db/x"}, "does not begin with postgresql:// or postgres://"),
+        ({"HOLDFAST_JOURNAL_URL": "redis://cache:6379/0"}, "needs store_url"),
+        (
+            {"HOLDFAST_STORE_URL": "postgres://db/x", "HOLDFAST_LEASE_RENEWAL": "20"},
+            "20 is more than half of lease_time (30)",
+        ),
+        ({"HOLDFAST_LEASE_TIME": "0"}, "at least 1"),
+    ],
+)
+def test_a_cluster_that_cannot_work_is_refused(tmp_path: Path, environ: dict[str, str], told: str) -> None:
+    """With the reason, and without the password that an address may hold."""
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, environ=environ)
+    assert told in str(caught.value)
+    assert "swordfish" not in str(caught.value)
+    assert "swordfish" not in repr(caught.value)

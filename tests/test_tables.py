@@ -10,7 +10,8 @@ from holdfast.agents.tools.mcp.values import HttpServer, StdioServer
 from holdfast.config import Config, ConfigError, load
 from holdfast.storage.keys import KeyFile
 from holdfast.wiring import tables
-from holdfast.wiring.crew import Bridge, Office
+from holdfast.wiring.bridge import Bridge
+from holdfast.wiring.crew import Office
 
 
 def config(tmp_path: Path, text: str) -> Config:
@@ -179,3 +180,36 @@ def test_bad_table_stops_the_server_before_it_starts(tmp_path: Path) -> None:
     for text in ('[providers.a]\nkind = "b"', "[mcp.a]", '[tools]\na = "b"', "[models]\ndefault = 1"):
         with pytest.raises(ConfigError):
             Office(config(tmp_path, text), KeyFile(tmp_path), Bridge(), environment={}, home=tmp_path)
+
+
+def test_memory_by_default_and_with_everything(tmp_path: Path) -> None:
+    """Nothing said: the built-in memory, extracting with a model. Every line counts, and a key is not shown."""
+    assert tables.memory(config(tmp_path, ""), {}) == tables.Remembering("notes", "model", None, None)
+    text = """
+    [memory]
+    provider = "openviking"
+    extract = "rules"
+    [memory.openviking]
+    url = "http://127.0.0.1:1933"
+    api_key_env = "VIKING_KEY"
+    """
+    found = tables.memory(config(tmp_path, text), {"VIKING_KEY": "secret"})
+    assert found == tables.Remembering("openviking", "rules", "http://127.0.0.1:1933", "secret")
+    assert "secret" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[memory]\nprovider = "elephant"', "provider 'elephant' is none of notes, openviking, none"),
+        ('[memory]\nextract = "magic"', "extract 'magic' is none of model, rules"),
+        ('[memory]\nprovider = "openviking"', "needs a url"),
+        ("[memory]\nprovider = 3", "provider: 3 is not what is expected there"),
+        ("[memory]\nsize = 3", "'size' is not a setting there"),
+        ('[memory.openviking]\nport = "x"', "'port' is not a setting there"),
+    ],
+)
+def test_memory_tables_that_are_wrong_say_so(tmp_path: Path, text: str, said: str) -> None:
+    """A wrong line is named with its table, and what could be there."""
+    with pytest.raises(ConfigError, match=said):
+        tables.memory(config(tmp_path, text), {})

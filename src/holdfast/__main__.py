@@ -29,16 +29,24 @@ GetAgents = Callable[[Config], Mapping[str, Agent]]
 
 def main(agents: GetAgents | None = None) -> None:
     desk = Desk(
-        partial(_serve, agents), partial(_own, agents), _keys, partial(_examine, agents), _pull, _seed, SystemClock()
+        partial(_serve, agents),
+        partial(_own, agents),
+        _keys,
+        partial(_examine, agents),
+        _pull,
+        _move,
+        _seed,
+        SystemClock(),
     )
     app.build(desk)(prog_name="holdfast")
 
 
 def _hire(agents: GetAgents | None) -> "Hire":
     from holdfast.wiring.crew import Fixed, Office
+    from holdfast.wiring.memories import Memories
 
     if agents is not None:
-        return lambda config, keys, bridge: Fixed(agents(config))
+        return lambda config, keys, bridge: Fixed(agents(config), Memories(config, {}, bridge))
     return partial(Office, environment=os.environ, home=Path.home())
 
 
@@ -72,6 +80,12 @@ def _pull(report: Callable[[int, int], None]) -> Path:
     from holdfast.agents.models import weights
 
     return weights.pull(weights.default_directory(os.environ, Path.home()), report)
+
+
+async def _move(config: Config, report: Callable[[str, int, int], None]) -> Mapping[str, int]:
+    from holdfast.wiring import moving
+
+    return await moving.move(config, report)
 
 
 async def _seed(directory: Path, plan: Plan, report: Report) -> None:

@@ -533,6 +533,8 @@ class MemoryProviders(Protocol):
     def default(self) -> str | None:
         """The provider of sessions that name none. None: whichever a commit names."""
 
+    @property
+    def names(self) -> Collection[str]: ...
     def get(self, name: str) -> MemoryProvider | None: ...
 
 

@@ -17,8 +17,11 @@ from tests.nursery import Fresh
 
 ROOT: Final = Path(__file__).parents[2]
 OUT: Final = ROOT / "build" / "screenshots"
-README: Final = ("chat-desk-light", "chat-desk-dark", "chat-phone-light", "compare-desk-light", "recorder-desk-light")
-SIZES: Final = {"desk": (1280, 840), "phone": (390, 800)}
+README: Final = (
+    *("chat-desk-light", "chat-desk-dark", "compare-desk-light", "recorder-desk-light", "activity-desk-dark"),
+    *("tools-desk-dark", "chat-phone-light", "drawer-phone-dark", "approval-phone-light"),
+)
+SIZES: Final = {"desk": (1280, 840), "phone": (360, 740)}
 Scheme = Literal["light", "dark"]
 
 
@@ -38,6 +41,11 @@ class Scene:
                 while (frame := stream.next()) is not None:
                     if frame.event == "approval.requested" or "Kêr-Vrest" in str(frame.data):
                         break
+        aside = server.session(title="Packing list")
+        for said in ("I live in Brest and I love sailing.", "I prefer short answers."):
+            server.events(server.send(aside, said)["run"]["id"])
+        server.post(f"/api/sessions/{aside}/memory/commit", {})
+        server.call("PATCH", f"/api/sessions/{aside}", {"archived": True})
         server.call("PATCH", f"/api/sessions/{self.sessions['Knots']}", {"pinned": True})
 
     def places(self) -> dict[str, str]:

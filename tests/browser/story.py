@@ -18,7 +18,9 @@ from holdfast.core.ids import SessionId
 from holdfast.core.parts import plain_text
 from holdfast.faces.http.api import McpInfo, ToolInfo
 from holdfast.ports import Turn
+from holdfast.wiring.bridge import Bridge
 from holdfast.wiring.crew import Crew
+from holdfast.wiring.memories import Memories
 
 PLAN: Final = """High water follows the moon, so the table needs **one phase a day**. I changed `tide()` to use it:
 
@@ -152,8 +154,12 @@ class Bench:
 
 
 class Cast:
+    def __init__(self, config: Config, bridge: Bridge) -> None:
+        self._memory = Memories(config, {}, bridge)
+
     async def __aenter__(self) -> Crew:
-        return Crew({"chat": ScriptedAgent(script)}, Models(), meter=self.meter, workshop=Bench())
+        agents = {"chat": ScriptedAgent(script)}
+        return Crew(agents, Models(), meter=self.meter, memory=self._memory, workshop=Bench())
 
     async def meter(self, sid: SessionId) -> tuple[str, int, int | None]:
         return "house/atlas-large", 2146, 128_000
@@ -168,7 +174,7 @@ def main(arguments: Sequence[str]) -> int:
     config = Config(**{**settings, "data_dir": Path(settings["data_dir"])})
 
     async def serve() -> None:
-        await wiring.serve(config, lambda *_: Cast(), lambda url: _say({"url": url}))
+        await wiring.serve(config, lambda config, _, bridge: Cast(config, bridge), lambda url: _say({"url": url}))
 
     anyio.run(serve, backend_options={"use_uvloop": True})
     return 0

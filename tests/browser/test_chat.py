@@ -225,12 +225,15 @@ def test_keyboard_only(server: Served, open_page: Open) -> None:
 
 
 def test_cards_say_how_long_and_what(server: Served, open_page: Open) -> None:
-    """A tool's card has its name, arguments, live output, result and time; an edit is shown as what it changes."""
+    """Reasoning says how long it took, also after a reload; a tool's card has its name, arguments, output, result and
+    time; an edit is shown as what it changes."""
     page = open_page(server.url)
     edit = {"path": "a.py", "old_string": "one\ntwo", "new_string": "one\nthree"}
     send(
         page,
         [
+            {"think": "Let me "},
+            {"think": "see.", "after": 0.3},
             {
                 "call": "c1",
                 "name": "slow",
@@ -245,6 +248,8 @@ def test_cards_say_how_long_and_what(server: Served, open_page: Open) -> None:
     )
     expect(answers(page)).to_contain_text("Done.")
     finished(page)
+    page.reload()
+    expect(page.get_by_role("region", name="Reasoning")).to_contain_text(re.compile(r"Thought for \d+ ms"))
     slow = page.get_by_role("region", name="Tool slow")
     expect(slow).to_contain_text(re.compile(r"make.*done · 200 ms"))
     slow.get_by_role("button").click()

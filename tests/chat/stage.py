@@ -11,9 +11,10 @@ import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from holdfast.agents.chat.helpers import SUMMARISE, TITLE
+from holdfast.memory.reading import SYSTEM
 from tests.upstream import GUARD, End, Exchange, Hang, Head, Script, Upstream, delta, listening, says, sse
 
-Job = Literal["chat", "title", "summary"]
+Job = Literal["chat", "title", "summary", "memory"]
 PROVIDER = "testing"
 KEY_NAME = "TEST_API_KEY"
 KEY = "sk-very-secret-0123456789"
@@ -63,8 +64,8 @@ class ByModel(Upstream):
 def _key(exchange: Exchange) -> tuple[str, Job]:
     asked = exchange.json()
     first = asked["messages"][0]["content"]
-    job: Job = "title" if first == TITLE else "summary" if first == SUMMARISE else "chat"
-    return asked["model"], job
+    jobs: dict[str, Job] = {TITLE: "title", SUMMARISE: "summary", SYSTEM: "memory"}
+    return asked["model"], jobs.get(first, "chat") if isinstance(first, str) else "chat"
 
 
 class Stage:

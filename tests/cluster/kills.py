@@ -51,6 +51,8 @@ class Conversation:
     entries: list[Entry] = field(default_factory=list)
     answered: int = 0
     reconnects: int = 0
+    refusals: Counter[int] = field(default_factory=Counter)
+    """Answers that were no stream, by status."""
     sid: str = ""
     rid: str = ""
 
@@ -88,6 +90,7 @@ class Conversation:
         async with self.http.get(url, headers={"Last-Event-ID": str(self.cursor)}) as answer:
             rest = b""
             if answer.status != 200:
+                self.refusals[answer.status] += 1
                 return
             async for piece in answer.content.iter_any():
                 *blocks, rest = (rest + piece).split(b"\n\n")
@@ -139,6 +142,7 @@ class Report:
     events: int
     reconnects: int
     asked: int
+    refusals: Counter[int]
 
 
 async def wave(cluster: Cluster, chance: random.Random, *, kills: int, conversations: int = 60) -> Report:
@@ -161,6 +165,7 @@ async def wave(cluster: Cluster, chance: random.Random, *, kills: int, conversat
         sum(len(client.entries) for client in clients),
         sum(client.reconnects for client in clients),
         sum(client.answered for client in clients),
+        sum((client.refusals for client in clients), Counter()),
     )
 
 
@@ -175,6 +180,8 @@ async def _kill(cluster: Cluster, chance: random.Random, clients: list[Conversat
     for _ in range(kills):
         await reached(so_far() + chance.randrange(50, 400))
         victim = chance.choice(sorted(cluster.nodes))
+        for n, node in cluster.nodes.items():
+            assert (await to_thread.run_sync(node.http.get, "/healthz")).status_code == 200, (n, node.complaints)
         await to_thread.run_sync(cluster.nodes[victim].kill)
         await reached(so_far() + chance.randrange(200, 800))
         await to_thread.run_sync(lambda victim=victim: cluster.start(victim, **CONTINUES))  # type: ignore[misc]

@@ -60,7 +60,8 @@ def _stand(face: Served, worker: Served) -> str:
 
 def test_a_cancel_through_another_node_reaches_the_owner_at_once(cluster: Cluster) -> None:
     """L7, C7: stopped through another node than its owner, the upstream call is closed within 250 ms."""
-    face, worker = face_and_worker(cluster)
+    seldom = {"sweep": 30.0, "poll": 30.0}
+    face, worker = cluster.start(0, engine={**seldom, "max_runs": 0}), cluster.start(1, engine=seldom)
     took = []
     for _ in range(5):
         sid = face.session()
@@ -159,6 +160,31 @@ def test_a_node_that_stops_hands_its_queue_over(cluster: Cluster) -> None:
     third = cluster.start(2)
     for rid in waiting:
         assert third.ended(rid)["status"] == "complete"
+
+
+def test_a_node_that_is_replaced_interrupts_no_run(cluster: Cluster) -> None:
+    """A rolling upgrade: where runs may be continued, a node that stops hands them over; whoever watches through
+    another node is shown one unbroken answer."""
+    continues: dict[str, Any] = {"policy": {"auto_continue": True}, "drain": 0.0}
+    face, leaving = cluster.start(0, engine=FACE, **continues), cluster.start(1, **continues)
+    sid = face.session()
+    rid = face.begin(sid, [{"say": "a "}, {"call": "once"}, {"say": "b "}, {"meet": "here"}, {"say": "c"}])
+    follower = face.follow(rid)
+    leaving.order(reached="here")
+    assert leaving.terminate() == 0
+    assert face.run(rid)["status"] == "queued"
+    heir = cluster.start(2, **continues)
+    heir.order(reached="here")
+    heir.order(open="here")
+    frames = follower.ended()
+    assert [frame.seq for frame in frames] == list(range(1, len(frames) + 1))
+    assert [frame.event for frame in frames if frame.event.startswith("run.")] == [
+        "run.started",
+        "run.resumed",
+        "run.complete",
+    ]
+    assert said(settled(heir, sid)) == shown(frames) == "a b c"
+    assert leaving.effects + heir.effects == ["once"]
 
 
 def test_a_file_sent_to_one_node_is_served_by_another(cluster: Cluster) -> None:

@@ -10,7 +10,7 @@ from holdfast.core.errors import JournalPruned, StorageFull
 from holdfast.core.events import RunEnded, TextDelta, entry
 from holdfast.core.ids import RunId
 from holdfast.ports import Append, Journal, Wakeups
-from holdfast.storage.redis import RedisJournal, RedisPlace, RedisWakeups
+from holdfast.storage.redis import RedisJournal, RedisPlace, RedisWakeups, checkup
 from holdfast.testing.contracts import JournalContract, MakeJournal, MakeWakeups, WakeupsContract
 
 RUN = RunId("run_1")
@@ -75,3 +75,34 @@ async def test_a_full_redis_refuses_and_loses_nothing(redis_place: RedisPlace) -
             db.config_set("maxmemory", 0)
     assert list(await journal.append([append])) == [None]
     await journal.close()
+
+
+def test_doctor_says_what_a_commit_is_worth(redis_place: RedisPlace) -> None:
+    """`always` is well; `everysec`, `no`, a file that is not written, and eviction each need attention and say why."""
+
+    def looked() -> dict[str, tuple[bool, str]]:
+        return {seen.what: (seen.ok, seen.text) for seen in checkup.examine(redis_place)}
+
+    assert looked()["journal: appendfsync"] == (True, "always: every event is on its disk before it is shown")
+    with redis.Redis.from_url(redis_place.url) as db:
+        try:
+            for setting, value, told in (
+                ("appendfsync", "everysec", "the last second or two"),
+                ("appendfsync", "no", "half a minute"),
+                ("appendonly", "no", "since its last snapshot"),
+            ):
+                db.config_set(setting, value)
+                ok, text = looked()["journal: appendfsync"]
+                assert not ok
+                assert told in text
+            db.config_set("maxmemory-policy", "allkeys-lru")
+            ok, text = looked()["journal: maxmemory-policy"]
+            assert not ok
+            assert "noeviction" in text
+        finally:
+            db.config_set("appendonly", "yes")
+            db.config_set("appendfsync", "always")
+            db.config_set("maxmemory-policy", "noeviction")
+    (away,) = checkup.examine(RedisPlace("redis://127.0.0.1:1/0"))
+    assert not away.ok
+    assert "cannot be used" in away.text

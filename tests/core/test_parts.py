@@ -45,6 +45,7 @@ def test_parts_survive_their_json_in_order(listed: list[Part]) -> None:
         (Text("hi"), {"type": "text", "text": "hi"}),
         (Reasoning("hm"), {"type": "reasoning", "text": "hm"}),
         (Reasoning("hm", {"s": 1}), {"type": "reasoning", "text": "hm", "provider": {"s": 1}}),
+        (Reasoning("hm", None, 7), {"type": "reasoning", "text": "hm", "duration_ms": 7}),
         (
             Tool("c", "ls", {"path": "."}, "pending"),
             {

@@ -644,3 +644,23 @@ def test_an_open_journal_is_streaming(journal: list[ev.Entry]) -> None:
     transcript = fold(journal)
     assert (transcript.status, transcript.ended) == ("streaming", False)
     assert (transcript.reason, transcript.finish_reason, transcript.error) == (None, None, None)
+
+
+# ---- times ----
+
+
+@PROPERTY
+@given(st.lists(events(), max_size=8), st.lists(st.none() | st.integers(0, 10**13), min_size=8, max_size=8))
+def test_times_change_nothing_but_how_long_was_thought(told: list[ev.Event], times: list[int | None]) -> None:
+    """X4: whatever the clock said, the parts are the same but for durations, at every split."""
+    until = next((n for n, event in enumerate(told, 1) if isinstance(event, ev.RunEnded)), len(told))
+    told = told[:until]
+    timed = [ev.entry(seq, event, at) for seq, (event, at) in enumerate(zip(told, times, strict=False), 1)]
+    whole = fold(timed)
+    for split in range(len(timed) + 1):
+        assert fold(timed[split:], fold(timed[:split])) == whole
+    plain = [replace(part, duration_ms=None) if isinstance(part, Reasoning) else part for part in whole.parts]
+    bare = [
+        replace(part, duration_ms=None) if isinstance(part, Reasoning) else part for part in fold(numbered(told)).parts
+    ]
+    assert plain == bare

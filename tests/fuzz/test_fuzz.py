@@ -1,5 +1,7 @@
 """The short one; `make fuzz` is the long one."""
 
+import pytest
+
 from tests.fuzz.fuzz import fuzz
 from tests.http.client import Served
 from tests.http.conftest import http_nursery, server, start
@@ -7,6 +9,7 @@ from tests.http.conftest import http_nursery, server, start
 __all__ = ["http_nursery", "server", "start"]
 
 
+@pytest.mark.timeout(400)
 def test_no_request_yields_a_500_or_a_hang(server: Served) -> None:
     """A few requests to every call, made from the API's own description, half of them broken on purpose."""
     report = fuzz(server, 8, 1, lambda call, n: None)

@@ -18,12 +18,15 @@ import anyio
 from holdfast import logs, wiring
 from holdfast.agents.scripted import Gate, ScriptedAgent
 from holdfast.config import Config
+from holdfast.core import ledger
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import Event, ToolStarted
 from holdfast.core.recovery import Policy
-from holdfast.ports import Journal, Out, Store, Turn
+from holdfast.ports import Journal, Keys, Out, Store, Turn
 from holdfast.testing.faults import FaultyJournal, FaultyStore
+from holdfast.wiring.bridge import Bridge
 from holdfast.wiring.crew import Fixed
+from holdfast.wiring.memories import Memories
 from tests.http import scripts
 from tests.http.held import Held
 
@@ -58,14 +61,18 @@ class Agent(ScriptedAgent):
 
 
 class Server:
-    """Settings beside those of `Config`: `engine` (fields of `Settings`), `policy` (of `Policy`), and what storage does
-    from the start: `journal_away`, `faults` ([[port, call, how], …])."""
+    """Settings beside those of `Config`: `engine` (fields of `Settings`; `memory` those of its policy), `policy` (of
+    `Policy`), `remembers` (with memory, as `more` configures it), and what storage does from the start: `journal_away`,
+    `faults` ([[port, call, how], …])."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         settings["data_dir"] = Path(settings["data_dir"])
         self._journal_away = settings.pop("journal_away", False)
         self._faults = settings.pop("faults", [])
+        self._remembers = settings.pop("remembers", False)
         engine, policy = settings.pop("engine", {}), settings.pop("policy", {})
+        if "memory" in engine:
+            engine["memory"] = ledger.Policy(**engine["memory"])
         self._config = Config(**settings)
         told = wiring.engine_settings(self._config)
         recovery: Policy = replace(told.recovery, **policy)
@@ -92,14 +99,18 @@ class Server:
         refused: HoldfastError | None = None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._obey)
-            config, settings, crew = self._config, self._settings, Fixed(self._agents)
             try:
-                await wiring.serve(config, lambda *_: crew, lambda url: say({"url": url}), self._around, settings)
+                await wiring.serve(
+                    self._config, self._hire, lambda url: say({"url": url}), self._around, self._settings
+                )
             except HoldfastError as error:
                 refused = error
             tasks.cancel_scope.cancel()
         if refused is not None:
             raise refused
+
+    def _hire(self, config: Config, keys: Keys, bridge: Bridge) -> Fixed:
+        return Fixed(self._agents, Memories(config, {}, bridge) if self._remembers else None)
 
     async def _obey(self) -> None:
         rest = b""

@@ -24,7 +24,7 @@ HERE: Final = Path(__file__).parent
 COPIED: Final = ("src", "tests", "pyproject.toml")
 
 IDS: Final = frozenset(
-    f"{section}{n}" for section, last in zip("CXJL", (8, 5, 7, 6), strict=True) for n in range(1, last + 1)
+    f"{section}{n}" for section, last in zip("CXJL", (8, 5, 7, 7), strict=True) for n in range(1, last + 1)
 )
 GUARDS: Final = frozenset(
     {

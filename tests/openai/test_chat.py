@@ -154,3 +154,15 @@ def test_failure_after_the_first_word_is_told_in_the_stream(client: OpenAI, up: 
         seen.extend(chunk.choices[0].delta.content for chunk in raw.parse())
     assert "".join(seen) == "Half"
     assert said(shared.answer(raw.headers["holdfast-session"])) == "Half"
+
+
+def test_a_model_alone_is_told_nothing_that_is_remembered(client: OpenAI, up: Stage, shared: Served) -> None:
+    """A program gets the model it asked for: nothing is recalled for it, and of what it says nothing is remembered."""
+    up.play("forgetful", says("Noted."))
+    words: Any = [{"role": "user", "content": "Remember that my name is Ada."}]
+    answer = client.chat.completions.with_raw_response.create(model=named("forgetful"), messages=words)
+    run = shared.get(f"/api/runs/{answer.headers['holdfast-run']}")
+    assert run["status"] == "complete"
+    assert shared.get(f"/api/sessions/{run['session_id']}/memory")["dirty_turns"] == 0
+    sent = json.dumps(up.asked("forgetful"))
+    assert sent.count("Ada") == 1

@@ -18,7 +18,7 @@ from tests.chat.stage import Stage
 from tests.http.client import Served
 from tests.http.streams import GUARD, said, until
 from tests.openai.conftest import client_of
-from tests.openai.scripts import named
+from tests.openai.scripts import TOOL, named
 from tests.upstream import Hang, Head, Meet, Script, delta, says, sse
 
 BOUND = 5.0
@@ -283,8 +283,70 @@ def test_it_can_be_continued_by_a_person(client: OpenAI, shared: Served, up: Sta
     answer = client.responses.create(model=named("continued"), input="First", instructions="Be brief.")
     sid = answer.to_dict()["holdfast"]["session"]  # type: ignore[index]
     session = until(lambda: shared.look(sid), lambda session: session["title"])
-    assert (session["settings"], session["title"]) == ({"source": "openai"}, "First")
+    assert (session["settings"], session["title"]) == ({"source": "openai", "memory": "none"}, "First")
     shared.turn(sid, "Second")
     assert said(shared.answer(sid)) == "Two."
     assert [m["content"] for m in up.asked("continued", 2)["messages"]] == ["Be brief.", "First", "One.", "Second"]
     assert up.count("continued", "title") == 0
+
+
+def test_slow_reader_gets_everything_once(client: OpenAI, shared: Served, up: Stage) -> None:
+    """L5 L6: a client that does not read while the run goes on finds everything afterwards, in order and once; what its
+    line did not take is read from where it was."""
+    up.play(
+        "slow", [Head(), *sse(delta(content="First. ")), Meet("slow"), *says(*(f"{n:2000}" for n in range(6000)))[1:]]
+    )
+    stream = client.responses.create(model=named("slow"), input="Much", background=True, stream=True)
+    seen: list[Any] = []
+    while not seen or seen[-1].type != "response.output_text.delta":
+        seen.append(next(stream))
+    up.let("slow")
+    rid = seen[0].response.id
+    shared.ended(f"run_{rid.removeprefix('resp_')}")
+    seen += stream
+    assert [event.sequence_number for event in seen] == list(range(len(seen)))
+    text = "".join(event.delta for event in seen if event.type == "response.output_text.delta")
+    assert text == "First. " + "".join(f"{n:2000}" for n in range(6000))
+    assert seen[-1].response.output_text == text
+
+
+def test_interrupted_run_is_continued_with_what_it_was_asked_with(start: Start, up: Stage) -> None:
+    """X5: a person continues natively what the kill cut off: with the same instructions and tools, and as a response of
+    its own that begins with what was said."""
+    up.play("taken up", [Head(), *sse(delta(content="One ")), Hang()], says("two."))
+    served = start()
+    with client_of(served) as client:
+        stream = client.responses.create(
+            model=named("taken up"), input="Count", instructions="Slowly.", tools=[TOOL], background=True, stream=True
+        )
+        first = read_until(stream, "response.output_text.delta")[0].response.id
+        served.kill()
+    served = start()
+    rid = served.post(f"/api/runs/run_{first.removeprefix('resp_')}/continue", expect=202)["run"]["id"]
+    served.ended(rid)
+    with client_of(served) as client:
+        events = list(client.responses.retrieve(f"resp_{rid.removeprefix('run_')}", stream=True))
+        last: Any = events[-1]
+        assert (last.response.status, last.response.output_text) == ("completed", "One two.")
+        assert client.responses.retrieve(last.response.id).to_dict() == last.response.to_dict()
+    asked = up.asked("taken up", 2)
+    assert asked["messages"][0] == {"role": "system", "content": "Slowly."}
+    assert asked["tools"][0]["function"]["name"] == "get_weather"
+
+
+def test_copy_of_what_is_not_to_be_stored_is_kept(start: Start, up: Stage) -> None:
+    """A person who forks a session that goes with its run has the copy for good."""
+    up.play("forked", [Head(), *sse(delta(content="Half")), Hang()], says("Whole."))
+    served = start()
+    past: Any = [{"role": "user", "content": "One"}, {"role": "assistant", "content": "Two"}]
+    messages = [*past, {"role": "user", "content": "Three"}]
+    with client_of(served) as client:
+        stream = client.chat.completions.create(model=named("forked"), messages=messages, stream=True, store=False)
+        next(stream)
+        (session,) = served.get("/api/sessions")["items"]
+        last = served.messages(session["id"])[1]["id"]
+        copy = served.post(f"/api/sessions/{session['id']}/fork", {"message_id": last}, 201)["id"]
+        stream.close()
+    until(lambda: [item["id"] for item in served.get("/api/sessions")["items"]], lambda found: found == [copy])
+    served.turn(copy, "Three again")
+    assert [said(message) for message in served.messages(copy)] == ["One", "Two", "Three again", "Whole."]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.core import events as ev
@@ -18,6 +18,8 @@ from holdfast.faces.openai.chunks import ChatChunks
 from holdfast.faces.openai.events import ResponseEvents
 from tests import strategies
 
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""The machine may be busy."""
 RUN = RunId("run_1")
 BASE = frames.dump({"id": "resp_1", "object": "response"})
 CHAT = chunks.about("chatcmpl-1", 1, "some/model", "chat.completion.chunk")
@@ -48,6 +50,7 @@ def translated(entries: Sequence[ev.Entry], cuts: Sequence[int], *, own_tools: b
     return sent
 
 
+@unhurried
 @given(strategies.journals(), st.integers(-1, 60))
 def test_resuming_gives_exactly_the_rest(entries: list[ev.Entry], after: int) -> None:
     """L5: from any number on, the events are those of the whole, without what the client has."""
@@ -66,6 +69,7 @@ def chunked(entries: Sequence[ev.Entry], cuts: Sequence[int], *, own_tools: bool
     return sent
 
 
+@unhurried
 @given(strategies.journals(), st.lists(st.integers(0, 40), max_size=5), st.booleans())
 def test_events_are_the_same_wherever_the_journal_is_cut(entries: list[ev.Entry], cuts: list[int], own: bool) -> None:
     """L5: numbers and ids come from the journal alone, without a gap, and every replay gives the same bytes."""
@@ -76,6 +80,7 @@ def test_events_are_the_same_wherever_the_journal_is_cut(entries: list[ev.Entry]
     assert [event["sequence_number"] for event in read(whole)] == list(range(len(whole)))
 
 
+@unhurried
 @given(strategies.journals(), st.lists(st.integers(0, 40), max_size=5), st.booleans())
 def test_chunks_are_the_same_wherever_the_journal_is_cut(entries: list[ev.Entry], cuts: list[int], own: bool) -> None:
     """L5: the same for a chat, whose end is its last chunk."""
@@ -111,6 +116,7 @@ def answers(draw: st.DrawFn) -> list[ev.Entry]:
     return strategies.numbered(told)
 
 
+@unhurried
 @given(answers())
 def test_the_last_event_has_what_the_fold_has(entries: list[ev.Entry]) -> None:
     """C8: a response that was followed ends with the same output, under the same ids, as one that is looked up."""
@@ -121,6 +127,7 @@ def test_the_last_event_has_what_the_fold_has(entries: list[ev.Entry]) -> None:
     assert last == json.loads(frames.response(BASE, how, found))
 
 
+@unhurried
 @given(answers())
 def test_deltas_add_up_to_the_items(entries: list[ev.Entry]) -> None:
     """C8: whoever joins the deltas of an item has its text."""
@@ -140,6 +147,7 @@ def test_deltas_add_up_to_the_items(entries: list[ev.Entry]) -> None:
         assert joined[item["id"]] == text
 
 
+@unhurried
 @given(answers())
 def test_chunks_add_up_to_the_completion(entries: list[ev.Entry]) -> None:
     """C8: whoever joins the chunks has the text, the thoughts and the calls of the whole completion."""

@@ -10,6 +10,7 @@ from holdfast.core import events as ev
 from holdfast.core.events import ApprovalRequested, Decision, Event
 from holdfast.core.ids import ApprovalId, RunId
 from holdfast.core.session import Message
+from holdfast.core.transcript import has_output
 from holdfast.ports import AgentFailed, Out, Turn
 from tests.sim.ledger import Ledger
 from tests.sim.plan import Brittle, Once, Script
@@ -86,7 +87,7 @@ class SimAgent:
         question = ledger.asked[run.user_message_id]
         script = script_of(question, self.scripts)
         self._check_input(turn)
-        again = bool(turn.transcript.parts) or run.epoch > 1
+        again = has_output(turn.transcript.parts) or run.epoch > 1
         actions: list[Action] = []
         for action in script:
             if isinstance(action, Once):

@@ -3,7 +3,7 @@
 import traceback
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar, assert_never
+from typing import Any, TypeVar, assert_never
 
 import anyio
 from anyio.abc import TaskGroup
@@ -101,12 +101,20 @@ class Clients:
         finally:
             self.acting -= not isinstance(step.act, p.FollowChanges)
 
+    def _memory(self) -> dict[str, Any]:
+        """A session follows the one before it; one of them may be without memory."""
+        plan = self._world.plan.memory
+        if plan is None:
+            return {}
+        settings = {"memory": "none"} if plan.incognito == len(self.sessions) else None
+        return {"settings": settings, "previous_session_id": self.sessions[-1] if self.sessions else None}
+
     async def _do(self, step: p.Step) -> None:
         act, pick = step.act, step.node
         match act:
             case p.Create(titled, agent):
                 title = "mine" if titled else ""
-                made = await self.ask(pick, lambda s: s.create_session(agent=agent, title=title))
+                made = await self.ask(pick, lambda s: s.create_session(agent=agent, title=title, **self._memory()))
                 self.sessions.append(made.id)
             case p.Submit():
                 await self._submit(act, pick)
@@ -278,7 +286,10 @@ class Clients:
             case "clear":
                 await self.ask(pick, lambda s: s.clear(sid, if_version=version))
             case "delete":
-                await self.ask(pick, lambda s: s.delete(sid, if_version=version))
+                forget = self._world.memory is not None and pick == 0
+                if forget and self._world.memory is not None:
+                    self._world.memory.may_be_forgotten(sid)
+                await self.ask(pick, lambda s: s.delete(sid, if_version=version, forget=forget))
             case "fork":
                 mid = self._message(sid, act.pick)
                 made = await self.ask(pick, lambda s: s.fork(sid, mid))

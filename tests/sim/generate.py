@@ -52,6 +52,7 @@ class _Maker:
             steps=steps,
             leave_waiting=dice.likely(0.2),
             troubled=not self._calm,
+            memory=ingredients.memory_plan(seed),
         )
 
     def _next(self) -> int:

@@ -15,13 +15,14 @@ from anyio.abc import TaskGroup
 from trio.testing import MockClock
 
 from holdfast.core.ids import RunId
+from holdfast.core.ledger import RESTS
 from holdfast.core.run import Run
 from holdfast.core.session import Message
 from tests.sim import invariants
 from tests.sim.actors import script_of
 from tests.sim.clients import Clients
 from tests.sim.generate import generate
-from tests.sim.plan import Plan, Watch
+from tests.sim.plan import Jump, Plan, Watch
 from tests.sim.world import World
 
 _LONG = 3000.0
@@ -120,7 +121,8 @@ class _History:
 
     async def _until_quiet(self, world: World, clients: Clients, tg: TaskGroup) -> None:
         """Once faults have stopped, every accepted turn ends or waits for a person."""
-        pause, ends_at = 1.0, self._loop.current_time() + _LONG
+        back = sum(max(0.0, -step.act.seconds) for step in self._plan.steps if isinstance(step.act, Jump))
+        pause, ends_at = 1.0, self._loop.current_time() + _LONG + back  # what is due by the clock is that much later
         while True:
             if not world.nodes and not clients.restarting:
                 world.start(tg)
@@ -128,7 +130,7 @@ class _History:
             if not left:
                 return
             if self._loop.current_time() >= ends_at:
-                world.ledger.blame(f"{_LONG} s after the last fault: {left}")
+                world.ledger.blame(f"{_LONG + back} s after the last fault: {left}")
                 return
             await anyio.sleep(pause)
             pause = min(pause * 1.5, 60.0)
@@ -144,6 +146,9 @@ class _History:
         left = [f"{run.id} is {run.status}: {run}" for run in open_runs if run.id not in waiting]
         left += [f"{run.id} is pending: {run}" for run in pending]
         left += [f"{which} is to be purged" for which in purges]
+        if world.memory is not None:
+            dirty = await world.peek(lambda tx: [each for each in tx.due_ledgers(RESTS, 1000) if each.dirty])
+            left += [f"{ledger.session_id} has turns that nobody remembers: {ledger}" for ledger in dirty]
         left += [f"{c.run} is watched at {c.at}" for c in clients.watchers.following if c.run not in waiting]
         if clients.acting or not any(node.ready for node in world.nodes):
             left.append(f"{clients.acting} acts are not through, or no node is up")
@@ -162,11 +167,15 @@ class _History:
             return run.intent is None and any(self._waits(world, other) for other in waiting)
         if run.lease is not None and not any(run.id in node.engine.supervisor._executions for node in world.nodes):
             return False  # it kept its task, and that is gone
+        if run.lifetime == "attached" and not any(run.id in node.engine.settler.connections for node in world.nodes):
+            return False  # its client left while the store was away: the sweeper ends it
         asked = any(a.run_id == run.id and a.decision is None for a in ledger.approvals.values())
         return self._plan.leave_waiting and run.status == "waiting" and run.intent is None and asked
 
     async def _look_back(self, world: World, clients: Clients) -> None:
         """With everything at rest: the whole store, what a late client is told, and what must be empty."""
+        if world.memory is not None:
+            world.memory.look_back()
         ledger, chance = world.ledger, Random(self._plan.seed)
         for rid, story in ledger.stories.items():
             for problem in invariants.fold_problems(story, chance):

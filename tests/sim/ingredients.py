@@ -10,7 +10,7 @@ from holdfast.core.recovery import Policy
 from holdfast.engine.settings import Settings
 from holdfast.testing import Fault
 from holdfast.testing.faults import Operation
-from tests.sim.plan import Brittle, NodePlan, Once, Script
+from tests.sim.plan import Brittle, MemoryPlan, NodePlan, Once, Script
 
 T = TypeVar("T")
 
@@ -186,6 +186,21 @@ def _some(
         for n in range(first, first + dice.one(1, 1, 1, 2, 6)):
             plan[operation, n] = dice.one(*faults)
     return plan
+
+
+def memory_plan(seed: int) -> MemoryPlan | None:
+    """From dice of its own, so that the rest of a history does not depend on it."""
+    dice = Dice(seed ^ 0x6D656D6F)
+    if dice.likely(0.5):
+        return None
+    calls = range(1, 13)
+    return MemoryPlan(
+        frozenset(dice.random.sample(calls, dice.one(0, 0, 1, 2))),
+        frozenset(dice.random.sample(calls, dice.one(0, 0, 1, 2))),
+        takes=dice.one(0.0, 0.0, 0.5, 3.0),
+        idle=dice.one(2.0, 10.0, 40.0),
+        incognito=dice.one(None, None, 0, 1),
+    )
 
 
 def wake_plan(dice: Dice) -> dict[int, Literal["lost", "doubled"]]:

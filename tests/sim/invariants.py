@@ -8,7 +8,7 @@ from holdfast.agents.scripted import Call, Say, Think, Tokens
 from holdfast.core import events as ev
 from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import MessageId, RunId
-from holdfast.core.parts import Part, Reasoning, Text, Tool
+from holdfast.core.parts import Part, Reasoning, Remembered, Text, Tool
 from holdfast.core.recovery import Policy
 from holdfast.core.run import TRANSITIONS, Recovery, Run
 from holdfast.core.session import Message, Session
@@ -334,8 +334,10 @@ def said_problems(run: Run, parts: Sequence[Part], script: Sequence[object]) -> 
 
 def _said(parts: Sequence[Part]) -> list[tuple[str, str]]:
     found = []
-    for part in parts:
+    for at, part in enumerate(parts):
         match part:
+            case Remembered() if at == 0:
+                pass  # before anything is said, and once
             case Text(text):
                 found.append(("text", text))
             case Reasoning(text):

@@ -13,6 +13,7 @@ from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
 from holdfast.ports import Append, Approval, ChangeKind, Tx
 from tests.sim import invariants
+from tests.sim.memory import SimMemory
 from tests.sim.plan import Moment, Plan, Port
 from tests.sim.situations import of_append, of_commit, of_refusal
 from tests.sim.truth import Commit, Effect, Story
@@ -46,6 +47,7 @@ class Ledger:
         """The change feed: number n is at place n - 1."""
         self._texts: dict[tuple[SessionId, str], MessageId] = {}
         self._moments: dict[str, anyio.Event] = {}
+        self.memory: SimMemory | None = None
         self.trouble_at = 0.0
         """When storage last failed, or may have."""
         self.fault_at = -1000.0
@@ -153,6 +155,8 @@ class Ledger:
         for problem in invariants.commit_problems(commit, tx, self.stories, self.plan.settings.recovery):
             self.blame(problem)
         of_commit(self.situations, commit)
+        if self.memory is not None:
+            self.memory.committed(commit)
         for _, session in commit.sessions:
             if session is not None:
                 self.sessions[session.id] = session

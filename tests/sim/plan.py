@@ -257,6 +257,20 @@ class NodePlan:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """A memory provider that all nodes share, and what it does with its nth call of `commit` or `forget`."""
+
+    fails: frozenset[int] = frozenset()
+    """Raises and has done nothing."""
+    doubts: frozenset[int] = frozenset()
+    """Raises when it is done."""
+    takes: float = 0.0
+    idle: float = 20.0
+    incognito: int | None = None
+    """Which session is without memory."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     seed: int
     mode: Literal["embedded", "cluster"]
@@ -272,3 +286,4 @@ class Plan:
     """In the end, open questions are left to a person instead of being answered."""
     troubled: bool
     """Storage may fail or nodes may go: errors of storage are legitimate answers."""
+    memory: MemoryPlan | None = None

@@ -80,6 +80,13 @@ EXPECTED = (
     "attached client left the queue",
     "change feed followed",
     "change feed reset",
+    # memory
+    "memory: committed",
+    "memory: several turns in one commit",
+    "memory: commit failed",
+    "memory: commit in doubt",
+    "memory: commit repeated",
+    "memory: session evicted",
     # faults
     "fault: refuse",
     "fault: doubt",

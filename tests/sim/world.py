@@ -3,6 +3,7 @@
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import anyio
@@ -12,14 +13,17 @@ from trio.testing import MockClock
 
 from holdfast.agents.scripted import AgentTable
 from holdfast.core.ids import NodeId, RunId
+from holdfast.core.ledger import Policy
 from holdfast.engine.engine import Engine
 from holdfast.engine.service import Service
 from holdfast.ports import Journal, Store, Tx
 from holdfast.storage.memory import MemoryStore, MemoryWakeups
 from holdfast.testing import CountingIds, Fault, FaultyJournal, FaultyStore, FaultyWakeups
 from holdfast.testing.faults import Operation
+from holdfast.testing.memory import ProviderTable
 from tests.sim.actors import SimAgent
 from tests.sim.ledger import Ledger
+from tests.sim.memory import SimMemory
 from tests.sim.mortal import Line, MortalJournal, MortalStore, MortalWakeups
 from tests.sim.plan import After, How, NodePlan, Plan, Port, Where
 from tests.sim.truth import TrueJournal
@@ -124,6 +128,11 @@ class World:
         self.ids = CountingIds()
         agents = {name: SimAgent(name == "able", plan.scripts, self.ledger) for name in ("able", "unable")}
         self.agents = AgentTable(agents)
+        self.memory, self._settings = None, plan.settings
+        if plan.memory is not None:
+            self.memory = self.ledger.memory = SimMemory(plan.memory, self.ledger.blame, self.ledger.situations)
+            policy = Policy(idle=plan.memory.idle, pause=1.0)
+            self._settings = replace(plan.settings, memory=policy, commit_limit=8.0, flush=4.0, warm_sessions=2)
         self.nodes: list[Node] = []
         """All that have not been killed or stopped, also while they are starting or stopping."""
         self.started = 0
@@ -170,7 +179,8 @@ class World:
             agents=self.agents,
             clock=self.clock if alone else Clock(self.loop, plan.skew),
             ids=self.ids,
-            settings=self.plan.settings,
+            settings=self._settings,
+            memory=None if self.memory is None else ProviderTable({"sim": self.memory}, "sim"),
         )
         faulty = [port for port in (store, journal) if isinstance(port, FaultyStore | FaultyJournal)]
         node = Node(name, engine, faulty, lines)

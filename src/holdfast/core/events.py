@@ -6,6 +6,7 @@ newer version wrote and this one does not know is read as `Unknown` and folded t
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring as quote
@@ -117,6 +118,8 @@ class ApprovalResolved:
 @dataclass(frozen=True, slots=True)
 class MemoryRecalled:
     items: tuple[Mapping[str, Json], ...]
+    note: str | None = None
+    """Why there is not more, if something was in the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +179,12 @@ class Entry(NamedTuple):
     def ends(self) -> bool:
         return self.type in TERMINAL_TYPES
 
+    @property
+    def at(self) -> int | None:
+        """When it was, in milliseconds since the epoch, if it says so."""
+        found = _AT.search(self.frame, max(0, len(self.frame) - 40))
+        return None if found is None else int(found[1])
+
     def event(self) -> Event:
         name, _, rest = self.frame.partition(b"event: ")[2].partition(b"\ndata: ")
         return decode(name.decode(), json.loads(rest))
@@ -187,6 +196,7 @@ made with every token; mypy does not check the fields."""
 _TEXT_HEAD: Final = b'\nevent: text.delta\ndata: {"text":"'
 _TEXT_TAIL: Final = b'"}\n\n'
 _TEXT_AT: Final = b'","at":'
+_AT: Final = re.compile(rb'[,{]"at":(\d+)\}\n\n\Z')
 _HEAD_LENGTH: Final = len(_TEXT_HEAD)
 _TAIL_LENGTH: Final = len(_TEXT_TAIL)
 TERMINAL_TYPES: Final = frozenset({"run.complete", "run.cancelled", "run.failed", "run.interrupted"})
@@ -295,8 +305,8 @@ def encode(event: Event) -> tuple[str, dict[str, Json]]:
             return "approval.requested", data | _some(provider=provider)
         case ApprovalResolved(approval_id, decision, reason):
             return "approval.resolved", _some(approval_id=approval_id, decision=decision, reason=reason)
-        case MemoryRecalled(items):
-            return "memory.recalled", {"items": list(items)}
+        case MemoryRecalled(items, note):
+            return "memory.recalled", {"items": list(items)} | _some(note=note)
         case Usage(input_tokens, output_tokens, cost):
             return "usage", _some(input_tokens=input_tokens, output_tokens=output_tokens, cost=cost)
         case RunEnded(status, reason, finish_reason, error):
@@ -344,7 +354,7 @@ _DECODERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Event]]] = {
         d["approval_id"], d["call_id"], d["name"], d["args"], d.get("reason", ""), d.get("provider")
     ),
     "approval.resolved": lambda d: ApprovalResolved(d["approval_id"], d["decision"], d.get("reason")),
-    "memory.recalled": lambda d: MemoryRecalled(tuple(d["items"])),
+    "memory.recalled": lambda d: MemoryRecalled(tuple(d["items"]), d.get("note")),
     "usage": lambda d: Usage(d["input_tokens"], d["output_tokens"], d.get("cost")),
     "run.complete": _ended("complete"),
     "run.cancelled": _ended("cancelled"),

@@ -115,28 +115,31 @@ def reach(ledger: Ledger, now: float) -> Ledger:
     return replace(ledger, boundary=ledger.completed, due_at=now, attempts=0)
 
 
+def ripen(ledger: Ledger, now: float) -> Ledger:
+    """Its time has come: idle for long enough is a boundary too. One that is being tried again stays as it is."""
+    return ledger if ledger.boundary > ledger.committed or ledger.forget else reach(ledger, now)
+
+
 def begin(
     ledger: Ledger, turns: Sequence[DirtyTurn], lease: Lease, policy: Policy, named: str | None = None
 ) -> tuple[Ledger, Commit | None]:
     """Pin a commit, or take up the one that is pinned: the caller has seen that nobody is at it. `turns` are the dirty
     ones in order; `named` is the provider that the caller names, which takes over once the turns of others are
     flushed. No commit: nothing is dirty (M3), or nobody was ever named who could be told."""
-    commit = ledger.commit
     if named is not None:
         ledger = replace(ledger, handle=named)
-    if commit is None:
-        commit = _next(ledger, turns, policy)
+    if not turns:
+        return replace(ledger, commit=None), None
+    commit = ledger.commit or _next(ledger, turns, policy)
     if commit is None:
         return ledger, None
     commit = replace(commit, lease=lease)
     told = ledger.told if commit.handle in ledger.told else (*ledger.told, commit.handle)
-    return replace(ledger, commit=commit, told=told), commit
+    return replace(ledger, commit=commit, told=told, boundary=max(ledger.boundary, commit.last)), commit
 
 
 def _next(ledger: Ledger, turns: Sequence[DirtyTurn], policy: Policy) -> Commit | None:
     """M6: the oldest turns, as far as they belong to the same provider."""
-    if not turns:
-        return None
     owner = turns[0].handle
     handle = owner or ledger.handle
     if handle is None:

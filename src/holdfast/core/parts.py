@@ -22,6 +22,8 @@ class Reasoning:
     text: str
     provider: Json = None
     """Opaque data (signatures) that the provider wants back when the run is continued."""
+    duration_ms: int | None = None
+    """How long it was thought, where the journal says so and something came after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class File:
 @dataclass(frozen=True, slots=True)
 class Remembered:
     items: tuple[Mapping[str, Json], ...]
+    note: str | None = None
+    """Why there is not more, if something was in the way."""
 
 
 Part = Text | Reasoning | Tool | File | Remembered
@@ -62,9 +66,11 @@ def to_json(part: Part) -> dict[str, Json]:
     match part:
         case Text(text):
             return {"type": "text", "text": text}
-        case Reasoning(text, provider):
-            reasoning = {"type": "reasoning", "text": text}
-            return reasoning if provider is None else {**reasoning, "provider": provider}
+        case Reasoning(text, provider, duration_ms):
+            reasoning: dict[str, Json] = {"type": "reasoning", "text": text}
+            if provider is not None:
+                reasoning["provider"] = provider
+            return reasoning if duration_ms is None else {**reasoning, "duration_ms": duration_ms}
         case Tool():
             data: dict[str, Json] = {
                 "type": "tool",
@@ -86,8 +92,9 @@ def to_json(part: Part) -> dict[str, Json]:
             return data
         case File(file_id, name, media_type, size):
             return {"type": "file", "file_id": file_id, "name": name, "media_type": media_type, "size": size}
-        case Remembered(items):
-            return {"type": "remembered", "items": list(items)}
+        case Remembered(items, note):
+            remembered = {"type": "remembered", "items": list(items)}
+            return remembered if note is None else {**remembered, "note": note}
         case _:
             assert_never(part)
 
@@ -98,7 +105,7 @@ def from_json(data: Mapping[str, Json]) -> Part | None:
         case "text":
             return Text(data["text"])
         case "reasoning":
-            return Reasoning(data["text"], data.get("provider"))
+            return Reasoning(data["text"], data.get("provider"), data.get("duration_ms"))
         case "tool":
             return Tool(
                 data["call_id"],
@@ -115,7 +122,7 @@ def from_json(data: Mapping[str, Json]) -> Part | None:
         case "file":
             return File(FileId(data["file_id"]), data["name"], data["media_type"], data["size"])
         case "remembered":
-            return Remembered(tuple(data["items"]))
+            return Remembered(tuple(data["items"]), data.get("note"))
         case _:
             return None
 

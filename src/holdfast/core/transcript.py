@@ -27,6 +27,8 @@ class Transcript:
     usage: ev.Usage | None = None
     approval: ev.ApprovalRequested | None = None
     last_seq: int = 0
+    thinking_since: int | None = None
+    """When the reasoning began that is still going on, if the journal says so."""
 
     @property
     def ended(self) -> bool:
@@ -35,6 +37,9 @@ class Transcript:
 
 EMPTY = Transcript()
 _NO_TEXT = Text("")
+_ENDS_A_THOUGHT = (ev.TextDelta, ev.ToolDelta, ev.ToolStarted, ev.ApprovalRequested, ev.StepStarted)
+_CUTS_A_THOUGHT = (ev.RunEnded, ev.RunResumed, ev.MessageSeeded, ev.MemoryRecalled)
+"""After these nobody knows how long it was: a crash may lie between."""
 
 
 def fold(entries: Iterable[ev.Entry], onto: Transcript = EMPTY) -> Transcript:
@@ -42,17 +47,22 @@ def fold(entries: Iterable[ev.Entry], onto: Transcript = EMPTY) -> Transcript:
     builder = _Builder(onto)
     quoted: list[bytes] = []  # texts of neighbouring deltas: nearly all of a journal
     last = builder.last_seq
+    thinking = builder.thinking_since is not None
     for item in entries:
         seq, frame = item
         if seq != last + 1:
             raise BrokenSequence(f"Event {seq} follows event {last}: the journal has a gap.")
         text = ev.quoted_text(frame)
         if text is not None:
+            if thinking:
+                builder.thought(item.at)
+                thinking = False
             quoted.append(text)
         else:
             builder.add_quoted(quoted)
             builder.last_seq = last
-            builder.add(item.event())
+            builder.add(item.event(), item.at)
+            thinking = builder.thinking_since is not None
         last = seq
     builder.add_quoted(quoted)
     builder.last_seq = last
@@ -82,6 +92,7 @@ class _Builder:
         self.ending: ev.RunEnded | None = None
         self.usage = onto.usage
         self.approval = onto.approval
+        self.thinking_since = onto.thinking_since
 
     def transcript(self) -> Transcript:
         self._join()
@@ -95,6 +106,7 @@ class _Builder:
             self.usage,
             self.approval,
             self.last_seq,
+            self.thinking_since,
         )
 
     def add_quoted(self, pieces: list[bytes]) -> None:
@@ -110,14 +122,19 @@ class _Builder:
         if self.status != "streaming":
             raise BrokenSequence(f"Event {self.last_seq + 1} follows the terminal event.")
 
-    def add(self, event: ev.Event) -> None:
+    def add(self, event: ev.Event, at: int | None = None) -> None:
         self._check_open()
+        if self.thinking_since is not None:
+            if isinstance(event, _ENDS_A_THOUGHT):
+                self.thought(at)
+            elif isinstance(event, _CUTS_A_THOUGHT):
+                self.thinking_since = None
         match event:
             case ev.TextDelta(text):
                 if text:
                     self._grow(_NO_TEXT, text)
             case ev.ReasoningDelta(text, provider):
-                self._reason(text, provider)
+                self._reason(text, provider, at)
             case ev.RunStarted() | ev.StepStarted() | ev.Unknown():
                 pass
             case ev.RunResumed():
@@ -152,8 +169,8 @@ class _Builder:
                         else:
                             self.parts[where] = replace(tool, state="pending")
                     self.approval = None
-            case ev.MemoryRecalled(items):
-                self.parts.append(Remembered(items))
+            case ev.MemoryRecalled(items, note):
+                self.parts.append(Remembered(items, note))
             case ev.Usage():
                 self.usage = _sum(self.usage, event)
             case ev.RunEnded(status):
@@ -167,13 +184,26 @@ class _Builder:
             self.parts.append(empty)
         self._append(len(self.parts) - 1, "text", text)
 
-    def _reason(self, text: str, provider: object) -> None:
+    def thought(self, at: int | None) -> None:
+        """Something else has come: the reasoning before it took until now."""
+        since, self.thinking_since = self.thinking_since, None
+        self._join()
+        last = self.parts[-1] if self.parts else None
+        if since is not None and at is not None and at > since and isinstance(last, Reasoning):
+            self.parts[-1] = replace(last, duration_ms=at - since)
+
+    def _reason(self, text: str, provider: object, at: int | None) -> None:
         """Opaque data closes a block of reasoning: what follows is another block, with data of its own."""
         last = self.parts[-1] if self.parts else None
         if isinstance(last, Reasoning) and last.provider is not None and (text or provider is not None):
+            self.thought(at)
             self.parts.append(Reasoning(""))
         if text or provider is not None:
             self._grow(Reasoning(""), text)
+            if self.thinking_since is None and at is not None:
+                last = self.parts[-1]
+                assert isinstance(last, Reasoning)
+                self.thinking_since = at - (last.duration_ms or 0)
         if provider is not None:
             self._join()
             last = self.parts[-1]

@@ -7,11 +7,14 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from holdfast.core.ids import NodeId, RunId
 from holdfast.engine.book.rows import Me
+from holdfast.engine.boundaries import Boundaries
 from holdfast.engine.executor import Deps
+from holdfast.engine.facts import Facts
 from holdfast.engine.feed import Feed
 from holdfast.engine.hub import Hub
 from holdfast.engine.library import Library
 from holdfast.engine.preferences import Preferences
+from holdfast.engine.recall import Recall
 from holdfast.engine.service import Service
 from holdfast.engine.settings import Settings
 from holdfast.engine.settler import Settler
@@ -19,7 +22,7 @@ from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.sweeper import Sweeper
 from holdfast.engine.transfer import Transfer
 from holdfast.engine.writer import Writer
-from holdfast.ports import Agents, Clock, Files, Ids, Journal, Store, Wakeups, Workspaces
+from holdfast.ports import Agents, Clock, Files, Ids, Journal, MemoryProviders, Store, Wakeups, Workspaces
 
 
 class Engine:
@@ -37,6 +40,7 @@ class Engine:
         settings: Settings | None = None,
         files: Files | None = None,
         workspaces: Workspaces | None = None,
+        memory: MemoryProviders | None = None,
         node: NodeId | None = None,
     ) -> None:
         """`node`: this one's name among others, the same after a restart, so that it finds at once what it left."""
@@ -48,14 +52,24 @@ class Engine:
         self._hub = Hub(node, wakeups)
         self.feed = Feed(journal, self._hub.signals, settings, partial(_over, store))
         self.writer = Writer(journal, self.feed, settings, node, None if alone else wakeups, clock)
-        self.settler = Settler(store, journal, self.writer, self._hub, agents, me, settings)
-        deps = Deps(store, journal, self.writer, self.feed, self._hub, self.settler, agents, clock, ids, settings)
+        self.boundaries = None if memory is None else Boundaries(store, self._hub, clock, me, settings, memory)
+        """None: nothing is remembered, and no ledger kept."""
+        self.facts = Facts(store, ids)
+        keeping = None if self.boundaries is None else self.boundaries.keeping
+        self.settler = Settler(store, journal, self.writer, self._hub, agents, me, settings, keeping)
+        parts = (store, journal, self.writer, self.feed, self._hub, self.settler, agents, clock, ids, settings)
+        recall = None
+        if memory is not None and self.boundaries is not None:
+            recall = Recall(store, memory, self.boundaries, settings)
+        deps = Deps(*parts, recall)
         self.supervisor = Supervisor(deps, me)
         self.library = None if files is None else Library(store, files, clock, ids, settings)
-        self.sweeper = Sweeper(deps, self.supervisor, self.library, workspaces)
+        self.sweeper = Sweeper(deps, self.supervisor, self.library, workspaces, self.boundaries)
         self.service = Service(deps, self.supervisor, me)
         self.preferences = Preferences(store, clock)
         self.transfer = None if self.library is None else Transfer(self.service, self.library)
+        self._works = settings.max_runs > 0
+        """A node that executes nothing remembers nothing by itself either: it is gone in a moment."""
         self._stop = anyio.Event()
         self._writing = anyio.CancelScope(shield=True)
 
@@ -66,6 +80,8 @@ class Engine:
     def hurry(self) -> None:
         """Ask for the same at once: runs are sealed as interrupted, and go on when they are continued."""
         self.supervisor.hurry()
+        if self.boundaries is not None:
+            self.boundaries.hurry()
         self._stop.set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -82,6 +98,8 @@ class Engine:
                     await self._stop.wait()
                     await self.supervisor.drain()
                     await self.sweeper.finish()
+                    if self.boundaries is not None and self._works:
+                        await self.boundaries.finish()
                     self.feed.stop()
                     loops.cancel_scope.cancel()
             finally:
@@ -100,6 +118,8 @@ class Engine:
         loops.start_soon(self.supervisor.heartbeat)
         loops.start_soon(self.sweeper.run)
         loops.start_soon(self.settler.archive)
+        if self.boundaries is not None and self._works:
+            loops.start_soon(self.boundaries.run)
 
 
 async def _over(store: Store, rid: RunId) -> bool:

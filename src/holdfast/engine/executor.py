@@ -6,7 +6,7 @@ limited in time; what they do not get done, recovery does from the journal.
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NoReturn, TypeVar
 
 import anyio
@@ -19,6 +19,7 @@ from holdfast.core.events import (
     Decision,
     Event,
     Failure,
+    MemoryRecalled,
     RunEnded,
     RunResumed,
     RunStarted,
@@ -26,6 +27,7 @@ from holdfast.core.events import (
     entry,
 )
 from holdfast.core.ids import ApprovalId
+from holdfast.core.parts import Remembered
 from holdfast.core.run import Intent, Run
 from holdfast.core.transcript import EMPTY, fold, has_output, volume
 from holdfast.engine.book import endings, turns
@@ -47,7 +49,7 @@ class Stop:
     """Why an execution ends before its agent is done. `ending` is how the run is sealed; without one it is let go, to
     be ended by recovery as `intent` says."""
 
-    kind: Literal["end", "park", "lost", "broken"]
+    kind: Literal["end", "park", "hand over", "lost", "broken"]
     ending: RunEnded | None = None
     intent: Intent | None = None
 
@@ -62,6 +64,8 @@ def over_limit(message: str) -> Stop:
 
 SHUTDOWN = Stop("end", RunEnded("interrupted", reason="shutdown"))
 PARK = Stop("park")
+HAND_OVER = Stop("hand over")
+"""This node is stopping and another can go on where the journal ends."""
 LOST = Stop("lost")
 """The lease is gone or in doubt: somebody else may be executing the run."""
 
@@ -78,6 +82,7 @@ class Deps:
     clock: Clock
     ids: Ids
     settings: Settings
+    recall: Callable[[Turn], Awaitable[MemoryRecalled | None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +172,24 @@ class Execution:
             self._add(event)
         if self._agent is None:
             raise AgentFailed("no-agent", f"There is no agent named {self.run.agent!r}. Choose another one.")
-        finish = await self._agent.run(loaded.turn, self)
+        finish = await self._agent.run(await self._remember(loaded.turn), self)
         assert self._recorder is not None
         await self._recorder.flushed()
         if not self._recorder.spoke and not has_output(loaded.turn.transcript.parts):
             raise AgentFailed("empty-answer", "The model ended its answer without saying anything. Try again.")
         return RunEnded("complete", finish_reason=finish)
+
+    async def _remember(self, turn: Turn) -> Turn:
+        """Once in the life of a run, and of those that continue it."""
+        parts = turn.transcript.parts
+        if self._deps.recall is None or self._begun.last_seq or any(isinstance(part, Remembered) for part in parts):
+            return turn
+        recalled = await self._deps.recall(turn)
+        if recalled is None:
+            return turn
+        self._add(recalled)
+        told = turn.transcript
+        return replace(turn, transcript=fold([entry(told.last_seq + 1, recalled)], told))
 
     def _asks_still(self, loaded: _Loaded) -> bool:
         """An earlier life asked and could not park: the question stands, and the agent is not to ask it again."""
@@ -330,6 +347,9 @@ class Execution:
                 if self._stop is PARK and ending is None:
                     ending = await self._park()
                     done = ending is None
+                if self._stop is HAND_OVER and ending is None:
+                    await self._hand_over()
+                    done = True
                 if ending is not None and not done:
                     intent = await self._seal(ending)
                     if intent is None:
@@ -361,6 +381,13 @@ class Execution:
         except StorageError as error:
             return _storage_failed(error)
         return None
+
+    async def _hand_over(self) -> None:
+        """Back into the queue, with everything that was written before it in the journal."""
+        if self._recorder is not None:
+            await self._recorder.flushed()
+        await self._deps.store.transact(lambda tx: turns.unclaim(tx, [self.run]))
+        await self._deps.hub.announce(Wake("queue"), Wake("changed"))
 
     async def _park(self) -> RunEnded | None:
         """None: the run waits in the store and nobody holds it. Otherwise it was asked to end meanwhile."""

@@ -30,6 +30,7 @@ from holdfast.core.session import Compaction, Message, Session
 from holdfast.engine import views
 from holdfast.engine.book import accept, edits, endings, openings, rows, turns
 from holdfast.engine.book.accept import Accepted, OnBusy
+from holdfast.engine.boundaries import SIGNAL
 from holdfast.engine.changes import ChangeSubscription
 from holdfast.engine.executor import Deps, cancelled
 from holdfast.engine.feed import Subscription
@@ -69,10 +70,12 @@ class Service:
     async def create_session(self, owner: OwnerId = LOCAL, **fields: Any) -> Session:
         """`fields` are those of `Session`: title, agent, model, system, settings, previous_session_id …"""
         now = self._deps.clock.now()
+        fields = edits.with_memory(fields, fields.get("settings"))
         if fields.get("title"):
             fields["titled_by"] = "person"
         session = Session(SessionId(self._deps.ids.new("ses")), owner, now, now, **fields)
         await self._transact(partial(edits.create, session=session))
+        self._deps.hub.signals.fire(SIGNAL)
         return session
 
     async def session(self, sid: SessionId, owner: OwnerId = LOCAL) -> SessionView:
@@ -175,10 +178,17 @@ class Service:
         return await self._edit(partial(edits.switch, sid=sid, owner=owner, if_version=if_version, to=to))
 
     async def clear(self, sid: SessionId, owner: OwnerId = LOCAL, if_version: int | None = None) -> Session:
-        return await self._edit(partial(edits.clear, sid=sid, owner=owner, if_version=if_version))
+        session = await self._edit(partial(edits.clear, sid=sid, owner=owner, if_version=if_version))
+        self._deps.hub.signals.fire(SIGNAL)
+        return session
 
-    async def delete(self, sid: SessionId, owner: OwnerId = LOCAL, if_version: int | None = None) -> Session:
-        return await self._edit(partial(edits.delete, sid=sid, owner=owner, if_version=if_version))
+    async def delete(
+        self, sid: SessionId, owner: OwnerId = LOCAL, if_version: int | None = None, forget: bool = False
+    ) -> Session:
+        """Its turns are remembered first; with `forget` they are not, and what was learnt from them goes too."""
+        session = await self._edit(partial(edits.delete, sid=sid, owner=owner, if_version=if_version, forget=forget))
+        self._deps.hub.signals.fire(SIGNAL)
+        return session
 
     async def fork(self, sid: SessionId, last: MessageId, owner: OwnerId = LOCAL) -> Session:
         def length(tx: Tx) -> int:
@@ -482,6 +492,10 @@ class Service:
     def watch_changes(self, after: str | None, owner: OwnerId = LOCAL) -> ChangeSubscription:
         """The change feed over all sessions, from a cursor it gave (None: from now)."""
         return ChangeSubscription(self._store, self._deps.hub.signals, self._deps.feed, owner, after)
+
+    def settled_here(self, rid: RunId) -> bool:
+        """Whether it was this node that settled the run, lately: what follows from its end is this node's to do."""
+        return rid in self._deps.settler.settled_here
 
     # ---- inside ----
 

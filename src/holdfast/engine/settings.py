@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from holdfast.core import ledger
 from holdfast.core.recovery import Policy
 
 MIB = 1024 * 1024
@@ -51,3 +52,14 @@ class Settings:
     touch_every: float = 10.0
     """P6: finished tools move `updated_at` at most this often."""
     recovery: Policy = field(default_factory=Policy)
+    memory: ledger.Policy = field(default_factory=ledger.Policy)
+    recall_wait: float = 1.0
+    """Longest that a run waits for what is remembered."""
+    recall_tokens: int = 600
+    """Most that is put in front of the model, by an estimate."""
+    commit_limit: float = 120.0
+    """Longest that a memory provider may take for one commit."""
+    flush: float = 10.0
+    """How long a stopping node commits what is still to be remembered."""
+    warm_sessions: int = 200
+    """Sessions for which a memory provider may hold something; beyond it the least recently used is evicted."""

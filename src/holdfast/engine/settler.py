@@ -23,6 +23,7 @@ from holdfast.core.run import Intent, Recovery, Run, dead, is_live
 from holdfast.core.transcript import EMPTY, Transcript, fold, has_output
 from holdfast.engine.bell import Bell
 from holdfast.engine.book import endings, rows, turns
+from holdfast.engine.book.remembering import Keeping
 from holdfast.engine.hub import Hub
 from holdfast.engine.recorder import Recorder
 from holdfast.engine.settings import Settings
@@ -34,6 +35,7 @@ log = logging.getLogger("holdfast.engine")
 _PAGE = 1000
 _TOGETHER = 500
 """Runs settled in one transaction."""
+_REMEMBERED = 10_000
 _SHORT = 5000
 """Events that are read at once, of however many runs: some milliseconds of folding between two looks at the loop."""
 
@@ -48,6 +50,7 @@ class Settler:
         agents: Agents,
         me: rows.Me,
         settings: Settings,
+        keeping: Keeping | None = None,
     ) -> None:
         self._store = store
         self._journal = journal
@@ -56,6 +59,7 @@ class Settler:
         self._agents = agents
         self._me = me
         self._settings = settings
+        self.keeping = keeping
         self.held: set[RunId] = set()
         """Runs that a task of this process executes or is ending. A lease of ours without one is nobody's."""
         self.ending: set[RunId] = set()
@@ -71,6 +75,8 @@ class Settler:
         self.recovered = 0
         self.ended: Counter[str] = Counter()
         """How the runs ended that were settled here."""
+        self.settled_here: dict[RunId, None] = {}
+        """The newest runs that this node settles, or is about to: what follows from an end is one node's to do."""
         self._settled: list[RunId] = []
         self._bell = Bell()
 
@@ -100,10 +106,17 @@ class Settler:
     async def _settle(self, ended: dict[RunId, tuple[Transcript, Recovery | None]]) -> None:
         def work(tx: Tx) -> None:
             for rid, (transcript, recovery) in ended.items():
-                endings.settle(tx, rid, transcript, recovery)
+                endings.settle(tx, rid, transcript, recovery, self.keeping)
 
+        self._remember(ended)
         await self._store.transact(work)
         await self._tell_settled({rid: transcript for rid, (transcript, _) in ended.items()})
+
+    def _remember(self, rids: Iterable[RunId]) -> None:
+        """Before they are settled: whoever hears of it must find them here."""
+        self.settled_here.update(dict.fromkeys(rids))
+        while len(self.settled_here) > _REMEMBERED:
+            del self.settled_here[next(iter(self.settled_here))]
 
     async def _tell_settled(self, ended: Mapping[RunId, Transcript]) -> None:
         self.ended.update(transcript.status for transcript in ended.values())

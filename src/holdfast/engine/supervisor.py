@@ -10,7 +10,7 @@ from holdfast.core.errors import StorageError
 from holdfast.core.ids import RunId
 from holdfast.core.run import Run, is_live
 from holdfast.engine.book import rows, turns
-from holdfast.engine.executor import LOST, SHUTDOWN, Deps, Execution, Stop, cancelled, over_limit
+from holdfast.engine.executor import HAND_OVER, LOST, SHUTDOWN, Deps, Execution, Stop, cancelled, over_limit
 from holdfast.engine.hub import wait
 from holdfast.ports import Wake
 
@@ -193,16 +193,28 @@ class Supervisor:
     # ---- the end ----
 
     async def drain(self) -> None:
-        """Take nothing new, let runs end by themselves for a while, then seal the rest as interrupted."""
+        """Take nothing new, let runs end by themselves for a while, then hand the rest over, or seal it as
+        interrupted."""
         self.draining = True
         self._deps.hub.signals.fire(("queue", None))
         with self._patience:
             self._patience.deadline = anyio.current_time() + self._deps.settings.drain
             await self._empty()
         for execution in list(self._executions.values()):
-            execution.stop(SHUTDOWN)
+            execution.stop(HAND_OVER if self._can_hand_over(execution.run) else SHUTDOWN)
         with anyio.move_on_after(self._deps.settings.final_save):
             await self._empty()
+
+    def _can_hand_over(self, run: Run) -> bool:
+        """Whether another node may take it up as it is, as it would after a crash of this one."""
+        settings = self._deps.settings
+        several = self._me.lease_time is not None
+        return (
+            several
+            and settings.recovery.auto_continue
+            and run.lifetime == "detached"
+            and self._deps.settler.can_continue(run)
+        )
 
     def hurry(self) -> None:
         """Draining, wait for nothing that would end by itself."""

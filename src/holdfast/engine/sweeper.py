@@ -9,6 +9,7 @@ from anyio import to_thread
 
 from holdfast.core.ids import RunId, SessionId
 from holdfast.engine.book import edits, endings, turns
+from holdfast.engine.boundaries import Boundaries
 from holdfast.engine.executor import Deps
 from holdfast.engine.hub import wait
 from holdfast.engine.library import Library
@@ -24,12 +25,18 @@ ERASE = "erase"
 
 class Sweeper:
     def __init__(
-        self, deps: Deps, supervisor: Supervisor, library: Library | None, workspaces: Workspaces | None = None
+        self,
+        deps: Deps,
+        supervisor: Supervisor,
+        library: Library | None,
+        workspaces: Workspaces | None = None,
+        boundaries: Boundaries | None = None,
     ) -> None:
         self._deps = deps
         self._supervisor = supervisor
         self._library = library
         self._workspaces = workspaces
+        self._boundaries = boundaries
         self._erasing = anyio.Lock()
 
     @asynccontextmanager
@@ -42,7 +49,7 @@ class Sweeper:
     async def run(self) -> None:
         armed, pause = self._deps.hub.signals.armed, self._deps.settings.sweep
         signal, due = armed(ERASE), anyio.current_time() + pause
-        await self._do(self.erase)  # what an earlier life did not get to
+        await self._do(self._erase_hidden)
         while True:
             await wait(signal, max(0.0, due - anyio.current_time()))
             signal = armed(ERASE)  # before looking: what is asked for meanwhile is not missed
@@ -66,6 +73,8 @@ class Sweeper:
     async def start(self) -> None:
         """What must be done before anybody is served: nothing of an earlier life is shown as running."""
         await self._do(self.recover, self.look_again)
+        if self._boundaries is not None and self._deps.settings.max_runs > 0:
+            await self._do(self._boundaries.start)
 
     async def finish(self) -> None:
         """What can still be done before the node goes: let others have what it could not end."""
@@ -110,6 +119,11 @@ class Sweeper:
         finally:
             self._erasing.release()
 
+    async def _erase_hidden(self) -> None:
+        """Sessions that were deleted in an earlier life, or with the runs of it that were ended just now."""
+        if await self._deps.store.read(lambda tx: tx.deleted_sessions(1)):
+            await self.erase()
+
     async def expire(self) -> None:
         """A question that nobody answers is answered with deny."""
         limit = self._deps.settings.answer_within
@@ -123,10 +137,11 @@ class Sweeper:
         """Erase what was deleted or cleared: first the rows, which leave a note, then the journals the note names. A
         session's directory goes before its rows, which are what says that it is still there."""
         store, journal = self._deps.store, self._deps.journal
+        keeping = self._boundaries is not None
         for sid in await store.read(lambda tx: tx.deleted_sessions(_BATCH)):
             if await self._in_use(sid) or not await self._erase_workspace(sid):
                 continue
-            await store.transact(lambda tx, sid=sid: edits.purge(tx, sid))  # type: ignore[misc]
+            await store.transact(lambda tx, sid=sid: edits.purge(tx, sid, keeping))  # type: ignore[misc]
         while rids := await store.read(lambda tx: tx.purges(_BATCH)):
             await journal.purge(rids)
             await store.transact(lambda tx, rids=rids: tx.drop_purges(rids))  # type: ignore[misc]

@@ -50,7 +50,9 @@ class Titles:
                     continue
                 if found is None:
                     return
-                for sid in {c.session_id for c in found.items if c.kind == "run.changed" and c.status == "complete"}:
+                ended = [c for c in found.items if c.kind == "run.changed" and c.status == "complete"]
+                # The feed is of all nodes, and a name is asked for once.
+                for sid in {c.session_id for c in ended if c.run_id and self._service.settled_here(c.run_id)}:
                     jobs.start_soon(self._name, sid)
 
     async def _name(self, sid: SessionId) -> None:

@@ -15,7 +15,7 @@ from holdfast.ports import Approval, Change, Fact, Grant, StoredFile
 Row = Sequence[Any]
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_decode = json.loads
+decode = json.loads
 
 
 def names(columns: str) -> tuple[str, ...]:
@@ -53,9 +53,9 @@ def to_session(row: Row) -> Session:
         pinned, archived, tags, project, head, redo, version, deleted_at,
     ) = row  # fmt: skip
     return Session(
-        id, owner, created_at, updated_at, title, titled_by, agent, model, system, _decode(settings),
-        previous_session_id, bool(pinned), bool(archived), tuple(_decode(tags)), project, head,
-        tuple(_decode(redo)), version, deleted_at,
+        id, owner, created_at, updated_at, title, titled_by, agent, model, system, decode(settings),
+        previous_session_id, bool(pinned), bool(archived), tuple(decode(tags)), project, head,
+        tuple(decode(redo)), version, deleted_at,
     )  # fmt: skip
 
 
@@ -81,7 +81,7 @@ def to_message(row: Row) -> Message:
         key, in_tree, last_seq, parts,
     ) = row  # fmt: skip
     return Message(
-        id, owner, session_id, role, parent_id, created_at, run_id, status, all_from_json(_decode(parts)), reason,
+        id, owner, session_id, role, parent_id, created_at, run_id, status, all_from_json(decode(parts)), reason,
         _to_failure(error), recovery, model, _to_usage(usage), key, bool(in_tree), last_seq,
     )  # fmt: skip
 
@@ -114,7 +114,7 @@ def to_run(row: Row) -> Run:
         usage, started_at, ended_at, last_seq, pruned,
     ) = row  # fmt: skip
     return Run(
-        id, owner, session_id, message_id, user_message_id, agent, model, _decode(settings), lifetime, created_at,
+        id, owner, session_id, message_id, user_message_id, agent, model, decode(settings), lifetime, created_at,
         rank, bool(in_tree), status, epoch, _to_lease(lease_holder, lease_until),
         _to_lease(connection_holder, connection_until), key, fingerprint, continues, resumes, _to_intent(intent),
         None if recovery_state is None else Recovery(recovery_state, recovery_since, recovery_attempts), reason,
@@ -136,7 +136,7 @@ def from_approval(a: Approval) -> Row:
 
 def to_approval(row: Row) -> Approval:
     id, owner, run_id, session_id, call_id, name, args, *rest = row
-    return Approval(id, owner, run_id, session_id, call_id, name, _decode(args), *rest)
+    return Approval(id, owner, run_id, session_id, call_id, name, decode(args), *rest)
 
 
 COMPACTION: Final = "session_id, owner, message_id, summary, created_at"
@@ -203,7 +203,7 @@ def from_ledger(ledger: Ledger) -> Row:
 
 def to_ledger(row: Row) -> Ledger:
     session_id, owner, due_at, text = row
-    state = _decode(text)
+    state = decode(text)
     told, commit = tuple(state.pop("told")), state.pop("commit")
     if commit is not None:
         handle, first, last, holder, until = commit
@@ -220,7 +220,7 @@ def from_dirty_turn(t: DirtyTurn) -> Row:
 
 
 def to_dirty_turn(row: Row) -> DirtyTurn:
-    words = None if row[-1] is None else Words(*map(all_from_json, _decode(row[-1])))
+    words = None if row[-1] is None else Words(*map(all_from_json, decode(row[-1])))
     return DirtyTurn(*(*row[:-1], words))
 
 
@@ -263,7 +263,7 @@ def _from_failure(failure: Failure | None) -> str | None:
 
 
 def _to_failure(text: str | None) -> Failure | None:
-    return None if text is None else failure_from_json(_decode(text))
+    return None if text is None else failure_from_json(decode(text))
 
 
 def _from_intent(intent: Intent | None) -> str | None:
@@ -275,7 +275,7 @@ def _from_intent(intent: Intent | None) -> str | None:
 def _to_intent(text: str | None) -> Intent | None:
     if text is None:
         return None
-    data = _decode(text)
+    data = decode(text)
     return Intent(data["status"], data["reason"], failure_from_json(data["error"]))
 
 
@@ -284,4 +284,4 @@ def _from_usage(usage: Usage | None) -> str | None:
 
 
 def _to_usage(text: str | None) -> Usage | None:
-    return None if text is None else Usage(*_decode(text))
+    return None if text is None else Usage(*decode(text))

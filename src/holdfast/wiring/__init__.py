@@ -2,6 +2,7 @@
 
 node.py      storage and engine            tables.py    what `holdfast.toml` says of providers, servers and tools
 crew.py      models, tools and agents      serving.py   a server's life: listen, open, answer, drain
+memories.py  who remembers                 bridge.py    the engine, for those who are made before it
 keeping.py   where things are kept, as the config says
 cluster.py   storage that nodes share
 seeded.py    directories to measure with

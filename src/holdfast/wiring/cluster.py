@@ -27,7 +27,7 @@ from holdfast.agents.chat.workspaces import WorkspaceDirectories
 from holdfast.core.ids import NodeId
 from holdfast.engine.engine import Engine
 from holdfast.engine.settings import DAY, Settings
-from holdfast.ports import Agents, Journal
+from holdfast.ports import Agents, Journal, MemoryProviders
 from holdfast.storage import disk
 from holdfast.storage.hints import Others
 from holdfast.storage.seen import Seen
@@ -41,15 +41,18 @@ NODE_FILE: Final = "node"
 _JOURNAL: Final = "holdfast_journal"
 
 
-async def open_node(config: Config, agents: Agents, settings: Settings, around: Around) -> Node:
+async def open_node(
+    config: Config, agents: Agents, settings: Settings, around: Around, memory: MemoryProviders | None = None
+) -> Node:
     """The data directory still belongs to one process: it has the node's name, its workspaces, and what commands on
     this machine need."""
+    logging.getLogger("psycopg").setLevel(logging.ERROR)  # a pipeline that was broken off is nothing to report
     directory = await to_thread.run_sync(DataDir.open, config.data_dir)
     try:
         name = node_id(config)
-        place = _store_place(config, name)
+        place = store_place(config, name)
         store = await to_thread.run_sync(PostgresStore, place)
-        journal = await to_thread.run_sync(_open_journal, config, name)
+        journal = await to_thread.run_sync(open_journal, config, name)
     except BaseException:
         directory.close()
         raise
@@ -68,18 +71,19 @@ async def open_node(config: Config, agents: Agents, settings: Settings, around: 
         files=PostgresFiles(place, config.data_dir),
         workspaces=WorkspaceDirectories(config.data_dir / WORKSPACES),
         node=NodeId(name),
+        memory=memory,
     )
     return Node(engine, store, journal, directory, wakeups)
 
 
 def keys(config: Config) -> PostgresKeys:
-    return PostgresKeys(_store_place(config, "keys"))
+    return PostgresKeys(store_place(config, "keys"))
 
 
 def examine(config: Config) -> Sequence[Seen]:
     redis = _redis_place(config, "doctor")
     journal = _journal_place(config, "doctor") if redis is None else None
-    found = postgres_checkup.examine(_store_place(config, "doctor"), journal, SystemClock().now)
+    found = postgres_checkup.examine(store_place(config, "doctor"), journal, SystemClock().now)
     return found if redis is None else [*found, *redis_checkup.examine(redis)]
 
 
@@ -104,7 +108,7 @@ def _remember(file: Path) -> str:
     return name
 
 
-def _store_place(config: Config, name: str) -> Place:
+def store_place(config: Config, name: str) -> Place:
     assert config.store_url is not None
     return Place(config.store_url, name=f"holdfast {name}", answer_within=_patience(config))
 
@@ -126,7 +130,7 @@ def _patience(config: Config) -> float:
     return min(max(config.lease_time / 3, 2.0), 10.0)
 
 
-def _open_journal(config: Config, name: str) -> Journal:
+def open_journal(config: Config, name: str) -> Journal:
     redis = _redis_place(config, name)
     if redis is None:
         return PostgresJournal(_journal_place(config, name))

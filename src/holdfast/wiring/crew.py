@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -13,7 +14,7 @@ from anyio import to_thread
 from holdfast.agents.chat import tokens
 from holdfast.agents.chat.agent import ChatAgent
 from holdfast.agents.chat.compaction import SessionHistory
-from holdfast.agents.chat.helpers import ModelSummariser, ModelTitler
+from holdfast.agents.chat.helpers import ModelSummariser, ModelTitler, ask
 from holdfast.agents.chat.history import conversation
 from holdfast.agents.direct.agent import DirectAgent
 from holdfast.agents.models import weights
@@ -24,19 +25,19 @@ from holdfast.agents.tools.policy import Policy
 from holdfast.agents.tools.toolbox import Toolbox, own_tools
 from holdfast.config import Config
 from holdfast.core.errors import Invalid, NotFound, StorageError
-from holdfast.core.ids import LOCAL, OwnerId, RunId, SessionId
+from holdfast.core.ids import LOCAL, SessionId
 from holdfast.core.parts import File
-from holdfast.core.session import ModelInput, Session
-from holdfast.engine.engine import Engine
-from holdfast.engine.preferences import Preferences
-from holdfast.engine.service import Service
+from holdfast.core.session import Session
 from holdfast.engine.titles import FirstWords
 from holdfast.faces.cli.desk import Finding
 from holdfast.faces.http.api import Models, Workshop
 from holdfast.faces.openai.targets import DIRECT, SOURCE
-from holdfast.ports import Agent, AgentFailed, Clock, Grant, Keyring, Keys, Out, Summariser, Titler, Turn
+from holdfast.memory.notes import Ask
+from holdfast.ports import Agent, AgentFailed, Clock, Keyring, Keys, Out, Summariser, Titler, Turn
 from holdfast.system import SystemClock
 from holdfast.wiring import keeping, tables
+from holdfast.wiring.bridge import Bridge
+from holdfast.wiring.memories import Memories
 from holdfast.wiring.node import WORKSPACES
 from holdfast.wiring.workshop import Workroom
 
@@ -55,45 +56,7 @@ class Crew:
     meter: Callable[[SessionId], Awaitable[tuple[str, int, int | None]]] | None = None
     """Model, tokens used, tokens that fit."""
     workshop: Workshop | None = None
-
-
-class Bridge:
-    """The engine, for those who must be made before it."""
-
-    def __init__(self) -> None:
-        self.engine: Engine | None = None
-
-    @property
-    def service(self) -> Service:
-        assert self.engine is not None
-        return self.engine.service
-
-    @property
-    def preferences(self) -> Preferences:
-        assert self.engine is not None
-        return self.engine.preferences
-
-    async def grants(self, owner: OwnerId, sid: SessionId) -> Sequence[Grant]:
-        return await self.preferences.grants(owner, sid)
-
-    async def grant(self, tool: str, scope: str, owner: OwnerId, sid: SessionId | None) -> None:
-        await self.preferences.grant(tool, scope, owner, sid)
-
-    async def model_input(self, rid: RunId, owner: OwnerId) -> ModelInput:
-        return await self.service.model_input(rid, owner)
-
-    async def compact(self, sid: SessionId, summariser: Summariser, owner: OwnerId) -> None:
-        await self.service.compact(sid, summariser, owner)
-
-    async def read(self, file: File) -> bytes | None:
-        """`agents.chat.files.FileReader`."""
-        assert self.engine is not None
-        assert self.engine.library is not None
-        try:
-            with await self.engine.library.open(await self.engine.library.file(file.file_id)) as content:
-                return await to_thread.run_sync(content.read)
-        except NotFound:
-            return None
+    memory: Memories | None = None
 
 
 Hire = Callable[[Config, Keys, Bridge], AbstractAsyncContextManager[Crew]]
@@ -123,10 +86,10 @@ class Resting:
     that what waits for a person goes on waiting."""
 
     def __init__(self, config: Config, keys: Keys, bridge: Bridge) -> None:
-        pass
+        self._memory = Memories(config, {}, bridge)
 
     async def __aenter__(self) -> Crew:
-        return Crew(_Everybody())
+        return Crew(_Everybody(), memory=self._memory)
 
     async def __aexit__(self, *_: object) -> None:
         return None
@@ -154,11 +117,12 @@ class _Asleep:
 class Fixed:
     """A crew of agents that need nothing, as tests have them."""
 
-    def __init__(self, agents: Mapping[str, Agent]) -> None:
+    def __init__(self, agents: Mapping[str, Agent], memory: Memories | None = None) -> None:
         self._agents = agents
+        self._memory = memory
 
     async def __aenter__(self) -> Crew:
-        return Crew(self._agents)
+        return Crew(self._agents, memory=self._memory)
 
     async def __aexit__(self, *_: object) -> None:
         return None
@@ -191,6 +155,7 @@ class Office:
         providers = tables.providers(config, environment, keys.read().provider_keys)
         settings = CatalogueSettings(providers=providers, environment=environment, weights_directory=directory)
         self._catalogue = catalogue(settings, SystemClock())
+        self._memory = Memories(config, environment, bridge, self._extractor)
         self._configured = keys.read().provider_keys
         self._held = AsyncExitStack()
 
@@ -203,7 +168,7 @@ class Office:
             self._held = held.pop_all()
         direct = DirectAgent(self._find_model, self._bridge)
         agents = {"chat": self._chat(), DIRECT: direct}
-        return Crew(agents, self, self._summariser, self._titler, self._meter, self._workroom)
+        return Crew(agents, self, self._summariser, self._titler, self._meter, self._workroom, self._memory)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -287,3 +252,11 @@ class Office:
             return FirstWords()
         model = await self._find_model(session.model)
         return FirstWords() if model.info.provider in _SMALL else ModelTitler(model)
+
+    async def _extractor(self, model_id: str | None) -> Ask | None:
+        """None, for small models and where there is none: rules are better at it than they are."""
+        try:
+            model = await self._find_model(model_id)
+        except AgentFailed:
+            return None
+        return None if model.info.provider in _SMALL else partial(ask, model)

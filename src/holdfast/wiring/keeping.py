@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from holdfast.config import Config
 from holdfast.engine.settings import Settings
-from holdfast.ports import Agents, Keys
+from holdfast.ports import Agents, Keys, MemoryProviders
 from holdfast.storage import checkup
 from holdfast.storage.keys import KeyFile
 from holdfast.storage.seen import Seen
@@ -18,12 +18,13 @@ async def open_node(
     agents: Agents,
     settings: Settings,
     around: Around = lambda store, journal: (store, journal),
+    memory: MemoryProviders | None = None,
 ) -> Node:
     if config.store_url is None:
-        return await embedded.open_node(config.data_dir, agents, settings, around=around)
+        return await embedded.open_node(config.data_dir, agents, settings, around=around, memory=memory)
     from holdfast.wiring import cluster
 
-    return await cluster.open_node(config, agents, settings, around)
+    return await cluster.open_node(config, agents, settings, around, memory)
 
 
 def keys_of(config: Config) -> Keys:

@@ -12,7 +12,7 @@ from holdfast.config import Config
 from holdfast.core.recovery import Policy
 from holdfast.engine.engine import Engine
 from holdfast.engine.settings import DAY, SWEEP, Settings
-from holdfast.ports import Agents, Clock, Journal, Store
+from holdfast.ports import Agents, Clock, Journal, MemoryProviders, Store
 from holdfast.storage.files import FileStore
 from holdfast.storage.hints import Others
 from holdfast.storage.memory import MemoryWakeups
@@ -54,6 +54,7 @@ async def open_node(
     settings: Settings | None = None,
     clock: Clock | None = None,
     around: Around = lambda store, journal: (store, journal),
+    memory: MemoryProviders | None = None,
 ) -> Node:
     """The embedded default: SQLite in a directory whose lock is the lease. Raises StorageError with nothing changed."""
     clock = clock or SystemClock()
@@ -69,6 +70,7 @@ async def open_node(
         settings=settings,
         files=FileStore(directory.files),
         workspaces=WorkspaceDirectories(path / WORKSPACES),
+        memory=memory,
     )
     return Node(engine, store, journal, directory, copy=partial(backup.copy, directory.path))
 

@@ -37,7 +37,8 @@ from holdfast.storage import disk
 from holdfast.storage.sqlite import backup
 from holdfast.system import SystemClock
 from holdfast.wiring import keeping
-from holdfast.wiring.crew import Bridge, Crew, Hire
+from holdfast.wiring.bridge import Bridge
+from holdfast.wiring.crew import Crew, Hire
 from holdfast.wiring.node import Around, Node, engine_settings
 
 
@@ -56,14 +57,20 @@ async def serve(
         _check_password(config, config.password is not None or keys.read().password is not None)
         async with hire(config, keys, bridge) as crew:
             settings = settings or engine_settings(config)
-            node = await keeping.open_node(config, AgentTable(crew.agents), settings, around)
+            node = await keeping.open_node(config, AgentTable(crew.agents), settings, around, crew.memory)
             try:
                 bridge.engine = node.engine
                 gate = Gate(keys, SystemClock(), token, config.password)
                 await _run(node, crew, _api(node, config, crew, gate), listener, config, token, ready)
             finally:
                 with anyio.CancelScope(shield=True):
-                    await node.close()
+                    await _close(node, crew)
+
+
+async def _close(node: Node, crew: Crew) -> None:
+    if crew.memory is not None:
+        await crew.memory.close()
+    await node.close()
 
 
 def _check_password(config: Config, has_password: bool) -> None:
@@ -109,7 +116,7 @@ async def serve_own(config: Config, hire: Hire, stop: anyio.Event, *, task_statu
         path = Path(directory) / "socket"
         async with hire(config, keys, bridge) as crew:
             settings = engine_settings(replace(config, drain=0.0))
-            node = await keeping.open_node(config, AgentTable(crew.agents), settings)
+            node = await keeping.open_node(config, AgentTable(crew.agents), settings, memory=crew.memory)
             try:
                 bridge.engine = node.engine
                 api = _api(node, config, crew, Gate(keys, SystemClock(), token, config.password))
@@ -127,7 +134,7 @@ async def serve_own(config: Config, hire: Hire, stop: anyio.Event, *, task_statu
                     node.engine.stop()
             finally:
                 with anyio.CancelScope(shield=True):
-                    await node.close()
+                    await _close(node, crew)
 
 
 async def _stop_when(stop: anyio.Event, engine: Engine, web: server.Server) -> None:
@@ -156,6 +163,8 @@ async def _run(
             serving.start_soon(_stop_on_signal, node.engine, web)
             if crew.titler is not None:
                 serving.start_soon(Titles(node.engine.service, crew.titler).run)
+            if crew.memory is not None:
+                serving.start_soon(crew.memory.warm_up)
             await web.serve([listener])
             serving.cancel_scope.cancel()
         node.engine.stop()  # if it is not stopping already

@@ -8,7 +8,7 @@ models = ["a", "b"]                 url = "https://…/mcp"           default = 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from holdfast.agents.models.port import Ability
@@ -16,6 +16,7 @@ from holdfast.agents.models.provider_config import Kind, ProviderConfig
 from holdfast.agents.tools.mcp.values import HttpServer, McpServer, StdioServer
 from holdfast.agents.tools.port import Rule
 from holdfast.config import Config, ConfigError
+from holdfast.core.ledger import OFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +140,30 @@ def default_model(config: Config) -> str | None:
     model: str | None = table.take("default", str)
     table.done()
     return model
+
+
+@dataclass(frozen=True, slots=True)
+class Remembering:
+    provider: str
+    extract: str
+    viking_url: str | None
+    viking_key: str | None = field(repr=False)
+
+
+def memory(config: Config, environment: Mapping[str, str]) -> Remembering:
+    table = _Table("memory", dict(config.more.get("memory", {})))
+    viking = _Table("memory.openviking", dict(table.take("openviking", dict, {})))
+    provider, extract = table.take("provider", str, "notes"), table.take("extract", str, "model")
+    table.done()
+    url, variable = viking.take("url", str), viking.take("api_key_env", str)
+    key = viking.take("api_key", str) or (environment.get(variable) if variable else None)
+    viking.done()
+    for what, value, choices in (
+        ("provider", provider, ("notes", "openviking", OFF)),
+        ("extract", extract, ("model", "rules")),
+    ):
+        if value not in choices:
+            raise ConfigError("holdfast.toml, [memory]", f"{what} {value!r} is none of {', '.join(choices)}")
+    if provider == "openviking" and url is None:
+        raise ConfigError("holdfast.toml, [memory.openviking]", "needs a url, such as http://127.0.0.1:1933")
+    return Remembering(provider, extract, url, key)

@@ -85,9 +85,14 @@ export class App {
     const change: Change = { kind: frame.event, ...(JSON.parse(frame.data) as object) };
     const sid = change.session_id;
     if (!sid) return;
-    if (frame.event === "session.deleted") this.sessions.removed(sid);
-    else this.sessions.changed(sid);
-    if (this.thread.get()?.sid === sid) void this.thread.get()?.refresh();
+    const open = this.thread.get()?.sid === sid ? this.thread.get() : null;
+    if (frame.event === "session.deleted") {
+      this.sessions.removed(sid);
+      open?.gone();
+    } else {
+      this.sessions.changed(sid);
+      void open?.refresh();
+    }
     for (const listener of this.listeners) listener(change);
   }
 

@@ -148,7 +148,10 @@ export class Compare {
       const last = items.at(-1);
       if (last?.role !== "assistant" || last.status === "streaming") return pane;
       const { parts, status, reason, error, usage, last_seq } = last;
-      return { ...pane, transcript: { parts, status, reason, error, usage, approval: null, lastSeq: last_seq } };
+      return {
+        ...pane,
+        transcript: { parts, status, reason, error, usage, approval: null, thinkingSince: null, lastSeq: last_seq },
+      };
     } catch {
       return pane;
     }

@@ -26,6 +26,8 @@ export interface Transcript {
   /** The question that is still open. */
   readonly approval: ApprovalRequest | null;
   readonly lastSeq: number;
+  /** When the reasoning began that is still going on, if the journal says so. */
+  readonly thinkingSince: number | null;
 }
 
 export const EMPTY: Transcript = {
@@ -36,6 +38,7 @@ export const EMPTY: Transcript = {
   usage: null,
   approval: null,
   lastSeq: 0,
+  thinkingSince: null,
 };
 
 export class BrokenSequence extends Error {}
@@ -46,6 +49,10 @@ const ENDINGS: Readonly<Record<string, Ending>> = {
   "run.failed": "failed",
   "run.interrupted": "interrupted",
 };
+
+const ENDS_A_THOUGHT = new Set(["text.delta", "tool.delta", "tool.started", "approval.requested", "step.started"]);
+/** After these nobody knows how long it was: a crash may lie between. */
+const CUTS_A_THOUGHT = new Set([...Object.keys(ENDINGS), "run.resumed", "message.seeded", "memory.recalled"]);
 
 export const isTerminal = (type: string): boolean => type in ENDINGS;
 
@@ -76,17 +83,22 @@ class Draft {
     }
     if (this.rest.status !== "streaming") throw new BrokenSequence(`Event ${seq} follows the terminal event.`);
     this.rest = { ...this.rest, lastSeq: seq };
+    const at = typeof data.at === "number" ? data.at : null;
+    if (this.rest.thinkingSince !== null) {
+      if (ENDS_A_THOUGHT.has(type)) this.thought(at);
+      else if (CUTS_A_THOUGHT.has(type)) this.rest = { ...this.rest, thinkingSince: null };
+    }
     const ending = ENDINGS[type];
     if (ending) this.end(ending, data);
-    else this.apply(type, data);
+    else this.apply(type, data, at);
   }
 
-  private apply(type: string, data: JsonObject): void {
+  private apply(type: string, data: JsonObject, at: number | null): void {
     switch (type) {
       case "text.delta":
         return this.text(str(data.text));
       case "reasoning.delta":
-        return this.reason(str(data.text), data.provider ?? null);
+        return this.reason(str(data.text), data.provider ?? null, at);
       case "run.resumed":
         return this.settleTools({ running: "unknown", pending: "not_run" });
       case "message.seeded":
@@ -136,12 +148,25 @@ class Draft {
     else this.parts.push({ type: "text", text });
   }
 
+  /** Something else has come: the reasoning before it took until now. */
+  private thought(at: number | null): void {
+    const since = this.rest.thinkingSince;
+    this.rest = { ...this.rest, thinkingSince: null };
+    const last = this.parts.at(-1);
+    if (since === null || at === null || at <= since || last?.type !== "reasoning") return;
+    this.parts[this.parts.length - 1] = { ...last, duration_ms: at - since };
+  }
+
   /** Opaque data closes a block of reasoning: what follows is another block, with data of its own. */
-  private reason(text: string, provider: Json): void {
+  private reason(text: string, provider: Json, at: number | null): void {
     if (!text && provider === null) return;
     const last = this.parts.at(-1);
     const open = last?.type === "reasoning" && last.provider === undefined ? last : null;
-    const grown: ReasoningPart = { type: "reasoning", text: (open?.text ?? "") + text };
+    if (last?.type === "reasoning" && !open) this.thought(at);
+    const grown: ReasoningPart = { type: "reasoning", ...open, text: (open?.text ?? "") + text };
+    if (this.rest.thinkingSince === null && at !== null) {
+      this.rest = { ...this.rest, thinkingSince: at - (open?.duration_ms ?? 0) };
+    }
     const closed = provider === null ? grown : { ...grown, provider };
     if (open) this.parts[this.parts.length - 1] = closed;
     else this.parts.push(closed);

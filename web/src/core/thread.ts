@@ -59,6 +59,12 @@ export class Thread {
 
   refresh = (): Promise<void> => (this.closed ? Promise.resolve() : this.latest.run());
 
+  /** It was deleted, here or elsewhere: there is nothing left to read. */
+  gone(): void {
+    this.close();
+    this.state.patch({ missing: true, loaded: true });
+  }
+
   close(): void {
     this.closed = true;
     this.recovering?.();

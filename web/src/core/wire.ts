@@ -13,6 +13,7 @@ export interface ReasoningPart {
   readonly type: "reasoning";
   readonly text: string;
   readonly provider?: Json;
+  readonly duration_ms?: number;
 }
 export interface ToolPart {
   readonly type: "tool";

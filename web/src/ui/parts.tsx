@@ -17,7 +17,8 @@ export const ReasoningCard = memo(function ReasoningCard({ part, growing }: { pa
     if (growing) began.current ??= performance.now();
     else if (began.current !== null) setTook(performance.now() - began.current);
   }, [growing]);
-  const done = took === null ? "Thought" : `Thought for ${duration(took)}`;
+  const ms = part.duration_ms ?? took;
+  const done = ms === null ? "Thought" : `Thought for ${duration(ms)}`;
   const shown = open ?? growing;
   return (
     <section className="card reasoning" aria-label="Reasoning">

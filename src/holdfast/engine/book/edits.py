@@ -6,8 +6,11 @@ from typing import Any
 
 from holdfast.core import session as tree
 from holdfast.core.ids import MessageId, OwnerId, SessionId
+from holdfast.core.ledger import OFF
+from holdfast.core.parts import Json
 from holdfast.core.run import Intent, Run
 from holdfast.core.session import Compaction, Message, Session
+from holdfast.engine.book import remembering
 from holdfast.engine.book.rows import intend, put_session, stop_hidden, the_session
 from holdfast.ports import Tx
 
@@ -21,8 +24,19 @@ class Edited:
 
 def create(tx: Tx, session: Session) -> Session:
     tx.put_session(session)
+    remembering.follow(tx, session)
     tx.add_change("session.changed", session.owner, session.id)
     return session
+
+
+def with_memory(fields: dict[str, Any], settings: Json) -> dict[str, Any]:
+    """`memory` is one of the settings, but may be named by itself; None takes it out of them."""
+    if "memory" not in fields:
+        return fields
+    rest = {name: value for name, value in fields.items() if name != "memory"}
+    kept = {name: value for name, value in (settings or {}).items() if name != "memory"}
+    named = {} if fields["memory"] is None else {"memory": fields["memory"]}
+    return {**rest, "settings": {**kept, **named} or None}
 
 
 def undo(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None) -> Edited:
@@ -59,7 +73,9 @@ def amend(
     session = the_session(tx, sid, owner, if_version)
     if "title" in fields:
         fields = {**fields, "titled_by": "person"}
-    session = replace(session, **fields)
+    session = replace(session, **with_memory(fields, fields.get("settings", session.settings)))
+    if remembering.chosen(session.settings) == OFF:
+        remembering.discard(tx, sid)
     return Edited(put_session(tx, session)) if show is None else _moved(tx, tree.switch(tx, session, show))
 
 
@@ -83,6 +99,7 @@ def fork(
         created_at=tx.now,
         updated_at=tx.now,
         previous_session_id=None,
+        settings=_kept(session.settings),
         pinned=False,
         archived=False,
         head=None,
@@ -94,6 +111,13 @@ def fork(
     for message in copies:
         tx.put_message(message)
     return new
+
+
+def _kept(settings: Json) -> Json:
+    """A copy is somebody's wish: it is kept, whatever was to become of the first."""
+    return (
+        {name: value for name, value in settings.items() if name != "keep"} if isinstance(settings, dict) else settings
+    )
 
 
 def adopt(tx: Tx, session: Session, messages: Sequence[Message], compactions: Sequence[Compaction]) -> Session:
@@ -116,24 +140,29 @@ def clear(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None) -> Edi
             tx.drop_run(run.id)
         elif run.in_tree:
             stop.append(intend(tx, run, Intent("cancelled", reason="cleared")))
+    remembering.clear(tx, sid)
     tx.drop_messages(sid)
     return Edited(put_session(tx, tree.clear(session)), tuple(stop))
 
 
-def delete(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None) -> Edited:
-    """Hidden at once; erased by `purge` when its last run has ended."""
+def delete(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None, forget: bool = False) -> Edited:
+    """Hidden at once; erased by `purge` when its last run has ended and its turns are remembered. With `forget` they
+    are not to be, nor what already is."""
     session = the_session(tx, sid, owner, if_version)
     stop = tuple(intend(tx, run, Intent("cancelled", reason="deleted")) for run in tx.open_runs(sid))
     session = replace(session, deleted_at=tx.now, version=session.version + 1)
     tx.put_session(session)
+    remembering.delete(tx, sid, forget)
     tx.add_change("session.deleted", owner, sid)
     return Edited(session, stop)
 
 
-def purge(tx: Tx, sid: SessionId) -> bool:
-    """Erase a deleted session, unless a run of it is still open."""
+def purge(tx: Tx, sid: SessionId, keeping: bool = False) -> bool:
+    """Erase a deleted session, unless a run of it is open, or (`keeping`) its turns are still to be remembered."""
     session = tx.session(sid)
     if session is None or session.deleted_at is None or tx.open_runs(sid):
+        return False
+    if keeping and not remembering.is_over(tx, sid):
         return False
     tx.add_purge([run.id for run in tx.runs(session.owner, sid=sid, limit=_ALL)])
     tx.drop_session(sid)

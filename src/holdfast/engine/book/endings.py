@@ -10,6 +10,8 @@ from holdfast.core.ids import OwnerId, RunId
 from holdfast.core.recovery import Policy, verdict
 from holdfast.core.run import ENDING_VERB, Recovery, Run, dead, step
 from holdfast.core.transcript import Transcript
+from holdfast.engine.book import remembering
+from holdfast.engine.book.remembering import Keeping
 from holdfast.engine.book.rows import DISCONNECTED, Me, put_approval, put_run, put_session, the_run
 from holdfast.ports import Tx
 
@@ -122,10 +124,13 @@ def seed(tx: Tx, run: Run) -> MessageSeeded | None:
     return MessageSeeded(run.continues, () if message is None else message.parts)
 
 
-def settle(tx: Tx, rid: RunId, transcript: Transcript, recovery: Recovery | None = None) -> Run | None:
+def settle(
+    tx: Tx, rid: RunId, transcript: Transcript, recovery: Recovery | None = None, keeping: Keeping | None = None
+) -> Run | None:
     """Fold's result into the message, and the run ended, once. Whatever ended it, this is the only way; a second call
     finds it done. If the message is gone (clear, delete) only the run ends, and its journal goes too. A session that is
-    not to be kept is deleted with its run; it is erased when its client, who may still be reading, has left."""
+    not to be kept is deleted with its run; it is erased when its client, who may still be reading, has left.
+    `keeping`: a turn that is complete is one to be remembered."""
     run = tx.run(rid)
     if run is None or not (run.is_open or run.is_pending):
         return run
@@ -164,6 +169,8 @@ def settle(tx: Tx, rid: RunId, transcript: Transcript, recovery: Recovery | None
             )
         )
         put_session(tx, replace(session, updated_at=tx.now))
+        if keeping is not None and run.status == "complete":
+            remembering.complete(tx, session, run, keeping)
     _deny_open(tx, run)
     return put_run(tx, run)
 

@@ -5,10 +5,23 @@ from typing import Annotated
 import typer
 
 from holdfast import __version__
-from holdfast.faces.cli import access, backup, bench, chat, doctor, models, runs, serving, sessions, transfer
+from holdfast.faces.cli import (
+    access,
+    backup,
+    bench,
+    chat,
+    doctor,
+    memory,
+    migrating,
+    models,
+    runs,
+    serving,
+    sessions,
+    transfer,
+)
 from holdfast.faces.cli.desk import Desk
 
-GROUPS = (serving, chat, sessions, runs, transfer, backup, doctor, access, models, bench)
+GROUPS = (serving, chat, sessions, runs, transfer, backup, migrating, doctor, access, models, memory, bench)
 
 
 def build(desk: Desk) -> typer.Typer:

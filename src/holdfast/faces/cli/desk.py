@@ -43,6 +43,8 @@ class Desk:
     examine: Callable[[Config], Sequence[Finding]]
     pull: Callable[[Callable[[int, int], None]], Path]
     """Fetch the small model; it is told how many bytes are there, and of how many."""
+    move: Callable[[Config, Callable[[str, int, int], None]], Awaitable[Mapping[str, int]]]
+    """Take an embedded data directory to where nodes share it; it is told what is done, and of how much."""
     seed: Callable[[Path, Plan, Report], Awaitable[None]]
     """Fill a new data directory; it is told how far it is."""
     clock: Clock

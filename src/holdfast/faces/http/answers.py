@@ -8,8 +8,10 @@ from holdfast.core.events import Failure, Usage
 from holdfast.core.parts import all_to_json
 from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
+from holdfast.engine.book.remembering import chosen
+from holdfast.engine.boundaries import Status
 from holdfast.engine.views import MessageView, SessionView
-from holdfast.ports import Hit, StoredFile
+from holdfast.ports import Fact, Hit, StoredFile
 
 
 def time(at: float) -> str:
@@ -88,6 +90,7 @@ def session(session: Session, active_run: str | None = None, queued: Sequence[An
         "model": session.model,
         "system": session.system,
         "settings": session.settings,
+        "memory": chosen(session.settings),
         "previous_session_id": session.previous_session_id,
         "pinned": session.pinned,
         "archived": session.archived,
@@ -106,6 +109,28 @@ def session(session: Session, active_run: str | None = None, queued: Sequence[An
 def session_view(view: SessionView) -> dict[str, Any]:
     queued = [{"run": run(waiting), "message": message(asked)} for waiting, asked in view.queued]
     return session(view.session, None if view.active_run is None else view.active_run.id, queued)
+
+
+def fact(fact: Fact) -> dict[str, Any]:
+    return {
+        "id": fact.id,
+        "text": fact.text,
+        "session_id": fact.session_id,
+        "message_id": fact.message_id,
+        "created_at": time(fact.created_at),
+        "updated_at": time(fact.updated_at),
+        "pinned": fact.pinned,
+    }
+
+
+def memory(status: Status) -> dict[str, Any]:
+    return {
+        "dirty_turns": status.dirty_turns,
+        "committing": status.committing,
+        "committed_turns": status.committed_turns,
+        "last_error": status.last_error,
+        "provider": status.provider,
+    }
 
 
 def match(hit: Hit) -> dict[str, Any]:

@@ -13,7 +13,18 @@ from holdfast.faces.http import descriptions as d
 from holdfast.faces.http import pages, problems, web
 from holdfast.faces.http.api import Api
 from holdfast.faces.http.guard import Guard, Refusal
-from holdfast.faces.http.routes import about, entry, files, runs, sessions, settings, streams, transfer, workshop
+from holdfast.faces.http.routes import (
+    about,
+    entry,
+    files,
+    memory,
+    runs,
+    sessions,
+    settings,
+    streams,
+    transfer,
+    workshop,
+)
 
 _PROBLEM: dict[str, Any] = {
     "model": d.Problem,
@@ -60,6 +71,7 @@ def _routers(api: Api) -> list[APIRouter]:
         streams.routes(api),
         files.routes(api),
         transfer.routes(api),
+        memory.routes(api),
         about.routes(api),
         settings.routes(api),
         workshop.routes(api),

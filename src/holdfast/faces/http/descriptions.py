@@ -76,6 +76,7 @@ class SessionOut(BaseModel):
     model: str | None
     system: str | None
     settings: dict[str, Any] | None
+    memory: str | None
     previous_session_id: str | None
     pinned: bool
     archived: bool
@@ -236,6 +237,44 @@ class UsageOfSession(BaseModel):
     input_tokens: int
     output_tokens: int
     cost: float | None
+
+
+class FactOut(BaseModel):
+    id: str
+    text: str
+    session_id: str
+    message_id: str
+    created_at: datetime
+    updated_at: datetime
+    pinned: bool
+
+
+class Facts(BaseModel):
+    items: list[FactOut]
+    next: str | None
+
+
+class MemoryOfSession(BaseModel):
+    dirty_turns: int
+    committing: bool
+    committed_turns: int
+    last_error: str | None
+    provider: str | None
+
+
+class MemoryCommitted(MemoryOfSession):
+    committed: int
+    nothing_new: bool
+
+
+class MemoryProviderOut(BaseModel):
+    name: str
+    default: bool
+    problem: str | None
+
+
+class MemoryProviders(BaseModel):
+    items: list[MemoryProviderOut]
 
 
 class AgentOut(BaseModel):

@@ -84,7 +84,8 @@ class Guard:
         try:
             denied = access.judge(facts, password_set=self._gate.password_set, shown=self._gate.check(headers))
         except StorageError as error:
-            return problems.of_error(error)
+            later = {"Retry-After": str(problems.RETRY_AFTER)}
+            return self._say(facts.path, problems.status_of(error), error.code, str(error), later)
         if denied is None:
             if length.isdigit() and int(length) > self._max_body and scope["path"] not in access.OWN_BODIES:
                 return self._say(facts.path, 413, "too-large", _over(self._max_body), None)

@@ -45,6 +45,8 @@ class NewSession(In):
     model: Name | None = None
     system: Instructions | None = None
     settings: ModelSettings | None = None
+    memory: Name | None = None
+    """A memory provider, or `none`: nothing is recalled and nothing remembered. Also found as `settings.memory`."""
     previous_session_id: Name | None = None
     pinned: bool = False
     archived: bool = False
@@ -60,6 +62,7 @@ class SessionPatch(In):
     model: Name | None = None
     system: Instructions | None = None
     settings: ModelSettings | None = None
+    memory: Name | None = None
     pinned: bool = False
     archived: bool = False
     tags: Tags = []
@@ -114,6 +117,17 @@ class OneMessage(In):
 
 class Decide(In):
     decision: Literal["once", "session", "always", "deny"]
+
+
+class FactPatch(In):
+    """Only what is named is changed."""
+
+    text: Annotated[str, Field(min_length=1, max_length=4000)] = ""
+    pinned: bool = False
+
+
+class CommitMemory(In):
+    provider: Name | None = None
 
 
 class SettingsPatch(In):

@@ -9,7 +9,7 @@ from holdfast.core import events as ev
 from holdfast.core.parts import Part, Reasoning, Text, Tool
 from holdfast.core.transcript import Transcript
 from holdfast.faces.openai import errors, frames
-from holdfast.faces.openai.events import quoted_thought
+from holdfast.faces.openai.growing import quoted_thought
 
 DONE: Final = b"data: [DONE]\n\n"
 BETWEEN: Final = "\n\n"

@@ -10,45 +10,12 @@ from typing import Final, Literal
 from holdfast.core import events as ev
 from holdfast.core.ids import RunId
 from holdfast.core.parts import Json, Part, Reasoning, Text, Tool
-from holdfast.faces.openai import frames, names, output
+from holdfast.faces.openai import frames, output
+from holdfast.faces.openai.growing import Item, Kind, quoted_thought
 
-Kind = Literal["msg", "rs", "fc", "mcp"]
-
-_DELTAS: Final = {
-    "msg": ("response.output_text.delta", b'"content_index":0,"logprobs":[],'),
-    "rs": ("response.reasoning_summary_text.delta", b'"summary_index":0,'),
-    "fc": ("response.function_call_arguments.delta", b""),
-    "mcp": ("response.mcp_call_arguments.delta", b""),
-}
 _CUT: Final = "The server let go of this stream. Resume it after the last number that you have."
-_TAIL: Final = b'"}\n\n'
 _ENDINGS: Final = {"completed": "response.completed", "failed": "response.failed"}
 """There is no event for a cancelled response; an incomplete one that says so is the nearest."""
-_THOUGHT: Final = b'\nevent: reasoning.delta\ndata: {"text":"'
-_SIGNED: Final = b'","provider":'
-_AT: Final = b'","at":'
-
-
-class _Item:
-    __slots__ = ("call", "closed", "delta", "id", "kind", "pieces", "where")
-
-    def __init__(self, kind: Kind, run: RunId, index: int, call: Tool | None) -> None:
-        self.kind = kind
-        self.id = names.item(kind, run, index)
-        self.call = call
-        self.pieces: list[bytes] = []
-        self.closed = False
-        self.where = b'"item_id":"%s","output_index":%d' % (self.id.encode(), index)
-        name, more = _DELTAS[kind]
-        told = name.encode()
-        head = b'event: %s\ndata: {"type":"%s",%s,%s"sequence_number":' % (told, told, self.where, more)
-        self.delta = head.replace(b"%", b"%%") + b'%d,"delta":"%b"}\n\n'
-
-    @property
-    def text(self) -> bytes:
-        if len(self.pieces) > 1:
-            self.pieces = [b"".join(self.pieces)]
-        return self.pieces[0] if self.pieces else b""
 
 
 class ResponseEvents:
@@ -61,9 +28,9 @@ class ResponseEvents:
         self._opening = "queued" if queued else "in_progress"
         self._own = own_tools
         self._after = after
-        self._items: list[_Item] = []
-        self._last: _Item | None = None  # the words that are being said, if any
-        self._calls: dict[str, _Item] = {}
+        self._items: list[Item] = []
+        self._last: Item | None = None  # the words that are being said, if any
+        self._calls: dict[str, Item] = {}
         self._usage: ev.Usage | None = None
         self._out: list[bytes] = []
         self.number = 0
@@ -161,7 +128,7 @@ class ResponseEvents:
         if provider is not None:
             self._close_last()
 
-    def _speaking(self, kind: Literal["msg", "rs"]) -> _Item:
+    def _speaking(self, kind: Literal["msg", "rs"]) -> Item:
         last = self._last
         if last is not None and last.kind == kind:
             return last
@@ -179,7 +146,7 @@ class ResponseEvents:
             self._event("response.reasoning_summary_part.added", b'%s,"summary_index":0,"part":%s', item, part)
         return item
 
-    def _grow(self, item: _Item, quoted: bytes) -> None:
+    def _grow(self, item: Item, quoted: bytes) -> None:
         item.pieces.append(quoted)
         self._out.append(item.delta % (self.number, quoted))
         self.number += 1
@@ -210,7 +177,7 @@ class ResponseEvents:
         if args and call.args == "":
             self._grow(item, frames.quote(args))
 
-    def _open_call(self, call_id: str, name: str) -> _Item:
+    def _open_call(self, call_id: str, name: str) -> Item:
         item = self._calls.get(call_id)
         if item is not None and item.call is not None and item.call.state != "done":
             return item
@@ -270,12 +237,12 @@ class ResponseEvents:
 
     # ---- writing ----
 
-    def _add(self, kind: Kind, call: Tool | None = None) -> _Item:
-        item = _Item(kind, self._run, len(self._items), call)
+    def _add(self, kind: Kind, call: Tool | None = None) -> Item:
+        item = Item(kind, self._run, len(self._items), call)
         self._items.append(item)
         return item
 
-    def _added(self, item: _Item, rendered: bytes) -> None:
+    def _added(self, item: Item, rendered: bytes) -> None:
         index = item.where.rpartition(b",")[2]
         self._out.append(
             b'event: response.output_item.added\ndata: {"type":"response.output_item.added",'
@@ -283,7 +250,7 @@ class ResponseEvents:
         )
         self.number += 1
 
-    def _rendered(self, item: _Item, status: str | None = None) -> bytes:
+    def _rendered(self, item: Item, status: str | None = None) -> bytes:
         call = item.call
         if item.kind == "msg":
             return frames.message(item.id, status or ("completed" if item.closed else "incomplete"), item.text)
@@ -299,7 +266,7 @@ class ResponseEvents:
         args = item.text if call.args == "" else frames.quote(frames.arguments(call.args))
         return frames.own_call(item.id, status, call.name, args, call.result, failed=failed)
 
-    def _event(self, name: str, fields: bytes, item: _Item, *more: bytes) -> None:
+    def _event(self, name: str, fields: bytes, item: Item, *more: bytes) -> None:
         told = name.encode()
         head = b'event: %s\ndata: {"type":"%s","sequence_number":%d,' % (told, told, self.number)
         self._out.append(head + fields % (item.where, *more) + b"}\n\n")
@@ -310,15 +277,6 @@ class ResponseEvents:
         data = b'event: %s\ndata: {"type":"%s","sequence_number":%d,"response":%s}\n\n'
         self._out.append(data % (told, told, self.number, body))
         self.number += 1
-
-
-def quoted_thought(frame: bytes) -> bytes | None:
-    """The text of a reasoning delta that carries nothing opaque. Quotes in it are escaped, so the end is found."""
-    head = frame.find(_THOUGHT, 0, 64)
-    if head < 0 or _SIGNED in frame:
-        return None
-    end = len(frame) - len(_TAIL) if frame.endswith(_TAIL) else frame.rfind(_AT)
-    return None if end < 0 else frame[head + len(_THOUGHT) : end]
 
 
 def _sum(a: ev.Usage | None, b: ev.Usage) -> ev.Usage:

@@ -7,6 +7,7 @@ from anyio import to_thread
 
 from holdfast.core.errors import Busy, NotFound
 from holdfast.core.ids import LOCAL, MessageId, SessionId
+from holdfast.core.ledger import OFF
 from holdfast.core.parts import Json, Part, Tool
 from holdfast.core.run import Lifetime, Run
 from holdfast.core.session import Message, Session
@@ -18,7 +19,7 @@ from holdfast.faces.http.upload import label
 from holdfast.faces.openai import names, output
 from holdfast.faces.openai.errors import Wrong, unsupported
 from holdfast.faces.openai.said import Draft, Known, Piece, Upload
-from holdfast.faces.openai.targets import SOURCE, Target
+from holdfast.faces.openai.targets import DIRECT, SOURCE, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Call:
     past: Sequence[Draft]
     last: Draft
     settings: dict[str, Json]
+    """Of the run."""
     body: Json
     key: str | None
     lifetime: Lifetime
@@ -44,7 +46,11 @@ async def take(api: Api, call: Call) -> Accepted:
     service = api.service
     past = [(draft.role, await _stored(api, draft.pieces, call.target)) for draft in call.past]
     parts = await _stored(api, call.last.pieces, call.target)
-    how = {"agent": call.target.agent, "model": call.target.model, "settings": call.settings, "lifetime": call.lifetime}
+    own = (
+        {"memory": OFF} if call.target.agent == DIRECT else {}
+    )  # what a program asks of a model alone is its own affair
+    settings = {**call.settings, **own}
+    how = {"agent": call.target.agent, "model": call.target.model, "settings": settings, "lifetime": call.lifetime}
     wish = Wish(call.body, call.key, **how)  # type: ignore[arg-type]
     fresh = SessionId(service.new_id("ses")) if call.key is None else names.keyed_session(LOCAL, call.key)
     if call.session is not None and not past:
@@ -87,7 +93,8 @@ async def _begin(
             own = replace(message, id=mid, session_id=sid, parent_id=parent)
             copied.append(replace(own, run_id=None, key=None, last_seq=0))
     chain = [*copied, *_chain(api, sid, copied[-1].id if copied else None, past, now)]
-    settings: dict[str, Json] = {"source": SOURCE} if call.keep else {"source": SOURCE, "keep": False}
+    # What a program asks says nothing of a person, and what it is answered must not depend on one.
+    settings: dict[str, Json] = {"source": SOURCE, "memory": OFF, **({} if call.keep else {"keep": False})}
     session = Session(
         sid,
         LOCAL,

@@ -28,8 +28,6 @@ _LOOK: Final = 0.2
 
 class PostgresKeys:
     def __init__(self, place: Place) -> None:
-        """Blocks: brings the schema up to date."""
-        schema.prepare(place, schema.STORE)
         self._place = place
         self._known: Keyring | None = None
         self._closing = Event()
@@ -37,16 +35,23 @@ class PostgresKeys:
 
     def keep_watch(self) -> None:
         """From now on `read` answers from memory. To be closed."""
-        self._known = self.read()
+        self._known = self.change(lambda ring: ring)  # there is one from now on, and the same for all
         self._watch = Thread(target=self._follow, name="keys", daemon=True)
         self._watch.start()
 
     def read(self) -> Keyring:
         if self._watch is not None and self._known is not None:
             return self._known
-        return self.change(lambda ring: ring)
+        try:
+            with self._place.connect() as db:
+                return _read(db) or Keyring(secrets.token_hex(32))
+        except psycopg.errors.UndefinedTable:
+            return Keyring(secrets.token_hex(32))  # there is nothing yet, and looking makes nothing
+        except psycopg.Error as error:
+            raise errors.from_postgres(error) from error
 
     def change(self, work: Callable[[Keyring], Keyring]) -> Keyring:
+        schema.prepare(self._place, schema.STORE)
         try:
             with self._place.connect() as db:
                 after = _change(db, work)

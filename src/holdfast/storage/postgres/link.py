@@ -89,8 +89,8 @@ class Place:
         db.adapters.register_dumper(str, Text)
         db.adapters.register_loader(_TEXT_OID, LoadedText)
         limit = int(self.answer_within * 1000)
-        # A transaction that was begun and left (its node stands still) must not hold up the others for ever. Small
-        # tables are read through their indexes: a scan of all would make every other writer a conflict.
+        # A transaction that was begun and left (its node stands still) must not hold up the others for ever. Everything
+        # asked here has an index; a plan that was made while a table was small must not scan it when it has grown.
         db.execute(
             f"SET search_path = {self.schema}; SET client_encoding = 'UTF8'; SET synchronous_commit = on; "
             f"SET statement_timeout = {limit}; SET idle_in_transaction_session_timeout = {limit}; "

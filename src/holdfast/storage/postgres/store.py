@@ -1,6 +1,7 @@
-"""`Store` on PostgreSQL. Every transaction is SERIALIZABLE: the functions of `engine.book` read and then write, and
-what they rest on (no run with this key, nobody before in the queue) cannot be locked, because it is not there.
-PostgreSQL finds out where two of them got into each other's way and undoes one, which is then done again.
+"""`Store` on PostgreSQL. A transaction works on one snapshot (REPEATABLE READ), and PostgreSQL undoes one of two that
+write the same row; it is then done again. That alone would let two through that read the same session and write
+different rows of it. So every transaction that writes anything of a session also moves the session's turnstile, one row
+(see `PostgresTx._enter`): of two in the same session one is done again, in different sessions neither notices.
 
 Who has lost a few times takes a lock that all such losers take, so that these at least no longer undo one another.
 """
@@ -23,7 +24,7 @@ from holdfast.storage.postgres.tx import PostgresTx
 
 T = TypeVar("T")
 
-_WRITE: Final = "BEGIN ISOLATION LEVEL SERIALIZABLE"
+_WRITE: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 _READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _TRIES: Final = 60
 _PATIENT_AFTER: Final = 4

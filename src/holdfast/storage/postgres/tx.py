@@ -3,6 +3,7 @@ only reads cost a round trip; an error of a write comes up at the next read or a
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.core.ids import ApprovalId, FileId, MessageId, OwnerId, RunId, SessionId
@@ -49,6 +50,11 @@ _INDEX: Final = """
     WHERE docs.text <> excluded.text
 """
 
+_ENTER: Final = """
+    INSERT INTO turnstiles (session_id, n) VALUES (%s, 1)
+    ON CONFLICT (session_id) DO UPDATE SET n = turnstiles.n + 1
+"""
+
 _LAST: Final = (float("inf"), "")
 """A cursor before the first row of a list that runs from new to old."""
 
@@ -59,6 +65,14 @@ class PostgresTx(Remembering):
         self._writes = writes
         self._titles: dict[SessionId, str] = {}
         """As this transaction has seen them: a save that leaves the title alone leaves the index alone."""
+        self._seen: dict[RunId, Run] = {}
+        self._entered: set[SessionId] = set()
+
+    def _enter(self, sid: SessionId) -> None:
+        """Before the first write of a session: whoever else writes in it at the same time is done again, or we are."""
+        if sid not in self._entered:
+            self._entered.add(sid)
+            self._do(_ENTER, sid)
 
     # ---- sessions ----
 
@@ -71,6 +85,7 @@ class PostgresTx(Remembering):
         return found
 
     def put_session(self, session: Session) -> None:
+        self._enter(session.id)
         self._do(_PUT_SESSION, *rows.from_session(session))
         if self._titles.get(session.id) != session.title:
             self._index(session.owner, session.id, "", session.title)
@@ -93,6 +108,7 @@ class PostgresTx(Remembering):
         return [sid for (sid,) in self._all(sql, limit)]
 
     def drop_session(self, sid: SessionId) -> None:
+        self._enter(sid)
         for table in ("messages", "runs", "approvals", "compactions", "docs", "grants", "dirty_turns", "ledgers"):
             self._do(f"DELETE FROM {table} WHERE session_id = %s", sid)
         self._do("DELETE FROM sessions WHERE id = %s", sid)
@@ -105,8 +121,11 @@ class PostgresTx(Remembering):
         return None if row is None else rows.to_message(row)
 
     def put_message(self, message: Message) -> None:
+        self._enter(message.session_id)
         files = sorted({part.file_id for part in message.parts if isinstance(part, File)})
         self._do(_PUT_MESSAGE, *rows.from_message(message), files)
+        if files:  # written, so that somebody who is dropping them as orphans at this moment is done again
+            self._do("UPDATE files SET created_at = created_at WHERE id = ANY(%s)", files)
         shown = message.in_tree and message.status != "streaming"
         self._index(message.owner, message.session_id, message.id, plain_text(message.parts) if shown else "")
 
@@ -116,6 +135,7 @@ class PostgresTx(Remembering):
         return [mid for (mid,) in self._all(sql, sid, *(() if parent is None else (parent,)))]
 
     def drop_messages(self, sid: SessionId) -> None:
+        self._enter(sid)
         queued = f"FROM runs WHERE session_id = %(sid)s AND {_OPEN} AND status = 'queued' AND NOT in_tree"
         gone = f"IN (SELECT id FROM messages WHERE session_id = %(sid)s EXCEPT SELECT message_id {queued} \
             EXCEPT SELECT user_message_id {queued})"
@@ -128,9 +148,16 @@ class PostgresTx(Remembering):
 
     def run(self, rid: RunId) -> Run | None:
         row = self._one(f"{_RUNS} WHERE id = %s", rid)
-        return None if row is None else rows.to_run(row)
+        if row is None:
+            return None
+        found = self._seen[rid] = rows.to_run(row)
+        return found
 
     def put_run(self, run: Run) -> None:
+        """A lease alone is nothing of the session's: a node renews hundreds at once, and is in nobody's way."""
+        seen = self._seen.get(run.id)
+        if seen is None or replace(seen, lease=run.lease, connection=run.connection) != run:
+            self._enter(run.session_id)
         self._do(_PUT_RUN, *rows.from_run(run))
 
     def drop_run(self, rid: RunId) -> None:
@@ -200,6 +227,7 @@ class PostgresTx(Remembering):
         return None if row is None else rows.to_approval(row)
 
     def put_approval(self, approval: Approval) -> None:
+        self._enter(approval.session_id)
         self._do(_PUT_APPROVAL, *rows.from_approval(approval))
 
     def open_approvals(self, rid: RunId) -> Sequence[Approval]:
@@ -238,6 +266,7 @@ class PostgresTx(Remembering):
         return {compaction.message_id: compaction for compaction in map(rows.to_compaction, found)}
 
     def put_compaction(self, compaction: Compaction) -> None:
+        self._enter(compaction.session_id)
         self._do(_PUT_COMPACTION, *rows.from_compaction(compaction))
 
     # ---- files, purges ----

@@ -6,6 +6,7 @@ Each process has one connection that listens and one that speaks, on a thread ea
 
 import asyncio
 import contextlib
+import itertools
 import logging
 from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
@@ -27,6 +28,7 @@ log = logging.getLogger("holdfast.storage")
 _CHANNEL: Final = "holdfast"
 _AFTER_A_GAP: Final = (Wake("queue"), Wake("changed"))
 _LOOK: Final = 0.2
+_ASK: Final = 50
 _PAUSE: Final = 1.0
 
 
@@ -96,7 +98,11 @@ class PostgresWakeups:
                 hints.tell(loop, hears.set)
                 if again:
                     self._pass_on(loop, _AFTER_A_GAP)  # something may have been missed
-                while not self._closing.is_set():
+                for n in itertools.count():
+                    if self._closing.is_set():
+                        break
+                    if n % _ASK == _ASK - 1:
+                        db.execute("SELECT 1")  # nothing to hear and nobody there sound the same
                     heard = [
                         wake for said in db.notifies(timeout=_LOOK, stop_after=1) for wake in hints.read(said.payload)
                     ]

@@ -6,6 +6,7 @@ Not for Redis Cluster: a commit names the keys of many runs at once.
 """
 
 import itertools
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -128,11 +129,18 @@ def _script(db: redis.Redis, script: str, keys: Sequence[str], arguments: Sequen
 
 
 def _append(items: Sequence[Append]) -> tuple[list[str], list[Any]]:
-    arguments: list[Any] = []
-    for item in items:
-        arguments += (item.epoch, item.entries[0].seq, len(item.entries), int(item.seals))
-        arguments += [frame for _, frame in item.entries]
-    return _keys(item.run for item in items), arguments
+    about = [
+        (
+            _head_key(item.run),
+            _stream_key(item.run),
+            item.epoch,
+            item.entries[0].seq,
+            len(item.entries),
+            int(item.seals),
+        )
+        for item in items
+    ]
+    return [], [json.dumps(about), *(frame for item in items for _, frame in item.entries)]
 
 
 def _malformed(item: Append, limit: int) -> Refused | None:

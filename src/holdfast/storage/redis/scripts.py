@@ -9,10 +9,9 @@ from typing import Final
 TAKEN, FENCED, SEALED, CONFLICT = range(4)
 
 APPEND: Final = """
-local answers, at = {}, 1
-for i = 1, #KEYS, 2 do
-    local head, stream = KEYS[i], KEYS[i + 1]
-    local epoch, first, count, seals = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), ARGV[at + 3]
+local answers, at = {}, 2
+for i, item in ipairs(cjson.decode(ARGV[1])) do
+    local head, stream, epoch, first, count, seals = unpack(item)
     local found = redis.call('HMGET', head, 'epoch', 'last', 'sealed', 'pruned')
     local now, last, verdict = tonumber(found[1] or '0'), tonumber(found[2] or '0'), 0
     if epoch < now then
@@ -23,16 +22,20 @@ for i = 1, #KEYS, 2 do
         verdict = 3
     else
         for n = 0, count - 1 do
-            redis.call('XADD', stream, string.format('%.0f-0', first + n), 'f', ARGV[at + 4 + n])
+            redis.call('XADD', stream, string.format('%.0f-0', first + n), 'f', ARGV[at + n])
         end
-        redis.call('HSET', head, 'epoch', ARGV[at], 'last', string.format('%.0f', first + count - 1), 'sealed', seals)
+        redis.call(
+            'HSET', head, 'epoch', string.format('%.0f', epoch), 'last', string.format('%.0f', first + count - 1),
+            'sealed', seals
+        )
     end
-    answers[#answers + 1] = {verdict, now, last}
-    at = at + 4 + count
+    answers[i] = {verdict, now, last}
+    at = at + count
 end
 return answers
 """
-"""KEYS: head and stream of each run. ARGV for each: epoch, first seq, count, whether it seals, the frames."""
+"""ARGV: as JSON, for each run its head's and its stream's key, epoch, first seq, count, and whether it seals; then all
+frames. Not a value of Redis's protocol for each: its client takes longer to write those than Redis to do all this."""
 
 FENCE: Final = """
 local answers = {}

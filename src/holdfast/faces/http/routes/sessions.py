@@ -7,6 +7,7 @@ from starlette.responses import JSONResponse, Response
 
 from holdfast.core.errors import Invalid, NotAllowed
 from holdfast.core.ids import LOCAL, MessageId, SessionId
+from holdfast.engine.book.remembering import chosen
 from holdfast.engine.views import SessionView
 from holdfast.faces.http import answers, cursors
 from holdfast.faces.http import descriptions as d
@@ -23,11 +24,17 @@ def routes(api: Api) -> APIRouter:
     router = APIRouter(prefix="/api/sessions", tags=["sessions"])
     service = api.service
 
+    def _check_memory(fields: dict[str, Any]) -> None:
+        for name in (fields.get("memory"), chosen(fields.get("settings"))):
+            if name is not None and api.engine.boundaries is not None and not api.engine.boundaries.knows(name):
+                raise Invalid("memory", f"there is no memory provider named {name!r}; `none` is for no memory at all")
+
     @router.post("", status_code=201, response_model=d.SessionOut)
     async def create_session(body: NewSession | None = None) -> Response:
         """Begin a conversation."""
         body = body or NewSession()
         fields = {name: value for name, value in body.model_dump().items() if value is not None}
+        _check_memory(fields)
         fields["tags"] = tuple(fields.get("tags", ()))
         if "previous_session_id" in fields:
             fields["previous_session_id"] = SessionId(fields["previous_session_id"])
@@ -73,6 +80,7 @@ def routes(api: Api) -> APIRouter:
     async def change_session(sid: Sid, body: SessionPatch, if_match: IfMatch = None) -> Response:
         """Rename, pin, archive, tag, choose a model; `head` shows another branch."""
         fields: dict[str, Any] = {name: getattr(body, name) for name in body.model_fields_set}
+        _check_memory(fields)
         head = fields.pop("head", None)
         if "tags" in fields:
             fields["tags"] = tuple(fields["tags"])
@@ -84,9 +92,15 @@ def routes(api: Api) -> APIRouter:
         return shown(await service.session(SessionId(sid)))
 
     @router.delete("/{sid}", status_code=204)
-    async def delete_session(sid: Sid, if_match: IfMatch = None) -> Response:
-        """It, its messages, journals and files are erased; a run of it is stopped."""
-        await service.delete(SessionId(sid), if_version=version(if_match))
+    async def delete_session(
+        sid: Sid,
+        if_match: IfMatch = None,
+        forget: Annotated[
+            bool, Query(description="Remember nothing of it, and forget what was learnt from it.")
+        ] = False,
+    ) -> Response:
+        """It, its messages, journals and files are erased once they are remembered; a run of it is stopped."""
+        await service.delete(SessionId(sid), if_version=version(if_match), forget=forget)
         return Response(status_code=204)
 
     @router.get("/{sid}/messages", response_model=d.Messages)

@@ -28,7 +28,7 @@ def routes(api: Api) -> APIRouter:
                 {"name": name, "has_key": has} for name, has in ([] if api.models is None else api.models.providers())
             ],
             "password_set": api.gate.password_set,
-            "memory": False,
+            "memory": api.engine.boundaries is not None,
             "version": __version__,
         }
         return JSONResponse(body)

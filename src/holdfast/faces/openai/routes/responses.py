@@ -103,8 +103,8 @@ def routes(api: Api) -> APIRouter:
             raise NotFound("response", response_id) from None
 
     async def _shown(run: Run) -> Response:
+        run = await service.run(run.id)  # before its message: what has ended has all its output
         message = (await service.message(run.message_id)).message
-        run = await service.run(run.id)
         return as_json(200, standing.response(run, message), standing.headers(run))
 
     return router

@@ -1,0 +1,70 @@
+"""Memory with the real crew: the session's model extracts, and the next conversation's is told."""
+
+import json
+
+from tests.chat.conftest import Start
+from tests.chat.stage import Stage
+from tests.http.streams import until
+from tests.upstream import answers, says
+
+FACT = "The person lives in Lisbon."
+
+
+def test_model_extracts_and_the_next_conversation_is_told(start: Start, up: Stage) -> None:
+    """M2: at the boundary the session's model is asked once for all turns; its fact is in the next system prompt."""
+    server = start()
+    model = up.play("remembers", says("How nice."), says("I see."), says("In Lisbon."))
+    up.play("remembers", says(json.dumps([{"turn": 1, "about": "home", "fact": FACT}])), job="memory")
+    first = server.session(model=model)
+    server.turn(first, "I have moved to the city of seven hills on the Tejo.")
+    server.turn(first, "It is warm here.")
+    assert up.count("remembers", job="memory") == 0
+    second = server.session(model=model, previous_session_id=first)
+    until(lambda: server.get("/api/memory")["items"], lambda items: [item["text"] for item in items] == [FACT])
+    asked = up.asked("remembers", job="memory")["messages"][-1]["content"]
+    assert "seven hills" in asked
+    assert "It is warm here." in asked
+    answer = server.turn(second, "Where do I live?")
+    assert answer["parts"][0]["items"][0]["text"] == FACT
+    system = up.asked("remembers", 3)["messages"][0]
+    assert system["role"] == "system"
+    assert FACT in system["content"]
+    assert up.count("remembers", job="memory") == 1
+
+
+def test_a_model_that_fails_is_asked_again(start: Start, up: Stage) -> None:
+    """M5: an upstream that refuses leaves the turn dirty with a reason; asked again, it commits."""
+    server = start()
+    model = up.play("forgets", says("Yes."))
+    up.play("forgets", answers(401, {"error": {"message": "bad key"}}), says("[]"), job="memory")
+    sid = server.session(model=model)
+    server.turn(sid, "I live in Lisbon.")
+    failed = server.post(f"/api/sessions/{sid}/memory/commit", {})
+    assert failed["dirty_turns"] == 1
+    assert failed["last_error"]
+    assert server.post(f"/api/sessions/{sid}/memory/commit", {})["committed"] == 1
+    assert server.get("/api/memory")["items"] == []
+
+
+def test_rules_alone_where_the_config_says_so(start: Start, up: Stage) -> None:
+    """With `extract = "rules"` no model is asked, and what was said plainly is remembered."""
+    server = start(more={"memory": {"extract": "rules"}})
+    sid = server.session(model=up.play("unasked", says("Yes.")))
+    server.turn(sid, "I live in Lisbon.")
+    assert server.post(f"/api/sessions/{sid}/memory/commit", {})["committed"] == 1
+    assert [item["text"] for item in server.get("/api/memory")["items"]] == [FACT]
+    assert up.count("unasked", job="memory") == 0
+
+
+def test_nothing_is_remembered_where_the_config_says_so(start: Start, up: Stage) -> None:
+    """M7: with `provider = "none"` no turn is dirty, no model is asked, and a session may still choose to remember."""
+    server = start(more={"memory": {"provider": "none"}})
+    model = up.play("oblivious", says("Yes."))
+    up.play("oblivious", says("not what was asked for"), job="memory")
+    sid = server.session(model=model)
+    server.turn(sid, "I live in Rome.")
+    assert server.post(f"/api/sessions/{sid}/memory/commit", {})["nothing_new"]
+    chosen = server.session(model=model, memory="notes")
+    server.turn(chosen, "I live in Lisbon.")
+    assert server.post(f"/api/sessions/{chosen}/memory/commit", {})["committed"] == 1
+    assert [item["text"] for item in server.get("/api/memory")["items"]] == [FACT]

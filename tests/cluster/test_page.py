@@ -1,0 +1,52 @@
+"""What docs/operations.md says about several nodes is executed."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+
+from tests.cluster.conftest import Cluster
+from tests.nursery import ROOT
+from tests.servers import PostgresServer
+
+PAGE = ROOT / "docs" / "operations.md"
+
+
+def test_the_commands_of_the_page_work(cluster: Cluster, durable_postgres: PostgresServer, tmp_path: Path) -> None:
+    """Doctor, password and token against PostgreSQL, as they are written there; a node then wants that password."""
+    (block,) = re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    with psycopg.connect(durable_postgres.url(), autocommit=True) as db:
+        db.execute("DROP DATABASE IF EXISTS holdfast")
+        db.execute("CREATE DATABASE holdfast")
+    function = f'holdfast() {{ {shlex.quote(sys.executable)} -m holdfast "$@"; }}\n'
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "DB": f"127.0.0.1:{durable_postgres.port}",
+        "HOLDFAST_DATA_DIR": str(tmp_path / "data"),
+        "HOLDFAST_MODELS_DIR": str(tmp_path / "none"),
+    }
+    command = ["bash", "-uo", "pipefail", "-c", function + block]
+    done = subprocess.run(command, check=False, env=environ, capture_output=True, text=True, timeout=60, cwd=ROOT)
+    assert "Traceback" not in done.stderr, done.stderr
+    assert "PostgreSQL 15" in done.stdout or "PostgreSQL 1" in done.stdout, done.stdout
+    token = done.stdout.splitlines()[-1].strip()
+    assert token.startswith("hf_"), done.stdout
+    node = cluster.start(0, store_url=durable_postgres.url("holdfast"))
+    assert node.http.get("/api/sessions").status_code == 401
+    assert node.http.get("/api/sessions", headers={"Authorization": f"Bearer {token}"}).status_code == 200
+
+
+def test_doctor_says_what_is_wrong_with_a_server(cluster: Cluster, tmp_path: Path) -> None:
+    """A PostgreSQL that does not answer is a finding with the reason in it, not a traceback."""
+    url = "postgresql://holdfast@127.0.0.1:1/none"
+    command = [sys.executable, "-m", "holdfast", "doctor", "--data-dir", str(tmp_path / "data")]
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "HOLDFAST_STORE_URL": url}
+    done = subprocess.run(command, check=False, env=environ, capture_output=True, text=True, timeout=60, cwd=ROOT)
+    assert done.returncode == 1
+    assert "PostgreSQL cannot be used" in done.stdout
+    assert "Traceback" not in done.stderr, done.stderr
