@@ -16,9 +16,11 @@ from typing import Any, Final
 
 import httpx
 
-from bench.child import GUARD, Trouble, directory
+from bench.child import Trouble, directory
 from bench.process import Watched
 
+PATIENCE: Final = 300.0
+"""Seconds that a server may take to start: some take minutes on a busy machine."""
 PEERS: Final = Path(__file__).parent.parent / ".peers"
 
 
@@ -208,7 +210,7 @@ def running(
 
 def wait_for(process: subprocess.Popen[bytes], port: int, path: str, log: Path) -> float:
     """Until it answers; when that was, by the shared clock."""
-    give_up_at = time.monotonic() + GUARD
+    give_up_at = time.monotonic() + PATIENCE
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=5) as http:
         while time.monotonic() < give_up_at:
             if process.poll() is not None:
@@ -219,7 +221,7 @@ def wait_for(process: subprocess.Popen[bytes], port: int, path: str, log: Path) 
                     return time.monotonic()
             except httpx.TransportError:
                 time.sleep(0.005)
-    raise Trouble(f"it did not answer within {GUARD:g} s")
+    raise Trouble(f"it did not answer within {PATIENCE:g} s")
 
 
 STREAMING: Final[Mapping[str, Start]] = {
