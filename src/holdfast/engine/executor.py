@@ -308,6 +308,7 @@ class Execution:
             self.stop(PARK)
             await anyio.sleep_forever()
         self.waiting = True
+        self._deps.hub.signals.fire(("queue", None))  # whoever waits for a person leaves a place to others
         try:
             decision, note = await self._decision(question)
         finally:
