@@ -399,6 +399,19 @@ def clinging(script: Sequence[Action]) -> ScriptedAgent:
     return ScriptedAgent(script, can_continue=False)
 
 
+async def test_whoever_waits_leaves_its_place_at_once(world: AnyWorld) -> None:
+    """A3: a run that keeps its task while it waits for a person takes no room, and nobody has to look to find out."""
+    async with running(clinging([Meet("here"), *ASKING]), world, max_runs=1, poll=3600.0) as it:
+        first = await it.send(await it.new_session())
+        await it.reached("here")
+        second = await it.send(await it.new_session())
+        await it.service.amend(second.session_id, {"pinned": True})
+        assert (await it.row(second.id)).status == "queued"
+        it.release("here")
+        await it.until(first.id, "waiting")
+        await it.until(second.id, "waiting")
+
+
 async def test_an_agent_that_cannot_continue_keeps_its_task_while_it_waits(world: AnyWorld) -> None:
     """X5: the run is shown as waiting, keeps its lease and its upstream, and goes on in the same execution."""
     async with running(clinging(ASKING), world) as it:
