@@ -133,8 +133,10 @@ class ChatAnswer:
             self._reading = False
 
     def _pushed(self, take: Take, data: bytes) -> bool:
-        self._waiting_since = self._quiet_since = self._loop.time()
+        self._waiting_since = now = self._loop.time()
         deltas = self._received(data)
+        if deltas:  # a keep-alive proves that a proxy lives, not that a model does
+            self._quiet_since = now
         more = take(deltas) if deltas else True
         return more and self._held is None and self._response is not None
 
