@@ -136,13 +136,31 @@ class Terminal:
         self.say(f"{line}\n")
         self.until(f"{line}\n")
 
+    def _press(self, key: str, ends_at: float) -> bool:
+        if time.monotonic() >= ends_at or not select.select([], [self._master], [], 0)[1]:
+            return False
+        try:
+            self.say(key)
+        except OSError:  # it is gone
+            return False
+        return not self._closed()
+
+    def _closed(self) -> bool:
+        readable, _, _ = select.select([self._master], [], [], 0)
+        if not readable:
+            return False
+        return not self._read(time.monotonic() + 1.0)
+
     def interrupt(self) -> None:
         self.say("\x03")
 
-    def end(self) -> int:
-        """Wait for its end; the exit code."""
+    def end(self, press: str | None = None) -> int:
+        """Wait for its end; the exit code. `press` is pressed again each second: Python's own prompt loses a Ctrl-C
+        that comes between its being shown and its waiting for a key."""
         ends_at = time.monotonic() + GUARD
-        while self._read(ends_at):
+        while self._read(ends_at if press is None else min(ends_at, time.monotonic() + 1.0)) or (
+            press is not None and self._press(press, ends_at)
+        ):
             pass
         assert time.monotonic() < ends_at, f"it did not end; this was shown:\n{self.seen}"
         self._code = self._process.wait()

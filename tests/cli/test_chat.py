@@ -86,7 +86,7 @@ def test_ctrl_c_at_the_prompt_leaves(server: Served) -> None:
     with Terminal("chat", data=server.data_dir) as terminal:
         terminal.until("you> ")
         terminal.interrupt()
-        assert terminal.end() == 0
+        assert terminal.end(press="\x03") == 0
 
 
 def test_ctrl_c_stops_a_single_question(data: Path) -> None:
