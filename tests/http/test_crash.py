@@ -217,6 +217,7 @@ def test_a_tool_with_unknown_outcome_is_asked_about_before_it_is_repeated(start:
     rid = server.begin(sid, [{"say": "one "}, {"call": "a", "takes": 3600}, {"say": "two"}])
     with server.watch(rid) as stream:
         stream.until("tool.started")
+        until(lambda: server.effects, lambda effects: effects == ["a"])  # it is shown before it is done
         server.kill()
     server = start()
     assert server.answer(sid)["parts"][1]["state"] == "unknown"
@@ -240,7 +241,7 @@ def test_a_tool_with_unknown_outcome_is_asked_about_before_it_is_repeated(start:
     else:
         with server.watch(new) as stream:
             stream.until("tool.started")
-        assert server.effects == ["a", "a"]
+        until(lambda: server.effects, lambda effects: effects == ["a", "a"])
         server.cancel(new)
 
 
