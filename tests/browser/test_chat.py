@@ -190,6 +190,7 @@ def test_files_are_attached(server: Served, open_page: Open) -> None:
     expect(page.get_by_role("list", name="Attachments")).to_contain_text("notes.txt")
     send(page, "see the file")
     expect(page.get_by_role("article", name="You").get_by_role("link")).to_contain_text("notes.txt")
+    expect(answers(page)).to_contain_text("see the file")  # answered, and not only sent
     finished(page)
     sid = session_of(page)
     assert [part["type"] for part in server.messages(sid)[0]["parts"]] == ["file", "text"]
