@@ -140,8 +140,10 @@ def scan(db: sqlite3.Connection) -> Index:
             log = logs.get(alias)
             if log is None and whole:
                 log = logs[alias] = _known(db, alias, index)
-            if log is None or not whole or alias in broken or (seq != log.last_seq + 1 and not log.pruned):
-                broken.add(alias)
+            next_one = log is not None and seq == log.last_seq + 1
+            if log is None or not whole or alias in broken or not (next_one or log.pruned):
+                if whole or next_one:  # otherwise what it says of its run may be the damage
+                    broken.add(alias)
                 torn.append((row, at, length))
                 continue
             log.rows.append(row)
