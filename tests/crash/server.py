@@ -20,7 +20,8 @@ from typing import Any, Final
 import anyio
 from anyio.abc import TaskGroup
 
-from holdfast.agents.scripted import AgentTable, ScriptedAgent
+from holdfast.agents.scripted import ScriptedAgent
+from holdfast.agents.table import AgentTable
 from holdfast.core.errors import DataDirInUse, HoldfastError, NotFound, StorageError
 from holdfast.core.ids import LOCAL, ApprovalId, MessageId, RunId, SessionId
 from holdfast.core.parts import Text, all_to_json
