@@ -102,6 +102,7 @@ class Engine:
                         await self.boundaries.finish()
                     self.feed.stop()
                     loops.cancel_scope.cancel()
+                await self.settler.archive_rest()
             finally:
                 self._writing.cancel()
             base.cancel_scope.cancel()

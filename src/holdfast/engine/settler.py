@@ -129,11 +129,21 @@ class Settler:
         while True:
             while not self._settled:
                 await self._bell.wait()
-            settled, self._settled = self._settled, []
-            try:
-                await self._journal.settled(settled)
-            except StorageError:
-                log.warning("settled journals could not be archived; they stay readable", exc_info=True)
+            await self._archive()
+
+    async def archive_rest(self) -> None:
+        """What is left when a node stops: the next start would have to read it, event by event."""
+        if self._settled:
+            with anyio.move_on_after(self._settings.fence_wait):
+                await self._archive()
+
+    async def _archive(self) -> None:
+        settled = tuple(self._settled)
+        try:
+            await self._journal.settled(settled)
+        except StorageError:
+            log.warning("settled journals could not be archived; they stay readable", exc_info=True)
+        del self._settled[: len(settled)]
 
     # ---- take over ----
 
