@@ -156,10 +156,11 @@ async def _run(
     token: str,
     ready: Callable[[str], None],
 ) -> None:
+    built = app.build(api, [OpenAIFace()])  # before the engine has its own work to do, which would be in the way
     async with anyio.create_task_group() as tasks:
         await tasks.start(node.engine.run)
         async with _announced(config, listener, token) as url, anyio.create_task_group() as serving:
-            web = server.make(app.build(api, [OpenAIFace()]), graceful=config.drain + 5.0, started=lambda: ready(url))
+            web = server.make(built, graceful=config.drain + 5.0, started=lambda: ready(url))
             serving.start_soon(_stop_on_signal, node.engine, web)
             if crew.titler is not None:
                 serving.start_soon(Titles(node.engine.service, crew.titler).run)

@@ -4,7 +4,7 @@ A row per event cost several times as much: SQLite works per row and per value, 
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from struct import Struct
 from typing import Final, NamedTuple
@@ -74,16 +74,23 @@ def walk(blob: bytes) -> Iterator[Record]:
         at = stop
 
 
-def frame_at(blob: bytes, at: int, alias: int, seq: int) -> bytes | None:
-    """The frame of the record at this place; None if it is damaged. LookupError: another one stands there."""
-    start = at + HEAD
-    if start > len(blob):
-        return None
-    found, number, size, crc = _unpack(blob, at)
-    if found != alias or number != seq:
-        raise LookupError
-    frame = blob[start : start + (size & ~_SEALS)]
-    return frame if crc == crc32(frame, (alias * 31 + seq + size) & _WORD) else None
+def frames_at(blob: bytes, places: Iterable[int], alias: int, seq: int) -> list[bytes]:
+    """The frames of a run's records at these places, from `seq` on, up to a damaged one. LookupError: another record
+    stands there."""
+    frames: list[bytes] = []
+    for at in places:
+        start = at + HEAD
+        if start > len(blob):
+            break
+        found, number, size, crc = _unpack(blob, at)
+        if found != alias or number != seq:
+            raise LookupError
+        frame = blob[start : start + (size & ~_SEALS)]
+        if crc != crc32(frame, (alias * 31 + seq + size) & _WORD):
+            break
+        frames.append(frame)
+        seq += 1
+    return frames
 
 
 def from_rows_per_event(db: sqlite3.Connection) -> None:
