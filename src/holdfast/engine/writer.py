@@ -51,7 +51,8 @@ class Writer:
     def _mark(self, recorder: Recorder) -> None:
         recorder.marked = True
         self._marked.append(recorder)
-        self._bell.ring()
+        if self._bell.awaited:
+            self._bell.ring()
 
     async def run(self) -> None:
         """Runs for the engine's life, a little longer than everything that records."""
@@ -83,9 +84,10 @@ class Writer:
         publish = self._feed.publish
         for (recorder, append), refusal in zip(items, refusals, strict=True):
             if refusal is None:
+                run, _, entries, seals = append
                 recorder.done(append)
-                self.events += len(append.entries)
-                publish(append.run, append.entries, append.seals)
+                self.events += len(entries)
+                publish(run, entries, seals)
             else:
                 recorder.refuse(refusal, append)
 

@@ -185,8 +185,8 @@ def left_over_of(content: "aiohttp.StreamReader") -> bytes:
 
 
 class Following:
-    """Hands over a body as it arrives. aiohttp wakes one future when there is something to read; here that future calls
-    a function instead of a task, and is renewed. As with `left_over`, there is no public way to it."""
+    """Hands over a body as it arrives. aiohttp wakes one future when there is something to read; this stands in that
+    future's place, and calls a function instead of waking a task. As with `left_over`, there is no public way to it."""
 
     def __init__(
         self, response: "ClientResponse", loop: asyncio.AbstractEventLoop, take: Callable[[bytes], bool]
@@ -208,25 +208,47 @@ class Following:
 
     def _listen(self) -> bool:
         content = self._content
-        if content._buffer or content.is_eof() or content.exception() is not None or content._waiter is not None:
+        if content._buffer or content._eof or content._exception is not None or content._waiter is not None:
             return False
-        waiter = content._waiter = self._loop.create_future()
-        waiter.add_done_callback(self._arrived)
+        content._waiter = self  # type: ignore[assignment]
         return True
 
-    def _arrived(self, waiter: "asyncio.Future[None]") -> None:
-        if not waiter.cancelled():
-            waiter.exception()  # looked at, so that nobody complains that it was not
+    # What aiohttp calls of the future that it takes this for.
+
+    def done(self) -> bool:
+        return False
+
+    def set_result(self, result: None) -> None:
+        self._loop.call_soon(self._arrived)  # not at once: more of the same read may be to come
+
+    def set_exception(self, error: BaseException) -> None:
+        self._loop.call_soon(self._arrived)
+
+    def _arrived(self) -> None:
         if self._over.done():  # the task was cancelled
             return
         try:
-            data = left_over_of(self._content)
+            data = self._read()
             if (not data or self._take(data)) and self._listen():
                 return
         except Exception as error:  # noqa: BLE001 - the loop calls this, so it is raised where somebody waits
             self._over.set_exception(error)
             return
         self._over.set_result(None)
+
+    def _read(self) -> bytes:
+        """`left_over_of` for the usual case, a piece that came while nothing was held back: aiohttp resumes a reading
+        that was never paused with every piece that it gives out, and that is half of what reading costs."""
+        content = self._content
+        buffer, protocol = content._buffer, content._protocol
+        if len(buffer) != 1 or content._buffer_offset or protocol._reading_paused or protocol._buffer_paused:
+            return left_over_of(content)
+        data = buffer.popleft()
+        content._size -= len(data)
+        content._cursor += len(data)
+        if content._http_chunk_splits:
+            content._http_chunk_splits.clear()
+        return data
 
 
 async def _refusal(response: "ClientResponse", clock: Clock) -> Trouble | None:

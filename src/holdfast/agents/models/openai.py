@@ -137,6 +137,10 @@ class ChatAnswer:
 
     def _pushed(self, take: Take, data: bytes) -> bool:
         self._waiting_since = now = self._loop.time()
+        deltas = self._stream.say(data)
+        if deltas is not None:
+            self._quiet_since = now
+            return take(deltas)
         deltas = self._received(data)
         if deltas:  # a keep-alive proves that a proxy lives, not that a model does
             self._quiet_since = now
