@@ -25,8 +25,7 @@ import pytest
 import uvloop
 
 from bench.streams import FINISH, GO, Audience, Scenario, Subscriber, cpu_seconds, offset, script
-from holdfast.agents.scripted import ScriptedAgent
-from holdfast.agents.table import AgentTable
+from holdfast.agents.scripted import AgentTable, ScriptedAgent
 from holdfast.config import Config
 from holdfast.core.events import TextDelta, entry
 from holdfast.core.ids import RunId

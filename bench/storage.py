@@ -15,8 +15,7 @@ from time import perf_counter
 import anyio
 import uvloop
 
-from holdfast.agents.scripted import ScriptedAgent
-from holdfast.agents.table import AgentTable
+from holdfast.agents.scripted import AgentTable, ScriptedAgent
 from holdfast.core.events import RunStarted, TextDelta, entry
 from holdfast.core.ids import LOCAL, NodeId, RunId
 from holdfast.core.run import Lease, Run

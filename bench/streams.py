@@ -22,8 +22,7 @@ from time import perf_counter
 import anyio
 import uvloop
 
-from holdfast.agents.scripted import Action, Meet, ScriptedAgent, Tokens
-from holdfast.agents.table import AgentTable
+from holdfast.agents.scripted import Action, AgentTable, Meet, ScriptedAgent, Tokens
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.core.parts import Text

@@ -16,8 +16,7 @@ import anyio
 from anyio.abc import TaskStatus
 from anyio.lowlevel import checkpoint
 
-from holdfast.agents.scripted import Action, ScriptedAgent
-from holdfast.agents.table import AgentTable
+from holdfast.agents.scripted import Action, AgentTable, ScriptedAgent
 from holdfast.core.errors import JournalPruned, StorageUnavailable
 from holdfast.core.events import Entry
 from holdfast.core.ids import LOCAL, ApprovalId, FileId, MessageId, NodeId, OwnerId, RunId, SessionId

@@ -6,8 +6,7 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from holdfast.agents.scripted import Say, ScriptedAgent
-from holdfast.agents.table import AgentTable
+from holdfast.agents.scripted import AgentTable, Say, ScriptedAgent
 from holdfast.core.parts import Text
 from holdfast.core.session import Message, Session
 from holdfast.engine.engine import Engine

@@ -20,8 +20,7 @@ from typing import Any, Final
 import anyio
 from anyio.abc import TaskGroup
 
-from holdfast.agents.scripted import ScriptedAgent
-from holdfast.agents.table import AgentTable
+from holdfast.agents.scripted import AgentTable, ScriptedAgent
 from holdfast.core.errors import DataDirInUse, HoldfastError, NotFound, StorageError
 from holdfast.core.ids import LOCAL, ApprovalId, MessageId, RunId, SessionId
 from holdfast.core.parts import Text, all_to_json

@@ -11,7 +11,7 @@ import trio.lowlevel
 from anyio.abc import TaskGroup
 from trio.testing import MockClock
 
-from holdfast.agents.table import AgentTable
+from holdfast.agents.scripted import AgentTable
 from holdfast.core.ids import NodeId, RunId
 from holdfast.core.ledger import Policy
 from holdfast.engine.engine import Engine

@@ -11,6 +11,7 @@ from typing import assert_never
 import anyio
 
 from holdfast.agents.pace import Pace
+from holdfast.agents.table import AgentTable as AgentTable  # whoever has a script needs one for it
 from holdfast.core import events as ev
 from holdfast.core.parts import Json, Reasoning, Text, Tool
 from holdfast.core.transcript import Transcript
