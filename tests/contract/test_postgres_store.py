@@ -12,6 +12,7 @@ from holdfast.core.errors import SchemaTooNew, StorageUnavailable
 from holdfast.core.events import TextDelta, entry
 from holdfast.core.ids import LOCAL, FileId, RunId, SessionId
 from holdfast.core.parts import Text
+from holdfast.core.run import Lease
 from holdfast.ports import Append, Tx
 from holdfast.storage.postgres import Place, PostgresJournal, PostgresStore, schema
 from holdfast.testing.contracts import samples as s
@@ -101,6 +102,34 @@ async def test_different_sessions_are_in_nobodys_way(stores: list[PostgresStore]
             for store in stores:
                 group.start_soon(store.transact, make())
     assert [store.conflicts for store in stores] == [0, 0]
+
+
+@pytest.mark.anyio
+async def test_a_renewal_is_in_nobodys_way(stores: list[PostgresStore]) -> None:
+    """P4: a node renews all its leases at once, and no writer in those sessions is done again for it."""
+    runs = [s.run(f"run_{n}", status="running", lease=Lease(s.NODE, 1.0), rank=n) for n in range(20)]
+    await s.put(stores[0], s.session(), *runs)
+    roles = iter(["owner", "writer"])
+
+    def work(tx: Tx) -> Callable[[], bool]:
+        role = next(roles)
+        tx.open_runs(s.SID)
+
+        def write() -> bool:
+            if role == "owner":
+                return len(tx.renew(Lease(s.NODE, 9.0), [run.id for run in runs], ())) == len(runs)
+            tx.put_message(s.message("msg_1"))
+            return True
+
+        return write
+
+    make = meeting(work)
+    with anyio.fail_after(GUARD):
+        async with anyio.create_task_group() as group:
+            for store in stores:
+                group.start_soon(store.transact, make())
+    assert [store.conflicts for store in stores] == [0, 0]
+    assert {run.lease for run in await stores[0].read(lambda tx: tx.open_runs(s.SID))} == {Lease(s.NODE, 9.0)}
 
 
 @pytest.mark.anyio
