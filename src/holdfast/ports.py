@@ -394,7 +394,8 @@ class Journal(Protocol):
 @dataclass(frozen=True, slots=True)
 class Wake:
     """`queue`: something may be claimable. `control`: look at the run's row (cancel, decision). `appended`: the run's
-    journal grew. `changed`: the change feed grew."""
+    journal grew. `changed`: the change feed grew. `control` and `appended` without a run are of any: hints were
+    missed, and nobody knows of which."""
 
     kind: Literal["queue", "control", "appended", "changed"]
     run: RunId | None = None

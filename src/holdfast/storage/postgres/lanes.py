@@ -1,5 +1,6 @@
 """Threads with a connection each. Work goes to the one with the fewest callers."""
 
+import asyncio
 import select
 from collections.abc import Callable
 from typing import TypeVar
@@ -29,6 +30,10 @@ class Lane:
 
     async def run(self, work: Callable[[TimedConnection], T]) -> T:
         return await self._worker.call(lambda: self._with(work))
+
+    def submit(self, work: Callable[[TimedConnection], T]) -> "asyncio.Future[T]":
+        """For a caller that does not wait."""
+        return self._worker.submit(lambda: self._with(work))
 
     async def reconnect(self) -> None:
         await self._worker.call(self._reconnect)

@@ -86,20 +86,25 @@ class RedisWakeups:
     # ---- the listening thread ----
 
     def _hear(self, loop: asyncio.AbstractEventLoop, hears: asyncio.Event) -> None:
-        while not self._closing.is_set():
-            db = self._place.connect()
+        pause, again = 0.0, False
+        while not self._closing.wait(pause):
+            db, pause = self._place.connect(), _PAUSE
             try:
                 last = _newest(db)
                 hints.tell(loop, hears.set)
+                if again:
+                    missed = (Wake("appended"),) if self._others is not None else hints.MISSED
+                    hints.tell(loop, self._adding(missed))
                 while not self._closing.is_set():
                     answer: Any = db.xread({_STREAM: last}, block=_LOOK)
+                    pause = 0.0  # a line that was good is replaced at once: the longer without, the more is missed
                     for _, entries in answer.items() if isinstance(answer, dict) else answer or []:
                         last = entries[-1][0]
                         heard = [wake for _, fields in entries for wake in hints.read(fields[b"w"].decode())]
                         hints.tell(loop, self._adding(heard))
             except redis.RedisError:
                 log.info("Redis cannot be heard; tried again", exc_info=True)
-                self._closing.wait(_PAUSE)
+                again = True
             finally:
                 db.close()
 
