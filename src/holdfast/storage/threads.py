@@ -15,7 +15,7 @@ from holdfast.core.errors import StorageUnavailable
 
 T = TypeVar("T")
 
-_Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]]
+_Job = tuple["Worker", asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]]
 
 
 class Worker:
@@ -23,7 +23,7 @@ class Worker:
 
     def __init__(self, name: str) -> None:
         self.waiting = 0
-        """Callers that have no answer yet."""
+        """Calls that are not answered yet. Whose caller has left counts too: the thread is at it all the same."""
         self._closed = False
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._thread = Thread(target=_work, args=(self._jobs,), name=name, daemon=True)
@@ -34,11 +34,7 @@ class Worker:
         same."""
         if self._closed:
             raise StorageUnavailable("The storage was closed.")
-        self.waiting += 1
-        try:
-            return await self.submit(work)
-        finally:
-            self.waiting -= 1
+        return await self.submit(work)
 
     async def close(self, last: Callable[[], None]) -> None:
         """Do what was asked for so far, then `last`, then end the thread. Calls after this are refused."""
@@ -59,24 +55,26 @@ class Worker:
             self._thread.start()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._jobs.put((loop, future, work))
+        self.waiting += 1
+        self._jobs.put((self, loop, future, work))
         return future
 
 
 def _work(jobs: "SimpleQueue[_Job | None]") -> None:
     while (job := jobs.get()) is not None:
-        loop, future, work = job
+        worker, loop, future, work = job
         value, error = None, None
         try:
             value = work()
         except BaseException as raised:  # noqa: BLE001  a task boundary: it is raised where the work was asked for
             error = raised
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(_answer, future, value, error)
-        del job, loop, future, work, value, error  # an idle thread keeps nothing alive
+            loop.call_soon_threadsafe(_answer, worker, future, value, error)
+        del job, worker, loop, future, work, value, error  # an idle thread keeps nothing alive
 
 
-def _answer(future: "asyncio.Future[Any]", value: object, error: BaseException | None) -> None:
+def _answer(worker: Worker, future: "asyncio.Future[Any]", value: object, error: BaseException | None) -> None:
+    worker.waiting -= 1
     if future.done():
         return  # cancelled; an exception set now would be reported as never retrieved
     if error is None:
