@@ -1,5 +1,7 @@
 """Connections that carry hints, and that are lost: whoever listens is told to look for himself."""
 
+import itertools
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -11,6 +13,7 @@ from holdfast.core.ids import RunId
 from holdfast.ports import Wake
 from holdfast.storage.postgres import Place, PostgresWakeups
 from holdfast.storage.redis import RedisPlace, RedisWakeups
+from holdfast.storage.redis import wakeups as redis_wakeups
 from holdfast.testing.contracts.samples import NODE
 from holdfast.testing.contracts.wakeups import until
 
@@ -62,9 +65,25 @@ async def test_a_hint_is_not_lost_with_a_line_that_rested(place: Place) -> None:
         await until(listener, {again})
 
 
-async def test_whoever_follows_looks_again_when_redis_was_away(redis_place: RedisPlace) -> None:
-    """L7: Redis says that journals have grown; what it said while it could not be heard is looked for."""
-    wakeups = RedisWakeups(redis_place)
+class Restarting(RedisPlace):
+    """Cannot be reached when a connection is made for the second time to listen."""
+
+    attempts = itertools.count(1)
+
+    def connect(self, *, answer_within: float | None = None) -> redis.Redis:
+        if threading.current_thread().name == "redis-ear" and next(self.attempts) == 2:
+            raise redis.exceptions.ConnectionError("it is being restarted")
+        return RedisPlace.connect(self, answer_within=answer_within)
+
+
+@pytest.mark.parametrize("kind", [RedisPlace, Restarting])
+async def test_whoever_follows_looks_again_when_redis_was_away(
+    redis_place: RedisPlace, kind: type[RedisPlace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L7: Redis says that journals have grown; what it said while it could not be heard is looked for, once it can be
+    reached again."""
+    monkeypatch.setattr(redis_wakeups, "_PAUSE", 0.0)
+    wakeups = RedisWakeups(kind(redis_place.url))
     try:
         async with wakeups.listen(NODE) as listener:
             await wakeups.notify(NODE, [SAID])
