@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
+from time import monotonic
 from typing import Any, TypeVar
 
 from holdfast.core.errors import StorageUnavailable
@@ -58,6 +59,22 @@ class Worker:
         self.waiting += 1
         self._jobs.put((self, loop, future, work))
         return future
+
+
+class Away:
+    """That a server could not be reached, and until when. Where bytes go nowhere an attempt takes seconds: who asked
+    before one failed is told with it, and only who asks later makes the next. Of one thread."""
+
+    def __init__(self) -> None:
+        self._until = float("-inf")
+        self._why = ""
+
+    def check(self, asked_at: float) -> None:
+        if asked_at < self._until:
+            raise StorageUnavailable(self._why)
+
+    def note(self, why: Exception) -> None:
+        self._until, self._why = monotonic(), str(why)
 
 
 def _work(jobs: "SimpleQueue[_Job | None]") -> None:
