@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import anyio
 import psycopg
 import pytest
+from anyio import to_thread
 
 from holdfast.core.errors import SchemaTooNew, StorageUnavailable
 from holdfast.core.events import TextDelta, entry
@@ -185,8 +186,7 @@ async def test_a_change_is_shown_when_no_smaller_number_can_still_commit(
     with anyio.fail_after(GUARD):
         async with anyio.create_task_group() as group:
             group.start_soon(first.transact, slow)
-            while not began.is_set():  # noqa: ASYNC110 - another thread's
-                await anyio.sleep(0.01)
+            assert await to_thread.run_sync(began.wait, GUARD)
             await second.transact(lambda tx: tx.add_change("session.changed", LOCAL, SessionId("ses_late")))
             assert await feed() == []
             assert await second.read(lambda tx: tx.change_bounds()) == (0, 0)
