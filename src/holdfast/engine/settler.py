@@ -222,11 +222,10 @@ class Settler:
             with self._limit():
                 heads = await self._journal.fence({run.id: run.epoch for run in ours})
             for some in _portions(ours, heads):
-                with self._limit():
-                    pages = await self._journal.read_whole([run.id for run in some]) if len(some) > 1 else {}
+                pages = await self._pages(some) if len(some) > 1 else {}
                 for run in some:
                     # a journal that is broken leaves this one run pending; one that does not answer, all that are left
-                    with suppress(BrokenSequence):
+                    with suppress(BrokenSequence, JournalPruned):
                         told[run.id] = await self._told(run.id, pages)
                         if await self._park_again(run, told[run.id]):
                             del left[run.id], told[run.id]
@@ -239,6 +238,11 @@ class Settler:
         self.recovered += len(ended)
         if ended:
             await self._settle(dict(ended))
+
+    async def _pages(self, runs: Sequence[Run]) -> Mapping[RunId, Sequence[Entry]]:
+        with self._limit(), suppress(JournalPruned):  # of one of them: each is read by itself
+            return await self._journal.read_whole([run.id for run in runs])
+        return {}
 
     async def _told(self, rid: RunId, pages: Mapping[RunId, Sequence[Entry]]) -> Transcript:
         if rid in pages:
