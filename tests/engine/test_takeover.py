@@ -187,6 +187,21 @@ async def test_a_run_that_goes_on_stays_held_while_others_are_ended(memory: Worl
             assert not (await heir.row(ends.id)).is_open
 
 
+async def test_what_is_put_back_is_claimed_at_once(virtual: World) -> None:
+    """X2: a run that goes on by itself does not wait for somebody to look by chance, on whatever node there is room."""
+    async with running([Say("a "), Meet("here")], virtual, cluster=True) as gone:
+        run = await gone.send(await gone.new_session())
+        await collect(gone.service, run.id, until=2)
+        await gone.crash()
+    auto = Policy(auto_continue=True)
+    async with running([Say("a "), Say("b")], virtual, cluster=True, poll=HOUR, recovery=auto) as heir:
+        virtual.clock.advance(LAPSE)
+        began = trio.current_time()
+        await heir.tick()
+        assert (await heir.ended(run.id)).status == "complete"
+        assert trio.current_time() - began < 60
+
+
 # ---- the journal is away at the takeover ----
 
 

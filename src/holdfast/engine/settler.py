@@ -215,6 +215,8 @@ class Settler:
         ours = await self._store.transact(
             lambda tx: endings.take_over(tx, self._me, seen, self.can_continue, policy, sealed)
         )
+        if len(ours) < len(seen):  # some may have been put back
+            await self._hub.announce(Wake("queue"), Wake("changed"))
         left = {run.id: run for run in ours}
         told: dict[RunId, Transcript] = {}
         try:
@@ -308,7 +310,10 @@ class Settler:
             parked = await self._store.transact(
                 lambda tx: turns.park(tx, run.id, run.epoch, asked.approval_id, keep_lease=False)
             )
-        return parked is not None
+        if parked is None:
+            return False
+        await self._hub.announce(Wake("queue"), Wake("changed"))  # it may have been answered already, and be queued
+        return True
 
     async def let_go(self, run: Run, intent: Intent | None) -> None:
         """Stop holding a run without having ended it. If the store cannot be told, this process remembers."""
