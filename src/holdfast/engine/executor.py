@@ -5,6 +5,7 @@ limited in time; what they do not get done, recovery does from the journal.
 """
 
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -132,8 +133,12 @@ class Execution:
             with self._scope:
                 ending = await self._answer()
         except anyio.get_cancelled_exc_class():
-            await self._finish(SHUTDOWN.ending)
-            raise
+            if anyio.current_effective_deadline() == -math.inf:
+                await self._finish(SHUTDOWN.ending)
+                raise
+            # Nobody told this task to stop: on asyncio a future that somebody else cancelled raises the same. Let out,
+            # it would cancel the task group, and so every run and the engine.
+            self.stop(self._stop_for(AgentFailed("internal", "What the agent waited for was cancelled. Try again.")))
         except Exception as error:  # noqa: BLE001 - the task boundary: whatever an agent raises ends its run, not the server
             self.stop(self._stop_for(error))
         if ending is None and self._stop is not None:
