@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.ports import Journal, Store
 from holdfast.storage.sqlite import DataDir, SqliteJournal, SqliteStore
+from holdfast.storage.sqlite import journal as journal_module
 from holdfast.testing import FakeClock
 from holdfast.testing.contracts import JournalContract, MakeJournal, MakeStore, StoreContract
 
@@ -40,3 +41,12 @@ class TestSqliteJournal(JournalContract):
                 await journal.close()
 
         return make
+
+
+class TestSqliteJournalOnTheLoop(TestSqliteJournal):
+    """The same where every commit is expected to be quick, and is made by the event loop."""
+
+    @pytest.fixture(autouse=True)
+    def trusting(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(journal_module, "_PROVEN", 0)
+        monkeypatch.setattr(journal_module, "_FEW", 1 << 30)

@@ -1,6 +1,8 @@
 """What only the SQLite journal has: a log that is emptied behind the settled runs, and an index in memory."""
 
 import sqlite3
+import threading
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from zlib import crc32
@@ -8,11 +10,12 @@ from zlib import crc32
 import anyio
 import pytest
 
-from holdfast.core.errors import JournalPruned, TooLarge
+from holdfast.core.errors import JournalPruned, Refused, TooLarge
 from holdfast.core.events import Entry, RunEnded, entry
 from holdfast.core.ids import RunId
 from holdfast.ports import Append, Head
 from holdfast.storage.sqlite import SqliteJournal, schema
+from holdfast.storage.sqlite import journal as journal_module
 from holdfast.storage.sqlite.database import prepare
 from holdfast.storage.sqlite.segments import pack, unpack
 from holdfast.testing.contracts.samples import GUARD, RID, adding, texts
@@ -62,6 +65,71 @@ async def test_settled_runs_leave_the_log(tmp_path: Path) -> None:
         assert journal.torn_records == 0
     await journal.settled(runs)
     assert await journal.append([adding(runs[0], 102, "late")]) != [None]
+    await journal.close()
+
+
+class Observed:
+    """On which threads a journal's commits are made."""
+
+    def __init__(self, journal: SqliteJournal, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.here: list[bool] = []
+        append = journal._writer.append
+
+        def seen(batch: Sequence[Append]) -> Sequence[Refused | None]:
+            self.here.append(threading.current_thread() is threading.main_thread())
+            return append(batch)
+
+        monkeypatch.setattr(journal._writer, "append", seen)
+
+
+async def test_small_commits_of_a_quick_disk_are_made_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When enough have been quick, and not before; one of many runs is left to the thread, as always."""
+    monkeypatch.setattr(journal_module, "_QUICK", GUARD)
+    journal = SqliteJournal(tmp_path / "journal.db")
+    observed = Observed(journal, monkeypatch)
+    for n in range(1, journal_module._PROVEN + 3):
+        assert await journal.append([adding(RID, n, "x")]) == [None]
+    many = [adding(RunId(f"other_{n}"), 1, "y") for n in range(journal_module._FEW + 1)]
+    assert await journal.append(many) == [None] * len(many)
+    assert observed.here == [False] * journal_module._PROVEN + [True, True, False]
+    await journal.close()
+
+
+async def test_commits_of_a_slow_disk_never_hold_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that takes too long is the last that the loop makes."""
+    monkeypatch.setattr(journal_module, "_PROVEN", 1)
+    monkeypatch.setattr(journal_module, "_QUICK", GUARD)
+    journal = SqliteJournal(tmp_path / "journal.db")
+    observed = Observed(journal, monkeypatch)
+    for n in range(1, 6):
+        if n == 3:
+            monkeypatch.setattr(journal_module, "_QUICK", 0.0)
+        await journal.append([adding(RID, n, "x")])
+    assert observed.here == [False, True, True, False, False]
+    await journal.close()
+
+
+async def test_a_commit_waits_for_what_the_thread_is_doing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where it could be made at once: there is one connection."""
+    monkeypatch.setattr(journal_module, "_PROVEN", 0)
+    journal = SqliteJournal(tmp_path / "journal.db")
+    observed, begun, may_end = Observed(journal, monkeypatch), threading.Event(), threading.Event()
+
+    def sweep() -> bool:
+        begun.set()
+        assert may_end.wait(GUARD)
+        return False
+
+    monkeypatch.setattr(journal._writer, "sweep", sweep)
+    with anyio.fail_after(GUARD):
+        async with anyio.create_task_group() as tg:
+            tg.start_soon(journal.settled, [])
+            await anyio.to_thread.run_sync(begun.wait)
+            tg.start_soon(journal.append, [adding(RID, 1, "x")])
+            await anyio.lowlevel.checkpoint()
+            assert observed.here == []
+            may_end.set()
+    assert observed.here == [False]
     await journal.close()
 
 

@@ -83,6 +83,28 @@ async def test_a_cancelled_call_is_done_to_its_end_and_leaves_no_complaint() -> 
     assert complaints == []
 
 
+async def test_a_worker_is_idle_only_when_nothing_runs_on_its_thread() -> None:
+    """A caller that went away does not make it idle: its work goes on. A closed one takes nothing more."""
+    worker, begun, may_end = Worker("test"), threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        assert may_end.wait(GUARD)
+
+    with anyio.fail_after(GUARD):
+        assert worker.idle()
+        call = asyncio.ensure_future(worker.call(work))
+        await anyio.to_thread.run_sync(begun.wait)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        assert not worker.idle()
+        may_end.set()
+        await worker.call(nothing)
+        assert worker.idle()
+        await worker.close(nothing)
+        assert not worker.idle()
+
+
 async def test_closing_does_what_was_asked_for_and_refuses_the_rest() -> None:
     """Work that was taken is done before the last word; later calls are refused; closing twice is harmless."""
     worker = Worker("test")

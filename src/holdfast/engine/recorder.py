@@ -67,7 +67,8 @@ class Recorder:
         self._pieces: list[str] = []  # text deltas that follow self._events
         # Sizes, counted from the beginning: of what came in, of what the writer took, of what is durable.
         self._size = self._taken = self._durable = 0
-        self._timed: tuple[type[Event] | None, int] = None, 0  # the newest event with a time
+        self._timed: type[Event] | None = None  # kind of the newest event with a time
+        self._timed_at = 0
         self._failure: Exception | None = None
         self._kept: list[Entry] = []  # what came before an event that was too large
         self.on_refused: Callable[[Exception], None] | None = None
@@ -147,7 +148,8 @@ class Recorder:
         pieces = self._pieces
         if len(pieces) == 1 and not self._events and not self._kept and len(pieces[0]) <= _SLICE:  # a lone token
             self._taken = self._size
-            token = text_entry(self.committed + 1, pieces.pop(), self._time(TextDelta, now))
+            at = None if self._timed is TextDelta and 0 <= now - self._timed_at < _TIMED else self._time(TextDelta, now)
+            token = text_entry(self.committed + 1, pieces.pop(), at)
             return named(Append, (self.run, self.epoch, (token,), False))
         self._close_text()
         if not self._events:
@@ -167,10 +169,9 @@ class Recorder:
         return Append(self.run, self.epoch, entries, seals=type(events[-1]) is RunEnded)
 
     def _time(self, kind: type[Event], now: int) -> int | None:
-        before, at = self._timed
-        if kind is before and 0 <= now - at < _TIMED and kind in _DELTAS:
+        if kind is self._timed and 0 <= now - self._timed_at < _TIMED and kind in _DELTAS:
             return None
-        self._timed = kind, now
+        self._timed, self._timed_at = kind, now
         return now
 
     def done(self, append: Append) -> None:

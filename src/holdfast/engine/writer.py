@@ -83,9 +83,10 @@ class Writer:
         publish = self._feed.publish
         for (recorder, append), refusal in zip(items, refusals, strict=True):
             if refusal is None:
+                run, _, entries, seals = append
                 recorder.done(append)
-                self.events += len(append.entries)
-                publish(append.run, append.entries, append.seals)
+                self.events += len(entries)
+                publish(run, entries, seals)
             else:
                 recorder.refuse(refusal, append)
 

@@ -23,22 +23,23 @@ class Worker:
 
     def __init__(self, name: str) -> None:
         self.waiting = 0
-        """Callers that have no answer yet."""
+        """What was asked for and is not done yet, or not answered yet. Of a caller that went away, too."""
         self._closed = False
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
-        self._thread = Thread(target=_work, args=(self._jobs,), name=name, daemon=True)
+        self._thread = Thread(target=self._work, name=name, daemon=True)
         """Started by the first call."""
+
+    def idle(self) -> bool:
+        """Whether its thread does nothing, and will not before somebody asks for something: on the event loop, what
+        belongs to it may be touched until the next `await`."""
+        return not self.waiting and not self._closed
 
     async def call(self, work: Callable[[], T]) -> T:
         """What `work` returns or raises. A caller that is cancelled goes at once; `work` is done to its end all the
         same."""
         if self._closed:
             raise StorageUnavailable("The storage was closed.")
-        self.waiting += 1
-        try:
-            return await self.submit(work)
-        finally:
-            self.waiting -= 1
+        return await self.submit(work)
 
     async def close(self, last: Callable[[], None]) -> None:
         """Do what was asked for so far, then `last`, then end the thread. Calls after this are refused."""
@@ -59,29 +60,29 @@ class Worker:
             self._thread.start()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
+        self.waiting += 1
         self._jobs.put((loop, future, work))
         return future
 
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            loop, future, work = job
+            value, error = None, None
+            try:
+                value = work()
+            except BaseException as raised:  # noqa: BLE001  a task boundary: it is raised where the work was asked for
+                error = raised
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(self._answer, future, value, error)
+            del job, loop, future, work, value, error  # an idle thread keeps nothing alive
 
-def _work(jobs: "SimpleQueue[_Job | None]") -> None:
-    while (job := jobs.get()) is not None:
-        loop, future, work = job
-        value, error = None, None
-        try:
-            value = work()
-        except BaseException as raised:  # noqa: BLE001  a task boundary: it is raised where the work was asked for
-            error = raised
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(_answer, future, value, error)
-        del job, loop, future, work, value, error  # an idle thread keeps nothing alive
-
-
-def _answer(future: "asyncio.Future[Any]", value: object, error: BaseException | None) -> None:
-    if future.done():
-        return  # cancelled; an exception set now would be reported as never retrieved
-    if error is None:
-        future.set_result(value)
-    elif isinstance(error, StopIteration):  # a future refuses this one
-        future.set_exception(RuntimeError(f"the work raised {error!r}"))
-    else:
-        future.set_exception(error)
+    def _answer(self, future: "asyncio.Future[Any]", value: object, error: BaseException | None) -> None:
+        self.waiting -= 1
+        if future.done():
+            return  # cancelled; an exception set now would be reported as never retrieved
+        if error is None:
+            future.set_result(value)
+        elif isinstance(error, StopIteration):  # a future refuses this one
+            future.set_exception(RuntimeError(f"the work raised {error!r}"))
+        else:
+            future.set_exception(error)

@@ -1,4 +1,5 @@
-"""`Journal` on one SQLite file. One thread writes (`journal_writer.py`), a few read (`journal_reader.py`).
+"""`Journal` on one SQLite file. One thread writes (`journal_writer.py`), or the event loop while that thread is idle; a
+few read (`journal_reader.py`).
 
 Events of all runs go to the end of one log, a row per commit (`records.py`), without an index, which is kept in memory
 (`logged.py`); when a run is settled, its events become a few rows of their own (`segments.py`), and a row of the log
@@ -8,6 +9,8 @@ leaves with the last of its runs. A run that is never settled costs memory and o
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from time import perf_counter
+from typing import Final
 
 from holdfast.core.errors import Refused
 from holdfast.core.events import Entry
@@ -16,6 +19,13 @@ from holdfast.ports import Append, Head
 from holdfast.storage.sqlite.journal_reader import JournalReader
 from holdfast.storage.sqlite.journal_writer import JournalWriter
 from holdfast.storage.threads import Worker
+
+_FEW: Final = 16
+"""Appends of a commit that is small: the loop may make it by itself."""
+_QUICK: Final = 0.002
+"""Seconds of a commit on a disk that keeps up."""
+_PROVEN: Final = 50
+"""Quick commits, one after the other, after which the next is expected to be quick."""
 
 
 class SqliteJournal:
@@ -27,6 +37,7 @@ class SqliteJournal:
         self._writer = JournalWriter(path, max_event_bytes)
         self._writer.try_to_open()
         self._worker = Worker("journal-writer")
+        self._quick = 0  # commits in a row
         self._readers = [(Worker(f"journal-reader-{n}"), JournalReader(path, self._writer)) for n in range(readers)]
 
     @property
@@ -35,7 +46,18 @@ class SqliteJournal:
         return self._writer.index.torn
 
     async def append(self, batch: Sequence[Append]) -> Sequence[Refused | None]:
-        return await self._worker.call(lambda: self._writer.append(batch))
+        """A small commit on a quick disk is made here and now: handing it to the thread and back costs as much again,
+        and more delay, in which the loop would have done nothing (docs/decisions.md)."""
+        if self._quick >= _PROVEN and len(batch) <= _FEW and self._worker.idle():
+            return self._append(batch)
+        return await self._worker.call(lambda: self._append(batch))
+
+    def _append(self, batch: Sequence[Append]) -> Sequence[Refused | None]:
+        began = perf_counter()
+        try:
+            return self._writer.append(batch)
+        finally:
+            self._quick = self._quick + 1 if perf_counter() - began < _QUICK else 0
 
     async def fence(self, epochs: Mapping[RunId, int]) -> Mapping[RunId, Head]:
         return await self._worker.call(lambda: self._writer.fence(epochs))

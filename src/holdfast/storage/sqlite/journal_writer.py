@@ -10,9 +10,10 @@ from typing import Final
 from holdfast.core.errors import Refused, SchemaTooNew, StorageError, StorageUnavailable
 from holdfast.core.ids import RunId
 from holdfast.ports import Append, Head
-from holdfast.storage.sqlite import database, errors, records, schema, segments
+from holdfast.storage.sqlite import database, errors, schema, segments
 from holdfast.storage.sqlite.gather import entries_at
 from holdfast.storage.sqlite.logged import Index, Logged, erase, refusal, remove, scan
+from holdfast.storage.sqlite.records import HEAD, head
 
 _PRAGMAS: Final = (
     "wal_autocheckpoint = 4000",
@@ -96,7 +97,8 @@ class JournalWriter:
         row, alias, at = index.next_row, index.next_alias, 0
         with self._using() as db:
             for item in batch:
-                log = index.runs.get(item.run) or self._kept(db, item.run)
+                run, epoch, entries, seals = item
+                log = index.runs.get(run) or self._kept(db, run)
                 refused = refusal(log, item, limit)
                 refusals.append(refused)
                 if refused is not None:
@@ -104,18 +106,18 @@ class JournalWriter:
                 if not log.alias:
                     log.alias = alias  # not known to anybody else before the commit
                     alias += 1
-                    new.append((log.alias, item.run, item.epoch))
-                elif item.epoch > log.epoch:
-                    raised.append((item.epoch, log.alias))
+                    new.append((log.alias, run, epoch))
+                elif epoch > log.epoch:
+                    raised.append((epoch, log.alias))
                 if at >= _ROW:
                     rows.append((row, b"".join(pieces), len(pieces) // 2))
                     row, at = row + 1, 0
                     pieces.clear()
                 taken.append((item, log, row, at))
-                last = item.entries[-1].seq if item.seals and item.entries else 0
-                for seq, frame in item.entries:
-                    pieces += (records.head(log.alias, seq, frame, seq == last), frame)
-                    at += records.HEAD + len(frame)
+                last = entries[-1].seq if seals and entries else 0
+                for seq, frame in entries:
+                    pieces += (head(log.alias, seq, frame, seq == last), frame)
+                    at += HEAD + len(frame)
             if pieces:
                 rows.append((row, b"".join(pieces), len(pieces) // 2))
             if len(rows) == 1 and not new and not raised:

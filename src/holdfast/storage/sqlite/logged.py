@@ -38,17 +38,18 @@ class Logged:
 
 def refusal(log: Logged, item: Append, limit: int) -> Refused | None:
     """Why the append cannot be taken. The writer calls this and inserts in one go, so nothing can come between."""
-    if item.epoch < log.epoch:
-        return Fenced(item.run, item.epoch, log.epoch)
+    run, epoch, entries, _ = item
+    if epoch < log.epoch:
+        return Fenced(run, epoch, log.epoch)
     if log.sealed or log.pruned:
-        return Sealed(item.run)
+        return Sealed(run)
     last = log.last_seq
-    for seq, frame in item.entries:
+    for seq, frame in entries:
         if seq != last + 1:
-            return SeqConflict(item.run, seq, last)
+            return SeqConflict(run, seq, last)
         last = seq
         if len(frame) > limit:
-            return TooLarge(item.run, len(frame), limit)
+            return TooLarge(run, len(frame), limit)
     return None
 
 
@@ -77,18 +78,17 @@ class Index:
 
     def grow(self, item: Append, log: Logged, row: int, at: int) -> None:
         """`item` is committed, from `at` on in its row."""
-        log.epoch = item.epoch
-        entries = item.entries
+        run, log.epoch, entries, seals = item
         if not entries:
             return
         if not log.rows:
-            self.runs[item.run] = log
+            self.runs[run] = log
         for _, frame in entries:
             log.rows.append(row)
             log.places.append(at)  # last: readers take this as the number of events
             at += records.HEAD + len(frame)
         log.last_seq += len(entries)
-        log.sealed = item.seals
+        log.sealed = seals
         self.live += len(entries)
 
     def settle(self, run: RunId) -> None:
