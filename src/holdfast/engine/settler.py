@@ -140,7 +140,7 @@ class Settler:
             settled, self._settled = self._settled, []
             try:
                 await self._journal.settled(settled)
-            except StorageError:
+            except Exception:
                 log.warning("settled journals could not be archived; they stay readable", exc_info=True)
 
     # ---- take over ----
