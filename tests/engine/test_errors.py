@@ -99,6 +99,33 @@ async def test_a_failed_run_takes_no_other_with_it(world: AnyWorld, play: Any) -
         assert not it.finished.is_set()
 
 
+@pytest.mark.parametrize("call", ["store.transact", "journal.settled"])
+async def test_a_chore_that_breaks_ends_no_run(world: AnyWorld, call: str) -> None:
+    """E3: claiming and archiving are the engine's own: what nobody foresaw there is noted, and tried with the next."""
+
+    class Broken(Tap):
+        struck = armed = False
+
+        async def before(self, name: str, args: Sequence[Any]) -> None:
+            if name == call and self.armed and not self.struck:
+                self.struck = True
+                raise KeyError("nobody foresaw this")
+
+    tap = Broken()
+    async with running([Say("a "), Meet("here"), Say("b")], world, tap=tap) as it:
+        run = await it.send(await it.new_session())
+        await it.reached("here")
+        tap.armed = True
+        with anyio.fail_after(GUARD):
+            while call == "store.transact" and not tap.struck:  # the next claim
+                await checkpoint()
+            it.release("here")
+            assert (await it.ended(run.id)).status == "complete"
+            while not tap.struck:
+                await checkpoint()
+        assert (await it.turn(await it.new_session())).status == "complete"
+
+
 async def test_an_engine_that_ends_by_itself_says_so() -> None:
     """E3: a task of the engine is cancelled by nobody: the engine does not end silently, as if it had been told to."""
 

@@ -149,7 +149,7 @@ class Settler:
         settled = tuple(self._settled)
         try:
             await self._journal.settled(settled)
-        except StorageError:
+        except Exception:
             log.warning("settled journals could not be archived; they stay readable", exc_info=True)
         del self._settled[: len(settled)]
 
