@@ -119,7 +119,7 @@ class Supervisor:
         while True:
             signal = hub.signals.armed("control")
             named = hub.controlled()
-            rids = [rid for rid in self._executions if named is None or rid in named]
+            rids = [rid for rid in (self._executions if named is None else named) if rid in self._executions]
             if rids:
                 await self._obey(rids)
             else:
