@@ -10,17 +10,17 @@ import trio
 from anyio.lowlevel import checkpoint
 
 from holdfast.agents.scripted import Call, Hang, Meet, Say, ScriptedAgent, Tokens
-from holdfast.core.events import TextDelta
+from holdfast.core.events import Entry, TextDelta
 from holdfast.core.ids import LOCAL
 from holdfast.core.parts import Text, Tool
 from holdfast.core.recovery import Policy
 from holdfast.core.run import Run
 from holdfast.core.transcript import fold
-from holdfast.ports import Out, SessionQuery, Turn
+from holdfast.ports import Out, SessionQuery, Turn, Wake
 from holdfast.storage.memory import MemoryWakeups
 from holdfast.testing import FaultyWakeups
 from tests.engine.checks import check_idle, check_one_end, check_saved_once
-from tests.harness import GUARD, Freehand, Hold, Running, Script, World, appends, collect, running, texts
+from tests.harness import GUARD, Freehand, Hold, Running, Script, World, appends, collect, follow, running, texts
 
 pytestmark = pytest.mark.anyio
 
@@ -161,6 +161,45 @@ async def test_a_lapsed_lease_is_continued_elsewhere_if_that_is_on(memory: World
         assert (await heir.ended(run.id)).status == "complete"
         assert heir.agent.effects == []
         assert texts((await heir.answer(run.session_id)).parts) == "a b"
+
+
+async def test_a_run_that_goes_on_stays_held_while_others_are_ended(memory: World) -> None:
+    """X2: of the runs of a node that is gone one is continued, and executed before the others are ended: it is not
+    taken for a run that nobody executes."""
+    async with running([Say("a "), Meet("here")], memory, cluster=True) as gone:
+        goes_on = await gone.send(await gone.new_session())
+        await collect(gone.service, goes_on.id, until=2)
+        ends = await gone.send(await gone.new_session(), lifetime="attached")
+        hold = Hold(lambda call, args: call == "journal.fence" and ends.id in args[0])
+        script: Script = [Say("a "), Meet("here"), Say("b")]
+        async with running(script, memory, cluster=True, tap=hold, recovery=Policy(auto_continue=True)) as heir:
+            await gone.crash()
+            memory.clock.advance(LAPSE)
+            async with anyio.create_task_group() as tg:
+                tg.start_soon(heir.tick)
+                await heir.reached("here")
+                hold.go.set()
+            before = await heir.row(goes_on.id)
+            await heir.tick()
+            assert await heir.row(goes_on.id) == before
+            heir.release("here")
+            assert (await heir.ended(goes_on.id)).status == "complete"
+            assert not (await heir.row(ends.id)).is_open
+
+
+async def test_what_is_put_back_is_claimed_at_once(virtual: World) -> None:
+    """X2: a run that goes on by itself does not wait for somebody to look by chance, on whatever node there is room."""
+    async with running([Say("a "), Meet("here")], virtual, cluster=True) as gone:
+        run = await gone.send(await gone.new_session())
+        await collect(gone.service, run.id, until=2)
+        await gone.crash()
+    auto = Policy(auto_continue=True)
+    async with running([Say("a "), Say("b")], virtual, cluster=True, poll=HOUR, recovery=auto) as heir:
+        virtual.clock.advance(LAPSE)
+        began = trio.current_time()
+        await heir.tick()
+        assert (await heir.ended(run.id)).status == "complete"
+        assert trio.current_time() - began < 60
 
 
 # ---- the journal is away at the takeover ----
@@ -313,6 +352,31 @@ async def test_lost_wakeups_heal_by_looking(virtual: World) -> None:
         assert worker.agent.effects == ["t"]
         assert {"waiting", "running"} <= set(heard)
         await check_saved_once(face, run, "cancelled")
+
+
+async def test_a_node_that_missed_hints_looks_at_everything(virtual: World) -> None:
+    """L7, C7: while a node could not be heard its run was cancelled elsewhere, and one that it follows went on: told
+    that something was missed, it looks, and waits for no tick."""
+    deaf = FaultyWakeups(MemoryWakeups())
+    patient: dict[str, Any] = {"wakeups": deaf, "poll": HOUR, "sweep": HOUR, "lease_time": 10 * HOUR}
+    script: Script = [Say("half "), Meet("here"), Say("more "), Hang()]
+    async with two_nodes(virtual, script, **patient) as (worker, other):
+        run = await begun(worker)
+        got: list[Entry] = []
+        async with anyio.create_task_group() as tg:
+            await tg.start(follow, other.service, run.id, got)
+            with anyio.fail_after(1.0):
+                while len(got) < 2:
+                    await checkpoint()
+            deaf.deaf = True
+            worker.release("here")
+            await collect(worker.service, run.id, until=3)
+            assert len(got) == 2
+            assert (await other.service.cancel(run.id)).is_open
+            deaf.deaf = False
+            await deaf.notify(other.engine.node, [Wake("control"), Wake("appended")])
+            await worker.until(run.id, "cancelled", within=1.0)
+        assert got == await worker.events(run.id)
 
 
 # ---- L7: any node ----

@@ -121,12 +121,12 @@ def _styled(text: str, style: str) -> "Text":
 
 
 def ago(text: str | None, now: datetime | None = None) -> str:
-    """A time as a person says it."""
+    """A time as a person says it. The server's clock may be a little ahead of ours."""
     if not text:
         return ""
     at = datetime.fromisoformat(text)
     seconds = ((now or datetime.now(UTC)) - at).total_seconds()
     for limit, size, unit in ((90, 1, "s"), (5400, 60, "min"), (172800, 3600, "h"), (5184000, 86400, "d")):
-        if 0 <= seconds < limit:
-            return f"{int(seconds // size)} {unit}"
+        if -60 <= seconds < limit:
+            return f"{max(0, int(seconds // size))} {unit}"
     return at.astimezone().strftime("%Y-%m-%d")
