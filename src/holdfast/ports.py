@@ -19,7 +19,7 @@ from holdfast.core.events import ApprovalRequested, Decision, Entry, Event
 from holdfast.core.ids import ApprovalId, FactId, FileId, MessageId, NodeId, OwnerId, RunId, SessionId
 from holdfast.core.ledger import DirtyTurn, Ledger
 from holdfast.core.parts import File, Json, Part
-from holdfast.core.run import Run
+from holdfast.core.run import Lease, Run
 from holdfast.core.session import Compaction, Message, ModelInput, Session
 from holdfast.core.transcript import Transcript
 
@@ -170,6 +170,11 @@ class Tx(Protocol):
     # runs
     def run(self, rid: RunId) -> Run | None: ...
     def put_run(self, run: Run) -> None: ...
+    def renew(self, lease: Lease, held: Collection[RunId], connections: Collection[RunId]) -> Sequence[Run]:
+        """Put `lease` in the place of the same holder's, of those of `held`, and of whatever connection those of
+        `connections` have. One step for however many. Returns all that are named and open, as they now are, in no
+        order."""
+
     def drop_run(self, rid: RunId) -> None: ...
     def run_with_key(self, owner: OwnerId, sid: SessionId, key: str) -> Run | None: ...
     def open_runs(self, sid: SessionId) -> Sequence[Run]:
@@ -372,7 +377,8 @@ class Journal(Protocol):
         one of them is."""
 
     async def settled(self, runs: Collection[RunId]) -> None:
-        """The runs are settled in the store: their journals may be put into a form that is cheap to keep."""
+        """The runs are settled in the store: their journals may be put into a form that is cheap to keep. So may any
+        that was sealed when this journal was opened: whoever settled it may not have got to say so."""
 
     async def purge(self, runs: Collection[RunId]) -> None:
         """Erase the events. A mark stays: a later read answers JournalPruned, and a late append is refused."""
@@ -389,7 +395,8 @@ class Journal(Protocol):
 @dataclass(frozen=True, slots=True)
 class Wake:
     """`queue`: something may be claimable. `control`: look at the run's row (cancel, decision). `appended`: the run's
-    journal grew. `changed`: the change feed grew."""
+    journal grew. `changed`: the change feed grew. `control` and `appended` without a run are of any: hints were
+    missed, and nobody knows of which."""
 
     kind: Literal["queue", "control", "appended", "changed"]
     run: RunId | None = None

@@ -3,13 +3,14 @@
 import hashlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from holdfast.core.errors import NotFound
+from holdfast.core.errors import NotFound, StorageError
 from holdfast.ports import Token
 from holdfast.storage.postgres import Place
 from holdfast.storage.postgres.files import PostgresFiles
@@ -58,6 +59,35 @@ def test_the_same_content_at_once_is_kept_once(place: Place, tmp_path: Path) -> 
     (digest,) = digests
     with PostgresFiles(place, tmp_path).open(digest) as found:
         assert found.read() == b"same" * 100_000
+
+
+@pytest.mark.parametrize("lost", [0, 1, 3, 5, 9])
+def test_a_content_with_a_piece_missing_is_not_read_as_if_it_were_whole(
+    place: Place, tmp_path: Path, lost: int
+) -> None:
+    """E1: what is damaged says so."""
+    files = PostgresFiles(place, tmp_path)
+    digest = save(files, b"x" * (10 * 256 * 1024))
+    with psycopg.connect(place.url, autocommit=True) as db:
+        db.execute("DELETE FROM holdfast.chunks WHERE n = %s", (lost,))
+    with pytest.raises(StorageError), files.open(digest) as found:
+        found.read()
+
+
+def test_many_files_at_once_take_few_connections(place: Place, tmp_path: Path) -> None:
+    """L6: whoever downloads slowly costs PostgreSQL no connection, or a few dozen of them would keep out everybody."""
+    files = PostgresFiles(place, tmp_path)
+    content = bytes(range(256)) * 10_000
+    digest = save(files, content)
+    with psycopg.connect(place.url, autocommit=True) as db, ExitStack() as held:
+        slow = [held.enter_context(files.open(digest)) for _ in range(30)]
+        assert {found.read(1000) for found in slow} == {content[:1000]}
+        count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND pid <> pg_backend_pid()"
+        row = db.execute(count, (place.name,)).fetchone()
+        assert row is not None
+        assert row[0] <= 4
+        with ThreadPoolExecutor(12) as pool:
+            assert set(pool.map(lambda found: found.read(), slow)) == {content[1000:]}
 
 
 def test_a_content_is_deleted_when_nobody_names_it_and_not_too_soon(place: Place, tmp_path: Path) -> None:

@@ -7,11 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 import anyio
 import psycopg
 import pytest
+from anyio import to_thread
 
 from holdfast.core.errors import SchemaTooNew, StorageUnavailable
 from holdfast.core.events import TextDelta, entry
 from holdfast.core.ids import LOCAL, FileId, RunId, SessionId
 from holdfast.core.parts import Text
+from holdfast.core.run import Lease
 from holdfast.ports import Append, Tx
 from holdfast.storage.postgres import Place, PostgresJournal, PostgresStore, schema
 from holdfast.testing.contracts import samples as s
@@ -104,6 +106,34 @@ async def test_different_sessions_are_in_nobodys_way(stores: list[PostgresStore]
 
 
 @pytest.mark.anyio
+async def test_a_renewal_is_in_nobodys_way(stores: list[PostgresStore]) -> None:
+    """P4: a node renews all its leases at once, and no writer in those sessions is done again for it."""
+    runs = [s.run(f"run_{n}", status="running", lease=Lease(s.NODE, 1.0), rank=n) for n in range(20)]
+    await s.put(stores[0], s.session(), *runs)
+    roles = iter(["owner", "writer"])
+
+    def work(tx: Tx) -> Callable[[], bool]:
+        role = next(roles)
+        tx.open_runs(s.SID)
+
+        def write() -> bool:
+            if role == "owner":
+                return len(tx.renew(Lease(s.NODE, 9.0), [run.id for run in runs], ())) == len(runs)
+            tx.put_message(s.message("msg_1"))
+            return True
+
+        return write
+
+    make = meeting(work)
+    with anyio.fail_after(GUARD):
+        async with anyio.create_task_group() as group:
+            for store in stores:
+                group.start_soon(store.transact, make())
+    assert [store.conflicts for store in stores] == [0, 0]
+    assert {run.lease for run in await stores[0].read(lambda tx: tx.open_runs(s.SID))} == {Lease(s.NODE, 9.0)}
+
+
+@pytest.mark.anyio
 async def test_a_file_that_is_being_sent_is_not_dropped_as_an_orphan(stores: list[PostgresStore]) -> None:
     """A1: one node drops files that no message names while another accepts a message that names one: it stays."""
     file = s.stored_file("file_1")
@@ -156,8 +186,7 @@ async def test_a_change_is_shown_when_no_smaller_number_can_still_commit(
     with anyio.fail_after(GUARD):
         async with anyio.create_task_group() as group:
             group.start_soon(first.transact, slow)
-            while not began.is_set():  # noqa: ASYNC110 - another thread's
-                await anyio.sleep(0.01)
+            assert await to_thread.run_sync(began.wait, GUARD)
             await second.transact(lambda tx: tx.add_change("session.changed", LOCAL, SessionId("ses_late")))
             assert await feed() == []
             assert await second.read(lambda tx: tx.change_bounds()) == (0, 0)

@@ -54,6 +54,19 @@ async def test_what_the_work_raises_is_the_callers(error: Exception) -> None:
     await worker.close(nothing)
 
 
+async def test_a_worker_is_busy_until_its_work_is_done() -> None:
+    """L6: callers that leave do not make a thread idle which is still at their work: others would queue behind it."""
+    worker, go = Worker("test"), threading.Event()
+    with anyio.move_on_after(0.0):
+        await worker.call(lambda: go.wait(GUARD))
+    assert worker.waiting == 1
+    go.set()
+    with anyio.fail_after(GUARD):
+        assert await worker.call(lambda: "next") == "next"
+    assert worker.waiting == 0
+    await worker.close(nothing)
+
+
 async def test_a_cancelled_call_is_done_to_its_end_and_leaves_no_complaint() -> None:
     """The caller goes at once, the work does not stop halfway, and its late exception is nobody's."""
     complaints: list[object] = []

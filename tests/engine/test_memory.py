@@ -166,6 +166,46 @@ async def test_a_turn_during_a_commit_is_in_the_next_one(world: AnyWorld) -> Non
         assert a.most_at_once == 1
 
 
+async def test_a_commit_of_a_process_that_is_gone_is_not_under_way(world: AnyWorld) -> None:
+    """M11: what died in the middle of a commit is dirty, and shown as that."""
+    a = RecordingProvider("a")
+    a.hold()
+    async with remembering(world, a, flush=0.0) as it, anyio.create_task_group() as group:
+        sid = await it.new_session()
+        await it.turn(sid, "one")
+        group.start_soon(it.boundaries.commit, sid)
+        with anyio.fail_after(GUARD):
+            await a.reached.wait()
+        await it.crash()
+        group.cancel_scope.cancel()
+    async with remembering(world, a, max_runs=0) as after:
+        assert await after.boundaries.status(sid) == Status(1, False, 0, None, "a")
+
+
+async def test_a_status_is_of_one_moment(memory: World) -> None:
+    """M4: a commit that ends while the status is read is not half in it: dirty as before, and no longer under way."""
+    a, hold = RecordingProvider("a"), Hold(lambda call, _: call == "store.read", when="after", armed=False)
+    go, found = a.hold(), list[Status]()
+    async with remembering(memory, a, tap=hold) as it, anyio.create_task_group() as group:
+        sid = await it.new_session()
+        await it.turn(sid, "one")
+        async with anyio.create_task_group() as committing:
+            committing.start_soon(it.boundaries.commit, sid)
+            with anyio.fail_after(GUARD):
+                await a.reached.wait()
+            hold.armed = True
+
+            async def look() -> None:
+                found.append(await it.boundaries.status(sid))
+
+            group.start_soon(look)
+            with anyio.fail_after(GUARD):
+                await hold.reached.wait()
+            go.set()
+        hold.go.set()
+    assert found == [Status(1, True, 0, None, "a")]
+
+
 @pytest.mark.parametrize("late", [False, True])
 async def test_a_failed_commit_is_tried_again_as_it_was(world: AnyWorld, late: bool) -> None:
     """M5, M11: what failed stays dirty and comes again with the same id, turns and provider, whatever came since."""

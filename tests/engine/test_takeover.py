@@ -10,17 +10,17 @@ import trio
 from anyio.lowlevel import checkpoint
 
 from holdfast.agents.scripted import Call, Hang, Meet, Say, ScriptedAgent, Tokens
-from holdfast.core.events import TextDelta
+from holdfast.core.events import Entry, TextDelta
 from holdfast.core.ids import LOCAL
 from holdfast.core.parts import Text, Tool
 from holdfast.core.recovery import Policy
 from holdfast.core.run import Run
 from holdfast.core.transcript import fold
-from holdfast.ports import Out, SessionQuery, Turn
+from holdfast.ports import Out, SessionQuery, Turn, Wake
 from holdfast.storage.memory import MemoryWakeups
 from holdfast.testing import FaultyWakeups
 from tests.engine.checks import check_idle, check_one_end, check_saved_once
-from tests.harness import GUARD, Freehand, Hold, Running, Script, World, appends, collect, running, texts
+from tests.harness import GUARD, Freehand, Hold, Running, Script, World, appends, collect, follow, running, texts
 
 pytestmark = pytest.mark.anyio
 
@@ -352,6 +352,31 @@ async def test_lost_wakeups_heal_by_looking(virtual: World) -> None:
         assert worker.agent.effects == ["t"]
         assert {"waiting", "running"} <= set(heard)
         await check_saved_once(face, run, "cancelled")
+
+
+async def test_a_node_that_missed_hints_looks_at_everything(virtual: World) -> None:
+    """L7, C7: while a node could not be heard its run was cancelled elsewhere, and one that it follows went on: told
+    that something was missed, it looks, and waits for no tick."""
+    deaf = FaultyWakeups(MemoryWakeups())
+    patient: dict[str, Any] = {"wakeups": deaf, "poll": HOUR, "sweep": HOUR, "lease_time": 10 * HOUR}
+    script: Script = [Say("half "), Meet("here"), Say("more "), Hang()]
+    async with two_nodes(virtual, script, **patient) as (worker, other):
+        run = await begun(worker)
+        got: list[Entry] = []
+        async with anyio.create_task_group() as tg:
+            await tg.start(follow, other.service, run.id, got)
+            with anyio.fail_after(1.0):
+                while len(got) < 2:
+                    await checkpoint()
+            deaf.deaf = True
+            worker.release("here")
+            await collect(worker.service, run.id, until=3)
+            assert len(got) == 2
+            assert (await other.service.cancel(run.id)).is_open
+            deaf.deaf = False
+            await deaf.notify(other.engine.node, [Wake("control"), Wake("appended")])
+            await worker.until(run.id, "cancelled", within=1.0)
+        assert got == await worker.events(run.id)
 
 
 # ---- L7: any node ----

@@ -1,13 +1,13 @@
 """What really happened, seen where it cannot be missed: in the commit of every transaction and of every append."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from holdfast.core import events as ev
 from holdfast.core.errors import Refused
 from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
-from holdfast.core.run import Run
+from holdfast.core.run import Lease, Run
 from holdfast.core.session import Message, Session
 from holdfast.ports import Append, Approval, ChangeKind, Tx
 from holdfast.storage.memory import MemoryJournal
@@ -86,6 +86,12 @@ class RecordingTx:
         if run.id not in self._runs:
             self._runs[run.id] = self._tx.run(run.id)
         self._tx.put_run(run)
+
+    def renew(self, lease: Lease, held: Collection[RunId], connections: Collection[RunId]) -> Sequence[Run]:
+        for rid in {*held, *connections}:
+            if rid not in self._runs:
+                self._runs[rid] = self._tx.run(rid)
+        return self._tx.renew(lease, held, connections)
 
     def drop_run(self, rid: RunId) -> None:
         self._runs.setdefault(rid, self._tx.run(rid))

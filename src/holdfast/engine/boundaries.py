@@ -16,7 +16,8 @@ import anyio
 
 from holdfast.core.errors import Invalid, StorageError
 from holdfast.core.ids import LOCAL, OwnerId, SessionId
-from holdfast.core.ledger import OFF, Ledger
+from holdfast.core.ledger import OFF
+from holdfast.core.run import is_live
 from holdfast.engine.book import remembering
 from holdfast.engine.book.remembering import Begun, Forget, Keeping, Nothing, UnderWay
 from holdfast.engine.book.rows import Me
@@ -99,17 +100,15 @@ class Boundaries:
 
     async def status(self, sid: SessionId, owner: OwnerId = LOCAL) -> Status:
         """M10: of an unknown session, that nothing is dirty."""
-        ledger = await self._store.read(lambda tx: tx.ledger(sid))
+        at_it = sid in self._locks  # before looking: what ends meanwhile was under way when the ledger was read
+        now, ledger = await self._store.read(lambda tx: (tx.now, tx.ledger(sid)))
         if ledger is None or ledger.owner != owner:
             return Status()
         handle = ledger.handle if ledger.commit is None else ledger.commit.handle
-        return Status(ledger.dirty, self._is_committing(ledger), ledger.committed, ledger.last_error, handle)
-
-    def _is_committing(self, ledger: Ledger) -> bool:
         lease = None if ledger.commit is None else ledger.commit.lease
-        if lease is None:
-            return False
-        return lease.holder != self._me.node or ledger.session_id in self._locks
+        ours = lease is not None and lease.holder == self._me.node
+        committing = at_it if ours else is_live(lease, self._me.incarnation, now)
+        return Status(ledger.dirty, committing, ledger.committed, ledger.last_error, handle)
 
     def knows(self, name: str) -> bool:
         return name == OFF or name in self._providers.names

@@ -63,10 +63,10 @@ class Engine:
             recall = Recall(store, memory, self.boundaries, settings)
         deps = Deps(*parts, recall)
         self.supervisor = Supervisor(deps, me)
-        self.library = None if files is None else Library(store, files, clock, ids, settings)
+        self.library = None if files is None else Library(store, files, ids, settings)
         self.sweeper = Sweeper(deps, self.supervisor, self.library, workspaces, self.boundaries)
         self.service = Service(deps, self.supervisor, me)
-        self.preferences = Preferences(store, clock)
+        self.preferences = Preferences(store)
         self.transfer = None if self.library is None else Transfer(self.service, self.library)
         self._works = settings.max_runs > 0
         """A node that executes nothing remembers nothing by itself either: it is gone in a moment."""
@@ -106,6 +106,7 @@ class Engine:
                     # A task raised a cancel that nobody had asked for, and its group took that for its own end. A
                     # server that accepts and executes nothing would be worse than one that falls and is started again.
                     raise RuntimeError("The engine ended without having been told to.")
+                await self.settler.archive_rest()
             finally:
                 self._writing.cancel()
             base.cancel_scope.cancel()

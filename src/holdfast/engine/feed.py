@@ -54,7 +54,7 @@ class Tail:
             follower.push(entries)
         if seals:
             self.wake()
-        else:
+        elif self.bell.awaited:
             self.bell.ring()
 
     def wake(self) -> None:

@@ -1,12 +1,17 @@
 """Who waits in this process for what. A signal is a hint: the waiter always looks at the journal or the store again."""
 
 from collections.abc import Collection, Hashable
+from typing import Final
 from weakref import WeakValueDictionary
 
 import anyio
 
 from holdfast.core.ids import NodeId, RunId
 from holdfast.ports import Wake, Wakeups
+
+_ANY: Final = frozenset({Wake("control"), Wake("appended")})
+_MOST: Final = 10_000
+"""Runs to look at that are remembered by name; beyond it, all are looked at."""
 
 
 class Signal:
@@ -34,6 +39,12 @@ class Signals:
         if signal is not None:
             signal.event.set()
 
+    def fire_kind(self, kind: str) -> None:
+        """Of whatever run."""
+        for key in list(self._waiting):
+            if isinstance(key, tuple) and key[0] == kind:
+                self.fire(key)
+
     def fire_all(self) -> None:
         for key in list(self._waiting):
             self.fire(key)
@@ -52,7 +63,7 @@ class Hub:
         self.signals = Signals()
         self._node = node
         self._wakeups = wakeups
-        self._controlled: list[RunId] = []
+        self._controlled: set[RunId] | None = set()
 
     async def announce(self, *wakes: Wake) -> None:
         self._fire(wakes)
@@ -64,14 +75,23 @@ class Hub:
             while True:
                 self._fire(await listener.next())
 
-    def controlled(self) -> list[RunId]:
-        """Runs whose row somebody asked to be looked at since the last call."""
-        runs, self._controlled = self._controlled, []
+    def controlled(self) -> set[RunId] | None:
+        """Runs whose row somebody asked to be looked at since the last call; None: it may have been any."""
+        runs, self._controlled = self._controlled, set()
         return runs
 
     def _fire(self, wakes: Collection[Wake]) -> None:
         for wake in wakes:
-            if wake.kind == "control" and wake.run is not None:
-                self._controlled.append(wake.run)
-                self.signals.fire("control")
-            self.signals.fire((wake.kind, wake.run))
+            if wake.kind == "control":
+                self._control(wake.run)
+            if wake in _ANY:
+                self.signals.fire_kind(wake.kind)
+            else:
+                self.signals.fire((wake.kind, wake.run))
+
+    def _control(self, run: RunId | None) -> None:
+        if run is None or self._controlled is None or len(self._controlled) >= _MOST:
+            self._controlled = None
+        else:
+            self._controlled.add(run)
+        self.signals.fire("control")

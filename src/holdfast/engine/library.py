@@ -9,16 +9,15 @@ from anyio import to_thread
 from holdfast.core.errors import NotFound
 from holdfast.core.ids import LOCAL, FileId, OwnerId
 from holdfast.engine.settings import Settings
-from holdfast.ports import Clock, Files, Ids, Incoming, Store, StoredFile, Tx
+from holdfast.ports import Files, Ids, Incoming, Store, StoredFile, Tx
 
 _BATCH = 500
 
 
 class Library:
-    def __init__(self, store: Store, files: Files, clock: Clock, ids: Ids, settings: Settings) -> None:
+    def __init__(self, store: Store, files: Files, ids: Ids, settings: Settings) -> None:
         self._store = store
         self._files = files
-        self._clock = clock
         self._ids = ids
         self._settings = settings
         self._naming = anyio.Lock()
@@ -32,9 +31,9 @@ class Library:
         """The content is whole: keep it and name it. Durable when this returns."""
         async with self._naming:
             sha256, size = await to_thread.run_sync(incoming.finish)
-            file = StoredFile(FileId(self._ids.new("file")), owner, sha256, name, media_type, size, self._clock.now())
-            await self._store.transact(lambda tx: tx.put_file(file))
-        return file
+            fid = FileId(self._ids.new("file"))
+            about = (fid, owner, sha256, name, media_type, size)
+            return await self._store.transact(lambda tx: _put(tx, StoredFile(*about, tx.now)))
 
     async def file(self, fid: FileId, owner: OwnerId = LOCAL) -> StoredFile:
         found = await self._store.read(lambda tx: tx.file(fid))
@@ -61,3 +60,8 @@ class Library:
             return [file.sha256 for file in gone if not tx.digest_in_use(file.sha256)]
 
         return work
+
+
+def _put(tx: Tx, file: StoredFile) -> StoredFile:
+    tx.put_file(file)
+    return file

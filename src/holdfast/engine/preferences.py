@@ -5,21 +5,19 @@ from dataclasses import dataclass
 
 from holdfast.core.ids import LOCAL, OwnerId, SessionId
 from holdfast.core.parts import Json
-from holdfast.ports import Clock, Grant, Store, Tx
+from holdfast.ports import Grant, Store, Tx
 
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
     store: Store
-    clock: Clock
 
     async def grants(self, owner: OwnerId = LOCAL, sid: SessionId | None = None) -> Sequence[Grant]:
         """What is allowed in this session without asking; without one, what is allowed in all."""
         return await self.store.read(lambda tx: tx.grants(owner, sid))
 
     async def grant(self, tool: str, scope: str, owner: OwnerId = LOCAL, sid: SessionId | None = None) -> None:
-        grant = Grant(owner, sid, tool, scope, self.clock.now())
-        await self.store.transact(lambda tx: tx.put_grant(grant))
+        await self.store.transact(lambda tx: tx.put_grant(Grant(owner, sid, tool, scope, tx.now)))
 
     async def revoke(self, tool: str, scope: str, owner: OwnerId = LOCAL, sid: SessionId | None = None) -> None:
         await self.store.transact(lambda tx: tx.drop_grant(owner, sid, tool, scope))

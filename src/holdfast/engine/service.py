@@ -70,12 +70,11 @@ class Service:
 
     async def create_session(self, owner: OwnerId = LOCAL, **fields: Any) -> Session:
         """`fields` are those of `Session`: title, agent, model, system, settings, previous_session_id …"""
-        now = self._deps.clock.now()
+        sid = SessionId(self._deps.ids.new("ses"))
         fields = edits.with_memory(fields, fields.get("settings"))
         if fields.get("title"):
             fields["titled_by"] = "person"
-        session = Session(SessionId(self._deps.ids.new("ses")), owner, now, now, **fields)
-        await self._transact(partial(edits.create, session=session))
+        session = await self._transact(lambda tx: edits.create(tx, Session(sid, owner, tx.now, tx.now, **fields)))
         self._deps.hub.signals.fire(SIGNAL)
         return session
 
@@ -241,8 +240,7 @@ class Service:
         if last is None or not shown.messages:
             raise NotAllowed("compact", "there is nothing to summarise since the last time")
         summary = await summariser.summarise(shown.messages, shown.summary)
-        record = Compaction(sid, owner, last, summary, self._deps.clock.now())
-        return await self._transact(partial(edits.compact, compaction=record))
+        return await self._transact(lambda tx: edits.compact(tx, Compaction(sid, owner, last, summary, tx.now)))
 
     async def generate_title(self, sid: SessionId, titler: Titler, owner: OwnerId = LOCAL) -> Session:
         """P8: a title that a person set, also meanwhile, stays."""

@@ -138,11 +138,21 @@ class Settler:
         while True:
             while not self._settled:
                 await self._bell.wait()
-            settled, self._settled = self._settled, []
-            try:
-                await self._journal.settled(settled)
-            except Exception:
-                log.warning("settled journals could not be archived; they stay readable", exc_info=True)
+            await self._archive()
+
+    async def archive_rest(self) -> None:
+        """What is left when a node stops: the next start would have to read it, event by event."""
+        if self._settled:
+            with anyio.move_on_after(self._settings.fence_wait):
+                await self._archive()
+
+    async def _archive(self) -> None:
+        settled = tuple(self._settled)
+        try:
+            await self._journal.settled(settled)
+        except Exception:
+            log.warning("settled journals could not be archived; they stay readable", exc_info=True)
+        del self._settled[: len(settled)]
 
     # ---- take over ----
 
@@ -224,11 +234,10 @@ class Settler:
             with self._limit():
                 heads = await self._journal.fence({run.id: run.epoch for run in ours})
             for some in _portions(ours, heads):
-                with self._limit():
-                    pages = await self._journal.read_whole([run.id for run in some]) if len(some) > 1 else {}
+                pages = await self._pages(some) if len(some) > 1 else {}
                 for run in some:
                     # a journal that is broken leaves this one run pending; one that does not answer, all that are left
-                    with suppress(BrokenSequence):
+                    with suppress(BrokenSequence, JournalPruned):
                         told[run.id] = await self._told(run.id, pages)
                         if await self._park_again(run, told[run.id]):
                             del left[run.id], told[run.id]
@@ -241,6 +250,11 @@ class Settler:
         self.recovered += len(ended)
         if ended:
             await self._settle(dict(ended))
+
+    async def _pages(self, runs: Sequence[Run]) -> Mapping[RunId, Sequence[Entry]]:
+        with self._limit(), suppress(JournalPruned):  # of one of them: each is read by itself
+            return await self._journal.read_whole([run.id for run in runs])
+        return {}
 
     async def _told(self, rid: RunId, pages: Mapping[RunId, Sequence[Entry]]) -> Transcript:
         if rid in pages:

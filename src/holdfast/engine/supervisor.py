@@ -118,7 +118,8 @@ class Supervisor:
         hub = self._deps.hub
         while True:
             signal = hub.signals.armed("control")
-            rids = [rid for rid in hub.controlled() if rid in self._executions]
+            named = hub.controlled()
+            rids = [rid for rid in (self._executions if named is None else named) if rid in self._executions]
             if rids:
                 await self._obey(rids)
             else:

@@ -16,6 +16,10 @@ _LONGEST: Final = 7_000
 """Bytes of one text; PostgreSQL takes 8,000."""
 
 
+MISSED: Final = (Wake("queue"), Wake("control"), Wake("appended"), Wake("changed"))
+"""What a listener is told that could not hear for a while."""
+
+
 def written(wakes: Iterable[Wake]) -> Iterator[str]:
     """Lines of a kind's letter and a run, as many to a text as fit."""
     lines: list[str] = []

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
+from time import monotonic
 from typing import Any, TypeVar
 
 from holdfast.core.errors import StorageUnavailable
@@ -86,3 +87,19 @@ class Worker:
             future.set_exception(RuntimeError(f"the work raised {error!r}"))
         else:
             future.set_exception(error)
+
+
+class Away:
+    """That a server could not be reached, and until when. Where bytes go nowhere an attempt takes seconds: who asked
+    before one failed is told with it, and only who asks later makes the next. Of one thread."""
+
+    def __init__(self) -> None:
+        self._until = float("-inf")
+        self._why = ""
+
+    def check(self, asked_at: float) -> None:
+        if asked_at < self._until:
+            raise StorageUnavailable(self._why)
+
+    def note(self, why: Exception) -> None:
+        self._until, self._why = monotonic(), str(why)

@@ -25,6 +25,7 @@ from holdfast.wiring import cluster
 _PAGE: Final = 1000
 _AT_ONCE: Final = 200
 _CHUNK: Final = 1 << 20
+_PATIENCE: Final = 600.0
 
 
 async def move(config: Config, report: Report) -> dict[str, int]:
@@ -33,7 +34,8 @@ async def move(config: Config, report: Report) -> dict[str, int]:
         raise ConfigError("store_url", "is not set: say where to move to with --to, or HOLDFAST_STORE_URL")
     if not (config.data_dir / "holdfast.db").exists():
         raise NotFound("data directory with holdfast.db", str(config.data_dir))
-    place = cluster.store_place(config, "migrate-store")
+    # A node's patience is measured by its leases; here a table may take as long as it takes.
+    place = replace(cluster.store_place(config, "migrate-store"), answer_within=_PATIENCE)
     directory, store, source = await to_thread.run_sync(open_embedded, config.data_dir, SystemClock())
     try:
         target_store = await to_thread.run_sync(PostgresStore, place)

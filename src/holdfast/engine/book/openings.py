@@ -27,7 +27,7 @@ def branch(tx: Tx, request: Request, below: MessageId, past: Sequence[Message] =
         raise Busy(session.id, others[0].id)
     check_files(tx, [part for message in past for part in message.parts], request.owner)
     check_files(tx, request.input, request.owner)
-    for message in past:
+    for message in _past(tx, past):
         tx.put_message(message)
     last = past[-1] if past else parent
     return take_in(tx, request, session, parent=last.id, rank=new_rank(tx))
@@ -42,8 +42,13 @@ def begin(tx: Tx, request: Request, session: Session, past: Sequence[Message]) -
         raise NotAllowed("repeat the call", "what its key had begun was erased; take a new key")
     check_files(tx, [part for message in past for part in message.parts], request.owner)
     check_files(tx, request.input, request.owner)
-    session = edits.adopt(tx, session, past, ())
+    session = edits.adopt(tx, replace(session, created_at=tx.now, updated_at=tx.now), _past(tx, past), ())
     return take_in(tx, request, session, parent=session.head, rank=new_rank(tx))
+
+
+def _past(tx: Tx, messages: Sequence[Message]) -> list[Message]:
+    """A node that is ahead says when the past was; it was not after what is asked now."""
+    return [replace(message, created_at=min(message.created_at, tx.now)) for message in messages]
 
 
 def erase_turn(tx: Tx, rid: RunId, owner: OwnerId) -> Run:

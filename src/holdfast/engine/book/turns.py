@@ -51,20 +51,8 @@ def unclaim(tx: Tx, runs: Iterable[Run]) -> None:
 def renew(tx: Tx, me: Me, rids: Collection[RunId], connections: Collection[RunId]) -> tuple[float, list[Run]]:
     """Prolong the leases that are still ours, and say how those runs now stand, by which clock; who is missing is
     lost."""
-    held: list[Run] = []
-    for rid in {*rids, *connections}:
-        run = tx.run(rid)
-        if run is None or not run.is_open:
-            continue
-        renewed = run
-        if rid in rids and run.lease is not None and run.lease.holder == me.node:
-            renewed = replace(renewed, lease=me.lease(tx.now))
-            held.append(renewed)
-        if rid in connections:
-            renewed = replace(renewed, connection=me.lease(tx.now))
-        if renewed != run:
-            tx.put_run(renewed)  # a heartbeat is no change that anybody wants to hear of
-    return tx.now, held
+    runs = tx.renew(me.lease(tx.now), rids, connections)  # a heartbeat is no change that anybody wants to hear of
+    return tx.now, [run for run in runs if run.id in rids and run.lease is not None and run.lease.holder == me.node]
 
 
 def model_input(tx: Tx, run: Run, session: tree.Session) -> tree.ModelInput:

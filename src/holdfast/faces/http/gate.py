@@ -20,7 +20,18 @@ from holdfast.ports import Clock, Keyring, Keys, Token
 
 COOKIE: Final = "holdfast"
 COOKIE_DAYS: Final = 30
+_SKEW: Final = 300.0
+"""Seconds by which the clock of the node that gave a cookie may be ahead of ours."""
 MIN_PASSWORD: Final = 8
+
+
+class _Signer(TimestampSigner):
+    def __init__(self, key: str, salt: str, clock: Clock) -> None:
+        super().__init__(key, salt=salt)
+        self._clock = clock
+
+    def get_timestamp(self) -> int:
+        return int(self._clock.now())
 
 
 class Gate:
@@ -57,10 +68,10 @@ class Gate:
 
     # ---- cookies ----
 
-    def _signer(self) -> TimestampSigner:
+    def _signer(self) -> _Signer:
         """Bound to the password: a new one ends every login. One from outside is bound by its digest, which is the same
         on every node; its hash is not."""
-        return TimestampSigner(self._keys.read().cookie_key, salt=f"login {self._mark or self._password}")
+        return _Signer(self._keys.read().cookie_key, f"login {self._mark or self._password}", self._clock)
 
     def cookie(self) -> str:
         return self._signer().sign(secrets.token_hex(16)).decode()
@@ -73,10 +84,11 @@ class Gate:
         if morsel is None or not self.password_set:
             return False
         try:
-            self._signer().unsign(morsel.value, max_age=COOKIE_DAYS * 24 * 3600)
+            _, given = self._signer().unsign(morsel.value, return_timestamp=True)
         except BadSignature:
             return False
-        return True
+        # Not the signer's own check of age, to which a cookie of a node that is a second ahead is a forgery.
+        return -_SKEW <= self._clock.now() - given.timestamp() <= COOKIE_DAYS * 24 * 3600
 
     # ---- the password ----
 

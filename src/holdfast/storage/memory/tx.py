@@ -1,6 +1,7 @@
 """One transaction of the in-process store."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from heapq import nlargest, nsmallest
 from itertools import islice
 from typing import TypeVar
@@ -8,7 +9,7 @@ from typing import TypeVar
 from holdfast.core.errors import StorageError
 from holdfast.core.ids import ApprovalId, FileId, MessageId, OwnerId, RunId, SessionId
 from holdfast.core.parts import File, Json
-from holdfast.core.run import Run
+from holdfast.core.run import Lease, Run
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.ports import Approval, Change, ChangeKind, Grant, Hit, SessionQuery, StoredFile
 from holdfast.storage.memory.data import Data, UndoLog
@@ -134,6 +135,14 @@ class MemoryTx(Remembering):
             self._unlink_run(old)
             self._link_run(run)
         self._log.set(self._data.runs, run.id, run)
+
+    def renew(self, lease: Lease, held: Collection[RunId], connections: Collection[RunId]) -> Sequence[Run]:
+        named = [run for rid in {*held, *connections} if (run := self.run(rid)) is not None and run.is_open]
+        for run in named:
+            ours = run.id in held and run.lease is not None and run.lease.holder == lease.holder
+            connection = lease if run.id in connections else run.connection
+            self.put_run(replace(run, lease=lease if ours else run.lease, connection=connection))
+        return self._runs(run.id for run in named)
 
     def _link_run(self, run: Run) -> None:
         data, log = self._data, self._log

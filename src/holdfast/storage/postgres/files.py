@@ -2,24 +2,33 @@
 
 A content is gathered in a temporary file of the node and becomes visible whole. It is not deleted while a row names it,
 nor soon after it was saved: on another node its row may be about to be written.
+
+It is read a portion at a time, each through one of a few connections, so that who downloads slowly holds none.
 """
 
 import hashlib
 import io
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from threading import BoundedSemaphore
 from types import TracebackType
 from typing import IO, BinaryIO, Final, cast
 
 import psycopg
 
-from holdfast.core.errors import NotFound, StorageError
+from holdfast.core.errors import NotFound, StorageError, StorageUnavailable
 from holdfast.ports import Incoming
 from holdfast.storage import disk
 from holdfast.storage.postgres import errors
 from holdfast.storage.postgres.link import Place, TimedConnection
 
+Connected = Callable[[], AbstractContextManager[TimedConnection]]
 _CHUNK: Final = 256 * 1024
+_CHUNKS: Final = 4
+"""That are read at once."""
+_PORTION: Final = _CHUNKS * _CHUNK
 _DROP: Final = """
     DELETE FROM contents WHERE saved_at < now() - make_interval(secs => %s)
     AND NOT EXISTS (SELECT 1 FROM files WHERE files.sha256 = contents.sha256)
@@ -27,42 +36,49 @@ _DROP: Final = """
 
 
 class PostgresFiles:
-    def __init__(self, place: Place, spool: Path, *, grace: float = 900.0) -> None:
+    def __init__(self, place: Place, spool: Path, *, grace: float = 900.0, connections: int = 4) -> None:
         """`spool`: the directory for what is being received. `grace`: seconds for which a content without a row is
         kept."""
         self._place = place
         self._spool = spool
         self._grace = grace
+        self._room = BoundedSemaphore(connections)
 
     def begin(self) -> Incoming:
         try:
-            return PostgresIncoming(self._place, cast(BinaryIO, tempfile.TemporaryFile(dir=self._spool)))
+            return PostgresIncoming(self._connected, cast(BinaryIO, tempfile.TemporaryFile(dir=self._spool)))
         except OSError as error:
             raise disk.from_os(error, f"{self._spool} cannot be used") from error
 
     def open(self, sha256: str) -> BinaryIO:
-        try:
-            db = self._place.connect()
+        with self._connected() as db:
             row = db.execute("SELECT size FROM contents WHERE sha256 = %s", (sha256,)).fetchone()
-        except psycopg.Error as error:
-            raise errors.from_postgres(error) from error
-        if row is None:
-            db.close()
-            raise NotFound("file content", sha256)
-        return cast(BinaryIO, io.BufferedReader(_Content(db, sha256, int(row[0])), _CHUNK))
+            if row is None:
+                raise NotFound("file content", sha256)
+            first = _portion(db, sha256, 0)
+        return cast(BinaryIO, io.BufferedReader(_Content(self._connected, sha256, int(row[0]), first), _CHUNK))
 
     def delete(self, sha256: str) -> None:
         """This one and whatever else nobody names any more: one that was spared the last time is not forgotten."""
+        with self._connected() as db:
+            db.execute(_DROP, (self._grace,))
+
+    @contextmanager
+    def _connected(self) -> Iterator[TimedConnection]:
+        if not self._room.acquire(timeout=self._place.answer_within):
+            raise StorageUnavailable("Too many files are being sent and read at once. Try again in a moment.")
         try:
             with self._place.connect() as db:
-                db.execute(_DROP, (self._grace,))
+                yield db
         except psycopg.Error as error:
             raise errors.from_postgres(error) from error
+        finally:
+            self._room.release()
 
 
 class PostgresIncoming:
-    def __init__(self, place: Place, spool: IO[bytes]) -> None:
-        self._place = place
+    def __init__(self, connected: Connected, spool: IO[bytes]) -> None:
+        self._connected = connected
         self._spool = spool
         self._hash = hashlib.sha256()
         self._size = 0
@@ -87,10 +103,8 @@ class PostgresIncoming:
         digest = self._hash.hexdigest()
         try:
             self._spool.seek(0)
-            with self._place.connect() as db, db.transaction():
+            with self._connected() as db, db.transaction():
                 self._save(db, digest)
-        except psycopg.Error as error:
-            raise errors.from_postgres(error) from error
         except OSError as error:
             raise disk.from_os(error, "A file that was sent cannot be read back") from error
         return digest, self._size
@@ -111,14 +125,12 @@ class PostgresIncoming:
 
 
 class _Content(io.RawIOBase):
-    """Read chunk by chunk; it keeps a connection while it is open."""
-
-    def __init__(self, db: TimedConnection, sha256: str, size: int) -> None:
-        self._db = db
+    def __init__(self, connected: Connected, sha256: str, size: int, first: bytes) -> None:
+        self._connected = connected
         self._sha256 = sha256
         self._size = size
         self._at = 0
-        self._held: tuple[int, bytes] = (-1, b"")
+        self._held = (0, first)
 
     def readable(self) -> bool:
         return True
@@ -134,25 +146,26 @@ class _Content(io.RawIOBase):
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         if self._at >= self._size:
             return 0
-        n, within = divmod(self._at, _CHUNK)
-        piece = self._chunk(n)[within : within + len(buffer)]
+        n, within = divmod(self._at, _PORTION)
+        if self._held[0] != n:
+            with self._connected() as db:
+                self._held = (n, _portion(db, self._sha256, n))
+        piece = self._held[1][within : within + len(buffer)]
+        if not piece:
+            raise _missing(self._sha256)
         buffer[: len(piece)] = piece
         self._at += len(piece)
         return len(piece)
 
-    def _chunk(self, n: int) -> bytes:
-        if self._held[0] != n:
-            sql = "SELECT data FROM chunks WHERE sha256 = %s AND n = %s"
-            try:
-                row = self._db.execute(sql, (self._sha256, n), binary=True).fetchone()
-            except psycopg.Error as error:
-                raise errors.from_postgres(error) from error
-            if row is None:
-                raise StorageError(f"A piece of the content {self._sha256} is missing.")
-            self._held = (n, bytes(row[0]))
-        return self._held[1]
 
-    def close(self) -> None:
-        if not self.closed:
-            self._db.close()
-        super().close()
+def _portion(db: TimedConnection, sha256: str, n: int) -> bytes:
+    first = n * _CHUNKS
+    sql = "SELECT n, data FROM chunks WHERE sha256 = %s AND n >= %s AND n < %s ORDER BY n"
+    found = dict(db.execute(sql, (sha256, first, first + _CHUNKS), binary=True))
+    if list(found) != list(range(first, first + len(found))):
+        raise _missing(sha256)
+    return b"".join(found.values())
+
+
+def _missing(sha256: str) -> StorageError:
+    return StorageError(f"A piece of the content {sha256} is missing.")

@@ -1,14 +1,17 @@
 """Threads with a connection each. Work goes to the one with the fewest callers."""
 
+import asyncio
 import select
 from collections.abc import Callable
+from time import monotonic
 from typing import TypeVar
 
 import psycopg
 
+from holdfast.core.errors import StorageError
 from holdfast.storage.postgres import errors
 from holdfast.storage.postgres.link import Place, TimedConnection, let_go
-from holdfast.storage.threads import Worker
+from holdfast.storage.threads import Away, Worker
 
 T = TypeVar("T")
 
@@ -21,6 +24,7 @@ class Lane:
         self._place = place
         self._greet = greet
         self._db: TimedConnection | None = None
+        self._away = Away()
         self._worker = Worker(name)
 
     @property
@@ -28,7 +32,13 @@ class Lane:
         return self._worker.waiting
 
     async def run(self, work: Callable[[TimedConnection], T]) -> T:
-        return await self._worker.call(lambda: self._with(work))
+        asked_at = monotonic()
+        return await self._worker.call(lambda: self._with(work, asked_at))
+
+    def submit(self, work: Callable[[TimedConnection], T]) -> "asyncio.Future[T]":
+        """For a caller that does not wait."""
+        asked_at = monotonic()
+        return self._worker.submit(lambda: self._with(work, asked_at))
 
     async def reconnect(self) -> None:
         await self._worker.call(self._reconnect)
@@ -41,7 +51,11 @@ class Lane:
         self._connect()
 
     def _connect(self) -> TimedConnection:
-        db = self._place.connect()
+        try:
+            db = self._place.connect()
+        except StorageError as error:
+            self._away.note(error)
+            raise
         if self._greet is not None:
             try:
                 self._greet(db)
@@ -51,10 +65,12 @@ class Lane:
         self._db = db
         return db
 
-    def _with(self, work: Callable[[TimedConnection], T]) -> T:
+    def _with(self, work: Callable[[TimedConnection], T], asked_at: float) -> T:
         try:
             if self._db is not None and _was_lost(self._db):
                 self._disconnect()
+            if self._db is None:
+                self._away.check(asked_at)
             db = self._connect() if self._db is None else self._db
             try:
                 return work(db)

@@ -3,12 +3,11 @@ only reads cost a round trip; an error of a write comes up at the next read or a
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.core.ids import ApprovalId, FileId, MessageId, OwnerId, RunId, SessionId
 from holdfast.core.parts import File, Json, plain_text
-from holdfast.core.run import Run
+from holdfast.core.run import Lease, Run
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.ports import Approval, Change, ChangeKind, Grant, Hit, SessionQuery, StoredFile
 from holdfast.storage import rows
@@ -44,6 +43,20 @@ _CLAIMABLE: Final = f"""
     ) ORDER BY rank, id LIMIT %s
 """
 
+_RENEW: Final = f"""
+    WITH named AS (
+        SELECT rid, held, connected FROM runs
+        JOIN unnest(%(rids)s::text[], %(held)s::boolean[], %(connected)s::boolean[]) AS item (rid, held, connected)
+        ON id = rid WHERE {_OPEN} ORDER BY id FOR UPDATE OF runs
+    )
+    UPDATE runs SET
+        lease_until = CASE WHEN held AND lease_holder = %(holder)s THEN %(until)s ELSE lease_until END,
+        connection_holder = CASE WHEN connected THEN %(holder)s ELSE connection_holder END,
+        connection_until = CASE WHEN connected THEN %(until)s ELSE connection_until END
+    FROM named WHERE id = rid RETURNING {rows.RUN}
+"""
+"""Locked in the order of their names: two nodes that have runs in common do not wait for each other."""
+
 _INDEX: Final = """
     INSERT INTO docs (owner, session_id, message_id, text, words) VALUES (%s, %s, %s, %s, array_to_tsvector(%s::text[]))
     ON CONFLICT (session_id, message_id) DO UPDATE SET text = excluded.text, words = excluded.words
@@ -65,7 +78,6 @@ class PostgresTx(Remembering):
         self._writes = writes
         self._titles: dict[SessionId, str] = {}
         """As this transaction has seen them: a save that leaves the title alone leaves the index alone."""
-        self._seen: dict[RunId, Run] = {}
         self._entered: set[SessionId] = set()
 
     def _enter(self, sid: SessionId) -> None:
@@ -148,17 +160,18 @@ class PostgresTx(Remembering):
 
     def run(self, rid: RunId) -> Run | None:
         row = self._one(f"{_RUNS} WHERE id = %s", rid)
-        if row is None:
-            return None
-        found = self._seen[rid] = rows.to_run(row)
-        return found
+        return None if row is None else rows.to_run(row)
 
     def put_run(self, run: Run) -> None:
-        """A lease alone is nothing of the session's: a node renews hundreds at once, and is in nobody's way."""
-        seen = self._seen.get(run.id)
-        if seen is None or replace(seen, lease=run.lease, connection=run.connection) != run:
-            self._enter(run.session_id)
+        self._enter(run.session_id)
         self._do(_PUT_RUN, *rows.from_run(run))
+
+    def renew(self, lease: Lease, held: Collection[RunId], connections: Collection[RunId]) -> Sequence[Run]:
+        """A lease is nothing of the session's: a node renews hundreds at once, and is in nobody's way."""
+        rids = list({*held, *connections})
+        which = {"held": [rid in held for rid in rids], "connected": [rid in connections for rid in rids]}
+        values = {"rids": rids, **which, "holder": lease.holder, "until": lease.until}
+        return [rows.to_run(row) for row in self._db.execute(constant(_RENEW), values)]
 
     def drop_run(self, rid: RunId) -> None:
         self._do("DELETE FROM approvals WHERE run_id = %s", rid)

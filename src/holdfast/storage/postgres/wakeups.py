@@ -20,13 +20,12 @@ from holdfast.core.ids import NodeId
 from holdfast.ports import Wake
 from holdfast.storage import hints
 from holdfast.storage.memory.wakeups import Pending
+from holdfast.storage.postgres.lanes import Lane
 from holdfast.storage.postgres.link import Place, TimedConnection, let_go
-from holdfast.storage.threads import Worker
 
 log = logging.getLogger("holdfast.storage")
 
 _CHANNEL: Final = "holdfast"
-_AFTER_A_GAP: Final = (Wake("queue"), Wake("changed"))
 _LOOK: Final = 0.2
 _ASK: Final = 50
 _PAUSE: Final = 1.0
@@ -41,9 +40,8 @@ class PostgresWakeups:
         self._listeners: set[Pending] = set()
         self._ear: Thread | None = None
         self._closing = Event()
-        self._mouth = Worker("wakeups")
-        self._db: TimedConnection | None = None
-        self._out = hints.Outbox(limit, lambda wakes: self._mouth.submit(lambda: self._say(wakes)))
+        self._mouth = Lane("wakeups", place, _forget)
+        self._out = hints.Outbox(limit, lambda wakes: self._mouth.submit(lambda db: _say(db, wakes)))
 
     @asynccontextmanager
     async def listen(self, node: NodeId) -> AsyncIterator[Pending]:
@@ -66,38 +64,25 @@ class PostgresWakeups:
     async def notify(self, node: NodeId, wakes: Collection[Wake]) -> None:
         self._out.put(wakes)
 
-    def _say(self, wakes: Iterable[Wake]) -> None:
-        try:
-            if self._db is None or self._db.closed:
-                self._db = self._place.connect()
-                self._db.execute("SET synchronous_commit = off")  # nothing that has to outlive a crash
-            self._db.execute(
-                "SELECT count(pg_notify(%s, said)) FROM unnest(%s::text[]) AS said",
-                (_CHANNEL, list(hints.written(wakes))),
-            )
-        except (psycopg.Error, StorageError):
-            let_go(self._db)
-            self._db = None
-
     async def close(self) -> None:
         self._closing.set()
         await self._out.close()
-        await self._mouth.close(lambda: let_go(self._db))
+        await self._mouth.close()
         if self._ear is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._ear.join)
 
     # ---- the listening thread ----
 
     def _hear(self, loop: asyncio.AbstractEventLoop, hears: asyncio.Event) -> None:
-        again = False
-        while not self._closing.is_set():
-            db: TimedConnection | None = None
+        pause, again = 0.0, False
+        while not self._closing.wait(pause):
+            db, pause = None, _PAUSE
             try:
                 db = self._place.connect()
                 db.execute(f"LISTEN {_CHANNEL}")
                 hints.tell(loop, hears.set)
                 if again:
-                    self._pass_on(loop, _AFTER_A_GAP)  # something may have been missed
+                    self._pass_on(loop, hints.MISSED)
                 for n in itertools.count():
                     if self._closing.is_set():
                         break
@@ -106,12 +91,12 @@ class PostgresWakeups:
                     heard = [
                         wake for said in db.notifies(timeout=_LOOK, stop_after=1) for wake in hints.read(said.payload)
                     ]
+                    pause = 0.0  # a line that was good is replaced at once: the longer without, the more is missed
                     if heard:
                         self._pass_on(loop, heard)
             except (psycopg.Error, StorageError):
                 log.info("PostgreSQL's notifications cannot be heard; tried again", exc_info=True)
                 again = True
-                self._closing.wait(_PAUSE)
             finally:
                 let_go(db)
 
@@ -121,3 +106,14 @@ class PostgresWakeups:
                 pending.add(wakes)
 
         hints.tell(loop, add)
+
+
+def _forget(db: TimedConnection) -> None:
+    """Nothing that is said here has to outlive a crash."""
+    db.execute("SET synchronous_commit = off")
+
+
+def _say(db: TimedConnection, wakes: Iterable[Wake]) -> None:
+    db.execute(
+        "SELECT count(pg_notify(%s, said)) FROM unnest(%s::text[]) AS said", (_CHANNEL, list(hints.written(wakes)))
+    )

@@ -62,7 +62,7 @@ class RedisJournal:
     async def fence(self, epochs: Mapping[RunId, int]) -> Mapping[RunId, Head]:
         if not epochs:
             return {}
-        keys = [_head_key(run) for run in epochs]
+        keys = _keys(epochs)
         answers = await self._writer.run(lambda db: _script(db, scripts.FENCE, keys, list(epochs.values())))
         return {run: _head(answer) for run, answer in zip(epochs, answers, strict=True)}
 

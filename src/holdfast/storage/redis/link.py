@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import monotonic
 from typing import TypeVar
 
 import redis
@@ -10,7 +11,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from holdfast.core.errors import StorageError, StorageFull, StorageUnavailable
-from holdfast.storage.threads import Worker
+from holdfast.storage.threads import Away, Worker
 
 T = TypeVar("T")
 
@@ -22,7 +23,7 @@ class RedisPlace:
     answer_within: float = 10.0
 
     def connect(self, *, answer_within: float | None = None) -> redis.Redis:
-        """Connects at the first call. A call that failed is not repeated: it may have been done."""
+        """Raises what Redis raises. A call that failed is not repeated: it may have been done."""
         return redis.Redis.from_url(
             self.url,
             socket_timeout=answer_within or self.answer_within,
@@ -48,6 +49,7 @@ class RedisLane:
     def __init__(self, name: str, place: RedisPlace) -> None:
         self._place = place
         self._db: redis.Redis | None = None
+        self._away = Away()
         self._worker = Worker(name)
 
     @property
@@ -55,11 +57,13 @@ class RedisLane:
         return self._worker.waiting
 
     async def run(self, work: Callable[[redis.Redis], T]) -> T:
-        return await self._worker.call(lambda: self._with(work))
+        asked_at = monotonic()
+        return await self._worker.call(lambda: self._with(work, asked_at))
 
     def submit(self, work: Callable[[redis.Redis], T]) -> "asyncio.Future[T]":
         """For a caller that does not wait."""
-        return self._worker.submit(lambda: self._with(work))
+        asked_at = monotonic()
+        return self._worker.submit(lambda: self._with(work, asked_at))
 
     async def reconnect(self) -> None:
         await self._worker.call(self._reconnect)
@@ -69,18 +73,25 @@ class RedisLane:
 
     def _reconnect(self) -> None:
         self._disconnect()
-        self._with(lambda db: db.ping())
+        self._with(lambda db: db.ping(), monotonic())
 
-    def _with(self, work: Callable[[redis.Redis], T]) -> T:
+    def _with(self, work: Callable[[redis.Redis], T], asked_at: float) -> T:
         try:
-            if self._db is None:
-                self._db = self._place.connect()
-            return work(self._db)
+            return work(self._connected(asked_at) if self._db is None else self._db)
         except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError) as error:
             self._disconnect()
             raise from_redis(error) from error
         except redis.RedisError as error:
             raise from_redis(error) from error
+
+    def _connected(self, asked_at: float) -> redis.Redis:
+        self._away.check(asked_at)
+        try:
+            self._db = self._place.connect()
+        except redis.RedisError as error:
+            self._away.note(from_redis(error))
+            raise
+        return self._db
 
     def _disconnect(self) -> None:
         db, self._db = self._db, None

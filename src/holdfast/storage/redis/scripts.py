@@ -39,16 +39,25 @@ frames. Not a value of Redis's protocol for each: its client takes longer to wri
 
 FENCE: Final = """
 local answers = {}
-for i = 1, #KEYS do
-    local now = tonumber(redis.call('HGET', KEYS[i], 'epoch') or '0')
-    if now < tonumber(ARGV[i]) then
-        redis.call('HSET', KEYS[i], 'epoch', ARGV[i])
+for n = 1, #ARGV do
+    local head, stream = KEYS[2 * n - 1], KEYS[2 * n]
+    local found = redis.call('HMGET', head, 'epoch', 'last', 'sealed', 'pruned')
+    if tonumber(found[1] or '0') < tonumber(ARGV[n]) then
+        redis.call('HSET', head, 'epoch', ARGV[n])
     end
-    answers[i] = redis.call('HMGET', KEYS[i], 'epoch', 'last', 'sealed', 'pruned')
+    if found[3] ~= '1' and found[4] ~= '1' then
+        local newest = redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1]
+        local last = newest and string.match(newest[1], '^%d+') or '0'
+        if last ~= (found[2] or '0') then
+            redis.call('HSET', head, 'last', last)
+        end
+    end
+    answers[n] = redis.call('HMGET', head, 'epoch', 'last', 'sealed', 'pruned')
 end
 return answers
 """
-"""KEYS: heads. ARGV: epochs."""
+"""KEYS: head and stream of each run. ARGV: epochs. If Redis threw away one of the two, the journal goes on from what is
+there: a run that nobody could seal would be open for ever."""
 
 SETTLED: Final = """
 for i = 1, #KEYS, 2 do

@@ -4,7 +4,7 @@ journals have grown; everything else goes where the store is (`others`), which m
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
 from threading import Event, Thread
 from typing import Any, Final
@@ -86,29 +86,32 @@ class RedisWakeups:
     # ---- the listening thread ----
 
     def _hear(self, loop: asyncio.AbstractEventLoop, hears: asyncio.Event) -> None:
-        while not self._closing.is_set():
-            db = self._place.connect()
+        pause, again = 0.0, False
+        while not self._closing.wait(pause):
+            pause = _PAUSE
             try:
-                last = _newest(db)
-                hints.tell(loop, hears.set)
-                while not self._closing.is_set():
-                    answer: Any = db.xread({_STREAM: last}, block=_LOOK)
-                    for _, entries in answer.items() if isinstance(answer, dict) else answer or []:
-                        last = entries[-1][0]
-                        heard = [wake for _, fields in entries for wake in hints.read(fields[b"w"].decode())]
-                        hints.tell(loop, self._adding(heard))
+                with self._place.connect() as db:
+                    last = _newest(db)
+                    hints.tell(loop, hears.set)
+                    if again:
+                        self._pass_on(loop, hints.MISSED if self._others is None else (Wake("appended"),))
+                    while not self._closing.is_set():
+                        answer: Any = db.xread({_STREAM: last}, block=_LOOK)
+                        pause = 0.0  # a line that was good is replaced at once: the longer without, the more is missed
+                        for _, entries in answer.items() if isinstance(answer, dict) else answer or []:
+                            last = entries[-1][0]
+                            said = (fields[b"w"].decode() for _, fields in entries)
+                            self._pass_on(loop, [wake for text in said for wake in hints.read(text)])
             except redis.RedisError:
                 log.info("Redis cannot be heard; tried again", exc_info=True)
-                self._closing.wait(_PAUSE)
-            finally:
-                db.close()
+                again = True
 
-    def _adding(self, wakes: Collection[Wake]) -> Callable[[], None]:
+    def _pass_on(self, loop: asyncio.AbstractEventLoop, wakes: Collection[Wake]) -> None:
         def add() -> None:
             for pending in self._listeners:
                 pending.add(wakes)
 
-        return add
+        hints.tell(loop, add)
 
 
 def _newest(db: redis.Redis) -> bytes:

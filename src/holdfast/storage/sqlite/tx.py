@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from holdfast.core.ids import ApprovalId, FileId, MessageId, OwnerId, RunId, SessionId
 from holdfast.core.parts import File, Json, plain_text
-from holdfast.core.run import Run
+from holdfast.core.run import Lease, Run
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.ports import Approval, Change, ChangeKind, Grant, Hit, SessionQuery, StoredFile
 from holdfast.storage import rows
@@ -38,6 +38,15 @@ _CLAIMABLE: Final = f"""
             OR (1 - other.in_tree, other.rank, other.id) < (1 - mine.in_tree, mine.rank, mine.id)
         )
     ) ORDER BY rank, id LIMIT ?
+"""
+
+_RENEW: Final = f"""
+    UPDATE runs SET
+        lease_until = iif(lease_holder = ?1 AND id IN (SELECT value FROM json_each(?3)), ?2, lease_until),
+        connection_holder = iif(id IN (SELECT value FROM json_each(?4)), ?1, connection_holder),
+        connection_until = iif(id IN (SELECT value FROM json_each(?4)), ?2, connection_until)
+    WHERE id IN (SELECT value FROM json_each(?3) UNION SELECT value FROM json_each(?4)) AND {_OPEN}
+    RETURNING {rows.RUN}
 """
 
 _FIRST: Final = (float("inf"), "")
@@ -114,6 +123,9 @@ class SqliteTx(Remembering):
 
     def put_run(self, run: Run) -> None:
         self._do(_PUT_RUN, *rows.from_run(run))
+
+    def renew(self, lease: Lease, held: Collection[RunId], connections: Collection[RunId]) -> Sequence[Run]:
+        return self._runs(_RENEW, lease.holder, lease.until, json.dumps(list(held)), json.dumps(list(connections)))
 
     def drop_run(self, rid: RunId) -> None:
         self._do("DELETE FROM approvals WHERE run_id = ?", rid)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import StorageError
-from holdfast.core.ids import LOCAL, ApprovalId, RunId, SessionId
-from holdfast.core.run import OPEN, Intent, Recovery, Run, RunStatus
+from holdfast.core.ids import LOCAL, ApprovalId, NodeId, RunId, SessionId
+from holdfast.core.run import OPEN, Intent, Lease, Recovery, Run, RunStatus
 from holdfast.ports import Store, Tx
 from holdfast.testing.contracts import samples as s
 
@@ -38,6 +38,39 @@ class RunLists:
         ended = s.run(key=s.ODD, status="complete", ended_at=5.0)
         await s.put(store, ended)
         assert await store.read(lambda tx: tx.run_with_key(LOCAL, s.SID, s.ODD)) == ended
+
+    async def test_leases_are_renewed_in_one_step(self, store: Store) -> None:
+        """X2: those that the holder still has, and the connections that are named; whoever lost one is told how the run
+        stands, and what has ended is nobody's."""
+        mine, theirs, new = Lease(s.NODE, 10.0), Lease(NodeId("node_2"), 10.0), Lease(s.NODE, 40.0)
+        await s.put(
+            store,
+            s.session(),
+            s.run("run_1", status="running", lease=mine, rank=1),
+            s.run("run_2", status="running", lease=theirs, epoch=2, rank=2),
+            s.run("run_3", status="waiting", lease=None, rank=3, intent=Intent("cancelled")),
+            s.run("run_4", status="complete", ended_at=3.0, rank=4),
+            s.run("run_5", status="queued", connection=theirs, rank=5),
+            s.run("run_6", status="running", lease=mine, connection=mine, rank=6),
+            s.run("run_7", status="running", lease=mine, connection=mine, rank=7),
+        )
+        held = [RunId(f"run_{n}") for n in (1, 2, 3, 4, 6, 8)]
+        connections = [RunId(f"run_{n}") for n in (4, 5, 6, 8)]
+        found = await store.transact(lambda tx: tx.renew(new, held, connections))
+        assert sorted(ids(found)) == ["run_1", "run_2", "run_3", "run_5", "run_6"]
+        expected = {
+            "run_1": (new, None),
+            "run_2": (theirs, None),
+            "run_3": (None, None),
+            "run_4": (None, None),
+            "run_5": (None, new),
+            "run_6": (new, new),
+            "run_7": (mine, mine),
+        }
+        rows = [await store.read(lambda tx, rid=rid: tx.run(RunId(rid))) for rid in expected]  # type: ignore[misc]
+        assert {run.id: (run.lease, run.connection) for run in rows if run is not None} == expected
+        assert all(run in rows for run in found)
+        assert await store.transact(lambda tx: tx.renew(new, (), ())) == []
 
     async def test_a_dropped_run_leaves_no_trace(self, store: Store) -> None:
         """After `drop_run` neither id nor key nor list knows the run, and its key may be used anew."""
