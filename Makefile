@@ -7,7 +7,9 @@ MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
 STAMP := .venv/.installed
+COMPILED := .venv/.compiled
 WEB := .venv/.web
+SOURCES := $(shell find src -name '*.py')
 WEB_SOURCES := $(shell find web -path web/node_modules -prune -o -type f -print)
 PYTHONS ?= python3 python3.14 python3.13 python3.12 python3.11 python
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -32,12 +34,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-install: $(STAMP) $(WEB) ## Set up .venv, build the web app, fetch the small local model (WEIGHTS=no: without it).
+install: $(STAMP) $(COMPILED) $(WEB) ## Set up .venv, build the web app, fetch the small local model (WEIGHTS=no: without it).
 
-run: $(STAMP) $(WEB) ## Serve on http://127.0.0.1:8484 (HOLDFAST_HOST, HOLDFAST_PORT, HOLDFAST_DATA_DIR; flags go in ARGS).
+run: $(STAMP) $(COMPILED) $(WEB) ## Serve on http://127.0.0.1:8484 (HOLDFAST_HOST, HOLDFAST_PORT, HOLDFAST_DATA_DIR; flags go in ARGS).
 	@exec $(BIN)/holdfast serve $(ARGS)
 
-test: $(STAMP) $(WEB) chromium servers clients ## Run all tests.
+test: $(STAMP) $(COMPILED) $(WEB) chromium servers clients ## Run all tests.
 	@$(BIN)/python -m pytest -n 2 -q
 
 check: $(STAMP) ## Check formatting, lint, types and the direction of imports.
@@ -47,7 +49,7 @@ check: $(STAMP) ## Check formatting, lint, types and the direction of imports.
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python web/build.py check
 
-bench: $(STAMP) $(DRAWING) ## Measure beside others, and print a table (ARGS=--quick, ARGS='--only resume').
+bench: $(STAMP) $(COMPILED) $(DRAWING) ## Measure beside others, and print a table (ARGS=--quick, ARGS='--only resume').
 	@$(BIN)/python -m bench $(ARGS)
 
 bench-peers: $(addprefix .peers/,$(addsuffix /.installed,$(PEERS))) ## Install what `make bench` measures beside us.
@@ -117,6 +119,11 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(if $(filter no,$(WEIGHTS)),:,$(BIN)/python -m holdfast.agents.models.fetch)
 	@touch $@
 	@echo "Ready: .venv/bin/holdfast"
+
+# Python does this at the first start, and where PYTHONDONTWRITEBYTECODE is set at every one: a third of its time.
+$(COMPILED): $(STAMP) $(SOURCES)
+	@$(BIN)/python -m compileall -q src/holdfast || true
+	@touch $@
 
 # The server works without the web app, and says so: a machine that cannot reach the npm registry is no reason to stop.
 $(WEB): $(STAMP) $(WEB_SOURCES)

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol
 
+from holdfast.wiring import warming
+
 ROOT: Final = Path(__file__).parents[1]
 _MESSAGE: Final = 1 << 16
 
@@ -72,6 +74,8 @@ class Fresh:
 
 def main() -> None:
     server = importlib.import_module(sys.argv[2])
+    for name in warming.LATER:  # what a server imports when it serves: each of ours would do so anew
+        importlib.import_module(name)
     nursery = socket.socket(fileno=int(sys.argv[1]))
     while True:
         request, fds, _, _ = socket.recv_fds(nursery, _MESSAGE, 3)

@@ -1,7 +1,9 @@
 """The `holdfast` command: the command line, and behind it whatever must come from the composition root. That is
 imported when it is needed: `holdfast --help` need not wait for a web server."""
 
+import gc
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -38,7 +40,7 @@ def main(agents: GetAgents | None = None) -> None:
         _seed,
         SystemClock(),
     )
-    app.build(desk)(prog_name="holdfast")
+    app.build(desk, asked="".join(sys.argv[1:2]))(prog_name="holdfast")
 
 
 def _hire(agents: GetAgents | None) -> "Hire":
@@ -51,6 +53,7 @@ def _hire(agents: GetAgents | None) -> "Hire":
 
 
 async def _serve(agents: GetAgents | None, config: Config, ready: Callable[[str], None]) -> None:
+    gc.disable()  # what is imported stays: looking for cycles in it would be a tenth of the start
     from holdfast import wiring
 
     hire = _hire(agents)

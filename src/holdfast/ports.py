@@ -377,7 +377,8 @@ class Journal(Protocol):
         one of them is."""
 
     async def settled(self, runs: Collection[RunId]) -> None:
-        """The runs are settled in the store: their journals may be put into a form that is cheap to keep."""
+        """The runs are settled in the store: their journals may be put into a form that is cheap to keep. So may any
+        that was sealed when this journal was opened: whoever settled it may not have got to say so."""
 
     async def purge(self, runs: Collection[RunId]) -> None:
         """Erase the events. A mark stays: a later read answers JournalPruned, and a late append is refused."""

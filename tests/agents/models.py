@@ -192,7 +192,7 @@ class Trace:
     after: str | None = None
     """Gate between the effect and the result."""
     gates: Gates = field(default_factory=Gates)
-    raises: Exception | None = None
+    raises: BaseException | None = None
     scopes: bool = False
     open_schema: bool = False
 

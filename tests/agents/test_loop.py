@@ -1,5 +1,7 @@
 """The agent loop through the real engine: steps, tools, refusals, limits."""
 
+import asyncio
+
 import anyio
 import pytest
 
@@ -124,6 +126,19 @@ async def test_a_tool_that_fails_is_told_to_the_model(memory: World, error: Exce
         assert isinstance(tool, Tool)
         assert tool.is_error
         assert str(error) in tool.result
+
+
+@pytest.mark.parametrize("traits", [READ, Traits(rule="allow")], ids=["side by side", "in turn"])
+async def test_a_tool_whose_wait_is_cancelled_from_aside_has_failed(traits: Traits) -> None:
+    """E1: what a tool waits for is cancelled by somebody else: on asyncio that looks like a cancel of the run, and is
+    none. Every call has its answer, and the run goes on."""
+    model = ScriptedModel(answers([Asks("c1", "bad"), Asks("c2", "good")], ["I see."]))
+    bad = Trace("bad", [], traits, raises=asyncio.CancelledError())
+    async with running(agents={"chat": chat(model, bad, Trace("good", [], traits, result="fine"))}) as it:
+        sid = await it.new_session()
+        assert (await it.turn(sid)).status == "complete"
+        tools = [part for part in (await it.answer(sid)).parts if isinstance(part, Tool)]
+        assert [(tool.state, tool.is_error) for tool in tools] == [("done", True), ("done", False)]
 
 
 async def test_a_result_that_is_no_json_or_too_long_is_told_as_text(memory: World) -> None:

@@ -14,6 +14,20 @@ from holdfast import __main__ as command
 from holdfast import wiring  # noqa: F401  a nursery has it ready; `holdfast` itself imports it when it is needed
 from holdfast.agents.scripted import ScriptedAgent
 from holdfast.config import Config
+from holdfast.faces.cli import (  # noqa: F401  and so with these
+    access,
+    backup,
+    bench,
+    chat,
+    client,
+    doctor,
+    memory,
+    migrating,
+    models,
+    runs,
+    sessions,
+    transfer,
+)
 from holdfast.ports import Agent
 from tests.http import scripts
 

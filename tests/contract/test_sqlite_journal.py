@@ -68,6 +68,24 @@ async def test_settled_runs_leave_the_log(tmp_path: Path) -> None:
     await journal.close()
 
 
+async def test_what_an_earlier_life_sealed_leaves_the_log_with_the_next_that_is_settled(tmp_path: Path) -> None:
+    """It was settled, and the process ended before it could say so. Otherwise it would be read at every start for as
+    long as it is kept. A run that is still open stays."""
+    file = tmp_path / "journal.db"
+    journal = SqliteJournal(file)
+    runs = [RunId(f"run_{n}") for n in range(60)]
+    await write(journal, runs, 101)
+    await journal.append([adding("run_open", 1, "still open")])
+    await journal.close()
+    journal = SqliteJournal(file)
+    await write(journal, [RunId("run_new")], 2)
+    await journal.settled([RunId("run_new")])
+    assert rows(file, "log") == 1
+    assert all([list(await journal.read(run)) == whole(run, 101) for run in runs])
+    assert await journal.append([adding("run_open", 2, "goes on")]) == [None]
+    await journal.close()
+
+
 class Observed:
     """On which threads a journal's commits are made."""
 

@@ -6,15 +6,28 @@ import pytest
 
 from holdfast.agents.scripted import Action, Call, Fail, Hang, Meet, Say, ScriptedAgent, Think
 from holdfast.core.errors import Busy, NotAllowed, NotFound
-from holdfast.core.events import MessageSeeded
+from holdfast.core.events import MessageSeeded, TextDelta, ToolFinished, ToolStarted
 from holdfast.core.ids import OwnerId
 from holdfast.core.parts import Reasoning, Text, Tool
 from holdfast.core.recovery import Policy
 from holdfast.core.run import Run
 from holdfast.core.transcript import fold
-from holdfast.ports import Turn
+from holdfast.ports import AgentFailed, Out, Turn
+from holdfast.storage.memory import MemoryJournal
 from tests.engine.checks import check_idle, check_one_end
-from tests.harness import AnyWorld, Running, Script, collect, crash_at, in_turn, running, texts
+from tests.harness import (
+    AnyWorld,
+    Freehand,
+    Running,
+    Script,
+    SqliteWorld,
+    World,
+    collect,
+    crash_at,
+    in_turn,
+    running,
+    texts,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -165,6 +178,45 @@ async def test_continuing_an_empty_run_starts_from_the_question(world: AnyWorld)
 
 
 # ---- automatic ----
+
+
+async def many_tools(turn: Turn, out: Out) -> str | None:
+    """Leaves more than a journal takes as one event, and fails; continued, it ends."""
+    if not turn.transcript.parts:
+        for n in range(12):
+            await out.commit(ToolStarted(f"t{n}", "tool", {}))
+            await out.commit(ToolFinished(f"t{n}", "x" * 100_000))
+        await out.commit(TextDelta("y" * 300_000))
+        raise AgentFailed("no", "No.")
+    await out.write(TextDelta("the end"))
+    return "stop"
+
+
+async def test_a_run_that_left_very_much_is_continued(sqlite: SqliteWorld) -> None:
+    """X5: what a turn of many tools leaves is more than one event may be; it is continued all the same."""
+    async with running((), sqlite, agents={"chat": Freehand(many_tools)}) as it:
+        run = await it.turn(await it.new_session())
+        left = (await it.answer(run.session_id)).parts
+        more = await it.ended((await it.service.continue_run(run.id)).run.id)
+        assert (more.status, more.error) == ("complete", None)
+        *tools, text = (await it.answer(run.session_id)).parts
+        assert tuple(tools) == left[:-1]
+        assert texts([text]) == texts(left) + "the end"
+        types = await it.types(more.id)
+        assert types[0] == "message.seeded"
+        await check_one_end(it, more, "complete")
+
+
+async def test_a_run_whose_seed_no_journal_takes_still_ends() -> None:
+    """X2: it is cancelled before it began, and what it was to begin with is too large: it ends without that."""
+    world = World()
+    world.journal = MemoryJournal(max_entry=1000)
+    async with running([Call("t", result="x" * 600), Call("u", result="x" * 600), Fail()], world) as it:
+        run = await it.turn(await it.new_session())
+    async with running((), world, max_runs=0) as it:
+        more = (await it.service.continue_run(run.id)).run
+        assert (await it.service.cancel(more.id)).status == "cancelled"
+        await check_one_end(it, more, "cancelled")
 
 
 async def test_automatic_continue_is_off_by_default(world: AnyWorld) -> None:

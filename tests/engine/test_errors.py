@@ -1,5 +1,6 @@
 """Section E: a run that fails keeps the question, the partial and one notice, and takes nothing else with it."""
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,7 +9,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from holdfast.agents.scripted import Action, Call, Crash, Fail, Recall, Say, ScriptedAgent, Spend, Step, Think
+from holdfast.agents.scripted import Action, Call, Crash, Fail, Meet, Recall, Say, ScriptedAgent, Spend, Step, Think
 from holdfast.core.errors import StorageError
 from holdfast.core.events import MemoryRecalled, ReasoningDelta, StepStarted, TextDelta, ToolDelta, Usage
 from holdfast.core.parts import Reasoning, Remembered, Text, Tool
@@ -42,15 +43,26 @@ async def broken(turn: Turn, out: Out) -> str | None:
     raise RuntimeError("a bug")
 
 
+async def cancelled_from_aside(turn: Turn, out: Out) -> str | None:
+    """What it waits for was cancelled by somebody else: asyncio raises what a cancel of its own would. (Under trio
+    there is no loop of asyncio's, which is an error like any other.)"""
+    await out.write(TextDelta("so far"))
+    gone = asyncio.get_running_loop().create_future()
+    gone.cancel()
+    await gone
+    return None
+
+
 ERRORS = [
     (refused, "rate-limit"),
     (broken, "internal"),
     (malformed, "internal"),
     (timed_out, "internal"),
+    (cancelled_from_aside, "internal"),
 ]
 
 
-@pytest.mark.parametrize(("play", "code"), ERRORS, ids=["provider", "exception", "malformed", "timeout"])
+@pytest.mark.parametrize(("play", "code"), ERRORS, ids=["provider", "exception", "malformed", "timeout", "cancelled"])
 async def test_a_failed_run_keeps_question_partial_and_one_notice(world: AnyWorld, play: Any, code: str) -> None:
     """E1: whatever the error, the question with its timestamp and files, the partial and one readable error stay."""
     async with running((), world, agents={"chat": Freehand(play)}) as it:
@@ -71,6 +83,63 @@ async def test_a_failed_run_keeps_question_partial_and_one_notice(world: AnyWorl
         assert (await it.row(run.id)).error == answer.error
         await check_one_end(it, run, "failed")
         await check_idle(it, sid)
+
+
+@pytest.mark.parametrize("play", [broken, cancelled_from_aside], ids=["exception", "cancelled"])
+async def test_a_failed_run_takes_no_other_with_it(world: AnyWorld, play: Any) -> None:
+    """E3: whatever comes out of an agent ends its own run; others, and the engine, go on."""
+    async with running([Say("a "), Meet("here"), Say("b")], world, agents={"bad": Freehand(play)}) as it:
+        other = await it.send(await it.new_session())
+        await it.reached("here")
+        bad = await it.send(await it.new_session(), agent="bad")
+        assert (await it.ended(bad.id)).status == "failed"
+        it.release("here")
+        assert (await it.ended(other.id)).status == "complete"
+        assert (await it.turn(bad.session_id)).status == "complete"
+        assert not it.finished.is_set()
+
+
+@pytest.mark.parametrize("call", ["store.transact", "journal.settled"])
+async def test_a_chore_that_breaks_ends_no_run(world: AnyWorld, call: str) -> None:
+    """E3: claiming and archiving are the engine's own: what nobody foresaw there is noted, and tried with the next."""
+
+    class Broken(Tap):
+        struck = armed = False
+
+        async def before(self, name: str, args: Sequence[Any]) -> None:
+            if name == call and self.armed and not self.struck:
+                self.struck = True
+                raise KeyError("nobody foresaw this")
+
+    tap = Broken()
+    async with running([Say("a "), Meet("here"), Say("b")], world, tap=tap) as it:
+        run = await it.send(await it.new_session())
+        await it.reached("here")
+        tap.armed = True
+        with anyio.fail_after(GUARD):
+            while call == "store.transact" and not tap.struck:  # the next claim
+                await checkpoint()
+            it.release("here")
+            assert (await it.ended(run.id)).status == "complete"
+            while not tap.struck:
+                await checkpoint()
+        assert (await it.turn(await it.new_session())).status == "complete"
+
+
+async def test_an_engine_that_ends_by_itself_says_so() -> None:
+    """E3: a task of the engine is cancelled by nobody: the engine does not end silently, as if it had been told to."""
+
+    class Aside(Tap):
+        async def before(self, call: str, args: Sequence[Any]) -> None:
+            if call == "store.transact" and armed:
+                raise asyncio.CancelledError
+
+    armed = False
+    with pytest.RaisesGroup(pytest.RaisesGroup(pytest.RaisesExc(RuntimeError, match="without having been told"))):
+        async with running((), World(), tap=Aside()) as it:
+            armed = True
+            with anyio.fail_after(GUARD):
+                await it.finished.wait()
 
 
 async def test_a_failed_run_keeps_its_tools(world: AnyWorld) -> None:

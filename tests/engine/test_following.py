@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
 from holdfast.agents.scripted import Meet, Say, Tokens
 from holdfast.core.events import Entry
@@ -74,6 +75,33 @@ async def test_what_a_follower_refuses_it_can_still_read(world: AnyWorld) -> Non
                 client.full = False
                 it.release("b")
         assert client.got == await it.events(run.id)
+
+
+async def test_a_follower_that_fails_stops_nobody(world: AnyWorld, caplog: pytest.LogCaptureFixture) -> None:
+    """L6: what goes wrong while a watcher is handed something is that watcher's trouble: the writer goes on, for it
+    writes for all, and the others are handed the same."""
+
+    class Broken(Client):
+        def take(self, entries: Sequence[Entry]) -> bool:
+            self.refused += 1
+            raise RuntimeError("the line is gone")
+
+    async with running([Say("one "), Meet("a"), Tokens(50), Meet("b"), Say("last")], world) as it:
+        run = await it.send(await it.new_session())
+        broken, fine = Broken(), Client()
+        with anyio.fail_after(GUARD):
+            async with anyio.create_task_group() as tg:
+                for client in (broken, fine):
+                    tg.start_soon(client.watch, it.service, run.id)
+                await it.reached("a")
+                while len(it.engine.feed._tails[run.id].followers) < 2:
+                    await checkpoint()
+                it.release("a")
+                it.release("b")
+        assert broken.refused
+        assert broken.got == fine.got == await it.events(run.id)
+        assert (await it.ended(run.id)).status == "complete"
+    assert "could not be handed" in caplog.text
 
 
 async def test_a_follower_that_left_is_handed_nothing(world: AnyWorld) -> None:

@@ -8,10 +8,12 @@ import pytest
 
 from holdfast.agents.scripted import Call, Hang, Meet, Say
 from holdfast.core.errors import NotAllowed, NotFound
+from holdfast.core.events import Entry
 from holdfast.core.ids import OwnerId
 from holdfast.core.parts import Text, Tool
 from holdfast.core.recovery import Policy
 from holdfast.core.run import Recovery, Run
+from holdfast.ports import Append
 from tests.engine.checks import check_idle, check_one_end
 from tests.harness import (
     GUARD,
@@ -493,3 +495,22 @@ async def test_damage_to_one_run_leaves_the_others_whole(sqlite: SqliteWorld) ->
     async with running((), sqlite) as it:
         parts = {(await it.answer(run.session_id)).parts for run in (first, second)}
         assert parts == {PARTS, PARTS[:2]}
+
+
+async def test_an_event_that_cannot_be_read_leaves_the_others_whole(world: AnyWorld) -> None:
+    """J7: a whole record that this version cannot read (a newer one wrote it) touches no other run: theirs are settled,
+    its own session can be read and used, and the output is sought until that is given up."""
+    strange = Entry(3, b'id: 3\nevent: tool.started\ndata: {"call":"t"}\n\n')
+    async with running([Say("half "), Meet("here"), Hang()], world) as it:
+        bad, good = [await it.send(await it.new_session()) for _ in range(2)]
+        for run in (bad, good):
+            await collect(it.service, run.id, until=2)
+        await it.journal.inner.append([Append(bad.id, 1, [strange])])
+        assert (await it.answer(bad.session_id)).parts == ()
+        await it.crash()
+    async with running([Say("fine")], world) as it:
+        assert (await it.stored(good.message_id)).parts == (Text("half "),)
+        await check_one_end(it, good, "interrupted")
+        message = await it.answer(bad.session_id)
+        assert (message.status, message.recovery, message.parts) == ("interrupted", "pending", ())
+        assert (await it.turn(bad.session_id)).status == "complete"

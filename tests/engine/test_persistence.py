@@ -13,7 +13,8 @@ from holdfast.core.ids import LOCAL, OwnerId, SessionId
 from holdfast.core.parts import Text
 from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
-from holdfast.ports import SessionQuery, Tx
+from holdfast.engine.titles import FirstWords, Titles
+from holdfast.ports import SessionQuery, Titler, Tx
 from holdfast.testing import Fault
 from tests.engine.checks import check_idle, check_saved_once
 from tests.harness import GUARD, AnyWorld, Hold, Running, Script, Tap, World, appends, collect, in_turn, running, texts
@@ -459,6 +460,33 @@ async def test_a_title_that_a_person_set_is_not_generated_over(world: AnyWorld, 
         named = (await it.service.create_session(title="given")).id
         assert (await it.service.generate_title(named, titler)).title == "given"
         assert not titler.called.is_set()
+
+
+class BrokenTitler:
+    async def title(self, messages: Sequence[Message]) -> str:
+        raise KeyError("choices")
+
+
+async def test_a_titler_that_breaks_takes_nothing_with_it(memory: World, caplog: pytest.LogCaptureFixture) -> None:
+    """P8: titles are made in the background of the server: what goes wrong with one is not the server's end."""
+    async with running([Say("ok")], memory) as it:
+        first, second = await it.new_session(), await it.new_session()
+
+        async def titler(session: Session) -> Titler:
+            return BrokenTitler() if session.id == first else FirstWords()
+
+        with anyio.fail_after(GUARD):
+            async with anyio.create_task_group() as tg:
+                tg.start_soon(Titles(it.service, titler).run)
+                await anyio.wait_all_tasks_blocked()
+                await it.turn(first)
+                while "was not named" not in caplog.text:
+                    await checkpoint()
+                await it.turn(second, "On giraffes")
+                while not (await it.session_row(second)).title:
+                    await checkpoint()
+                tg.cancel_scope.cancel()
+        assert (await it.session_row(second)).title == "On giraffes"
 
 
 async def test_a_generated_title_is_kept_until_a_person_changes_it(world: AnyWorld) -> None:

@@ -1,5 +1,7 @@
 """Retention of settled journals, and erasing: clear and delete leave nothing behind."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import anyio
@@ -13,7 +15,20 @@ from holdfast.core.ids import LOCAL, FileId
 from holdfast.core.parts import File, Text
 from holdfast.engine.settings import Settings
 from holdfast.storage.files import FileStore
-from tests.harness import GUARD, AnyWorld, Hold, Running, appends, collect, crash_at, follow, in_turn, running, texts
+from tests.harness import (
+    GUARD,
+    AnyWorld,
+    Hold,
+    Running,
+    SqliteWorld,
+    appends,
+    collect,
+    crash_at,
+    follow,
+    in_turn,
+    running,
+    texts,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -26,6 +41,17 @@ async def pruned(it: Running, rid: object) -> bool:
     except JournalPruned:
         return True
     return False
+
+
+async def test_a_node_that_stops_puts_away_what_it_has_settled(sqlite: SqliteWorld) -> None:
+    """The next start need not read it: it was about to be archived when the stop came."""
+    about_to = Hold(lambda call, args: call == "journal.settled" and bool(args[0]))
+    async with running([Say("an answer")], sqlite, tap=about_to) as it:
+        run = await it.turn(await it.new_session())
+        with anyio.fail_after(GUARD):
+            await about_to.reached.wait()
+    with closing(sqlite3.connect(sqlite.path / "journal.db")) as db:
+        assert db.execute("SELECT archived FROM runs WHERE run = ?", (run.id,)).fetchall() == [(1,)]
 
 
 async def test_settled_journals_are_kept_for_thirty_days(world: AnyWorld) -> None:

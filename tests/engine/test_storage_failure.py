@@ -7,7 +7,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from holdfast.agents.scripted import Call, Fail, Hang, Meet, Say, Tokens
+from holdfast.agents.scripted import Call, Fail, Hang, Meet, Say, ScriptedAgent, Tokens
 from holdfast.core.errors import StorageError, StorageFull
 from holdfast.core.events import Entry, ReasoningDelta, TextDelta, ToolFinished, ToolStarted
 from holdfast.core.parts import Text
@@ -381,6 +381,100 @@ async def test_a_cancel_during_an_outage_is_carried_out_afterwards(world: AnyWor
         await it.tick()
         assert (await it.row(run.id)).status == "cancelled"
         assert texts((await it.answer(run.session_id)).parts) == "a "
+
+
+ENDINGS: list[tuple[Script, str, str | None]] = [
+    ([], "failed", "storage-unavailable"),
+    ([Fail()], "failed", "provider"),
+]
+
+
+@pytest.mark.parametrize(("rest", "status", "code"), ENDINGS, ids=["complete", "failed"])
+async def test_an_end_that_could_not_be_stored_in_time_is_not_a_crash(
+    virtual: World, rest: Script, status: str, code: str | None
+) -> None:
+    """E1: the journal goes away before the end, for longer than the final save: no process went away, so the run is not
+    interrupted. It failed, for its own reason if it had one."""
+    async with running([Say("a "), Meet("here"), *rest], virtual, storage_patience=60.0) as it:
+        run = await it.send(await it.new_session())
+        await collect(it.service, run.id, until=2)
+        it.journal.away = True
+        it.release("here")
+        while it.engine.supervisor.executing:  # noqa: ASYNC110  virtual time: nobody waits here
+            await anyio.sleep(1)
+        it.journal.away = False
+        await it.tick()
+        row = await it.row(run.id)
+        assert (row.status, row.error and row.error.code) == (status, code)
+        await check_one_end(it, run, status)
+
+
+async def test_a_cancel_that_no_storage_took_is_still_a_cancel(virtual: World) -> None:
+    """C6: cancelled while store and journal are away: what a person asked for is what the run ends as."""
+    async with running([Say("a "), Meet("here"), Hang()], virtual, storage_patience=60.0) as it:
+        run = await it.send(await it.new_session())
+        await collect(it.service, run.id, until=2)
+        it.store.away = it.journal.away = True
+        with pytest.raises(StorageError):
+            await it.service.cancel(run.id)
+        while it.engine.supervisor.executing:  # noqa: ASYNC110  virtual time: nobody waits here
+            await anyio.sleep(1)
+        it.store.away = it.journal.away = False
+        await it.tick()
+        row = await it.row(run.id)
+        assert (row.status, row.reason) == ("cancelled", "requested")
+        await check_one_end(it, run, "cancelled")
+
+
+async def test_who_ends_a_run_meets_no_earlier_words_of_it_in_one_commit(virtual: World) -> None:
+    """E3: a commit hangs while a run ends, and while others try to end it in its stead: what each of them had to write
+    never comes to the journal together, which takes one append of a run at a time and could not tell them apart."""
+    other = ScriptedAgent([Say("x "), Meet("slow"), Say("y")])
+    async with running([Say("a "), Meet("here")], virtual, agents={"other": other}) as it:
+        run = await it.send(await it.new_session())
+        slow = await it.send(await it.new_session(), agent="other")
+        await collect(it.service, run.id, until=2)
+        await collect(it.service, slow.id, until=2)
+        it.journal.faults.plan = {("append", it.journal.faults.calls["append"] + 1): Fault("stall", 60.0)}
+        other.gate("slow").open.set()
+        await anyio.sleep(1)
+        it.release("here")
+        while it.engine.supervisor.executing > 1:  # noqa: ASYNC110  virtual time: nobody waits here
+            await anyio.sleep(1)
+        for _ in range(2):
+            await it.tick()
+        await anyio.sleep(60)
+        await it.tick()
+        assert (await it.ended(slow.id)).status == "complete"
+        await check_one_end(it, run, "failed")
+        await check_idle(it, run.session_id)
+
+
+async def test_a_finished_tool_needs_the_journal_alone(memory: World) -> None:
+    """P2: the store is away when a tool finishes: that the session was active is not said, and nothing else is lost."""
+    script: Script = [Meet("here"), Call("t"), Meet("there"), Say("done")]
+    async with running(script, memory, touch_every=0.0) as it:
+        run = await it.send(await it.new_session())
+        await it.reached("here")
+        it.store.away = True
+        it.release("here")
+        await it.reached("there")
+        it.store.away = False
+        it.release("there")
+        assert (await it.ended(run.id)).status == "complete"
+
+
+async def test_a_store_that_is_away_for_a_moment_ends_no_question(virtual: World) -> None:
+    """P2: an agent that keeps its task while a person thinks looks again when the store is back."""
+    agent = ScriptedAgent([Call("t", asks=True), Say("done")], can_continue=False)
+    async with running(agent, virtual, storage_patience=60.0) as it:
+        run = await it.send(await it.new_session())
+        await it.until(run.id, "waiting")
+        it.store.away = True
+        await anyio.sleep(10)
+        it.store.away = False
+        await it.service.decide(run.id, (await it.question(run.id)).id, "once")
+        assert (await it.ended(run.id)).status == "complete"
 
 
 async def test_a_store_that_is_away_does_not_stop_a_stream(world: AnyWorld) -> None:

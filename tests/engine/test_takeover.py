@@ -163,6 +163,45 @@ async def test_a_lapsed_lease_is_continued_elsewhere_if_that_is_on(memory: World
         assert texts((await heir.answer(run.session_id)).parts) == "a b"
 
 
+async def test_a_run_that_goes_on_stays_held_while_others_are_ended(memory: World) -> None:
+    """X2: of the runs of a node that is gone one is continued, and executed before the others are ended: it is not
+    taken for a run that nobody executes."""
+    async with running([Say("a "), Meet("here")], memory, cluster=True) as gone:
+        goes_on = await gone.send(await gone.new_session())
+        await collect(gone.service, goes_on.id, until=2)
+        ends = await gone.send(await gone.new_session(), lifetime="attached")
+        hold = Hold(lambda call, args: call == "journal.fence" and ends.id in args[0])
+        script: Script = [Say("a "), Meet("here"), Say("b")]
+        async with running(script, memory, cluster=True, tap=hold, recovery=Policy(auto_continue=True)) as heir:
+            await gone.crash()
+            memory.clock.advance(LAPSE)
+            async with anyio.create_task_group() as tg:
+                tg.start_soon(heir.tick)
+                await heir.reached("here")
+                hold.go.set()
+            before = await heir.row(goes_on.id)
+            await heir.tick()
+            assert await heir.row(goes_on.id) == before
+            heir.release("here")
+            assert (await heir.ended(goes_on.id)).status == "complete"
+            assert not (await heir.row(ends.id)).is_open
+
+
+async def test_what_is_put_back_is_claimed_at_once(virtual: World) -> None:
+    """X2: a run that goes on by itself does not wait for somebody to look by chance, on whatever node there is room."""
+    async with running([Say("a "), Meet("here")], virtual, cluster=True) as gone:
+        run = await gone.send(await gone.new_session())
+        await collect(gone.service, run.id, until=2)
+        await gone.crash()
+    auto = Policy(auto_continue=True)
+    async with running([Say("a "), Say("b")], virtual, cluster=True, poll=HOUR, recovery=auto) as heir:
+        virtual.clock.advance(LAPSE)
+        began = trio.current_time()
+        await heir.tick()
+        assert (await heir.ended(run.id)).status == "complete"
+        assert trio.current_time() - began < 60
+
+
 # ---- the journal is away at the takeover ----
 
 

@@ -11,10 +11,11 @@ from typing import assert_never
 import anyio
 
 from holdfast.agents.pace import Pace
+from holdfast.agents.table import AgentTable as AgentTable  # whoever has a script needs one for it
 from holdfast.core import events as ev
 from holdfast.core.parts import Json, Reasoning, Text, Tool
 from holdfast.core.transcript import Transcript
-from holdfast.ports import Agent, AgentFailed, Out, Turn
+from holdfast.ports import AgentFailed, Out, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +221,3 @@ class _Performance:
 
 def _length(transcript: Transcript, kind: type[Text] | type[Reasoning]) -> int:
     return sum(len(part.text) for part in transcript.parts if isinstance(part, kind))
-
-
-@dataclass(frozen=True, slots=True)
-class AgentTable:
-    """`ports.Agents` over a plain mapping."""
-
-    by_name: Mapping[str, Agent]
-
-    def get(self, name: str) -> Agent | None:
-        return self.by_name.get(name)

@@ -125,7 +125,8 @@ class IllegalTransition(HoldfastError):
 
 @dataclass(eq=False)
 class BrokenSequence(HoldfastError):
-    """A journal that cannot have been written by us: an event after the terminal one."""
+    """A journal that cannot have been written by us, or not by this version: an event after the terminal one, or one
+    that cannot be read."""
 
     code: ClassVar[str] = "broken-sequence"
     detail: str

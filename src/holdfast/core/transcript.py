@@ -43,7 +43,15 @@ _CUTS_A_THOUGHT = (ev.RunEnded, ev.RunResumed, ev.MessageSeeded, ev.MemoryRecall
 
 
 def fold(entries: Iterable[ev.Entry], onto: Transcript = EMPTY) -> Transcript:
-    """The transcript after `entries`, which must follow `onto` without a gap."""
+    """The transcript after `entries`, which must follow `onto` without a gap. BrokenSequence: they do not, or are none
+    that this version can read."""
+    try:
+        return _fold(entries, onto)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise BrokenSequence(f"The journal holds what cannot be read ({type(error).__name__}: {error}).") from error
+
+
+def _fold(entries: Iterable[ev.Entry], onto: Transcript) -> Transcript:
     builder = _Builder(onto)
     quoted: list[bytes] = []  # texts of neighbouring deltas: nearly all of a journal
     last = builder.last_seq

@@ -13,13 +13,16 @@ import anyio
 class Bell:
     """Any number of waiters. Made outside a loop and used in one."""
 
-    __slots__ = ("_event", "_futures")
+    __slots__ = ("_event", "_futures", "awaited")
 
     def __init__(self) -> None:
         self._futures: list[asyncio.Future[None]] = []
         self._event: anyio.Event | None = None
+        self.awaited = False
+        """Somebody may be waiting: otherwise there is no need to ring."""
 
     def ring(self) -> None:
+        self.awaited = False
         if self._futures:
             futures, self._futures = self._futures, []
             for future in futures:
@@ -31,6 +34,7 @@ class Bell:
 
     async def wait(self) -> None:
         """Until the next ring."""
+        self.awaited = True
         try:
             future = asyncio.get_running_loop().create_future()
         except RuntimeError:

@@ -102,6 +102,11 @@ class Engine:
                         await self.boundaries.finish()
                     self.feed.stop()
                     loops.cancel_scope.cancel()
+                if not self._stop.is_set():
+                    # A task raised a cancel that nobody had asked for, and its group took that for its own end. A
+                    # server that accepts and executes nothing would be worse than one that falls and is started again.
+                    raise RuntimeError("The engine ended without having been told to.")
+                await self.settler.archive_rest()
             finally:
                 self._writing.cancel()
             base.cancel_scope.cancel()

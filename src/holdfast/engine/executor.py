@@ -5,14 +5,16 @@ limited in time; what they do not get done, recovery does from the journal.
 """
 
 import logging
+import math
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, NoReturn, TypeVar
 
 import anyio
 
 from holdfast.core import recovery
-from holdfast.core.errors import HoldfastError, NotJson, Refused, StorageError, TooLarge
+from holdfast.core.errors import HoldfastError, NotJson, Refused, StorageError, StorageUnavailable, TooLarge
 from holdfast.core.events import (
     ApprovalRequested,
     ApprovalResolved,
@@ -131,8 +133,12 @@ class Execution:
             with self._scope:
                 ending = await self._answer()
         except anyio.get_cancelled_exc_class():
-            await self._finish(SHUTDOWN.ending)
-            raise
+            if anyio.current_effective_deadline() == -math.inf:
+                await self._finish(SHUTDOWN.ending)
+                raise
+            # Nobody told this task to stop: on asyncio a future that somebody else cancelled raises the same. Let out,
+            # it would cancel the task group, and so every run and the engine.
+            self.stop(self._stop_for(AgentFailed("internal", "What the agent waited for was cancelled. Try again.")))
         except Exception as error:  # noqa: BLE001 - the task boundary: whatever an agent raises ends its run, not the server
             self.stop(self._stop_for(error))
         if ending is None and self._stop is not None:
@@ -257,8 +263,7 @@ class Execution:
                 decisions[asked.call_id] = asked.decision
                 opening.append(ApprovalResolved(asked.id, asked.decision, asked.note))
         else:
-            seed = endings.seed(tx, run)
-            opening += [] if seed is None else [seed]
+            opening += endings.seed(tx, run)
             answers = (run.session_id, run.message_id, run.user_message_id)
             opening.append(RunStarted(run.id, *answers, run.model, run.agent))
         model_input = turns.model_input(tx, run, session)
@@ -326,7 +331,7 @@ class Execution:
         await self._deps.hub.announce(Wake("changed"))
         while True:
             signal = self._deps.hub.signals.armed(("control", run.id))
-            approval = await store.read(lambda tx: tx.approval(question.approval_id))
+            approval = await self._patiently(lambda: store.read(lambda tx: tx.approval(question.approval_id)))
             if approval is not None and approval.decision is not None:
                 return approval.decision, approval.note
             await wait(signal, self._deps.settings.poll)
@@ -335,7 +340,8 @@ class Execution:
         now = self._deps.clock.now()
         if abs(now - self._touched) >= self._deps.settings.touch_every:
             self._touched = now
-            await self._deps.store.transact(lambda tx: turns.touch(tx, self.run.session_id))
+            with suppress(StorageError):  # P2: output needs the journal alone; the next tool says it
+                await self._deps.store.transact(lambda tx: turns.touch(tx, self.run.session_id))
 
     # ---- the end ----
 
@@ -352,20 +358,25 @@ class Execution:
                     await self._hand_over()
                     done = True
                 if ending is not None and not done:
-                    intent = await self._seal(ending)
-                    if intent is None:
+                    intent = _unsealed(ending, StorageUnavailable("It did not answer in time."))  # until more is known
+                    trouble = await self._seal(ending)
+                    intent = None if trouble is None else _unsealed(ending, trouble)
+                    if trouble is None:
                         await self._deps.settler.settle(self.run.id)
                         done = True
             except Refused:
                 done = True  # fenced: whoever took over ends it
             except Exception:
                 log.warning("run %s could not be settled yet", self.run.id, exc_info=True)
+        if self._recorder is not None and (not done or self._stop is LOST):
+            # what the writer has not taken yet is not to meet the words of whoever takes over in one commit
+            self._recorder.refuse(StorageUnavailable("The run was let go."))
         self._deps.feed.close(self.run.id, broken=not done)
         if not done:
             await self._deps.settler.let_go(self.run, intent)
 
-    async def _seal(self, ending: RunEnded) -> Intent | None:
-        """Append the terminal event. An intent: it could not be stored, and so the run is to end."""
+    async def _seal(self, ending: RunEnded) -> StorageError | None:
+        """Append the terminal event; or why it could not be stored."""
         if self._begun.ended:
             return None
         try:
@@ -374,13 +385,12 @@ class Execution:
                 self._recorder = self._deps.writer.recorder(self.run.id, self.run.epoch, head.last_seq)
             self._recorder.forgive()
             if not self._recorder.writes and not self._recorder.committed:
-                seed = await self._deps.store.read(lambda tx: endings.seed(tx, self.run))
-                if seed is not None:
-                    self._recorder.add(seed)
+                for event in await self._deps.store.read(lambda tx: endings.seed(tx, self.run)):
+                    self._recorder.add(event)
             self._recorder.add(ending)
             await self._recorder.flushed()
         except StorageError as error:
-            return _storage_failed(error)
+            return error
         return None
 
     async def _hand_over(self) -> None:
@@ -402,6 +412,18 @@ class Execution:
         if now is None or now.epoch != run.epoch or now.intent is None:
             return None
         return recovery.ending(now)
+
+
+def _unsealed(ending: RunEnded, error: StorageError) -> Intent | None:
+    """How recovery is to end a run whose terminal event could not be stored. A run that had failed or was cancelled has
+    its own reasons; without an intent it is interrupted, which is what a shutdown says of it too."""
+    match ending.status:
+        case "cancelled" | "failed":
+            return Intent(ending.status, ending.reason, ending.error)
+        case "interrupted":
+            return None
+        case _:
+            return _storage_failed(error)
 
 
 def _storage_failed(error: StorageError) -> Intent:

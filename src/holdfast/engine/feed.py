@@ -4,6 +4,7 @@ Runs that are executed here have a bounded tail of their newest events in memory
 from the journal. Runs of other nodes are read from the journal on a hint, or after a while without one.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from holdfast.core.errors import CursorAhead, Invalid, JournalPruned
@@ -13,6 +14,8 @@ from holdfast.engine.bell import Bell
 from holdfast.engine.hub import Signals, wait
 from holdfast.engine.settings import Settings
 from holdfast.ports import Journal
+
+log = logging.getLogger("holdfast.engine")
 
 _PAGE = 1000
 
@@ -51,7 +54,7 @@ class Tail:
             follower.push(entries)
         if seals:
             self.wake()
-        else:
+        elif self.bell.awaited:
             self.bell.ring()
 
     def wake(self) -> None:
@@ -168,7 +171,12 @@ class Follower:
     def push(self, entries: Sequence[Entry]) -> None:
         if self._ended:
             return
-        if self._take(entries):
+        try:
+            taken = self._take(entries)
+        except Exception:
+            log.exception("a watcher of run %s could not be handed what came", self._subscription.run)
+            taken = False  # the writer's task calls this, and one watcher's trouble is not every run's
+        if taken:
             self._subscription.cursor = entries[-1].seq
         else:
             self.end()
@@ -235,8 +243,8 @@ class Subscription:
 
     async def follow(self, take: Take) -> None:
         """While the run is executed here and nothing is missing: `take` is called with events as they become durable,
-        in the writer's task, so it must be quick and never raise. Returns when it has refused some (they are the next
-        ones still), or when `next` knows more; at once if there is nothing to follow."""
+        in the writer's task, so it must be quick; to raise is to refuse. Returns when it has refused some (they are the
+        next ones still), or when `next` knows more; at once if there is nothing to follow."""
         tail = self._tail
         if tail is None or tail.closed or tail.sealed or self._feed.stopping or tail.last_seq != self.cursor:
             return

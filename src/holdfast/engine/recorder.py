@@ -177,7 +177,8 @@ class Recorder:
     def done(self, append: Append) -> None:
         self.committed = append.entries[-1].seq
         self._durable = self._taken
-        self._bell.ring()
+        if self._bell.awaited:
+            self._bell.ring()
 
     def refuse(self, why: Exception, append: Append | None = None) -> None:
         """The journal refused the append, or storage gave way: nothing more of this run is recorded. What stood

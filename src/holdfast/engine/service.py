@@ -12,6 +12,7 @@ import anyio
 
 from holdfast.core import session as tree
 from holdfast.core.errors import (
+    BrokenSequence,
     Busy,
     Draining,
     HoldfastError,
@@ -120,7 +121,7 @@ class Service:
             return message
         try:
             told = await self._deps.settler.transcript(message.run_id)
-        except (StorageError, JournalPruned):  # away, or erased since the message was read
+        except (StorageError, JournalPruned, BrokenSequence):  # away, erased since the message was read, or damaged
             return message
         return replace(
             message,

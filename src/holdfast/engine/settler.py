@@ -15,7 +15,14 @@ from functools import partial
 import anyio
 
 from holdfast.core import recovery as verdicts
-from holdfast.core.errors import BrokenSequence, JournalPruned, Refused, StorageError
+from holdfast.core.errors import (
+    BrokenSequence,
+    JournalPruned,
+    Refused,
+    StorageError,
+    StorageUnavailable,
+    TooLarge,
+)
 from holdfast.core.events import Entry, Event, entry
 from holdfast.core.ids import RunId
 from holdfast.core.recovery import Look
@@ -61,9 +68,10 @@ class Settler:
         self._settings = settings
         self.keeping = keeping
         self.held: set[RunId] = set()
-        """Runs that a task of this process executes or is ending. A lease of ours without one is nobody's."""
+        """Runs that a task of this process executes."""
         self.ending: set[RunId] = set()
-        """Those of them that are being ended."""
+        """Runs that one is ending. A lease of ours of a run that is in neither is nobody's. Two sets: a run that is put
+        back while others are being ended may be executed before they are."""
         self.connections: set[RunId] = set()
         """Attached runs whose client is connected here. One of ours without one has lost its client."""
         self.unfinished: dict[RunId, tuple[Run, Intent | None]] = {}
@@ -129,11 +137,21 @@ class Settler:
         while True:
             while not self._settled:
                 await self._bell.wait()
-            settled, self._settled = self._settled, []
-            try:
-                await self._journal.settled(settled)
-            except StorageError:
-                log.warning("settled journals could not be archived; they stay readable", exc_info=True)
+            await self._archive()
+
+    async def archive_rest(self) -> None:
+        """What is left when a node stops: the next start would have to read it, event by event."""
+        if self._settled:
+            with anyio.move_on_after(self._settings.fence_wait):
+                await self._archive()
+
+    async def _archive(self) -> None:
+        settled = tuple(self._settled)
+        try:
+            await self._journal.settled(settled)
+        except Exception:
+            log.warning("settled journals could not be archived; they stay readable", exc_info=True)
+        del self._settled[: len(settled)]
 
     # ---- take over ----
 
@@ -141,9 +159,12 @@ class Settler:
         if not is_live(run.lease, self._me.incarnation, now):
             return False
         assert run.lease is not None
-        if run.lease.holder != self._me.node or run.id in self.held:
+        if run.lease.holder != self._me.node or self._has(run.id):
             return True
         return self.claiming > 0 and self._left(run) is None
+
+    def _has(self, rid: RunId) -> bool:
+        return rid in self.held or rid in self.ending
 
     def _left(self, run: Run) -> tuple[Run, Intent | None] | None:
         """What this process knows of a run that it let go of and nobody took up since."""
@@ -180,7 +201,7 @@ class Settler:
     async def end_stale(self, seen: Iterable[Run]) -> None:
         """End them, or put them back into the queue where automatic continue is on. Each only if it is still as it was
         seen; who comes second finds it held and leaves it."""
-        runs = [run for run in seen if run.id not in self.held]
+        runs = [run for run in seen if not self._has(run.id)]
         for at in range(0, len(runs), _TOGETHER):
             some = runs[at : at + _TOGETHER]
             # shielded: a reader that leaves in the middle would leave them to the next tick
@@ -189,12 +210,10 @@ class Settler:
 
     @contextmanager
     def _hold(self, rids: Collection[RunId]) -> Iterator[None]:
-        self.held.update(rids)
         self.ending.update(rids)
         try:
             yield
         finally:
-            self.held.difference_update(rids)
             self.ending.difference_update(rids)
 
     def _limit(self) -> AbstractContextManager[anyio.CancelScope]:
@@ -206,6 +225,8 @@ class Settler:
         ours = await self._store.transact(
             lambda tx: endings.take_over(tx, self._me, seen, self.can_continue, policy, sealed)
         )
+        if len(ours) < len(seen):  # some may have been put back
+            await self._hub.announce(Wake("queue"), Wake("changed"))
         left = {run.id: run for run in ours}
         told: dict[RunId, Transcript] = {}
         try:
@@ -258,29 +279,39 @@ class Settler:
         """Those that are not sealed yet, in one commit; the transcripts with their endings."""
         told: dict[RunId, Transcript] = {}
         sealing: list[tuple[Recorder, list[Event]]] = []
-        for run, transcript in runs:
-            told[run.id] = transcript
-            if not transcript.ended:
-                recorder = self._writer.recorder(run.id, run.epoch, transcript.last_seq)
-                endings = await self._ending(run, transcript)
-                for event in endings:
-                    recorder.add(event)
-                sealing.append((recorder, endings))
-        for recorder, endings in sealing:
-            before = told[recorder.run]
+        try:
+            for run, transcript in runs:
+                told[run.id] = transcript
+                if not transcript.ended:
+                    recorder = self._writer.recorder(run.id, run.epoch, transcript.last_seq)
+                    sealing.append((recorder, await self._ending(run, transcript)))
+                    for event in sealing[-1][1]:
+                        recorder.add(event)
+            for recorder, endings in sealing:
+                told[recorder.run] = await self._sealed_as(recorder, endings, told[recorder.run])
+        finally:
+            for recorder, _ in sealing:  # who waits no longer must not meet the next one to try in one commit
+                recorder.refuse(StorageUnavailable("The run was let go."))
+        return told
+
+    async def _sealed_as(self, recorder: Recorder, endings: Sequence[Event], before: Transcript) -> Transcript:
+        with suppress(Refused):  # somebody else sealed it or took it over meanwhile
             try:
                 await recorder.flushed()
                 first = before.last_seq + 1
-                told[recorder.run] = fold([entry(first + n, event) for n, event in enumerate(endings)], before)
-            except Refused:  # somebody else sealed it or took it over meanwhile
-                told[recorder.run] = await self.transcript(recorder.run)
-        return told
+                folded = fold([entry(first + n, event) for n, event in enumerate(endings)], before)
+                return replace(folded, last_seq=recorder.committed)  # which may have joined some
+            except TooLarge:  # what it was to go on from: it ends without that
+                recorder.forgive()
+                recorder.add(endings[-1])
+                await recorder.flushed()
+        return await self.transcript(recorder.run)
 
     async def _ending(self, run: Run, told: Transcript) -> list[Event]:
-        seed = None
+        seed: Sequence[Event] = ()
         if run.continues is not None and not told.last_seq:
             seed = await self._store.read(lambda tx: endings.seed(tx, run))
-        return [*([] if seed is None else [seed]), verdicts.ending(run)]
+        return [*seed, verdicts.ending(run)]
 
     async def _park_again(self, run: Run, told: Transcript) -> bool:
         """The process died between asking and waiting: the question stands, if the agent can take it up later."""
@@ -293,7 +324,10 @@ class Settler:
             parked = await self._store.transact(
                 lambda tx: turns.park(tx, run.id, run.epoch, asked.approval_id, keep_lease=False)
             )
-        return parked is not None
+        if parked is None:
+            return False
+        await self._hub.announce(Wake("queue"), Wake("changed"))  # it may have been answered already, and be queued
+        return True
 
     async def let_go(self, run: Run, intent: Intent | None) -> None:
         """Stop holding a run without having ended it. If the store cannot be told, this process remembers."""
@@ -311,7 +345,7 @@ class Settler:
 
     async def look(self, run: Run, now: float, *, insist: bool = False) -> None:
         """One attempt to recover a pending run, by one reader at a time."""
-        if run.id in self.held or self._is_live(run, now):
+        if self._has(run.id) or self._is_live(run, now):
             return
         with self._hold([run.id]):
             await self._look(run, now, insist)

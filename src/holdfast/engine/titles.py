@@ -64,3 +64,5 @@ class Titles:
                         await self._service.generate_title(sid, await self._titler(session))
             except (HoldfastError, AgentFailed, TimeoutError) as error:
                 log.info("session %s was not named: %s", sid, type(error).__name__)
+            except Exception:
+                log.exception("session %s was not named", sid)  # a task of the server's: it must not end with this

@@ -51,7 +51,8 @@ class Writer:
     def _mark(self, recorder: Recorder) -> None:
         recorder.marked = True
         self._marked.append(recorder)
-        self._bell.ring()
+        if self._bell.awaited:
+            self._bell.ring()
 
     async def run(self) -> None:
         """Runs for the engine's life, a little longer than everything that records."""

@@ -6,6 +6,7 @@ memories.py  who remembers                 bridge.py    the engine, for those wh
 keeping.py   where things are kept, as the config says
 cluster.py   storage that nodes share
 seeded.py    directories to measure with
+warming.py   what no start waits for
 """
 
 from holdfast.wiring.keeping import keys_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 from anyio import to_thread
@@ -32,7 +32,6 @@ from holdfast.engine.titles import FirstWords
 from holdfast.faces.cli.desk import Finding
 from holdfast.faces.http.api import Models, Workshop
 from holdfast.faces.openai.targets import DIRECT, SOURCE
-from holdfast.memory.notes import Ask
 from holdfast.ports import Agent, AgentFailed, Clock, Keyring, Keys, Out, Summariser, Titler, Turn
 from holdfast.system import SystemClock
 from holdfast.wiring import keeping, tables
@@ -40,6 +39,9 @@ from holdfast.wiring.bridge import Bridge
 from holdfast.wiring.memories import Memories
 from holdfast.wiring.node import WORKSPACES
 from holdfast.wiring.workshop import Workroom
+
+if TYPE_CHECKING:
+    from holdfast.memory.notes import Ask
 
 _ASK_AT_LEAST_ONCE: Final = frozenset({"shell"})
 """Tools that cannot be allowed for good while the server is open to whoever is at the machine."""
@@ -253,7 +255,7 @@ class Office:
         model = await self._find_model(session.model)
         return FirstWords() if model.info.provider in _SMALL else ModelTitler(model)
 
-    async def _extractor(self, model_id: str | None) -> Ask | None:
+    async def _extractor(self, model_id: str | None) -> "Ask | None":
         """None, for small models and where there is none: rules are better at it than they are."""
         try:
             model = await self._find_model(model_id)

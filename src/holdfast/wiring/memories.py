@@ -6,34 +6,39 @@ extract = "model"                   api_key_env = "OPENVIKING_API_KEY"
 """
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from holdfast.config import Config
 from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import LOCAL, FactId, OwnerId, SessionId
 from holdfast.core.ledger import OFF
 from holdfast.engine.engine import Engine
-from holdfast.memory.notes import Ask, FindModel, Notes
-from holdfast.memory.openviking import OpenViking
 from holdfast.ports import Batch, Fact, MemoryProvider, NewFact
 from holdfast.wiring import tables
 from holdfast.wiring.bridge import Bridge
+
+if TYPE_CHECKING:
+    from holdfast.memory.notes import Ask, FindModel, Notes
 
 log = logging.getLogger("holdfast.memory")
 
 
 class Memories:
-    """`ports.MemoryProviders`. The built-in one is always there, so that a session can choose it."""
+    """`ports.MemoryProviders`. The built-in one is always there, so that a session can choose it. Each is imported and
+    made when it is first asked for: no start waits for NumPy."""
 
     def __init__(
-        self, config: Config, environment: Mapping[str, str], bridge: Bridge, find_model: FindModel | None = None
+        self, config: Config, environment: Mapping[str, str], bridge: Bridge, find_model: "FindModel | None" = None
     ) -> None:
         wanted = tables.memory(config, environment)
         by_rules = find_model is None or wanted.extract == "rules"
-        self._notes = Notes(_Shelf(bridge), no_model if by_rules or find_model is None else find_model)
-        self._providers: dict[str, MemoryProvider] = {"notes": self._notes}
+        find = no_model if by_rules or find_model is None else find_model
+        self._makers: dict[str, Callable[[], MemoryProvider]] = {"notes": partial(_notes, bridge, find)}
         if wanted.viking_url is not None:
-            self._providers["openviking"] = OpenViking(wanted.viking_url, wanted.viking_key)
+            self._makers["openviking"] = partial(_openviking, wanted.viking_url, wanted.viking_key)
+        self._made: dict[str, MemoryProvider] = {}
         self._default = wanted.provider
 
     @property
@@ -42,27 +47,45 @@ class Memories:
 
     @property
     def names(self) -> Collection[str]:
-        return self._providers
+        return self._makers
 
     def get(self, name: str) -> MemoryProvider | None:
-        return self._providers.get(name)
+        if name not in self._made and name in self._makers:
+            self._made[name] = self._makers[name]()
+        return self._made.get(name)
 
     async def warm_up(self) -> None:
         """Read the vectors before the first question comes."""
         if self._default == OFF:
             return
+        from holdfast.memory.notes import Notes
+
         try:
-            await self._notes.warm_up(LOCAL)
+            notes = self.get("notes")
+            assert isinstance(notes, Notes)
+            await notes.warm_up(LOCAL)
         except HoldfastError:
             log.info("facts cannot be read yet; the first recall does", exc_info=True)
 
     async def close(self) -> None:
-        for provider in self._providers.values():
+        for provider in self._made.values():
             await provider.close()
 
 
-async def no_model(_: str | None) -> Ask | None:
+async def no_model(_: str | None) -> "Ask | None":
     return None
+
+
+def _notes(bridge: Bridge, find_model: "FindModel") -> "Notes":
+    from holdfast.memory.notes import Notes
+
+    return Notes(_Shelf(bridge), find_model)
+
+
+def _openviking(url: str, key: str | None) -> MemoryProvider:
+    from holdfast.memory.openviking import OpenViking
+
+    return OpenViking(url, key)
 
 
 class _Shelf:

@@ -94,6 +94,6 @@ def tune_gc() -> None:
     700 objects more were made than freed, and every event that a tail holds is one: at 1,000 runs that was 4 to 9 µs a
     token, most of it over objects that live as long as the process. So those are set aside for good, and the rest is
     looked at less often. Not for a library to decide: it concerns everything in the process."""
-    gc.collect()
-    gc.freeze()
+    gc.freeze()  # without a look before: imports leave next to no garbage, and a start would wait for it
     gc.set_threshold(25_000, 20, 50)
+    gc.enable()

@@ -16,7 +16,7 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskStatus
 
-from holdfast.agents.scripted import AgentTable
+from holdfast.agents.table import AgentTable
 from holdfast.config import Config, ConfigError
 from holdfast.core.errors import NotAllowed
 from holdfast.core.ids import SessionId
@@ -36,7 +36,7 @@ from holdfast.ports import Summariser
 from holdfast.storage import disk
 from holdfast.storage.sqlite import backup
 from holdfast.system import SystemClock
-from holdfast.wiring import keeping
+from holdfast.wiring import keeping, warming
 from holdfast.wiring.bridge import Bridge
 from holdfast.wiring.crew import Crew, Hire
 from holdfast.wiring.node import Around, Node, engine_settings
@@ -156,18 +156,24 @@ async def _run(
     token: str,
     ready: Callable[[str], None],
 ) -> None:
+    built = app.build(api, [OpenAIFace()])  # before the engine has its own work to do, which would be in the way
     async with anyio.create_task_group() as tasks:
         await tasks.start(node.engine.run)
         async with _announced(config, listener, token) as url, anyio.create_task_group() as serving:
-            web = server.make(app.build(api, [OpenAIFace()]), graceful=config.drain + 5.0, started=lambda: ready(url))
+            web = server.make(built, graceful=config.drain + 5.0, started=lambda: ready(url))
             serving.start_soon(_stop_on_signal, node.engine, web)
             if crew.titler is not None:
                 serving.start_soon(Titles(node.engine.service, crew.titler).run)
-            if crew.memory is not None:
-                serving.start_soon(crew.memory.warm_up)
+            serving.start_soon(_warm_up, crew)
             await web.serve([listener])
             serving.cancel_scope.cancel()
         node.engine.stop()  # if it is not stopping already
+
+
+async def _warm_up(crew: Crew) -> None:
+    await warming.warm_up()
+    if crew.memory is not None:
+        await crew.memory.warm_up()
 
 
 def _bind(config: Config) -> socket.socket:

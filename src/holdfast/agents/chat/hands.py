@@ -6,6 +6,7 @@
 
 import json
 import logging
+import math
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -149,6 +150,10 @@ class Hands:
             return capped(ToolResult(str(error), is_error=True))
         except (HoldfastError, AgentFailed):
             raise  # the journal or the run itself, which no answer to the model can mend
+        except anyio.get_cancelled_exc_class():
+            if anyio.current_effective_deadline() == -math.inf:
+                raise
+            return ToolResult("The tool failed: what it waited for was cancelled.", is_error=True)  # and not the run
         except Exception as error:  # a tool's bug is the model's to work around, and is in the log
             log.warning("tool %s failed", call.name, exc_info=True)
             return ToolResult(f"The tool failed: {type(error).__name__}: {error}"[:2000], is_error=True)

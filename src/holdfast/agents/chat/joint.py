@@ -21,11 +21,12 @@ class Joint:
         first = max(0, len(partial) - _TAIL)
         self._starts = [0, *range(max(1, first), len(partial))] if partial else []
         self._held = ""
-        self._done = not partial
+        self.done = not partial
+        """Nothing is held back, and nothing will be."""
 
     def take(self, text: str) -> str:
         """What of the new text can be shown now."""
-        if self._done:
+        if self.done:
             return text
         self._held += text
         held, partial = self._held, self._partial
@@ -36,16 +37,16 @@ class Joint:
 
     def end(self) -> str:
         """No more text follows: what was held back and is no repetition."""
-        if self._done:
+        if self.done:
             return ""
         cut_off = [at for at in self._starts if len(self._partial) - at > len(self._held)]
         if cut_off and len(self._held) >= _SURE:
-            self._done = True
+            self.done = True
             return ""  # it repeated a piece and stopped
         return self._release()
 
     def _release(self) -> str:
-        self._done = True
+        self.done = True
         whole = (at for at in self._starts if len(self._partial) - at <= len(self._held))
         repeated = next((len(self._partial) - at for at in whole if _counts(self._partial, at)), 0)
         return self._held[repeated:]

@@ -57,7 +57,10 @@ class Record:
 
     def put(self, event: Event) -> bool:
         """Whether there is room for more; otherwise `room` is to be awaited."""
-        self._keep(event)
+        if type(event) is TextDelta:
+            self._pieces.append(event.text)
+        else:
+            self._keep(event)
         return self._out.put(event)
 
     async def room(self) -> None:

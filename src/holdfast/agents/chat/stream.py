@@ -33,6 +33,9 @@ class Listening:
 
     def take(self, deltas: Sequence[Delta]) -> bool:
         """Whether there is room for more; otherwise the record's `room` is to be awaited."""
+        if len(deltas) == 1 and self._joint.done and type(delta := deltas[0]) is TextDelta and delta.text:  # a token
+            self.spoke = True
+            return self._record.put(delta)
         room = True
         for delta in deltas:
             room = self._take(delta)

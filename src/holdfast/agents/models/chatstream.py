@@ -45,6 +45,9 @@ class ChatStream:
         return self._chunks.finish_reason
 
     def feed(self, data: bytes) -> Sequence[Delta]:
+        said = self.say(data)
+        if said is not None:
+            return said
         if self._over():
             return ()
         room = self._max_answer - self._size
@@ -56,13 +59,22 @@ class ChatStream:
             self.trouble = Trouble("protocol", f"the answer did not end within {self._max_answer:,} bytes")
         return deltas
 
+    def say(self, data: bytes) -> Sequence[Delta] | None:
+        """What `feed` gives for the usual data: whole events that have text in them and nothing else, so that nothing
+        has to be looked at afterwards. None for all other, which is not taken."""
+        shape, size = self._shape, len(data)
+        if shape is None or self.done or self.trouble is not None or not self._events.between:
+            return None
+        if size > self._max_event or size > self._max_answer - self._size:
+            return None
+        text = shape.text(data)
+        if text is None:
+            return None
+        self._size += size
+        self._lessons = _LESSONS
+        return self._chunks.said(text)
+
     def _fed(self, data: bytes) -> Sequence[Delta]:
-        shape = self._shape
-        if shape is not None and self._events.between and len(data) <= self._max_event:
-            text = shape.text(data)
-            if text is not None:
-                self._lessons = _LESSONS
-                return self._chunks.said(text)
         try:
             events = self._events.feed(data)
         except TooLong as error:

@@ -1,15 +1,16 @@
 """Asking an upstream over HTTP: one attempt, and what became of it. aiohttp's types and exceptions go no further than
-this file and `openai.py`."""
+this file and `openai.py`.
+
+It is imported where it is first used, and in `wiring/warming.py` before that: no start waits for it.
+"""
 
 import asyncio
 import ipaddress
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import aiohttp
-from aiohttp import ClientResponse
-from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from holdfast.agents.models.chatstream import failed_body
@@ -18,9 +19,20 @@ from holdfast.agents.models.failures import Trouble
 from holdfast.agents.models.retry import retry_after
 from holdfast.ports import Clock
 
+if TYPE_CHECKING:
+    import aiohttp
+    from aiohttp import ClientResponse
+    from aiohttp.http_exceptions import HttpProcessingError
+
 ERROR_BODY = 64 * 1024
 LINGER = 1.0
-NETWORK_ERRORS = (aiohttp.ClientError, HttpProcessingError, OSError)
+
+
+def network_errors() -> "tuple[type[aiohttp.ClientError], type[HttpProcessingError], type[OSError]]":
+    import aiohttp
+    from aiohttp.http_exceptions import HttpProcessingError
+
+    return aiohttp.ClientError, HttpProcessingError, OSError
 
 
 class Http:
@@ -31,7 +43,9 @@ class Http:
         self._session: aiohttp.ClientSession | None = None
         self._lingering: dict[ClientResponse, asyncio.TimerHandle] = {}
 
-    def session(self) -> aiohttp.ClientSession:
+    def session(self) -> "aiohttp.ClientSession":
+        import aiohttp
+
         if self._session is None or self._session.closed:
             # The number of connections is bounded by the runs that are under way, not here. aiohttp's own look at the
             # environment would also read ~/.netrc, and refuse to send our key where it finds another.
@@ -42,14 +56,14 @@ class Http:
     def proxy(self, url: URL) -> str | None:
         return proxy_for(url, self._environment)
 
-    def linger(self, response: ClientResponse) -> None:
+    def linger(self, response: "ClientResponse") -> None:
         """An answer is complete and the body's last bytes are a moment behind. If they come, aiohttp keeps the
         connection for the next request, which then needs no handshake; if not, it is closed."""
         if response.connection is not None:
             timer = asyncio.get_running_loop().call_later(LINGER, self._let_go, response)
             self._lingering[response] = timer
 
-    def _let_go(self, response: ClientResponse) -> None:
+    def _let_go(self, response: "ClientResponse") -> None:
         self._lingering.pop(response).cancel()
         abort(response)
 
@@ -95,9 +109,11 @@ class Ask:
     clock: Clock
 
 
-async def ask(http: Http, request: Ask) -> ClientResponse | Trouble:
+async def ask(http: Http, request: Ask) -> "ClientResponse | Trouble":
     """An answer whose body is still to be read, or what went wrong. Nothing stays open behind trouble or
     cancellation."""
+    import aiohttp
+
     patience = request.patience
     try:
         async with asyncio.timeout(patience.first_token):
@@ -118,7 +134,7 @@ async def ask(http: Http, request: Ask) -> ClientResponse | Trouble:
         return Trouble("unavailable", f"no connection within {patience.connect:g} s", retry=True)
     except TimeoutError:
         return Trouble("timeout", f"no answer within {patience.first_token:g} s")
-    except NETWORK_ERRORS as error:
+    except network_errors() as error:
         return unreachable(error)
     except ValueError:  # a line break in the key; the error would quote it
         return Trouble("auth", "the key or a header has characters that HTTP cannot carry")
@@ -128,7 +144,7 @@ async def ask(http: Http, request: Ask) -> ClientResponse | Trouble:
     return response
 
 
-def abort(response: ClientResponse) -> None:
+def abort(response: "ClientResponse") -> None:
     """Close the socket now, without waiting for what is still to be written or for TLS to say goodbye."""
     connection = response.connection
     if connection is not None and connection.transport is not None:
@@ -136,7 +152,7 @@ def abort(response: ClientResponse) -> None:
     response.close()
 
 
-def wake_when_lost(response: ClientResponse) -> None:
+def wake_when_lost(response: "ClientResponse") -> None:
     """Where the framing of a body is broken, aiohttp closes the connection and leaves the body's reader waiting."""
     content = response.content
 
@@ -144,6 +160,8 @@ def wake_when_lost(response: ClientResponse) -> None:
         if closed is not None and not closed.cancelled():
             closed.exception()  # looked at, so that nobody complains that it was not
         if not content.is_eof() and content.exception() is None:
+            import aiohttp
+
             content.set_exception(aiohttp.ClientPayloadError("the connection is gone"))
 
     protocol = None if response.connection is None else response.connection.protocol
@@ -156,22 +174,22 @@ def wake_when_lost(response: ClientResponse) -> None:
         closed.add_done_callback(lost)
 
 
-def left_over(response: ClientResponse) -> bytes:
+def left_over(response: "ClientResponse") -> bytes:
     """What had arrived when the connection broke: aiohttp's reader gives the error instead of it, and has no public
     way around that."""
     return left_over_of(response.content)
 
 
-def left_over_of(content: aiohttp.StreamReader) -> bytes:
+def left_over_of(content: "aiohttp.StreamReader") -> bytes:
     return content._read_nowait(-1) if content._buffer else b""
 
 
 class Following:
-    """Hands over a body as it arrives. aiohttp wakes one future when there is something to read; here that future calls
-    a function instead of a task, and is renewed. As with `left_over`, there is no public way to it."""
+    """Hands over a body as it arrives. aiohttp wakes one future when there is something to read; this stands in that
+    future's place, and calls a function instead of waking a task. As with `left_over`, there is no public way to it."""
 
     def __init__(
-        self, response: ClientResponse, loop: asyncio.AbstractEventLoop, take: Callable[[bytes], bool]
+        self, response: "ClientResponse", loop: asyncio.AbstractEventLoop, take: Callable[[bytes], bool]
     ) -> None:
         """`take` says whether it wants more."""
         self._content = response.content
@@ -190,19 +208,27 @@ class Following:
 
     def _listen(self) -> bool:
         content = self._content
-        if content._buffer or content.is_eof() or content.exception() is not None or content._waiter is not None:
+        if content._buffer or content._eof or content._exception is not None or content._waiter is not None:
             return False
-        waiter = content._waiter = self._loop.create_future()
-        waiter.add_done_callback(self._arrived)
+        content._waiter = self  # type: ignore[assignment]
         return True
 
-    def _arrived(self, waiter: "asyncio.Future[None]") -> None:
-        if not waiter.cancelled():
-            waiter.exception()  # looked at, so that nobody complains that it was not
+    # What aiohttp calls of the future that it takes this for.
+
+    def done(self) -> bool:
+        return False
+
+    def set_result(self, result: None) -> None:
+        self._loop.call_soon(self._arrived)  # not at once: more of the same read may be to come
+
+    def set_exception(self, error: BaseException) -> None:
+        self._loop.call_soon(self._arrived)
+
+    def _arrived(self) -> None:
         if self._over.done():  # the task was cancelled
             return
         try:
-            data = left_over_of(self._content)
+            data = self._read()
             if (not data or self._take(data)) and self._listen():
                 return
         except Exception as error:  # noqa: BLE001 - the loop calls this, so it is raised where somebody waits
@@ -210,8 +236,22 @@ class Following:
             return
         self._over.set_result(None)
 
+    def _read(self) -> bytes:
+        """`left_over_of` for the usual case, a piece that came while nothing was held back: aiohttp resumes a reading
+        that was never paused with every piece that it gives out, and that is half of what reading costs."""
+        content = self._content
+        buffer, protocol = content._buffer, content._protocol
+        if len(buffer) != 1 or content._buffer_offset or protocol._reading_paused or protocol._buffer_paused:
+            return left_over_of(content)
+        data = buffer.popleft()
+        content._size -= len(data)
+        content._cursor += len(data)
+        if content._http_chunk_splits:
+            content._http_chunk_splits.clear()
+        return data
 
-async def _refusal(response: ClientResponse, clock: Clock) -> Trouble | None:
+
+async def _refusal(response: "ClientResponse", clock: Clock) -> Trouble | None:
     status = response.status
     if 200 <= status < 300:
         if "html" in response.content_type:
@@ -228,6 +268,9 @@ async def _refusal(response: ClientResponse, clock: Clock) -> Trouble | None:
 
 def unreachable(error: Exception) -> Trouble:
     """In words of ours: those of the library name its types, and may quote headers."""
+    import aiohttp
+    from aiohttp.http_exceptions import HttpProcessingError
+
     match error:
         case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
             return Trouble("bad-request", "the base URL is not a valid address")

@@ -10,29 +10,32 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
-from aiohttp import ClientResponse
 
 from holdfast.agents.models import wire
 from holdfast.agents.models.chatstream import ChatStream
 from holdfast.agents.models.endpoint import Endpoint
 from holdfast.agents.models.failures import Trouble, explain
 from holdfast.agents.models.http import (
-    NETWORK_ERRORS,
     Ask,
     Following,
     Http,
     abort,
     ask,
     left_over,
+    network_errors,
     unreachable,
     wake_when_lost,
 )
 from holdfast.agents.models.port import Answer, Delta, Media, ModelInfo, Request, Take, ToolCall, UserSaid
 from holdfast.ports import Clock
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
 
 _LARGE = 256 * 1024
 _LOOK_UP = 8
@@ -109,7 +112,7 @@ class ChatAnswer:
             self._reading = True
             try:
                 data = await response.content.readany()
-            except NETWORK_ERRORS as error:
+            except network_errors() as error:
                 deltas = self._broke(unreachable(error), left_over(response))
             else:
                 deltas = self._received(data)
@@ -134,6 +137,10 @@ class ChatAnswer:
 
     def _pushed(self, take: Take, data: bytes) -> bool:
         self._waiting_since = now = self._loop.time()
+        deltas = self._stream.say(data)
+        if deltas is not None:
+            self._quiet_since = now
+            return take(deltas)
         deltas = self._received(data)
         if deltas:  # a keep-alive proves that a proxy lives, not that a model does
             self._quiet_since = now

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import aiohttp
 import anyio
 from yarl import URL
 
@@ -13,7 +12,7 @@ from holdfast.agents.models import listing
 from holdfast.agents.models.chatstream import failed_body
 from holdfast.agents.models.endpoint import place
 from holdfast.agents.models.failures import Trouble, Who, explain
-from holdfast.agents.models.http import NETWORK_ERRORS, Http, is_loopback, unreachable
+from holdfast.agents.models.http import Http, is_loopback, network_errors, unreachable
 from holdfast.agents.models.jsons import loads
 from holdfast.agents.models.listing import Listed
 from holdfast.agents.models.provider_config import ProviderConfig, base_url, title
@@ -40,7 +39,7 @@ async def probe(http: Http, config: ProviderConfig, *, here: float, elsewhere: f
             models = await _ASK.get(config.kind, _openai)(_Asker(http, config))
     except TimeoutError:
         trouble = Trouble("timeout", "it did not list its models in time")
-    except NETWORK_ERRORS as error:
+    except network_errors() as error:
         trouble = unreachable(error)
     except _Refused as refused:
         trouble = refused.trouble
@@ -83,6 +82,8 @@ class _Asker:
     async def json(
         self, path: str, *, method: Literal["GET", "POST"] = "GET", body: Mapping[str, Json] | None = None
     ) -> Json:
+        import aiohttp  # as in http.py
+
         url = URL(base_url(self.config) + path)
         timeout = aiohttp.ClientTimeout(total=None)
         async with self.http.session().request(
@@ -138,7 +139,7 @@ async def _ollama(ask: _Asker) -> list[Listed]:
     async def show(name: str) -> None:
         try:
             found = await own.json("/api/show", method="POST", body={"model": name})
-        except (_Refused, ValueError, *NETWORK_ERRORS):
+        except (_Refused, ValueError, *network_errors()):
             return
         shown[name] = listing.from_ollama_show(name, found)
 

@@ -8,15 +8,13 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
-
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, ValidationError, best_match
-from referencing import Registry
-from referencing.exceptions import Unresolvable
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from holdfast.agents.models.port import ToolSpec
 from holdfast.core.parts import Json
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
 
 Rule = Literal["allow", "ask", "deny"]
 
@@ -71,14 +69,21 @@ class ToolFailed(Exception):
 
 
 class Validator:
-    """Checks arguments against a tool's schema. References to other documents are not followed."""
+    """Checks arguments against a tool's schema. References to other documents are not followed. jsonschema is imported
+    here, and in `wiring/warming.py` before that: no start waits for it."""
 
     def __init__(self, schema: Mapping[str, Json]) -> None:
+        from jsonschema import Draft202012Validator
+        from referencing import Registry
+
         registry: Registry[Any] = Registry()
         self._validator = Draft202012Validator(schema, registry=registry)
 
     def problem(self, args: Json) -> str | None:
         """What is wrong with the arguments, in words that a model can act on."""
+        from jsonschema.exceptions import SchemaError, best_match
+        from referencing.exceptions import Unresolvable
+
         if not isinstance(args, dict):
             return f"The arguments must be a JSON object; they were {_kind(args)}."
         try:
@@ -88,7 +93,7 @@ class Validator:
         return None if found is None else _explain(found)
 
 
-def _explain(error: ValidationError) -> str:
+def _explain(error: "ValidationError") -> str:
     where = ".".join(str(step) for step in error.absolute_path)
     at = f"{where}: " if where else ""
     return f"The arguments do not fit the tool's schema. {at}{error.message[:500]}"

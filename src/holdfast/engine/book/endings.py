@@ -5,10 +5,11 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from holdfast.core.errors import NotAllowed
-from holdfast.core.events import MessageSeeded
+from holdfast.core.events import Event
 from holdfast.core.ids import OwnerId, RunId
 from holdfast.core.recovery import Policy, verdict
 from holdfast.core.run import ENDING_VERB, Recovery, Run, dead, step
+from holdfast.core.seeds import seeds
 from holdfast.core.transcript import Transcript
 from holdfast.engine.book import remembering
 from holdfast.engine.book.remembering import Keeping
@@ -114,14 +115,14 @@ def look_again(tx: Tx, rid: RunId, owner: OwnerId) -> Run:
     return put_run(tx, replace(run, recovery=Recovery("pending", tx.now)))
 
 
-def seed(tx: Tx, run: Run) -> MessageSeeded | None:
-    """The first event of a continuing run: what the run before it left behind. Whoever seals one whose journal is still
-    empty writes this before the terminal event: its message has taken the earlier one's place."""
+def seed(tx: Tx, run: Run) -> list[Event]:
+    """The first events of a continuing run: what the run before it left behind. Whoever seals one whose journal is
+    still empty writes this before the terminal event: its message has taken the earlier one's place."""
     if run.continues is None:
-        return None
+        return []
     earlier = tx.run(run.continues)
     message = None if earlier is None else tx.message(earlier.message_id)
-    return MessageSeeded(run.continues, () if message is None else message.parts)
+    return seeds(run.continues, () if message is None else message.parts)
 
 
 def settle(

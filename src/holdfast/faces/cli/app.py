@@ -1,30 +1,42 @@
 """All commands, put together. A new group is a module with `add` and a line here."""
 
-from typing import Annotated
+from collections.abc import Iterator
+from typing import Annotated, Protocol
 
 import typer
 
 from holdfast import __version__
-from holdfast.faces.cli import (
-    access,
-    backup,
-    bench,
-    chat,
-    doctor,
-    memory,
-    migrating,
-    models,
-    runs,
-    serving,
-    sessions,
-    transfer,
-)
+from holdfast.faces.cli import serving
 from holdfast.faces.cli.desk import Desk
 
-GROUPS = (serving, chat, sessions, runs, transfer, backup, migrating, doctor, access, models, memory, bench)
+
+class Group(Protocol):
+    def add(self, app: typer.Typer, desk: Desk) -> None: ...
 
 
-def build(desk: Desk) -> typer.Typer:
+def _groups(asked: str) -> Iterator[Group]:
+    yield serving
+    if asked == "serve":
+        return  # a server is to answer soon, and need not wait for what the other commands import
+    from holdfast.faces.cli import (
+        access,
+        backup,
+        bench,
+        chat,
+        doctor,
+        memory,
+        migrating,
+        models,
+        runs,
+        sessions,
+        transfer,
+    )
+
+    yield from (chat, sessions, runs, transfer, backup, migrating, doctor, access, models, memory, bench)
+
+
+def build(desk: Desk, asked: str = "") -> typer.Typer:
+    """`asked`: the command, as far as it is known."""
     app = typer.Typer(
         name="holdfast",
         help="AI chat and agents that never lose a token.",
@@ -48,6 +60,6 @@ def build(desk: Desk) -> typer.Typer:
     ) -> None:
         pass
 
-    for group in GROUPS:
+    for group in _groups(asked):
         group.add(app, desk)
     return app

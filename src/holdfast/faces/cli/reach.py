@@ -7,7 +7,7 @@ one implementation of every command, and nobody else can come in. The directory'
 from collections.abc import Awaitable, Callable
 from enum import Enum
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import anyio
 from anyio.abc import TaskStatus
@@ -15,9 +15,11 @@ from anyio.abc import TaskStatus
 from holdfast.config import Config
 from holdfast.core.errors import DataDirInUse
 from holdfast.faces.cli import place as places
-from holdfast.faces.cli.client import Client
 from holdfast.faces.cli.exits import CommandError, Exit, Lost, Refused
 from holdfast.faces.cli.place import Place
+
+if TYPE_CHECKING:
+    from holdfast.faces.cli.client import Client
 
 T = TypeVar("T")
 
@@ -47,7 +49,7 @@ class OwnServer(Protocol):
 class Line:
     """A client that finds its server again after a restart, at whatever address that has then."""
 
-    def __init__(self, client: Client, file: Path, note: Callable[[str], None]) -> None:
+    def __init__(self, client: "Client", file: Path, note: Callable[[str], None]) -> None:
         self.client = client
         self._file = file
         self._note = note
@@ -72,7 +74,7 @@ class Line:
         raise Lost(f"{why} It did not come back within {PATIENCE:g} seconds.")
 
 
-async def _answers(client: Client) -> bool:
+async def _answers(client: "Client") -> bool:
     """Ready, and not only there: while it starts or stops, calls would be refused."""
     with anyio.move_on_after(5.0):
         try:
@@ -96,7 +98,7 @@ async def reach(
     file = config.data_dir / SERVER_FILE
     place = places.written(file)
     if place is not None:
-        async with Client(place) as client:
+        async with _client(place) as client:
             if await _is_there(client):
                 return await work(Line(client, file, note))
     if not makes and not config.has_begun:
@@ -104,7 +106,14 @@ async def reach(
     return await _in_this_process(config, own, needs, work, note)
 
 
-async def _is_there(client: Client) -> bool:
+def _client(place: Place) -> "Client":
+    """Imported here: `serve` has this module too, and its start need not wait for an HTTP client."""
+    from holdfast.faces.cli.client import Client
+
+    return Client(place)
+
+
+async def _is_there(client: "Client") -> bool:
     """A server that stops or starts is one, too; whatever took its port after a crash is none."""
     try:
         answer = await client.call("GET", "/healthz")
@@ -126,7 +135,7 @@ async def _in_this_process(
         async with anyio.create_task_group() as tasks:
             place = await tasks.start(own, config, needs, stop)
             try:
-                async with Client(place) as client:
+                async with _client(place) as client:
                     results.append(await work(Line(client, config.data_dir / SERVER_FILE, note)))
             except Exception as error:  # noqa: BLE001  raised again below, outside the group, as what it is
                 problems.append(error)

@@ -1,16 +1,20 @@
-"""What a person sees. Plain text where the output is no terminal; nothing that comes from elsewhere can steer one."""
+"""What a person sees. Plain text where the output is no terminal; nothing that comes from elsewhere can steer one.
+
+rich is imported where something is drawn: `serve` has a screen too, and its start need not wait for that.
+"""
 
 import json
 import shutil
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
-from rich.table import Table
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+    from rich.text import Text
 
 _CONTROL: Final = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
@@ -32,9 +36,17 @@ _ROOMY: Final = 72
 class Screen:
     """Results go to stdout, what is said about them to stderr: the first can be piped."""
 
-    def __init__(self) -> None:
-        self.out = Console(highlight=False, soft_wrap=True)
-        self.err = Console(stderr=True, highlight=False, soft_wrap=True)
+    @cached_property
+    def out(self) -> "Console":
+        from rich.console import Console
+
+        return Console(highlight=False, soft_wrap=True)
+
+    @cached_property
+    def err(self) -> "Console":
+        from rich.console import Console
+
+        return Console(stderr=True, highlight=False, soft_wrap=True)
 
     @property
     def width(self) -> int:
@@ -46,14 +58,14 @@ class Screen:
 
     def write(self, text: str, style: str = "") -> None:
         """A piece of a longer text, as it comes."""
-        self.out.print(Text(clean(text), style=style), end="")
+        self.out.print(_styled(text, style), end="")
         self.out.file.flush()
 
     def line(self, text: str = "", style: str = "") -> None:
-        self.out.print(Text(clean(text), style=style))
+        self.out.print(_styled(text, style))
 
     def note(self, text: str, style: str = "dim") -> None:
-        self.err.print(Text(clean(text), style=style))
+        self.err.print(_styled(text, style))
 
     def error(self, text: str) -> None:
         self.note(f"holdfast: {text}", "red")
@@ -81,6 +93,10 @@ class Screen:
                 self.line(first)
                 self.line("  " + one_line(" · ".join(cell for cell in rest if cell), self.width - 3), "dim")
             return
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
         table = Table(box=None, pad_edge=False, header_style="bold", width=self.width)
         for n, name in enumerate(names):
             last = n == len(names) - 1
@@ -89,10 +105,19 @@ class Screen:
             table.add_row(*(Text(" ".join(clean(cell).split())) for cell in row))
         Console(highlight=False).print(table)
 
-    def progress(self) -> Progress:
+    def progress(self) -> "Progress":
         """On stderr; nothing where that is no terminal."""
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
         return Progress(*columns, console=Console(stderr=True), transient=True, disable=not self.err.is_terminal)
+
+
+def _styled(text: str, style: str) -> "Text":
+    from rich.text import Text
+
+    return Text(clean(text), style=style)
 
 
 def ago(text: str | None, now: datetime | None = None) -> str:

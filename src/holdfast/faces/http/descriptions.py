@@ -4,25 +4,31 @@ other."""
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 
-class UsageOut(BaseModel):
+class Out(BaseModel):
+    """`defer_build`: these only describe, so nothing is made of them before somebody asks for `/openapi.json`."""
+
+    model_config = ConfigDict(defer_build=True)
+
+
+class UsageOut(Out):
     input_tokens: int
     output_tokens: int
     cost: float | None = None
 
 
-class ErrorOut(BaseModel):
+class ErrorOut(Out):
     code: str
     message: str
 
 
-class RecoveryOut(BaseModel):
+class RecoveryOut(Out):
     state: Literal["pending", "recovered", "none"]
 
 
-class RunOut(BaseModel):
+class RunOut(Out):
     id: str
     session_id: str
     message_id: str
@@ -44,7 +50,7 @@ class RunOut(BaseModel):
     last_seq: int
 
 
-class MessageOut(BaseModel):
+class MessageOut(Out):
     id: str
     session_id: str
     role: Literal["user", "assistant"]
@@ -63,12 +69,12 @@ class MessageOut(BaseModel):
     last_seq: int
 
 
-class AcceptedOut(BaseModel):
+class AcceptedOut(Out):
     run: RunOut
     message: MessageOut
 
 
-class SessionOut(BaseModel):
+class SessionOut(Out):
     id: str
     title: str
     titled_by: Literal["nobody", "model", "person"]
@@ -91,7 +97,7 @@ class SessionOut(BaseModel):
     updated_at: datetime
 
 
-class MatchOut(BaseModel):
+class MatchOut(Out):
     message_id: str | None
     excerpt: str
 
@@ -100,22 +106,22 @@ class FoundSession(SessionOut):
     match: MatchOut | None = None
 
 
-class Sessions(BaseModel):
+class Sessions(Out):
     items: list[FoundSession]
     next: str | None
 
 
-class Messages(BaseModel):
+class Messages(Out):
     items: list[MessageOut]
     next: str | None
 
 
-class Runs(BaseModel):
+class Runs(Out):
     items: list[RunOut]
     next: str | None
 
 
-class FileOut(BaseModel):
+class FileOut(Out):
     id: str
     name: str
     media_type: str
@@ -123,19 +129,19 @@ class FileOut(BaseModel):
     created_at: datetime
 
 
-class ImportedOut(BaseModel):
+class ImportedOut(Out):
     session_id: str
     title: str
     messages: int
     files: int
 
 
-class Imported(BaseModel):
+class Imported(Out):
     items: list[ImportedOut]
     next: str | None
 
 
-class TokenOut(BaseModel):
+class TokenOut(Out):
     id: str
     name: str
     created_at: datetime
@@ -145,12 +151,12 @@ class NewTokenOut(TokenOut):
     token: str
 
 
-class Tokens(BaseModel):
+class Tokens(Out):
     items: list[TokenOut]
     next: str | None
 
 
-class ModelOut(BaseModel):
+class ModelOut(Out):
     id: str
     name: str
     provider: str
@@ -160,23 +166,23 @@ class ModelOut(BaseModel):
     reason: str | None
 
 
-class Models(BaseModel):
+class Models(Out):
     items: list[ModelOut]
     default: str | None
 
 
-class GrantOut(BaseModel):
+class GrantOut(Out):
     tool: str
     scope: str
     created_at: datetime
 
 
-class ProviderOut(BaseModel):
+class ProviderOut(Out):
     name: str
     has_key: bool
 
 
-class SettingsOut(BaseModel):
+class SettingsOut(Out):
     default_model: str | None
     tools: dict[str, Literal["allow", "ask", "deny"]]
     grants: list[GrantOut]
@@ -187,26 +193,26 @@ class SettingsOut(BaseModel):
     version: str
 
 
-class ModelTested(BaseModel):
+class ModelTested(Out):
     ok: bool
     answer: str | None
     reason: str | None
     took_ms: int
 
 
-class ToolOut(BaseModel):
+class ToolOut(Out):
     name: str
     description: str
     rule: Literal["allow", "ask", "deny"]
     server: str | None
 
 
-class Tools(BaseModel):
+class Tools(Out):
     items: list[ToolOut]
     next: None
 
 
-class McpOut(BaseModel):
+class McpOut(Out):
     name: str
     kind: Literal["stdio", "http"]
     target: str
@@ -215,31 +221,31 @@ class McpOut(BaseModel):
     failure: str | None
 
 
-class McpList(BaseModel):
+class McpList(Out):
     items: list[McpOut]
     next: None
 
 
-class McpTested(BaseModel):
+class McpTested(Out):
     ok: bool
     reason: str | None
     tools: list[str]
 
 
-class ContextOfSession(BaseModel):
+class ContextOfSession(Out):
     model: str
     used: int
     limit: int | None
 
 
-class UsageOfSession(BaseModel):
+class UsageOfSession(Out):
     runs: int
     input_tokens: int
     output_tokens: int
     cost: float | None
 
 
-class FactOut(BaseModel):
+class FactOut(Out):
     id: str
     text: str
     session_id: str
@@ -249,12 +255,12 @@ class FactOut(BaseModel):
     pinned: bool
 
 
-class Facts(BaseModel):
+class Facts(Out):
     items: list[FactOut]
     next: str | None
 
 
-class MemoryOfSession(BaseModel):
+class MemoryOfSession(Out):
     dirty_turns: int
     committing: bool
     committed_turns: int
@@ -267,30 +273,30 @@ class MemoryCommitted(MemoryOfSession):
     nothing_new: bool
 
 
-class MemoryProviderOut(BaseModel):
+class MemoryProviderOut(Out):
     name: str
     default: bool
     problem: str | None
 
 
-class MemoryProviders(BaseModel):
+class MemoryProviders(Out):
     items: list[MemoryProviderOut]
 
 
-class AgentOut(BaseModel):
+class AgentOut(Out):
     name: str
     can_continue: bool
 
 
-class Agents(BaseModel):
+class Agents(Out):
     items: list[AgentOut]
 
 
-class Health(BaseModel):
+class Health(Out):
     status: Literal["ok"]
 
 
-class Problem(BaseModel):
+class Problem(Out):
     type: str
     title: str
     status: int

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Out(BaseModel):
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", defer_build=True)
 
 
 class Model(Out):

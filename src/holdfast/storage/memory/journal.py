@@ -31,6 +31,8 @@ class MemoryJournal:
         self._max_entry = max_entry
 
     async def append(self, batch: Sequence[Append]) -> Sequence[Refused | None]:
+        if len({item.run for item in batch}) < len(batch):
+            raise ValueError("a batch has at most one append of a run")
         await checkpoint()
         answers = [self._append(item) for item in batch]
         await checkpoint()

@@ -1,7 +1,10 @@
 """The events of runs, out of the rows of the log that they share with others."""
 
 import sqlite3
+from bisect import bisect_right
 from collections.abc import Sequence
+from functools import partial
+from itertools import count
 from typing import Final
 
 from holdfast.core.events import Entry
@@ -9,6 +12,8 @@ from holdfast.storage.sqlite import records
 from holdfast.storage.sqlite.logged import Logged
 
 _ROWS: Final = "SELECT n, records FROM log WHERE"
+_entry = partial(tuple.__new__, Entry)
+"""In half the time that the class takes: a start reads every event of what was open."""
 
 
 def entries_at(db: sqlite3.Connection, log: Logged, after: int, limit: int) -> list[Entry] | None:
@@ -35,20 +40,18 @@ class _Want:
         self.torn = self.gone = False
 
     def take(self, row: int, blob: object) -> None:
-        rows, places, entries, alias = self.rows, self.places, self.entries, self.log.alias
-        at = len(entries)
-        while not self.torn and at < len(rows) and rows[at] == row:
-            try:
-                frame = records.frame_at(blob, places[at], alias, self.seq) if isinstance(blob, bytes) else None
-            except LookupError:
-                self.gone = self.torn = True
-                return
-            if frame is None:
-                self.torn = True
-                return
-            entries.append(Entry(self.seq, frame))
-            self.seq += 1
-            at += 1
+        at = len(self.entries)
+        if self.torn or at == len(self.rows) or self.rows[at] != row:
+            return
+        places = self.places[at : bisect_right(self.rows, row, at)]  # rows come in order
+        try:
+            frames = records.frames_at(blob, places, self.log.alias, self.seq) if isinstance(blob, bytes) else []
+        except LookupError:
+            self.gone = self.torn = True
+            return
+        self.entries += map(_entry, zip(count(self.seq), frames))
+        self.seq += len(frames)
+        self.torn = len(frames) < len(places)
 
     def found(self) -> list[Entry] | None:
         whole = len(self.entries) == len(self.rows)

@@ -77,7 +77,8 @@ class SqliteJournal:
         return min(self._readers, key=lambda pair: pair[0].waiting)
 
     async def settled(self, runs: Collection[RunId]) -> None:
-        rest: Sequence[RunId] = list(dict.fromkeys(runs))
+        left, self._writer.left = self._writer.left, ()
+        rest: Sequence[RunId] = list(dict.fromkeys([*left, *runs]))
         while rest:  # in several commits: appends come in between
             rest = await self._worker.call(partial(self._writer.archive, rest))
         while await self._worker.call(self._writer.sweep):

@@ -40,6 +40,8 @@ class JournalWriter:
         self.trouble = "The journal was not opened."
         """Why nothing can be read or written; empty if it can."""
         self.openings = 0
+        self.left: Sequence[RunId] = ()
+        """Sealed runs that were found in the log: an earlier life did not get to put them away."""
         self._path = path
         self._limit = max_event_bytes
         self._db: sqlite3.Connection | None = None
@@ -74,6 +76,7 @@ class JournalWriter:
             raise errors.from_sqlite(error, self._path) from error
         self.disconnect()
         self._db, self.index, self.trouble, self._doomed = db, index, "", []
+        self.left = [run for run, log in index.runs.items() if log.sealed]
         self.openings += 1
 
     def disconnect(self) -> None:

@@ -141,7 +141,7 @@ def scan(db: sqlite3.Connection) -> Index:
             if log is None and whole:
                 log = logs[alias] = _known(db, alias, index)
             next_one = log is not None and seq == log.last_seq + 1
-            if log is None or not whole or alias in broken or not (next_one or log.pruned):
+            if log is None or not whole or not (next_one or log.pruned) or alias in broken:
                 if whole or next_one:  # otherwise what it says of its run may be the damage
                     broken.add(alias)
                 torn.append((row, at, length))
@@ -152,7 +152,8 @@ def scan(db: sqlite3.Connection) -> Index:
             if log.pruned:  # or settled
                 continue
             log.last_seq = seq
-            log.sealed = log.sealed or seals
+            if seals:
+                log.sealed = True
             live += 1
         index.live += live
         if live:

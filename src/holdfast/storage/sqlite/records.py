@@ -4,7 +4,8 @@ A row per event cost several times as much: SQLite works per row and per value, 
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from struct import Struct
 from typing import Final, NamedTuple
 from zlib import crc32
@@ -32,6 +33,10 @@ class Record(NamedTuple):
     """Otherwise it is damaged, and nothing that it says is certain."""
 
 
+_record = partial(tuple.__new__, Record)
+"""In half the time that the class takes: opening reads every record of the log."""
+
+
 def head(alias: int, seq: int, frame: bytes, seals: bool) -> bytes:
     """What stands before `frame`. The checksum covers both."""
     size = len(frame) | _SEALS if seals else len(frame)
@@ -53,31 +58,39 @@ def walk(blob: bytes) -> Iterator[Record]:
     """The records of a row. What cannot be told apart any more is one damaged record that reaches to the end."""
     at, end = 0, len(blob)
     while at < end:
-        if at + HEAD > end:
-            yield Record(at, NOBODY, 0, end - at - HEAD, False, False)
+        start = at + HEAD
+        if start > end:
+            yield Record(at, NOBODY, 0, end - start, False, False)
             return
         alias, seq, size, crc = _unpack(blob, at)
-        start, seals = at + HEAD, bool(size & _SEALS)
-        stop = start + (size & ~_SEALS)
+        length = size & ~_SEALS
+        stop = start + length
         if stop > end:
-            yield Record(at, alias, seq, end - start, seals, False)
+            yield Record(at, alias, seq, end - start, size != length, False)
             return
         if alias != NOBODY:
             whole = crc == crc32(blob[start:stop], (alias * 31 + seq + size) & _WORD)
-            yield Record(at, alias, seq, stop - start, seals, whole)
+            yield _record((at, alias, seq, length, size != length, whole))
         at = stop
 
 
-def frame_at(blob: bytes, at: int, alias: int, seq: int) -> bytes | None:
-    """The frame of the record at this place; None if it is damaged. LookupError: another one stands there."""
-    start = at + HEAD
-    if start > len(blob):
-        return None
-    found, number, size, crc = _unpack(blob, at)
-    if found != alias or number != seq:
-        raise LookupError
-    frame = blob[start : start + (size & ~_SEALS)]
-    return frame if crc == crc32(frame, (alias * 31 + seq + size) & _WORD) else None
+def frames_at(blob: bytes, places: Iterable[int], alias: int, seq: int) -> list[bytes]:
+    """The frames of a run's records at these places, from `seq` on, up to a damaged one. LookupError: another record
+    stands there."""
+    frames: list[bytes] = []
+    for at in places:
+        start = at + HEAD
+        if start > len(blob):
+            break
+        found, number, size, crc = _unpack(blob, at)
+        if found != alias or number != seq:
+            raise LookupError
+        frame = blob[start : start + (size & ~_SEALS)]
+        if crc != crc32(frame, (alias * 31 + seq + size) & _WORD):
+            break
+        frames.append(frame)
+        seq += 1
+    return frames
 
 
 def from_rows_per_event(db: sqlite3.Connection) -> None:

@@ -7,27 +7,17 @@ that the HTTP client does on its own, such as taking an address out of the URL, 
 
 import errno
 import socket
-from collections.abc import Awaitable, Callable, Sequence
 
 import aiohttp
-import anyio
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.connector import AddrInfoType
 
 from holdfast.agents.tools.fetch.addresses import Address, parse
-
-Resolve = Callable[[str], Awaitable[Sequence[Address]]]
-Allowed = Callable[[Address], bool]
+from holdfast.agents.tools.fetch.names import Allowed, Resolve
 
 
 class NotAllowed(OSError):
     """The address is not public."""
-
-
-async def system_resolve(host: str) -> Sequence[Address]:
-    found = await anyio.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    addresses = [parse(str(sockaddr[0])) for *_, sockaddr in found]
-    return [address for address in addresses if address is not None]
 
 
 class _Resolver(AbstractResolver):

@@ -1,10 +1,10 @@
-"""The fetch tool: GET one page. Needs an asyncio event loop, because its HTTP client does."""
+"""The fetch tool: GET one page. Needs an asyncio event loop, because its HTTP client does, which is imported when a
+page is first fetched, and in `wiring/warming.py` before that: no start waits for it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import aiohttp
 import anyio
 from anyio import to_thread
 from yarl import URL
@@ -12,9 +12,12 @@ from yarl import URL
 from holdfast.agents.models.port import ToolSpec
 from holdfast.agents.tools.fetch import body, html
 from holdfast.agents.tools.fetch.addresses import is_public, parse
-from holdfast.agents.tools.fetch.gate import Allowed, Resolve, connector, system_resolve
+from holdfast.agents.tools.fetch.names import Allowed, Resolve, system_resolve
 from holdfast.agents.tools.port import ToolContext, ToolFailed, ToolResult, Traits, shorten
 from holdfast.core.parts import Json
+
+if TYPE_CHECKING:
+    import aiohttp
 
 _HEADERS: Final = {
     "User-Agent": "Holdfast (fetch tool)",
@@ -74,6 +77,8 @@ class FetchTool:
             return ""
 
     async def run(self, args: Mapping[str, Json], context: ToolContext) -> ToolResult:
+        import aiohttp
+
         try:
             with anyio.fail_after(self.limits.seconds):
                 page = await self._get(_checked(args["url"]))
@@ -87,6 +92,10 @@ class FetchTool:
 
     async def _get(self, url: URL) -> _Page | str:
         """The page; or a text that says where it has moved, if that is another host: going there is another call."""
+        import aiohttp
+
+        from holdfast.agents.tools.fetch.gate import connector
+
         timeout = aiohttp.ClientTimeout(total=None)  # the whole call has one limit, redirects included
         for _ in range(self.limits.redirects + 1):
             async with (
@@ -109,7 +118,7 @@ class FetchTool:
             url = target
         raise ToolFailed(f"It was redirected more than {self.limits.redirects} times.")
 
-    async def _read(self, url: URL, answer: aiohttp.ClientResponse) -> _Page:
+    async def _read(self, url: URL, answer: "aiohttp.ClientResponse") -> _Page:
         media_type = answer.content_type if "Content-Type" in answer.headers else "text/plain"
         if not body.is_readable(media_type):
             raise ToolFailed(f"It is {media_type}, not text: it cannot be read with this tool.")

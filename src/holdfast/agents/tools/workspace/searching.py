@@ -1,5 +1,6 @@
 """Searching files. Patterns are matched by `regex`, which lets other threads run meanwhile and stops at a time limit:
-Python's own `re` does neither, and one bad pattern of a model would hold up every run of the process."""
+Python's own `re` does neither, and one bad pattern of a model would hold up every run of the process. It is imported
+where a search begins, which is on a thread: no start waits for it."""
 
 import os
 import threading
@@ -8,14 +9,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Final
-
-import regex
+from typing import TYPE_CHECKING, Final
 
 from holdfast.agents.tools.port import ToolFailed, ToolResult
 from holdfast.agents.tools.workspace.jail import Jail, names
 from holdfast.agents.tools.workspace.reading import is_binary
 from holdfast.core.parts import Json
+
+if TYPE_CHECKING:
+    import regex
 
 MAX_MATCHES: Final = 200
 MAX_FILES: Final = 20_000
@@ -60,6 +62,8 @@ class Search:
         return ToolResult("\n".join(self.found + self.notes) or f"No match in {looked} files.")
 
     def _pattern(self) -> "regex.Pattern[bytes]":
+        import regex
+
         text: str = self.args["pattern"][:MAX_PATTERN]
         flags = regex.IGNORECASE if self.args.get("ignore_case", False) else 0
         try:

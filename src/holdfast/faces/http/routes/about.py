@@ -5,7 +5,6 @@ from starlette.responses import JSONResponse, Response
 
 from holdfast.core.errors import Draining
 from holdfast.faces.http import descriptions as d
-from holdfast.faces.http import metrics
 from holdfast.faces.http.api import Api
 
 
@@ -50,6 +49,8 @@ def routes(api: Api) -> APIRouter:
 
     @router.get("/metrics", response_class=Response)
     async def numbers() -> Response:
+        from holdfast.faces.http import metrics  # not every server is asked, and no start waits for Prometheus' library
+
         body = metrics.render(api.engine, await api.service.count_open_runs(), api.answered)
         return Response(body, media_type="text/plain; version=0.0.4")
 
