@@ -53,6 +53,13 @@ async def cancelled_from_aside(turn: Turn, out: Out) -> str | None:
     return None
 
 
+async def no_text(turn: Turn, out: Out) -> str | None:
+    words: Any = b"not text"
+    await out.write(TextDelta(words))
+    await anyio.sleep_forever()
+    return None
+
+
 ERRORS = [
     (refused, "rate-limit"),
     (broken, "internal"),
@@ -85,7 +92,7 @@ async def test_a_failed_run_keeps_question_partial_and_one_notice(world: AnyWorl
         await check_idle(it, sid)
 
 
-@pytest.mark.parametrize("play", [broken, cancelled_from_aside], ids=["exception", "cancelled"])
+@pytest.mark.parametrize("play", [broken, cancelled_from_aside, no_text], ids=["exception", "cancelled", "no text"])
 async def test_a_failed_run_takes_no_other_with_it(world: AnyWorld, play: Any) -> None:
     """E3: whatever comes out of an agent ends its own run; others, and the engine, go on."""
     async with running([Say("a "), Meet("here"), Say("b")], world, agents={"bad": Freehand(play)}) as it:
