@@ -187,6 +187,22 @@ async def test_the_question_is_never_there_twice(world: AnyWorld) -> None:
         assert len(answers) == 3
 
 
+async def test_a_question_that_waited_is_there_once(world: AnyWorld) -> None:
+    """E2: one that was stored while the session was busy joins the tree when its turn comes, once."""
+    async with running([Meet("here"), Say("part"), Fail()], world) as it:
+        sid = await it.new_session()
+        first = await it.send(sid, "first")
+        await it.reached("here")
+        second = await it.send(sid, "second", key="k")
+        await it.send(sid, "second", key="k")
+        it.release("here")
+        await it.ended(second.id)
+        assert [texts(m.parts) for m in await it.shown(sid) if m.role == "user"] == ["first", "second"]
+        parents = (None, first.message_id, second.message_id)
+        asked = await it.store.inner.read(lambda tx: [list(tx.children(sid, parent)) for parent in parents])
+        assert asked == [[first.user_message_id], [second.user_message_id], []]
+
+
 async def test_the_question_is_there_once_when_the_save_was_in_doubt(world: AnyWorld) -> None:
     """E2: the settling was done and reported as failed; settling again adds nothing."""
 
