@@ -113,6 +113,23 @@ async def test_small_commits_of_a_quick_disk_are_made_at_once(tmp_path: Path, mo
     await journal.close()
 
 
+async def test_the_wal_is_put_into_the_file_by_the_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit that has to do it takes long, so the loop's never come to that: the WAL begins anew before."""
+    monkeypatch.setattr(journal_module, "_PROVEN", 0)
+    monkeypatch.setattr(journal_module, "_QUICK", GUARD)
+    monkeypatch.setattr(journal_module, "_CHECKPOINT", 10)
+    file = tmp_path / "journal.db"
+    journal = SqliteJournal(file)
+    observed = Observed(journal, monkeypatch)
+    sizes = set()
+    for n in range(1, 201):
+        await journal.append([adding(RID, n, "x" * 3000)])
+        sizes.add((tmp_path / "journal.db-wal").stat().st_size)
+    assert max(sizes) < 40 * 4120
+    assert observed.here.count(True) > 100
+    await journal.close()
+
+
 async def test_commits_of_a_slow_disk_never_hold_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that takes too long is the last that the loop makes."""
     monkeypatch.setattr(journal_module, "_PROVEN", 1)

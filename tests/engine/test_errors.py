@@ -53,6 +53,13 @@ async def cancelled_from_aside(turn: Turn, out: Out) -> str | None:
     return None
 
 
+async def no_text(turn: Turn, out: Out) -> str | None:
+    words: Any = b"not text"
+    await out.write(TextDelta(words))
+    await anyio.sleep_forever()
+    return None
+
+
 ERRORS = [
     (refused, "rate-limit"),
     (broken, "internal"),
@@ -85,7 +92,7 @@ async def test_a_failed_run_keeps_question_partial_and_one_notice(world: AnyWorl
         await check_idle(it, sid)
 
 
-@pytest.mark.parametrize("play", [broken, cancelled_from_aside], ids=["exception", "cancelled"])
+@pytest.mark.parametrize("play", [broken, cancelled_from_aside, no_text], ids=["exception", "cancelled", "no text"])
 async def test_a_failed_run_takes_no_other_with_it(world: AnyWorld, play: Any) -> None:
     """E3: whatever comes out of an agent ends its own run; others, and the engine, go on."""
     async with running([Say("a "), Meet("here"), Say("b")], world, agents={"bad": Freehand(play)}) as it:
@@ -178,6 +185,22 @@ async def test_the_question_is_never_there_twice(world: AnyWorld) -> None:
         assert list(await it.store.inner.read(lambda tx: tx.children(sid, None))) == [run.user_message_id]
         answers = await it.store.inner.read(lambda tx: tx.children(sid, run.user_message_id))
         assert len(answers) == 3
+
+
+async def test_a_question_that_waited_is_there_once(world: AnyWorld) -> None:
+    """E2: one that was stored while the session was busy joins the tree when its turn comes, once."""
+    async with running([Meet("here"), Say("part"), Fail()], world) as it:
+        sid = await it.new_session()
+        first = await it.send(sid, "first")
+        await it.reached("here")
+        second = await it.send(sid, "second", key="k")
+        await it.send(sid, "second", key="k")
+        it.release("here")
+        await it.ended(second.id)
+        assert [texts(m.parts) for m in await it.shown(sid) if m.role == "user"] == ["first", "second"]
+        parents = (None, first.message_id, second.message_id)
+        asked = await it.store.inner.read(lambda tx: [list(tx.children(sid, parent)) for parent in parents])
+        assert asked == [[first.user_message_id], [second.user_message_id], []]
 
 
 async def test_the_question_is_there_once_when_the_save_was_in_doubt(world: AnyWorld) -> None:

@@ -4,11 +4,11 @@ No timer: under light load a token waits for one commit, under heavy load commit
 failed commit publishes nothing and is retried; whether it happened is asked, never assumed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import anyio
 
-from holdfast.core.errors import Fenced, Refused, StorageError
+from holdfast.core.errors import Fenced, NotJson, Refused, StorageError
 from holdfast.core.ids import NodeId, RunId
 from holdfast.engine.bell import Bell
 from holdfast.engine.feed import Feed
@@ -62,7 +62,7 @@ class Writer:
             while self._marked:
                 marked, self._marked = self._marked, []
                 now = int(self._clock.now() * 1000)
-                items = [(r, append) for r in marked if (append := r.take(now)) is not None]
+                items = list(_taken(marked, now))
                 if items:
                     await self._commit(items)
 
@@ -127,3 +127,14 @@ class Writer:
             else:
                 rest.append(item)
         return rest
+
+
+def _taken(marked: Sequence[Recorder], now: int) -> Iterator[Item]:
+    for recorder in marked:
+        try:
+            append = recorder.take(now)
+        except Exception as error:  # noqa: BLE001 - an agent's text that is none ends its run, not the writer
+            recorder.refuse(NotJson(recorder.run, str(error)))
+            continue
+        if append is not None:
+            yield recorder, append

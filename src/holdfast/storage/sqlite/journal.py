@@ -27,6 +27,9 @@ _QUICK: Final = 0.002
 _PROVEN: Final = 50
 """Quick commits, one after the other, after which the next is expected to be quick."""
 
+_CHECKPOINT: Final = 1000
+"""Commits of the loop's after which the thread puts the WAL into the file, long before a commit would have to."""
+
 
 class SqliteJournal:
     """Opens even if its file is damaged: then every call raises StorageUnavailable, `reopen` looks again, and the
@@ -38,6 +41,7 @@ class SqliteJournal:
         self._writer.try_to_open()
         self._worker = Worker("journal-writer")
         self._quick = 0  # commits in a row
+        self._here = 0  # commits of the loop's
         self._readers = [(Worker(f"journal-reader-{n}"), JournalReader(path, self._writer)) for n in range(readers)]
 
     @property
@@ -49,7 +53,11 @@ class SqliteJournal:
         """A small commit on a quick disk is made here and now: handing it to the thread and back costs as much again,
         and more delay, in which the loop would have done nothing (docs/decisions.md)."""
         if self._quick >= _PROVEN and len(batch) <= _FEW and self._worker.idle():
-            return self._append(batch)
+            refusals = self._append(batch)
+            self._here += 1
+            if self._here % _CHECKPOINT == 0:
+                self._worker.submit(self._writer.checkpoint)
+            return refusals
         return await self._worker.call(lambda: self._append(batch))
 
     def _append(self, batch: Sequence[Append]) -> Sequence[Refused | None]:

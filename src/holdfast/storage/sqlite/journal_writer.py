@@ -137,6 +137,13 @@ class JournalWriter:
             index.grow(item, log, n, place)
         return refusals
 
+    def checkpoint(self) -> None:
+        """Put the WAL into the file, for it takes some milliseconds at least; what is read just now stays. If it
+        cannot be, a commit will say why."""
+        if self._db is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
     # ---- the fence, and where journals end ----
 
     def fence(self, epochs: Mapping[RunId, int]) -> Mapping[RunId, Head]:
