@@ -161,11 +161,13 @@ async def wave(cluster: Cluster, chance: random.Random, *, kills: int, conversat
             for client in clients:
                 await client.check()
     _check_effects(cluster, clients)
+    refusals = sum((client.refusals for client in clients), Counter[int]())
+    assert refusals[502] == 0, "two nodes lived all the time, and nginx found none"
     return Report(
         sum(len(client.entries) for client in clients),
         sum(client.reconnects for client in clients),
         sum(client.answered for client in clients),
-        sum((client.refusals for client in clients), Counter()),
+        refusals,
     )
 
 
