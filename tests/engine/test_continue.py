@@ -12,7 +12,7 @@ from holdfast.core.parts import Reasoning, Text, Tool
 from holdfast.core.recovery import Policy
 from holdfast.core.run import Run
 from holdfast.core.transcript import fold
-from holdfast.ports import AgentFailed, Out, Turn
+from holdfast.ports import Agent, AgentFailed, Out, Turn
 from holdfast.storage.memory import MemoryJournal
 from tests.engine.checks import check_idle, check_one_end
 from tests.harness import (
@@ -205,6 +205,28 @@ async def test_a_run_that_left_very_much_is_continued(sqlite: SqliteWorld) -> No
         types = await it.types(more.id)
         assert types[0] == "message.seeded"
         await check_one_end(it, more, "complete")
+
+
+@pytest.mark.parametrize("begins", [True, False], ids=["continued", "cancelled before it began"])
+async def test_what_an_earlier_run_said_is_not_counted_again(memory: World, begins: bool) -> None:
+    """X5: a run that was stopped for having said too much can be continued: a person wants that, and the limit is of
+    what one run says. Whoever ends it before it begins is not held up by it either."""
+
+    async def talks(turn: Turn, out: Out) -> str | None:
+        await out.write(TextDelta("the end" if turn.transcript.parts else "y" * 500_000))
+        return "stop"
+
+    agents: dict[str, Agent] = {"chat": Freehand(talks)}
+    async with running((), memory, agents=agents, max_output=300_000) as it:
+        run = await it.turn(await it.new_session())
+        assert run.error is not None
+        assert run.error.code == "limit"
+    async with running((), memory, agents=agents, max_output=300_000, max_runs=1 if begins else 0) as it:
+        more = (await it.service.continue_run(run.id)).run
+        row = await it.ended(more.id) if begins else await it.service.cancel(more.id)
+        assert (row.status, row.error) == ("complete" if begins else "cancelled", None)
+        said = texts((await it.answer(run.session_id)).parts)
+        assert (len(said), said[500_000:]) == (500_007, "the end") if begins else len(said) == 500_000
 
 
 async def test_a_run_whose_seed_no_journal_takes_still_ends() -> None:

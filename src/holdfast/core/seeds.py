@@ -5,7 +5,7 @@ parts that they were made of.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from holdfast.core.events import Event, MessageSeeded, ReasoningDelta, TextDelta
@@ -36,6 +36,11 @@ def seeds(from_run: RunId, parts: Sequence[Part], most: int = _MOST) -> list[Eve
     if some or not found or not isinstance(found[-1], MessageSeeded):
         found.append(MessageSeeded(from_run, tuple(some)))
     return found
+
+
+def said(events: Iterable[Event]) -> int:
+    """Characters that come as deltas. The run that said them first has counted them against its limit."""
+    return sum(len(event.text) for event in events if isinstance(event, TextDelta | ReasoningDelta))
 
 
 def _cut(part: Part, most: int) -> tuple[Part, list[Event]]:

@@ -31,6 +31,7 @@ from holdfast.core.events import (
 from holdfast.core.ids import ApprovalId
 from holdfast.core.parts import Remembered
 from holdfast.core.run import Intent, Run
+from holdfast.core.seeds import said
 from holdfast.core.transcript import EMPTY, fold, has_output, volume
 from holdfast.engine.book import endings, turns
 from holdfast.engine.feed import Feed
@@ -174,6 +175,8 @@ class Execution:
         if self._asks_still(loaded):
             self.stop(PARK)
             await anyio.sleep_forever()
+        if told_before := said(loaded.opening):
+            self._record(-told_before)
         for event in loaded.opening:
             self._add(event)
         if self._agent is None:
@@ -225,11 +228,14 @@ class Execution:
         if run.epoch > 1:
             await self._patiently(lambda: self._deps.journal.fence({run.id: run.epoch}))
             self._begun = await self._patiently(lambda: self._deps.settler.transcript(run.id))
-        spent = volume(self._begun.parts)
-        self._recorder = self._deps.writer.recorder(run.id, run.epoch, self._begun.last_seq, spent)
-        self._recorder.on_refused = lambda why: self.stop(self._stop_for(why))
+        self._record(volume(self._begun.parts))
         self._deps.feed.open(run.id, self._begun.last_seq, sealed=self._begun.ended)
         return self._sealed_ending()
+
+    def _record(self, spent: int) -> None:
+        """Begin to record, or begin anew before anything was. `spent`: what counts against the limit already."""
+        self._recorder = self._deps.writer.recorder(self.run.id, self.run.epoch, self._begun.last_seq, spent)
+        self._recorder.on_refused = lambda why: self.stop(self._stop_for(why))
 
     async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
         """Storage that is away for a moment costs the moment, as it does the writer."""

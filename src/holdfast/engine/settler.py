@@ -27,6 +27,7 @@ from holdfast.core.events import Entry, Event, entry
 from holdfast.core.ids import RunId
 from holdfast.core.recovery import Look
 from holdfast.core.run import Intent, Recovery, Run, dead, is_live
+from holdfast.core.seeds import said
 from holdfast.core.transcript import EMPTY, Transcript, fold, has_output
 from holdfast.engine.bell import Bell
 from holdfast.engine.book import endings, rows, turns
@@ -283,9 +284,10 @@ class Settler:
             for run, transcript in runs:
                 told[run.id] = transcript
                 if not transcript.ended:
-                    recorder = self._writer.recorder(run.id, run.epoch, transcript.last_seq)
-                    sealing.append((recorder, await self._ending(run, transcript)))
-                    for event in sealing[-1][1]:
+                    endings = await self._ending(run, transcript)
+                    recorder = self._writer.recorder(run.id, run.epoch, transcript.last_seq, -said(endings))
+                    sealing.append((recorder, endings))
+                    for event in endings:
                         recorder.add(event)
             for recorder, endings in sealing:
                 told[recorder.run] = await self._sealed_as(recorder, endings, told[recorder.run])
