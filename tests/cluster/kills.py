@@ -134,7 +134,9 @@ class Conversation:
         text = "".join(part["text"] for part in shown["parts"] if part["type"] == "text")
         assert text == self.expected(), (self.name, text)
         run = await self._insist("GET", f"/api/runs/{self.rid}")
-        assert (run["status"], run["last_seq"]) == ("complete", self.cursor)
+        while run["status"] == "running":  # its message was shown from the sealed journal: the same moment
+            run = await self._insist("GET", f"/api/runs/{self.rid}")
+        assert (run["status"], run["last_seq"]) == ("complete", self.cursor), (self.name, run)
 
 
 @dataclass(frozen=True, slots=True)
