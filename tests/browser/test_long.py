@@ -16,10 +16,14 @@ MESSAGES: Final = 2000
 MOST: Final = 150
 """Messages that may be in the page at once, however many there are."""
 
-_TOP: Final = """box => {
-  const line = box.getBoundingClientRect().top;
-  const first = [...box.querySelectorAll("article")].find(item => item.getBoundingClientRect().bottom > line + 40);
-  return {id: first.dataset.id, at: Math.round(first.getBoundingClientRect().top - line)};
+_TOP: Final = """async box => {
+  for (;;) {  // what was far away is drawn when it comes into sight
+    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+    const line = box.getBoundingClientRect().top;
+    const first = [...box.querySelectorAll("article")].find(item => item.getBoundingClientRect().bottom > line + 40);
+    const at = Math.round(first.getBoundingClientRect().top - line);
+    if (at <= 40) return {id: first.dataset.id, at};
+  }
 }"""
 _AT: Final = """(box, id) => Math.round(box.querySelector(`article[data-id="${id}"]`).getBoundingClientRect().top
   - box.getBoundingClientRect().top)"""
