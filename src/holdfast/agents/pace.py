@@ -6,6 +6,7 @@ loops keep time in milliseconds anyway: so whoever sleeps until the same millise
 
 import asyncio
 import math
+from asyncio import get_running_loop
 from collections.abc import Awaitable
 
 import anyio
@@ -23,13 +24,16 @@ class Pace:
 
     def now(self) -> float:
         """Seconds on the clock that `until` goes by."""
-        loop = _running_loop()
-        return anyio.current_time() if loop is None else loop.time()
+        try:
+            return get_running_loop().time()
+        except RuntimeError:
+            return anyio.current_time()
 
     def until(self, moment: float) -> Awaitable[None]:
         """To be awaited at once: not before `moment`, and at the earliest at the next turn of the event loop."""
-        loop = _running_loop()
-        if loop is None:
+        try:
+            loop = get_running_loop()
+        except RuntimeError:
             return anyio.sleep_until(moment)
         if loop is not self._loop:  # the timers of an earlier one will never fire
             self._loop, self._sleeping = loop, {}
@@ -46,10 +50,3 @@ class Pace:
         for future in self._sleeping.pop(millisecond, ()):
             if not future.done():
                 future.set_result(None)
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

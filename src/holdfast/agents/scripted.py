@@ -182,7 +182,7 @@ class _Performance:
             await self._out.write(delta)
 
     async def _tokens(self, tokens: Tokens) -> None:
-        write, rate, until = self._out.write, tokens.rate, self._agent.pace.until
+        put, rate, until = self._out.put, tokens.rate, self._agent.pace.until
         start = self._agent.pace.now() + tokens.after
         for n in range(tokens.count):
             text = f"t{n} "
@@ -191,7 +191,8 @@ class _Performance:
                 continue
             if rate is not None:
                 await until(start + n / rate)
-            await write(ev.TextDelta(text[self._said :]))
+            if not put(ev.TextDelta(text[self._said :])):
+                await self._out.room()
             self._said = 0
 
     async def _call(self, call: Call) -> None:
