@@ -322,6 +322,7 @@ class Clients:
             case p.Jump(seconds):
                 if alone:
                     world.clock.skew += seconds
+                    world.ledger.put_back.append((world.ledger.now(), max(0.0, -seconds)))
             case p.Break(port, where, how, seconds):
                 nodes = None if where == "all" else world.those(where, pick)
                 world.block(port, how, 1, nodes)

@@ -106,7 +106,8 @@ def _last(events: Sequence[ev.Event], wanted: object) -> int | None:
 # ---- commits ----
 
 
-def commit_problems(commit: Commit, tx: Tx, stories: Stories, policy: Policy) -> Iterator[str]:
+def commit_problems(commit: Commit, tx: Tx, stories: Stories, policy: Policy, put_back: float = 0.0) -> Iterator[str]:
+    """`put_back`: seconds by which the clock was put back a moment ago, so that a look may have begun before that."""
     for old_run, run in commit.runs:
         if run is not None:
             yield from _run_problems(old_run, run, commit, stories)
@@ -114,7 +115,7 @@ def commit_problems(commit: Commit, tx: Tx, stories: Stories, policy: Policy) ->
         if run is not None and old_run is not None:
             yield from _takeover_problems(old_run, run, commit.now)
             story = stories.get(run.id, _NO_STORY)
-            yield from _recovery_problems(old_run.recovery, run.recovery, commit.now, story, policy)
+            yield from _recovery_problems(old_run.recovery, run.recovery, commit.now + put_back, story, policy)
     for old_message, message in commit.messages:
         if message is not None:
             yield from _message_problems(old_message, message, stories)

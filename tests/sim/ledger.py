@@ -54,6 +54,8 @@ class Ledger:
         self.store_trouble_at = -1.0
         self.abrupt_at = -1000.0
         """When an engine was last cancelled."""
+        self.put_back: list[tuple[float, float]] = []
+        """When the clock was put back, and how far."""
         limits = settings.final_save + settings.fence_wait + settings.poll + settings.sweep
         self.patience = 1.0 if self.calm else settings.lease_time * 4 / 3 + limits + 2.0
         """How long after a request and the last trouble a run may take to end."""
@@ -152,7 +154,10 @@ class Ledger:
         self.feed += commit.changes
         if tx.change_bounds()[1] != len(self.feed):
             self.blame(f"the change feed ends at {tx.change_bounds()[1]} and should at {len(self.feed)}")
-        for problem in invariants.commit_problems(commit, tx, self.stories, self.plan.settings.recovery):
+        settings = self.plan.settings
+        lately = self.now() - settings.fence_wait
+        put_back = sum(seconds for at, seconds in self.put_back if at >= lately)
+        for problem in invariants.commit_problems(commit, tx, self.stories, settings.recovery, put_back):
             self.blame(problem)
         of_commit(self.situations, commit)
         if self.memory is not None:
