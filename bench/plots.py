@@ -50,16 +50,20 @@ def _bars(pyplot: Any, title: str, values: Mapping[tuple[str, str], float], path
         for bar, height in zip(bars, heights, strict=True):
             bar.set_color(COLOURS[server])
             middle = bar.get_x() + bar.get_width() / 2
-            axes.text(middle, height, f"{height:.3g}", ha="center", va="bottom", fontsize=7)
+            axes.text(middle, height, _short(height), ha="center", va="bottom", fontsize=6)
     axes.set_yscale("log")
     axes.set_xticks(
         range(len(scenarios)), [scenario.replace(", ", "\n").replace(" x ", "\nx ") for scenario in scenarios]
     )
     axes.tick_params(axis="x", labelsize=8)
-    axes.set_title(title, loc="left")
-    axes.legend(frameon=False, fontsize=8)
+    axes.set_title(title, loc="left", fontsize=11)
+    axes.legend(frameon=False, fontsize=8, ncols=len(servers), loc="lower left", bbox_to_anchor=(0.0, 1.06))
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     figure.tight_layout()
     figure.savefig(path)
     pyplot.close(figure)
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
