@@ -132,3 +132,18 @@ async def test_a_follower_is_let_go_when_the_server_stops(world: AnyWorld) -> No
                 it.engine.feed.stop()
         assert client.let_go
         assert not any(entry.ends for entry in client.got)
+
+
+async def test_what_is_told_late_is_not_shown_again(world: AnyWorld) -> None:
+    """L5: a commit that hung may be told when the run is executed anew, by a tail that was opened behind it."""
+    async with running([Say("one "), Meet("a"), Say("two")], world) as it:
+        run = await it.send(await it.new_session())
+        client = Client()
+        with anyio.fail_after(GUARD):
+            async with anyio.create_task_group() as tg:
+                tg.start_soon(client.watch, it.service, run.id)
+                while len(client.got) < 2:
+                    await checkpoint()
+                it.engine.feed.publish(run.id, client.got[1:2], seals=False)
+                it.release("a")
+        assert client.got == list(await it.journal.inner.read(run.id))

@@ -114,8 +114,9 @@ class Feed:
         tail = self._tails.get(run)
         if tail is None:
             self._signals.fire(("appended", run))
-        else:
+        elif entries[0].seq == tail.last_seq + 1:
             tail.add(entries, seals, self._settings.tail)
+        # Otherwise it was committed before this tail was opened, and is told late: it is in the journal already.
 
     def close(self, run: RunId, *, broken: bool = False) -> None:
         """The run is no longer executed here. Subscribers follow its journal, or are let go if it is broken."""
