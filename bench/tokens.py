@@ -30,6 +30,8 @@ class Scenario:
     """CPU per token, ours over the relay's, at most."""
     peers: int = 0
     """Tokens per stream for the peers, which take long; 0: they are not asked."""
+    together: bool = False
+    """All streams say a token in the same moment."""
 
 
 SCENARIOS = (
@@ -42,6 +44,9 @@ SCENARIOS = (
     Scenario("100 streams x 20/s", 100, 100, 20.0, 0.8, 60),
     Scenario("300 streams x 20/s", 300, 100, 20.0, 0.8),
     Scenario("1,000 streams x 20/s", 1000, 100, 20.0, 0.8),
+    Scenario("100 streams x 20/s, in step", 100, 100, 20.0, 0.8, 60, together=True),
+    Scenario("300 streams x 20/s, in step", 300, 100, 20.0, 0.8, together=True),
+    Scenario("1,000 streams x 20/s, in step", 1000, 100, 20.0, 0.8, together=True),
 )
 QUICK = tuple(
     replace(s, tokens=max(10, s.tokens // 5), peers=s.peers and 20)
@@ -74,7 +79,7 @@ class Sample:
 def measure(scenario: Scenario, served: Served, upstream: Child, load: Child) -> Sample:
     streams, watched = scenario.streams, served.watched
     requests = served.prepare(streams)
-    upstream.tell("begin", tokens=scenario.tokens, rate=scenario.rate)
+    upstream.tell("begin", tokens=scenario.tokens, rate=scenario.rate, together=scenario.together)
     try:
         with watched.peak():
             at_rest = watched.cpu()

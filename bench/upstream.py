@@ -30,6 +30,9 @@ class Script:
     tokens: int = 1
     rate: float | None = None
     """Tokens a second of each stream; None: as fast as they are taken."""
+    together: bool = False
+    """All streams say a token in the same moment, as a model server does that computes them in one batch; otherwise
+    each has a moment of its own."""
     hold: bool = True
     """Wait for `go`, and for `finish` before the end."""
     mixed: bool = False
@@ -126,8 +129,9 @@ class Upstream:
         loop = asyncio.get_running_loop()
         now, count = loop.time(), len(self.streams)
         assert self.script.rate is not None
-        step = 1 / (self.script.rate * count)
-        due = min(int((now - self._begun) / step) + 1, count * self.script.tokens)
+        step, least = 1 / (self.script.rate * count), count if self.script.together else 1
+        due = (int((now - self._begun) / step) // least + 1) * least
+        due = min(due, count * self.script.tokens)
         stamp = b"%07d" % wire.clock()
         for at in range(self._next, due):
             self.streams[at % count].say(at // count, stamp)

@@ -53,6 +53,43 @@ async def test_a_cancelled_sleeper_wakes_no_other_and_holds_none_up(anyio_backen
     assert sorted(woken) == ["a", "c"]
 
 
+@both
+async def test_speaking_along_a_pace(anyio_backend: str) -> None:
+    """Every number is said once, in order, not before its moment, until one is declined; what is raised comes out."""
+    pace, said = Pace(), list[int]()
+    start = pace.now()
+
+    def say(n: int) -> bool:
+        assert pace.now() >= start + n / 500 - TICK
+        said.append(n)
+        return n != 3
+
+    with anyio.fail_after(GUARD):
+        assert await pace.along(start, 500, range(8), say) == 4
+        assert await pace.along(start, 500, range(4, 8), say) == 8
+        assert await pace.along(start, 500, range(8, 8), say) == 8
+        with pytest.raises(ZeroDivisionError):
+            await pace.along(start, 500, range(2), lambda n: bool(1 // n))
+    assert said == list(range(8))
+
+
+@both
+async def test_a_cancelled_speaker_says_nothing_more(anyio_backend: str) -> None:
+    """C1: what is due after the cancel is not said."""
+    pace, said = Pace(), list[int]()
+
+    def say(n: int) -> bool:
+        said.append(n)
+        scope.cancel()
+        return True
+
+    with anyio.fail_after(GUARD):
+        with anyio.CancelScope() as scope:
+            await pace.along(pace.now(), 500, range(8), say)
+        await pace.until(pace.now() + 0.01)
+    assert said == [0]
+
+
 def test_a_later_event_loop_has_timers_of_its_own() -> None:
     """What an earlier event loop left asleep does not keep anybody from waking in the next one."""
     pace = Pace()

@@ -1,10 +1,12 @@
 """Deltas that are handed over in the moment they arrive, instead of waking a reader for each."""
 
+import asyncio
 from collections.abc import Sequence
 
 import anyio
 import pytest
 
+from holdfast.agents.models.following import Rounds
 from holdfast.agents.models.port import Delta, ModelFailed
 from holdfast.core.events import TextDelta
 from tests.models.asking import HELLO, client
@@ -97,3 +99,47 @@ async def test_cancel_reaches_a_follower(anyio_backend: object) -> None:
                         await anyio.wait_all_tasks_blocked()
                         scope.cancel()
         await up.closed()
+
+
+async def test_a_few_streams_are_read_at_once_every_time(anyio_backend: object) -> None:
+    """Under light load a token waits for no timer: two turns of the event loop, and it is read."""
+    rounds, loop, read = Rounds(), asyncio.get_running_loop(), list[int]()
+    for _ in range(50):
+        for n in range(5):
+            rounds.add(lambda n=n: read.append(n), loop)  # type: ignore[misc]
+        for _ in range(2):
+            await asyncio.sleep(0)
+        assert read == [0, 1, 2, 3, 4]
+        read.clear()
+
+
+async def test_after_many_streams_there_is_a_rest(anyio_backend: object) -> None:
+    """A round of 300 is read at once, the next not before the time that 300 pieces are worth; nobody is forgotten."""
+    rounds, loop, read, done = Rounds(), asyncio.get_running_loop(), list[int](), asyncio.Event()
+    began = loop.time()
+    for n in range(300):
+        rounds.add(lambda n=n: read.append(n), loop)  # type: ignore[misc]
+    for _ in range(2):
+        await asyncio.sleep(0)
+    assert read == list(range(300))
+    rounds.add(lambda: read.append(300), loop)
+    rounds.add(done.set, loop)
+    with anyio.fail_after(10):
+        await done.wait()
+    assert read[300:] == [300]
+    assert loop.time() - began >= 0.029
+
+
+async def test_what_gathers_in_a_rest_is_whole(anyio_backend: object) -> None:
+    """Pieces that came while others were read are handed over in order, the end of the answer with them."""
+    reader = Reader()
+    script = [Head(), *words("One"), *sse(delta(content=" two"), delta(content=" three"))]
+    async with upstream([*script, *sse(delta("stop"), "[DONE]"), End()]) as up, client(up) as model:
+        up.gate("0").open.set()
+        async with model.stream(HELLO) as answer:
+            async for deltas in answer:
+                for _ in range(500):
+                    model.http.rounds.add(lambda: None, asyncio.get_running_loop())
+                reader.take(deltas)
+                await answer.follow(reader.take)
+    assert "".join(reader.texts) == "One two three"

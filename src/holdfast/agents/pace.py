@@ -1,26 +1,30 @@
-"""Sleeping at a pace, many at a time.
+"""Sleeping and speaking at a pace, many at a time.
 
 A timer of its own for each token cost as much as the token's whole way from the writer to the subscriber, and event
-loops keep time in milliseconds anyway: so whoever sleeps until the same millisecond shares a timer.
+loops keep time in milliseconds anyway: so whatever is due in the same millisecond shares a timer. Nor is a task woken
+for each token, as little as one is for what a model says.
 """
 
 import asyncio
 import math
 from asyncio import get_running_loop
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 import anyio
+
+Say = Callable[[int], bool]
+"""Says the token of this number; whether the next may follow."""
 
 
 class Pace:
     """For the tasks of one event loop at a time. On trio it is `anyio.sleep_until`."""
 
-    __slots__ = ("_loop", "_sleeping")
+    __slots__ = ("_due", "_loop")
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._sleeping: dict[int, list[asyncio.Future[None]]] = {}
-        """Who wakes at each millisecond of the loop's time. One that was cancelled stays until then."""
+        self._due: dict[int, list[Callable[[], None]]] = {}
+        """What is called at each millisecond of the loop's time. For one that was cancelled, in vain."""
 
     def now(self) -> float:
         """Seconds on the clock that `until` goes by."""
@@ -35,18 +39,59 @@ class Pace:
             loop = get_running_loop()
         except RuntimeError:
             return anyio.sleep_until(moment)
-        if loop is not self._loop:  # the timers of an earlier one will never fire
-            self._loop, self._sleeping = loop, {}
-        millisecond = math.ceil(moment * 1000)
-        sleepers = self._sleeping.get(millisecond)
-        if sleepers is None:
-            sleepers = self._sleeping[millisecond] = []
-            loop.call_at(millisecond / 1000, self._wake, millisecond)
-        future = loop.create_future()
-        sleepers.append(future)
-        return future
+        future: asyncio.Future[None] = loop.create_future()
 
-    def _wake(self, millisecond: int) -> None:
-        for future in self._sleeping.pop(millisecond, ()):
+        def wake() -> None:
             if not future.done():
                 future.set_result(None)
+
+        self._at(moment, wake, loop)
+        return future
+
+    async def along(self, start: float, rate: float, numbers: range, say: Say) -> int:
+        """`say` the numbers one after the other, the n-th at `start + n / rate`, until it declines or they are said.
+        The number of the next is returned."""
+        try:
+            loop = get_running_loop()
+        except RuntimeError:
+            for n in numbers:
+                await anyio.sleep_until(start + n / rate)
+                if not say(n):
+                    return n + 1
+            return numbers.stop
+        future: asyncio.Future[int] = loop.create_future()
+        n, end = numbers.start, numbers.stop
+
+        def due() -> None:
+            nonlocal n
+            if future.done():  # cancelled
+                return
+            try:
+                more = say(n)
+            except Exception as error:  # noqa: BLE001 - the loop calls this, so it is raised where somebody waits
+                future.set_exception(error)
+                return
+            n += 1
+            if more and n < end:
+                self._at(start + n / rate, due, loop)
+            else:
+                future.set_result(n)
+
+        if n < end:
+            self._at(start + n / rate, due, loop)
+            await future
+        return n
+
+    def _at(self, moment: float, call: Callable[[], None], loop: asyncio.AbstractEventLoop) -> None:
+        if loop is not self._loop:  # the timers of an earlier one will never fire
+            self._loop, self._due = loop, {}
+        millisecond = math.ceil(moment * 1000)
+        due = self._due.get(millisecond)
+        if due is None:
+            due = self._due[millisecond] = []
+            loop.call_at(millisecond / 1000, self._ring, millisecond)
+        due.append(call)
+
+    def _ring(self, millisecond: int) -> None:
+        for call in self._due.pop(millisecond, ()):
+            call()

@@ -182,18 +182,28 @@ class _Performance:
             await self._out.write(delta)
 
     async def _tokens(self, tokens: Tokens) -> None:
-        put, rate, until = self._out.put, tokens.rate, self._agent.pace.until
-        start = self._agent.pace.now() + tokens.after
-        for n in range(tokens.count):
-            text = f"t{n} "
-            if self._said >= len(text):
-                self._said -= len(text)
-                continue
-            if rate is not None:
-                await until(start + n / rate)
-            if not put(ev.TextDelta(text[self._said :])):
-                await self._out.room()
-            self._said = 0
+        pace = self._agent.pace
+        start, n = pace.now() + tokens.after, self._first(tokens.count)
+        while n < tokens.count:
+            rest = range(n, tokens.count)
+            if tokens.rate is None:
+                n = next((n + 1 for n in rest if not self._token(n)), tokens.count)
+            else:
+                n = await pace.along(start, tokens.rate, rest, self._token)
+            await self._out.room()
+
+    def _first(self, count: int) -> int:
+        """The first token that was not said, or not wholly, in an earlier life."""
+        for n in range(count):
+            length = len(f"t{n} ")
+            if self._said < length:
+                return n
+            self._said -= length
+        return count
+
+    def _token(self, n: int) -> bool:
+        said, self._said = self._said, 0
+        return self._out.put(ev.TextDelta(f"t{n} "[said:]))
 
     async def _call(self, call: Call) -> None:
         before = self._tools.get(call.call_id)

@@ -7,7 +7,7 @@ It is imported where it is first used, and in `wiring/warming.py` before that: n
 import asyncio
 import ipaddress
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from yarl import URL
 from holdfast.agents.models.chatstream import failed_body
 from holdfast.agents.models.endpoint import Patience
 from holdfast.agents.models.failures import Trouble
+from holdfast.agents.models.following import Rounds
 from holdfast.agents.models.retry import retry_after
 from holdfast.ports import Clock
 
@@ -41,6 +42,7 @@ class Http:
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self._environment = environment or {}
         self._session: aiohttp.ClientSession | None = None
+        self.rounds = Rounds()
         self._lingering: dict[ClientResponse, asyncio.TimerHandle] = {}
 
     def session(self) -> "aiohttp.ClientSession":
@@ -172,83 +174,6 @@ def wake_when_lost(response: "ClientResponse") -> None:
         lost(None)
     else:
         closed.add_done_callback(lost)
-
-
-def left_over(response: "ClientResponse") -> bytes:
-    """What had arrived when the connection broke: aiohttp's reader gives the error instead of it, and has no public
-    way around that."""
-    return left_over_of(response.content)
-
-
-def left_over_of(content: "aiohttp.StreamReader") -> bytes:
-    return content._read_nowait(-1) if content._buffer else b""
-
-
-class Following:
-    """Hands over a body as it arrives. aiohttp wakes one future when there is something to read; this stands in that
-    future's place, and calls a function instead of waking a task. As with `left_over`, there is no public way to it."""
-
-    def __init__(
-        self, response: "ClientResponse", loop: asyncio.AbstractEventLoop, take: Callable[[bytes], bool]
-    ) -> None:
-        """`take` says whether it wants more."""
-        self._content = response.content
-        self._loop = loop
-        self._take = take
-        self._over: asyncio.Future[None] = loop.create_future()
-
-    async def run(self) -> None:
-        """Until `take` has had enough or raises; or there is an end or a break, which reading tells about."""
-        if not self._listen():
-            return
-        try:
-            await self._over
-        finally:
-            self._content._waiter = None
-
-    def _listen(self) -> bool:
-        content = self._content
-        if content._buffer or content._eof or content._exception is not None or content._waiter is not None:
-            return False
-        content._waiter = self  # type: ignore[assignment]
-        return True
-
-    # What aiohttp calls of the future that it takes this for.
-
-    def done(self) -> bool:
-        return False
-
-    def set_result(self, result: None) -> None:
-        self._loop.call_soon(self._arrived)  # not at once: more of the same read may be to come
-
-    def set_exception(self, error: BaseException) -> None:
-        self._loop.call_soon(self._arrived)
-
-    def _arrived(self) -> None:
-        if self._over.done():  # the task was cancelled
-            return
-        try:
-            data = self._read()
-            if (not data or self._take(data)) and self._listen():
-                return
-        except Exception as error:  # noqa: BLE001 - the loop calls this, so it is raised where somebody waits
-            self._over.set_exception(error)
-            return
-        self._over.set_result(None)
-
-    def _read(self) -> bytes:
-        """`left_over_of` for the usual case, a piece that came while nothing was held back: aiohttp resumes a reading
-        that was never paused with every piece that it gives out, and that is half of what reading costs."""
-        content = self._content
-        buffer, protocol = content._buffer, content._protocol
-        if len(buffer) != 1 or content._buffer_offset or protocol._reading_paused or protocol._buffer_paused:
-            return left_over_of(content)
-        data = buffer.popleft()
-        content._size -= len(data)
-        content._cursor += len(data)
-        if content._http_chunk_splits:
-            content._http_chunk_splits.clear()
-        return data
 
 
 async def _refusal(response: "ClientResponse", clock: Clock) -> Trouble | None:

@@ -20,13 +20,12 @@ from holdfast.agents.models import wire
 from holdfast.agents.models.chatstream import ChatStream
 from holdfast.agents.models.endpoint import Endpoint
 from holdfast.agents.models.failures import Trouble, explain
+from holdfast.agents.models.following import Following, left_over
 from holdfast.agents.models.http import (
     Ask,
-    Following,
     Http,
     abort,
     ask,
-    left_over,
     network_errors,
     unreachable,
     wake_when_lost,
@@ -131,7 +130,7 @@ class ChatAnswer:
             return
         self._reading = True
         try:
-            await Following(response, self._loop, partial(self._pushed, take)).run()
+            await Following(response, self._loop, self._model.http.rounds, partial(self._pushed, take)).run()
         finally:
             self._reading = False
 
