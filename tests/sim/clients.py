@@ -37,6 +37,7 @@ class Clients:
         self.watchers = Watchers(world, tg)
         self.readers = Readers(world)
         self.sessions: list[SessionId] = []
+        self._sent: dict[int, SessionId] = {}  # by the serial of a request
         self.acting = 0
         """Acts that are not through yet; those who only watch do not count."""
         self.restarting = 0
@@ -162,7 +163,7 @@ class Clients:
         return answers
 
     async def _submit(self, act: p.Submit, pick: int) -> None:
-        sid = self._session(act.session)
+        sid = self._sent.setdefault(act.serial, self._session(act.session))  # who asks again asks the same session
         text = asking(act.serial, act.script)
         make = partial(
             Service.submit,

@@ -52,7 +52,6 @@ class Ledger:
         """When storage last failed, or may have."""
         self.fault_at = -1000.0
         self.store_trouble_at = -1.0
-        self.abrupt_at = -1000.0
         """When an engine was last cancelled."""
         self.put_back: list[tuple[float, float]] = []
         """When the clock was put back, and how far."""
@@ -124,7 +123,7 @@ class Ledger:
         if self.calm and ending.reason == "process-gone":
             self.blame(f"{rid} was ended as {ending} though nothing failed")
         broke = ending.error is not None and ending.error.code == "broke"
-        if broke and self.now() - self.abrupt_at > self.plan.settings.final_save + 1.0:
+        if broke:
             self.blame(f"{rid} was stopped, and what broke then was taken for the reason")
 
     def _ended_in_time(self, rid: RunId) -> None:

@@ -224,7 +224,6 @@ class World:
         node.stopping = True
         began, executed = self.loop.current_time(), set(node.engine.supervisor._executions)
         if abrupt:
-            self.ledger.abrupt_at = self.loop.current_time()
             node.scope.cancel()
         else:
             node.engine.stop()

@@ -141,7 +141,8 @@ class Execution:
             # it would cancel the task group, and so every run and the engine.
             self.stop(self._stop_for(AgentFailed("internal", "What the agent waited for was cancelled. Try again.")))
         except Exception as error:  # noqa: BLE001 - the task boundary: whatever an agent raises ends its run, not the server
-            self.stop(self._stop_for(error))
+            # What breaks while the server lets go of everything is not why the run ends.
+            self.stop(SHUTDOWN if anyio.current_effective_deadline() == -math.inf else self._stop_for(error))
         if ending is None and self._stop is not None:
             ending = self._stop.ending
         await self._finish(ending)

@@ -88,6 +88,7 @@ class Settler:
         """The newest runs that this node settles, or is about to: what follows from an end is one node's to do."""
         self._settled: list[RunId] = []
         self._bell = Bell()
+        self._rest = Bell()
 
     def can_continue(self, run: Run) -> bool:
         try:
@@ -216,6 +217,12 @@ class Settler:
             yield
         finally:
             self.ending.difference_update(rids)
+            self._rest.ring()
+
+    async def at_rest(self) -> None:
+        """Wait until nothing is being ended here: a reader that met a stale run may be in the middle of it."""
+        while self.ending:
+            await self._rest.wait()
 
     def _limit(self) -> AbstractContextManager[anyio.CancelScope]:
         return anyio.fail_after(self._settings.fence_wait)
