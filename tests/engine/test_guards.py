@@ -300,6 +300,48 @@ async def test_an_upstream_that_breaks_when_it_is_stopped_does_not_make_a_failur
         await check_saved_once(it, run, "cancelled")
 
 
+async def test_an_upstream_that_breaks_when_the_engine_is_cancelled_does_not_make_a_failure(memory: World) -> None:
+    """L2: the same where nobody stopped the run: all tasks of the server were cancelled."""
+
+    async def play(turn: Turn, out: Out) -> str | None:
+        try:
+            await writes(it, out, TextDelta("half"))
+        except anyio.get_cancelled_exc_class():
+            raise RuntimeError("the connection was closed in the middle of a chunk") from None
+        return None
+
+    async with running((), memory, agents={"chat": Freehand(play)}) as it:
+        run = await it.send(await it.new_session())
+        await it.reached("here")
+        it.scope.cancel()
+    row = await it.row(run.id)
+    assert (row.status, row.reason, row.error) == ("interrupted", "shutdown", None)
+    await check_saved_once(it, run, "interrupted")
+
+
+async def test_an_engine_that_stops_waits_for_what_a_reader_ends(memory: World) -> None:
+    """L2: a reader is in the middle of ending a run of a node that is gone: the engine is not gone before it has."""
+    hold = Hold(lambda call, args: call == "journal.fence")
+    async with (
+        running([Say("half"), Meet("here"), Hang()], memory, cluster=True) as gone,
+        running((), memory, cluster=True, max_runs=0, tap=hold) as heir,
+        anyio.create_task_group() as readers,
+    ):
+        run = await gone.send(await gone.new_session())
+        await gone.reached("here")
+        await gone.crash()
+        memory.clock.advance(HOUR)
+        readers.start_soon(heir.service.messages, run.session_id)
+        with anyio.fail_after(GUARD):
+            await hold.reached.wait()
+            heir.engine.stop()
+            await anyio.wait_all_tasks_blocked()
+            assert not heir.finished.is_set()
+            hold.go.set()
+            await heir.finished.wait()
+        assert not (await heir.row(run.id)).is_open
+
+
 async def test_a_cancelled_engine_leaves_nothing_to_the_next_process(memory: World) -> None:
     """L2: cancelled itself, the engine has sealed and settled its runs before it is gone."""
     async with running([Say("half"), Meet("here"), Hang()], memory) as it:
