@@ -113,6 +113,40 @@ async def test_a_few_streams_are_read_at_once_every_time(anyio_backend: object) 
         read.clear()
 
 
+async def test_a_stream_that_cannot_be_read_keeps_no_other_from_it(
+    anyio_backend: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One stream's trouble is told to the log, and is not every stream's."""
+    rounds, loop, read = Rounds(), asyncio.get_running_loop(), list[int]()
+    for n in (2, 0, 1):
+        rounds.add(lambda n=n: read.append(2 // n), loop)  # type: ignore[misc]
+    for _ in range(2):
+        await asyncio.sleep(0)
+    assert read == [1, 2]
+    assert "could not be read" in caplog.text
+
+
+async def test_a_reader_that_has_its_own_task_cancelled(
+    anyio_backend: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    """C7: what takes a delta stops the run it belongs to: that is a cancel, and no error of the event loop's."""
+    async with upstream([Head(), *words("One", " two"), Hang()]) as up, client(up) as model:
+        up.gate("0").open.set()
+
+        def stop(deltas: Sequence[Delta]) -> bool:
+            scope.cancel()
+            return False
+
+        with anyio.CancelScope() as scope:
+            async with model.stream(HELLO) as answer:
+                async for _ in answer:
+                    up.gate("1").open.set()
+                    await answer.follow(stop)
+        assert scope.cancelled_caught
+        assert not caplog.records
+        await up.closed()
+
+
 async def test_after_many_streams_there_is_a_rest(anyio_backend: object) -> None:
     """A round of 300 is read at once, the next not before the time that 300 pieces are worth; nobody is forgotten."""
     rounds, loop, read, done = Rounds(), asyncio.get_running_loop(), list[int](), asyncio.Event()

@@ -2,12 +2,15 @@
 at once, they are read in rounds."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import aiohttp
     from aiohttp import ClientResponse
+
+log = logging.getLogger("holdfast.agents")
 
 _EACH: Final = 0.0001
 """Seconds between two rounds for each stream of the first: somewhat more than a piece costs, from its model to its
@@ -41,7 +44,10 @@ class Rounds:
         if pause >= _LEAST:
             self._next_at = loop.time() + min(pause, _MOST)
         for arrived in waiting:
-            arrived()
+            try:
+                arrived()
+            except Exception:
+                log.exception("a stream could not be read")  # and the others can
 
 
 def left_over(response: "ClientResponse") -> bytes:
@@ -107,9 +113,11 @@ class Following:
             if (not data or self._take(data)) and self._listen():
                 return
         except Exception as error:  # noqa: BLE001 - the loop calls this, so it is raised where somebody waits
-            self._over.set_exception(error)
+            if not self._over.done():  # taking it may have had the task cancelled
+                self._over.set_exception(error)
             return
-        self._over.set_result(None)
+        if not self._over.done():
+            self._over.set_result(None)
 
     def _read(self) -> bytes:
         """`left_over_of` for the usual case, pieces that came while nothing was held back: aiohttp resumes a reading
