@@ -675,6 +675,22 @@ async def test_a_run_that_is_continued_is_not_reminded_twice(world: AnyWorld) ->
         assert sum(isinstance(part, Remembered) for part in (await it.answer(sid)).parts) == 1
 
 
+async def test_a_run_that_had_nothing_to_remember_is_not_reminded_in_the_middle(world: AnyWorld) -> None:
+    """The provider knew nothing when the answer began, and is away when it goes on: no note comes in between."""
+    a = RecordingProvider("a")
+    async with remembering(world, a) as it:
+        sid = await it.new_session()
+        run = await it.send(sid, "fails")
+        await it.ended(run.id)
+        said = (await it.answer(sid)).parts
+        assert said
+        a.down = True
+        again = (await it.service.continue_run(run.id)).run
+        await it.ended(again.id)
+        assert len(a.asked) == 1
+        assert not any(isinstance(part, Remembered) for part in (await it.answer(sid)).parts)
+
+
 async def test_an_engine_without_memory_keeps_no_ledger(world: AnyWorld) -> None:
     """Without providers nothing is recalled, marked or waited for, and a deleted session goes at once."""
     async with running([Say("x")], world) as it:

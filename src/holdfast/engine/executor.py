@@ -29,7 +29,6 @@ from holdfast.core.events import (
     entry,
 )
 from holdfast.core.ids import ApprovalId
-from holdfast.core.parts import Remembered
 from holdfast.core.run import Intent, Run
 from holdfast.core.seeds import said
 from holdfast.core.transcript import EMPTY, fold, has_output, volume
@@ -190,9 +189,8 @@ class Execution:
         return RunEnded("complete", finish_reason=finish)
 
     async def _remember(self, turn: Turn) -> Turn:
-        """Once in the life of a run, and of those that continue it."""
-        parts = turn.transcript.parts
-        if self._deps.recall is None or self._begun.last_seq or any(isinstance(part, Remembered) for part in parts):
+        """Once in the life of a run and of those that continue it, before anything is said: with parts it was."""
+        if self._deps.recall is None or self._begun.last_seq or turn.transcript.parts:
             return turn
         recalled = await self._deps.recall(turn)
         if recalled is None:
