@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from holdfast.agents.scripted import Call, Hang, Meet, Say, Spend, Step, Tokens
+from holdfast.agents.scripted import Action, Call, Hang, Meet, Say, Spend, Step, Tokens
 from holdfast.core.events import (
     Entry,
     ReasoningDelta,
@@ -108,10 +108,11 @@ async def test_a_cancel_after_the_end_is_not_heard_of(world: AnyWorld) -> None:
         await check_saved_once(it, run, "complete")
 
 
-async def test_back_pressure_does_not_hold_up_a_cancel(virtual: World) -> None:
+@pytest.mark.parametrize("action", [Tokens(20_000), Say("x" * 100_000)], ids=["put", "write"])
+async def test_back_pressure_does_not_hold_up_a_cancel(virtual: World, action: Action) -> None:
     """C7: an agent that waits until storage has room is stopped in the middle of that."""
     hold = Hold(lambda call, _: call == "journal.append")
-    async with running([Tokens(20_000)], virtual, tap=hold, cancel_wait=0.0) as it:
+    async with running([action], virtual, tap=hold, cancel_wait=0.0) as it:
         try:
             run = await it.send(await it.new_session())
             await hold.reached.wait()
