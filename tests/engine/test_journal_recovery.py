@@ -165,6 +165,26 @@ async def test_a_later_look_recovers_the_output(
         await check_recovered(it, run)
 
 
+async def test_a_look_that_was_left_is_taken_up_though_another_run_is_being_claimed(memory: World) -> None:
+    """J3: a reader left in the middle of its look. The next tick looks, whatever else this process is about to hold."""
+    run = await lost(memory)
+    hold = Hold(lambda call, _: call == "journal.fence", armed=False)
+    async with running((), memory, tap=hold, journal_away=True) as it:
+        await check_pending(it, run)
+        it.journal.away, hold.armed = False, True
+        async with anyio.create_task_group() as readers:
+            readers.start_soon(it.service.session, run.session_id)
+            with anyio.fail_after(GUARD):
+                await hold.reached.wait()
+            readers.cancel_scope.cancel()
+        hold.armed = False
+        assert (await it.row(run.id)).lease is not None
+        it.engine.settler.claiming += 1
+        await it.tick()
+        it.engine.settler.claiming -= 1
+        await check_recovered(it, run)
+
+
 async def test_the_journals_own_end_decides_the_status(world: AnyWorld) -> None:
     """J2: the run had completed before its process died; when the journal is back, it is shown as complete."""
     hold = Hold(appends("run.complete"), when="after")

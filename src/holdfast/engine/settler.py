@@ -163,7 +163,7 @@ class Settler:
         assert run.lease is not None
         if run.lease.holder != self._me.node or self._has(run.id):
             return True
-        return self.claiming > 0 and self._left(run) is None
+        return not run.is_pending and self.claiming > 0 and self._left(run) is None  # a pending run is not claimed
 
     def _has(self, rid: RunId) -> bool:
         return rid in self.held or rid in self.ending
