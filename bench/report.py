@@ -93,11 +93,8 @@ def promises(samples: Sequence[Sample]) -> list[Figure]:
     for way in ("", ", in step"):
         ours, theirs = (found.get((f"100 streams x 20/s{way}", name)) for name in ("Holdfast", RELAY))
         if ours and theirs:
-            what, added = (
-                f"mid-stream delay p50 above the relay's, 100 x 20/s{way}",
-                ours.mid_p50_ms - theirs.mid_p50_ms,
-            )
-            kept.append(Figure("tokens", what, added, target=_DELAY_ADDED))
+            what = f"mid-stream delay p50 above the relay's, 100 x 20/s{way}"
+            kept.append(Figure("tokens", what, ours.mid_p50_ms - theirs.mid_p50_ms, target=_DELAY_ADDED))
         ours, theirs = (found.get((f"1,000 streams x 20/s{way}", name)) for name in ("Holdfast", RELAY))
         if ours and theirs:
             what = f"end delay p99 at 1,000 x 20/s{way} (target: the relay's)"

@@ -74,20 +74,24 @@ async def test_speaking_along_a_pace(anyio_backend: str) -> None:
 
 
 @both
-async def test_a_cancelled_speaker_says_nothing_more(anyio_backend: str) -> None:
+@pytest.mark.parametrize("more", [True, False])
+async def test_a_cancelled_speaker_says_nothing_more(
+    anyio_backend: str, more: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     """C1: what is due after the cancel is not said."""
     pace, said = Pace(), list[int]()
 
     def say(n: int) -> bool:
         said.append(n)
         scope.cancel()
-        return True
+        return more
 
     with anyio.fail_after(GUARD):
         with anyio.CancelScope() as scope:
             await pace.along(pace.now(), 500, range(8), say)
         await pace.until(pace.now() + 0.01)
     assert said == [0]
+    assert not caplog.records
 
 
 def test_a_later_event_loop_has_timers_of_its_own() -> None:

@@ -52,7 +52,6 @@ class Ledger:
         """When storage last failed, or may have."""
         self.fault_at = -1000.0
         self.store_trouble_at = -1.0
-        """When an engine was last cancelled."""
         self.put_back: list[tuple[float, float]] = []
         """When the clock was put back, and how far."""
         limits = settings.final_save + settings.fence_wait + settings.poll + settings.sweep

@@ -72,6 +72,8 @@ class Pace:
                 future.set_exception(error)
                 return
             n += 1
+            if future.done():  # saying it had the task cancelled
+                return
             if more and n < end:
                 self._at(start + n / rate, due, loop)
             else:

@@ -70,7 +70,6 @@ class Engine:
         self.transfer = None if self.library is None else Transfer(self.service, self.library)
         self._works = settings.max_runs > 0
         """A node that executes nothing remembers nothing by itself either: it is gone in a moment."""
-        self._final_save = settings.final_save
         self._stop = anyio.Event()
         self._writing = anyio.CancelScope(shield=True)
 
@@ -109,8 +108,7 @@ class Engine:
                     raise RuntimeError("The engine ended without having been told to.")
                 await self.settler.archive_rest()
             finally:
-                with anyio.move_on_after(self._final_save, shield=True):
-                    await self.settler.at_rest()
+                await self.settler.at_rest()
                 self._writing.cancel()
             base.cancel_scope.cancel()
 

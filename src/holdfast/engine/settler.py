@@ -220,9 +220,11 @@ class Settler:
             self._rest.ring()
 
     async def at_rest(self) -> None:
-        """Wait until nothing is being ended here: a reader that met a stale run may be in the middle of it."""
-        while self.ending:
-            await self._rest.wait()
+        """Wait until nothing is being ended here: a reader that met a stale run may be in the middle of it.
+        Shielded and limited, as that is."""
+        with anyio.move_on_after(self._settings.final_save, shield=True):
+            while self.ending:
+                await self._rest.wait()
 
     def _limit(self) -> AbstractContextManager[anyio.CancelScope]:
         return anyio.fail_after(self._settings.fence_wait)
