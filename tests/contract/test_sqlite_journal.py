@@ -9,12 +9,14 @@ from zlib import crc32
 
 import anyio
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from holdfast.core.errors import JournalPruned, Refused, TooLarge
 from holdfast.core.events import Entry, RunEnded, entry
 from holdfast.core.ids import RunId
 from holdfast.ports import Append, Head
-from holdfast.storage.sqlite import SqliteJournal, schema
+from holdfast.storage.sqlite import SqliteJournal, records, schema
 from holdfast.storage.sqlite import journal as journal_module
 from holdfast.storage.sqlite.database import prepare
 from holdfast.storage.sqlite.segments import pack, unpack
@@ -259,6 +261,42 @@ def test_segments_hold_frames_of_any_size() -> None:
     rows = list(pack(entries))
     assert [found for row in rows for found in unpack(row)] == entries
     assert [(row.first_seq, row.last_seq) for row in rows] == [(5, 8), (9, 10), (11, 11)]
+
+
+PIECES = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(1, 4), st.binary(max_size=9), st.booleans()),
+    max_size=12,
+)
+"""Alias, seq, frame, whether it is the terminal event."""
+
+
+@given(PIECES, st.integers(0), st.integers(0, 255))
+@settings(max_examples=300)
+def test_stretches_are_what_the_walk_finds_up_to_the_first_damage(
+    pieces: list[tuple[int, int, bytes, bool]], where: int, flips: int
+) -> None:
+    """Opening reads the log by stretches and goes on by single records where something is not as it should be: both
+    must see the same rows."""
+    blob = b"".join(
+        records.head(alias, seq, frame, seals) + frame if alias else records.blank(len(frame))
+        for alias, seq, frame, seals in pieces
+    )
+    if blob:
+        at = where % len(blob)
+        blob = blob[:at] + bytes([blob[at] ^ flips]) + blob[at + 1 :]
+    found, end = [], 0
+    for stretch in records.stretches(blob):
+        last = len(stretch.places) - 1
+        for n, place in enumerate(stretch.places):
+            found.append((place, stretch.alias, stretch.seq + n, stretch.seals and n == last))
+        end = stretch.end
+    walked = list(records.walk(blob))
+    assert [(one.at, one.alias, one.seq, one.seals) for one in walked[: len(found)]] == found
+    assert all(one.whole for one in walked[: len(found)])
+    assert list(records.walk(blob, end)) == walked[len(found) :]
+    if not flips:
+        blank = next((n for n, piece in enumerate(pieces) if not piece[0]), len(pieces))
+        assert len(found) == blank
 
 
 async def test_a_log_of_rows_per_event_is_taken_over(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.core.errors import DataDirInUse, SchemaTooNew, StorageError, StorageUnavailable
 from holdfast.core.ids import SessionId
+from holdfast.storage import sqlite
 from holdfast.storage.sqlite import DataDir, SqliteStore, open_embedded, schema
 from holdfast.storage.sqlite.database import prepare
 from holdfast.testing import FakeClock
@@ -147,6 +148,20 @@ async def test_a_failed_upgrade_changes_nothing(tmp_path: Path) -> None:
     assert await store.read(lambda tx: tx.session(SessionId("ses_1"))) is not None
     await store.close()
     await journal.close()
+    data.close()
+
+
+async def test_a_journal_that_refuses_leaves_nothing_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store is opened before it and has a connection by then: its WAL would stay, and its lock."""
+    await filled(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(sqlite, "SqliteJournal", lambda path: (_ for _ in ()).throw(SchemaTooNew("too new")))
+        with pytest.raises(SchemaTooNew):
+            open_embedded(tmp_path, FakeClock())
+    assert not list(tmp_path.glob("*-wal"))
+    data, store, journal = open_embedded(tmp_path, FakeClock())
+    await journal.close()
+    await store.close()
     data.close()
 
 

@@ -218,8 +218,7 @@ def entry(seq: int, event: Event, at: int | None = None) -> Entry:
     return Entry(seq, f"id: {seq}\nevent: {name}\ndata: {body}\n\n".encode("utf-8", "replace"))
 
 
-def _dump(data: Json) -> str:
-    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 def _finite(value: Json) -> Json:

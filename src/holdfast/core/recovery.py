@@ -5,7 +5,7 @@ from typing import Literal
 
 from holdfast.core.events import RunEnded
 from holdfast.core.ids import NodeId
-from holdfast.core.run import Recovery, Run, is_live
+from holdfast.core.run import Intent, Recovery, Run, is_live
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,21 @@ Verdict = Literal[
 ]
 
 
-def verdict(run: Run, *, incarnation: NodeId | None, now: float, can_continue: bool, policy: Policy) -> Verdict:
-    """On an open run. `can_continue`: its agent can take up a journal that another process began."""
-    if not run.is_open or is_live(run.lease, incarnation, now):
+def verdict(
+    run: Run,
+    *,
+    incarnation: NodeId | None,
+    now: float,
+    can_continue: bool,
+    policy: Policy,
+    gone: bool = False,
+    intent: Intent | None = None,
+) -> Verdict:
+    """On an open run. `can_continue`: its agent can take up a journal that another process began. `gone`: whoever holds
+    its lease is known to be gone, whatever the lease says. `intent`: how it is to end, if it does not say so itself."""
+    if not run.is_open or (not gone and is_live(run.lease, incarnation, now)):
         return "leave"
-    if run.intent is not None:
+    if run.intent is not None or intent is not None:
         return "end"
     client_gone = run.lifetime == "attached" and not is_live(run.connection, incarnation, now)
     if run.status == "queued":

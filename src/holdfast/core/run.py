@@ -86,11 +86,6 @@ class Lease:
     until: float | None = None
 
 
-def dead(lease: Lease | None) -> Lease | None:
-    """The lease of a holder that is known to be gone, whatever it says itself."""
-    return None if lease is None else Lease(lease.holder, float("-inf"))
-
-
 def is_live(lease: Lease | None, incarnation: NodeId | None, now: float) -> bool:
     """`incarnation` is the only node that can be alive where leases have no end; elsewhere the store's clock judges."""
     if lease is None:
@@ -166,9 +161,14 @@ class Run:
 OPEN: Final[frozenset[RunStatus]] = frozenset({"queued", "running", "waiting"})
 
 
-def step(run: Run, verb: Verb) -> Run:
-    """The run after `verb`; an illegal one raises and changes nothing."""
+def after(run: Run, verb: Verb) -> RunStatus:
+    """The status after `verb`; an illegal one raises."""
     target = TRANSITIONS[run.status].get(verb)
     if target is None or (run.status == "interrupted" and not run.is_pending):
         raise IllegalTransition(run.status, verb)
-    return replace(run, status=target)
+    return target
+
+
+def step(run: Run, verb: Verb) -> Run:
+    """The run after `verb`; an illegal one raises and changes nothing."""
+    return replace(run, status=after(run, verb))

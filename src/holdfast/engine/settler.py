@@ -26,7 +26,7 @@ from holdfast.core.errors import (
 from holdfast.core.events import Entry, Event, entry
 from holdfast.core.ids import RunId
 from holdfast.core.recovery import Look
-from holdfast.core.run import Intent, Recovery, Run, dead, is_live
+from holdfast.core.run import Intent, Recovery, Run, is_live
 from holdfast.core.seeds import said
 from holdfast.core.transcript import EMPTY, Transcript, fold, has_output
 from holdfast.engine.bell import Bell
@@ -191,11 +191,12 @@ class Settler:
             for run in map(self._as_known, runs)
             if not self._is_live(run, now)
             and verdicts.verdict(
-                replace(run, lease=dead(run.lease)),
+                run,
                 incarnation=self._me.incarnation,
                 now=now,
                 can_continue=self.can_continue(run),
                 policy=self._settings.recovery,
+                gone=True,
             )
             != "leave"
         ]

@@ -14,8 +14,21 @@ from holdfast.ports import Approval, Change, Fact, Grant, StoredFile
 
 Row = Sequence[Any]
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-decode = json.loads
+_dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def _encode(value: Json) -> str:
+    """Most of what is carried is nothing, and writing or reading that takes `json` as long as it takes SQLite to find
+    the row."""
+    if not value and (value is None or isinstance(value, tuple | list)):
+        return "null" if value is None else "[]"
+    return _dump(value)
+
+
+def decode(text: str) -> Any:
+    if text == "null":
+        return None
+    return [] if text == "[]" else json.loads(text)
 
 
 def names(columns: str) -> tuple[str, ...]:

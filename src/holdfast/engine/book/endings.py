@@ -8,7 +8,7 @@ from holdfast.core.errors import NotAllowed
 from holdfast.core.events import Event
 from holdfast.core.ids import OwnerId, RunId
 from holdfast.core.recovery import Policy, verdict
-from holdfast.core.run import ENDING_VERB, Recovery, Run, dead, step
+from holdfast.core.run import ENDING_VERB, Recovery, Run, after, step
 from holdfast.core.seeds import seeds
 from holdfast.core.transcript import Transcript
 from holdfast.engine.book import remembering
@@ -33,14 +33,21 @@ def take_over(
         run = tx.run(before.id)
         if run is None or run.epoch != before.epoch or run.lease != before.lease:
             continue
-        run = replace(run, lease=dead(run.lease), intent=run.intent or before.intent)
-        fate = verdict(run, incarnation=me.incarnation, now=tx.now, can_continue=can_continue(run), policy=policy)
+        intent = run.intent or before.intent
+        fate = verdict(
+            run,
+            incarnation=me.incarnation,
+            now=tx.now,
+            can_continue=can_continue(run),
+            policy=policy,
+            gone=True,
+            intent=intent,
+        )
         if fate == "leave":
             continue
         if fate == "continue" and run.id not in sealed:
             put_run(tx, replace(step(run, "requeue"), lease=None, resumes=run.resumes + 1))
             continue
-        intent = run.intent
         if run.status == "queued" and intent is None:  # only a client that left ends a run which has not begun
             intent = DISCONNECTED
         run = replace(run, epoch=run.epoch + 1, lease=me.lease(tx.now), intent=intent)
@@ -137,7 +144,8 @@ def settle(
         return run
     assert transcript.status != "streaming"
     run = replace(
-        step(run, ENDING_VERB[transcript.status]),
+        run,
+        status=after(run, ENDING_VERB[transcript.status]),
         lease=None,
         connection=None,
         recovery=recovery,

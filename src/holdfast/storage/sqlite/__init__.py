@@ -27,8 +27,12 @@ def open_embedded(path: Path, clock: Clock) -> tuple[DataDir, SqliteStore, Sqlit
         database.check(data.store_file, schema.STORE)
         with suppress(StorageUnavailable):
             database.check(data.journal_file, schema.JOURNAL)
-        # The store holds no connection and no thread before its first transaction: the journal may still refuse.
-        return data, SqliteStore(data, clock), SqliteJournal(data.journal_file)
+        store = SqliteStore(data, clock)
+        try:
+            return data, store, SqliteJournal(data.journal_file)
+        except BaseException:
+            store.abandon()
+            raise
     except BaseException:
         data.close()
         raise

@@ -24,12 +24,15 @@ PRAGMAS: Final = (
 class Lane:
     """Connects when it is first used, and again after a connection that could not be brought back to a clean state."""
 
-    def __init__(self, name: str, path: Path, clock: Clock, *, writes: bool) -> None:
+    def __init__(
+        self, name: str, path: Path, clock: Clock, *, writes: bool, db: sqlite3.Connection | None = None
+    ) -> None:
+        """`db`: a connection that was made with `PRAGMAS`, to begin with."""
         self._path = path
         self._clock = clock
         self._writes = writes
         self._begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
-        self._db: sqlite3.Connection | None = None
+        self._db = db
         self._worker = Worker(name)
 
     @property
@@ -40,7 +43,7 @@ class Lane:
         return await self._worker.call(lambda: self._transaction(work))
 
     async def close(self) -> None:
-        await self._worker.close(self._disconnect)
+        await self._worker.close(self.disconnect)
 
     def _transaction(self, work: Callable[[Tx], T]) -> T:
         try:
@@ -63,9 +66,9 @@ class Lane:
             if db.in_transaction:  # after some errors SQLite has rolled back by itself
                 db.execute("ROLLBACK")
         except sqlite3.Error:
-            self._disconnect()
+            self.disconnect()
 
-    def _disconnect(self) -> None:
+    def disconnect(self) -> None:
         db, self._db = self._db, None
         if db is not None:
             with contextlib.suppress(sqlite3.Error):

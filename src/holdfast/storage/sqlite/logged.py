@@ -131,12 +131,26 @@ def scan(db: sqlite3.Connection) -> Index:
     useless: list[int] = []
     row = 0
     for row, blob in db.execute("SELECT n, records FROM log ORDER BY n"):
-        live = events = 0
+        live = events = read = 0
         if not isinstance(blob, bytes):
             index.torn += 1
             useless.append(row)
             continue
-        for at, alias, seq, length, seals, whole in records.walk(blob):
+        for alias, seq, places, seals, end in records.stretches(blob):
+            log = logs.get(alias)
+            if log is None:
+                log = logs[alias] = _known(db, alias, index)
+            if alias in broken or not (log.pruned or seq == log.last_seq + 1):
+                break
+            count, read = len(places), end
+            log.rows.extend([row] * count)
+            log.places.extend(places)
+            events += count
+            if not log.pruned:  # nor settled
+                log.last_seq += count
+                log.sealed = log.sealed or seals
+                live += count
+        for at, alias, seq, length, seals, whole in records.walk(blob, read):  # what is not as it should be
             log = logs.get(alias)
             if log is None and whole:
                 log = logs[alias] = _known(db, alias, index)

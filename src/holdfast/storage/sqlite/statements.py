@@ -1,9 +1,28 @@
 """Statements of one transaction. Constants, wherever they come from, so that SQLite prepares each once."""
 
 import sqlite3
+from functools import cache
+from itertools import compress
+from operator import ne
 from typing import Any
 
+from holdfast.storage import rows
 from holdfast.storage.sqlite import search
+
+
+class Table:
+    """One whose rows are found and replaced by `id`, the first of its columns."""
+
+    def __init__(self, name: str, columns: str) -> None:
+        self.name = name
+        self.select = f"SELECT {columns} FROM {name}"
+        self.columns = rows.names(columns)
+        self.upsert = rows.upsert(name, columns)
+
+    @cache  # noqa: B019 - tables live as long as the program
+    def update(self, changed: tuple[int, ...]) -> str:
+        """For the values of these columns, by their places, and the id."""
+        return f"UPDATE {self.name} SET {', '.join(f'{self.columns[n]} = ?' for n in changed)} WHERE id = ?"
 
 
 class Statements:
@@ -12,6 +31,8 @@ class Statements:
     def __init__(self, db: sqlite3.Connection, now: float) -> None:
         self._db = db
         self._now = now
+        self._known: dict[tuple[Table, str], rows.Row] = {}
+        """Rows that were read or written here, as they are now. Whoever changes any by other means forgets them."""
 
     def _do(self, sql: str, *values: Any) -> sqlite3.Cursor:
         try:
@@ -24,6 +45,26 @@ class Statements:
 
     def _all(self, sql: str, *values: Any) -> list[Any]:
         return self._do(sql, *values).fetchall()
+
+    def _find(self, table: Table, key: str) -> Any:
+        row = self._one(f"{table.select} WHERE id = ?", key)
+        if row is not None:
+            self._known[table, key] = row
+        return row
+
+    def _put(self, table: Table, row: rows.Row) -> rows.Row | None:
+        """Returns what was known of it before. Of a known row only what differs is written: SQLite then leaves alone
+        every index that has nothing of it, and most have not."""
+        place = table, row[0]
+        old = self._known.get(place)
+        if old is not None:
+            changed = tuple(compress(range(len(row)), map(ne, old, row)))
+            if changed and not self._do(table.update(changed), *[row[n] for n in changed], row[0]).rowcount:
+                old = None  # dropped meanwhile
+        if old is None:
+            self._do(table.upsert, *row)
+        self._known[place] = row
+        return old
 
 
 def encodable(value: Any) -> Any:

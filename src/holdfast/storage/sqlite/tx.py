@@ -13,19 +13,22 @@ from holdfast.ports import Approval, Change, ChangeKind, Grant, Hit, SessionQuer
 from holdfast.storage import rows
 from holdfast.storage.sqlite import search
 from holdfast.storage.sqlite.remembering import Remembering
-from holdfast.storage.sqlite.statements import encodable
+from holdfast.storage.sqlite.statements import Table, encodable
 
-_PUT_SESSION: Final = rows.upsert("sessions", rows.SESSION)
-_PUT_MESSAGE: Final = rows.upsert("messages", rows.MESSAGE)
-_PUT_RUN: Final = rows.upsert("runs", rows.RUN)
+_SESSION: Final = Table("sessions", rows.SESSION)
+_MESSAGE: Final = Table("messages", rows.MESSAGE)
+_RUN: Final = Table("runs", rows.RUN)
 _PUT_APPROVAL: Final = rows.upsert("approvals", rows.APPROVAL)
 _PUT_COMPACTION: Final = rows.upsert("compactions", rows.COMPACTION, "session_id, message_id")
 _PUT_FILE: Final = rows.upsert("files", rows.FILE)
 
-_SESSIONS: Final = f"SELECT {rows.SESSION} FROM sessions"
-_RUNS: Final = f"SELECT {rows.RUN} FROM runs"
+_SESSIONS: Final = _SESSION.select
+_RUNS: Final = _RUN.select
 _APPROVALS: Final = f"SELECT {rows.APPROVAL} FROM approvals"
 _FILES: Final = f"SELECT {rows.FILE} FROM files"
+
+_TITLE: Final = _SESSION.columns.index("title")
+_PARTS: Final = _MESSAGE.columns.index("parts")
 
 _OPEN: Final = "status IN ('queued', 'running', 'waiting')"
 """As the partial indexes say it: SQLite only uses one whose condition it finds in the query."""
@@ -61,12 +64,13 @@ class SqliteTx(Remembering):
     # ---- sessions ----
 
     def session(self, sid: SessionId) -> Session | None:
-        row = self._one(f"{_SESSIONS} WHERE id = ?", sid)
+        row = self._find(_SESSION, sid)
         return None if row is None else rows.to_session(row)
 
     def put_session(self, session: Session) -> None:
-        self._do(_PUT_SESSION, *rows.from_session(session))
-        self._index(session.owner, session.id, None, session.title)
+        old = self._put(_SESSION, rows.from_session(session))
+        if old is None or old[_TITLE] != session.title:
+            self._index(session.owner, session.id, None, session.title)
 
     def sessions(self, query: SessionQuery) -> Sequence[Session]:
         where, values = "owner = ? AND archived = ? AND deleted_at IS NULL", [query.owner, query.archived]
@@ -88,18 +92,20 @@ class SqliteTx(Remembering):
         for table in ("messages", "runs", "approvals", "compactions", "docs", "grants", "dirty_turns", "ledgers"):
             self._do(f"DELETE FROM {table} WHERE session_id = ?", sid)
         self._do("DELETE FROM sessions WHERE id = ?", sid)
+        self._known.clear()
 
     # ---- messages ----
 
     def message(self, mid: MessageId) -> Message | None:
-        row = self._one(f"SELECT {rows.MESSAGE} FROM messages WHERE id = ?", mid)
+        row = self._find(_MESSAGE, mid)
         return None if row is None else rows.to_message(row)
 
     def put_message(self, message: Message) -> None:
-        self._do(_PUT_MESSAGE, *rows.from_message(message))
+        old = self._put(_MESSAGE, rows.from_message(message))
         shown = message.in_tree and message.status != "streaming"
         self._index(message.owner, message.session_id, message.id, plain_text(message.parts) if shown else "")
-        self._do("DELETE FROM message_files WHERE message_id = ?", message.id)
+        if old is None or old[_PARTS] != "[]":
+            self._do("DELETE FROM message_files WHERE message_id = ?", message.id)
         for fid in {part.file_id for part in message.parts if isinstance(part, File)}:
             self._do("INSERT INTO message_files VALUES (?, ?, ?)", fid, message.id, message.owner)
 
@@ -114,22 +120,25 @@ class SqliteTx(Remembering):
         self._do(f"DELETE FROM docs WHERE session_id = ?1 AND message_id {gone}", sid)
         self._do(f"DELETE FROM messages WHERE id {gone}", sid)
         self._do("DELETE FROM compactions WHERE session_id = ?", sid)
+        self._known.clear()
 
     # ---- runs ----
 
     def run(self, rid: RunId) -> Run | None:
-        row = self._one(f"{_RUNS} WHERE id = ?", rid)
+        row = self._find(_RUN, rid)
         return None if row is None else rows.to_run(row)
 
     def put_run(self, run: Run) -> None:
-        self._do(_PUT_RUN, *rows.from_run(run))
+        self._put(_RUN, rows.from_run(run))
 
     def renew(self, lease: Lease, held: Collection[RunId], connections: Collection[RunId]) -> Sequence[Run]:
+        self._known.clear()
         return self._runs(_RENEW, lease.holder, lease.until, json.dumps(list(held)), json.dumps(list(connections)))
 
     def drop_run(self, rid: RunId) -> None:
         self._do("DELETE FROM approvals WHERE run_id = ?", rid)
         self._do("DELETE FROM runs WHERE id = ?", rid)
+        self._known.clear()
 
     def run_with_key(self, owner: OwnerId, sid: SessionId, key: str) -> Run | None:
         row = self._one(f"{_RUNS} WHERE owner = ? AND session_id = ? AND key = ?", owner, sid, key)

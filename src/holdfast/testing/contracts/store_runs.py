@@ -12,6 +12,7 @@ from holdfast.core.run import OPEN, Intent, Lease, Recovery, Run, RunStatus
 from holdfast.ports import Store, Tx
 from holdfast.testing.contracts import samples as s
 
+MESSAGE = s.message("msg_1")
 ENDED: tuple[RunStatus, ...] = ("complete", "cancelled", "failed", "interrupted")
 
 
@@ -71,6 +72,44 @@ class RunLists:
         assert {run.id: (run.lease, run.connection) for run in rows if run is not None} == expected
         assert all(run in rows for run in found)
         assert await store.transact(lambda tx: tx.renew(new, (), ())) == []
+
+    async def test_a_row_is_written_again_as_it_is_now(self, store: Store) -> None:
+        """One step may read a run and write it, have its lease renewed or the row dropped, and write it again: the last
+        word stands, whatever was written or read of it before."""
+        mine, new = Lease(s.NODE, 10.0), Lease(s.NODE, 40.0)
+        first = s.run("run_1", status="running", lease=mine, rank=1)
+        second = s.run("run_2", status="running", lease=mine, rank=2, key="k")
+        await s.put(store, s.session(), MESSAGE, first, second)
+
+        def work(tx: Tx) -> None:
+            for run in (first, second):
+                assert tx.run(run.id) == run
+                tx.put_run(replace(run, intent=Intent("cancelled")))
+            tx.renew(new, [first.id], [])
+            tx.put_run(first)  # with the lease that it had, and without the intent
+            assert tx.run(first.id) == first
+            for _ in range(2):
+                tx.drop_run(second.id)
+                tx.put_run(second)
+            assert tx.run(second.id) == second
+            session, message = tx.session(s.SID), tx.message(MESSAGE.id)
+            assert session is not None
+            assert message is not None
+            tx.drop_messages(s.SID)
+            tx.put_message(message)
+            assert tx.message(MESSAGE.id) == MESSAGE
+            tx.put_session(replace(session, title="harbour"))
+            tx.drop_session(s.SID)
+            tx.put_session(replace(session, title="harbour"))
+            tx.put_message(message)
+            tx.put_run(second)
+
+        await store.transact(work)
+        assert await store.read(lambda tx: tx.run(first.id)) is None  # it went with its session
+        assert await store.read(lambda tx: tx.run(second.id)) == second
+        assert await store.read(lambda tx: tx.run_with_key(LOCAL, s.SID, "k")) == second
+        assert await store.read(lambda tx: tx.message(MESSAGE.id)) == MESSAGE
+        assert [hit.session.id for hit in await store.read(lambda tx: tx.search(LOCAL, "harbour", 9, None))] == [s.SID]
 
     async def test_a_dropped_run_leaves_no_trace(self, store: Store) -> None:
         """After `drop_run` neither id nor key nor list knows the run, and its key may be used anew."""
