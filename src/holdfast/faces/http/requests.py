@@ -11,7 +11,7 @@ MAX_PARTS = 100
 class In(BaseModel):
     """What a client sends: an unknown field is an error that names it."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
 
 Title = Annotated[str, Field(max_length=500)]

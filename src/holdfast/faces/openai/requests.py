@@ -11,7 +11,7 @@ from holdfast.faces.openai.errors import unsupported
 
 
 class In(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
 
 Text = Annotated[str, Field(max_length=MAX_TEXT)]
