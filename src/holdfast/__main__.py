@@ -5,7 +5,6 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from holdfast.config import Config
+from holdfast.core.values import replace
 from holdfast.engine.seeding import Plan, Report
 from holdfast.faces.cli import app
 from holdfast.faces.cli.desk import Desk, Finding

@@ -2,11 +2,12 @@
 
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from holdfast.core.errors import HoldfastError
+from holdfast.core.values import dataclass
 
 
 @dataclass(eq=False)

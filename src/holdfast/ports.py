@@ -10,7 +10,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import TracebackType
 from typing import BinaryIO, Literal, NamedTuple, Protocol, TypeVar
 
@@ -22,6 +22,7 @@ from holdfast.core.parts import File, Json, Part
 from holdfast.core.run import Lease, Run
 from holdfast.core.session import Compaction, Message, ModelInput, Session
 from holdfast.core.transcript import Transcript
+from holdfast.core.values import dataclass
 
 T = TypeVar("T")
 

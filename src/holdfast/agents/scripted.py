@@ -5,7 +5,7 @@ one whose outcome is unknown is run again only if the script says that it is rep
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 import anyio
@@ -15,6 +15,7 @@ from holdfast.agents.table import AgentTable as AgentTable  # whoever has a scri
 from holdfast.core import events as ev
 from holdfast.core.parts import Json, Reasoning, Text, Tool
 from holdfast.core.transcript import Transcript
+from holdfast.core.values import dataclass
 from holdfast.ports import AgentFailed, Out, Turn
 
 

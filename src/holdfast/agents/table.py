@@ -1,8 +1,8 @@
 """Which agents there are."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from holdfast.core.values import dataclass
 from holdfast.ports import Agent
 
 

@@ -1,9 +1,9 @@
 """The one tree of errors. Each carries fields; each message says what was found and what to do next."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
+from holdfast.core.values import dataclass
 
 
 @dataclass(eq=False)

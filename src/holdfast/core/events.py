@@ -8,12 +8,12 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from json.encoder import encode_basestring as quote
 from typing import Any, Final, Literal, NamedTuple, assert_never
 
 from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
 from holdfast.core.parts import Json, Part, all_from_json, all_to_json
+from holdfast.core.values import dataclass
 
 Ending = Literal["complete", "cancelled", "failed", "interrupted"]
 Decision = Literal["once", "session", "always", "deny"]

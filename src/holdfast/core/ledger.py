@@ -6,12 +6,12 @@ it fails and whichever process tries. Turns that are completed meanwhile are for
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
 from holdfast.core.parts import Part
 from holdfast.core.run import Lease
+from holdfast.core.values import dataclass, replace
 
 OFF: Final = "none"
 """The provider of a session of which nothing is to be remembered."""

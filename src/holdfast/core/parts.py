@@ -1,10 +1,10 @@
 """What a message is made of, and how it is written as JSON (the same in the store, the API and `message.seeded`)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
 from holdfast.core.ids import FileId
+from holdfast.core.values import dataclass
 
 Json = Any
 """A JSON value. `Any`, because tool arguments and results are whatever the tool says."""

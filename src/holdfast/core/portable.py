@@ -8,13 +8,14 @@ between them. Runs, journals and idempotency keys stay behind: a message that wa
 import json
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import Final
 
 from holdfast.core.ids import FileId, MessageId, OwnerId, SessionId
 from holdfast.core.parts import File, Json, Part, all_to_json
 from holdfast.core.session import Compaction, Message, Session
+from holdfast.core.values import dataclass, replace
 
 FORMAT: Final = "holdfast-session"
 VERSION: Final = 1

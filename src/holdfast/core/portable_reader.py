@@ -9,7 +9,6 @@ import json
 from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from holdfast.core import fields as f
@@ -20,6 +19,7 @@ from holdfast.core.parts import File, Part, from_json
 from holdfast.core.portable import FORMAT, VERSION, FileNote, Section
 from holdfast.core.run import RecoveryState
 from holdfast.core.session import Compaction, Message, Session
+from holdfast.core.values import dataclass, replace
 
 NOBODY: Final = OwnerId("")
 

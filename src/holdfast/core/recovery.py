@@ -1,11 +1,11 @@
 """What is to become of a run that nobody executes. Pure: the caller reads the store, this decides, the caller does."""
 
-from dataclasses import dataclass, replace
 from typing import Literal
 
 from holdfast.core.events import RunEnded
 from holdfast.core.ids import NodeId
 from holdfast.core.run import Intent, Recovery, Run, is_live
+from holdfast.core.values import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,13 @@
 """A run: one attempt to answer one user message. Its states are one literal table."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from holdfast.core.errors import IllegalTransition
 from holdfast.core.events import Ending, Failure, Usage
 from holdfast.core.ids import MessageId, NodeId, OwnerId, RunId, SessionId
 from holdfast.core.parts import Json
+from holdfast.core.values import dataclass, replace
 
 RunStatus = Literal["queued", "running", "waiting", "complete", "cancelled", "failed", "interrupted"]
 Verb = Literal[

@@ -5,7 +5,6 @@ session of 10,000 messages reads the few it touches.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from holdfast.core.errors import NotAllowed, message_not_found
@@ -14,6 +13,7 @@ from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
 from holdfast.core.parts import Json, Part
 from holdfast.core.run import RecoveryState
 from holdfast.core.transcript import MessageStatus, has_output
+from holdfast.core.values import dataclass, replace
 
 Role = Literal["user", "assistant"]
 

@@ -5,12 +5,12 @@ and the recovered message are the same function over more or less of the journal
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 from holdfast.core import events as ev
 from holdfast.core.errors import BrokenSequence
 from holdfast.core.parts import Part, Reasoning, Remembered, Text, Tool, ToolState
+from holdfast.core.values import dataclass, replace
 
 MessageStatus = Literal["streaming", "complete", "cancelled", "failed", "interrupted"]
 

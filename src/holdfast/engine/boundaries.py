@@ -8,7 +8,6 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, assert_never
 
@@ -18,6 +17,7 @@ from holdfast.core.errors import Invalid, StorageError
 from holdfast.core.ids import LOCAL, OwnerId, SessionId
 from holdfast.core.ledger import OFF
 from holdfast.core.run import is_live
+from holdfast.core.values import dataclass
 from holdfast.engine.book import remembering
 from holdfast.engine.book.remembering import Begun, Forget, Keeping, Nothing, UnderWay
 from holdfast.engine.book.rows import Me

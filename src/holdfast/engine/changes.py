@@ -1,11 +1,11 @@
 """The change feed: what happened to sessions, runs and approvals, resumable, for sidebars and other tabs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from holdfast.core.errors import Invalid
 from holdfast.core.ids import OwnerId
+from holdfast.core.values import dataclass
 from holdfast.engine.feed import Feed
 from holdfast.engine.hub import Signals, wait
 from holdfast.ports import Change, Store, Tx

@@ -8,7 +8,6 @@ import logging
 import math
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Literal, NoReturn, TypeVar
 
 import anyio
@@ -32,6 +31,7 @@ from holdfast.core.ids import ApprovalId
 from holdfast.core.run import Intent, Run
 from holdfast.core.seeds import said
 from holdfast.core.transcript import EMPTY, fold, has_output, volume
+from holdfast.core.values import dataclass, replace
 from holdfast.engine.book import endings, turns
 from holdfast.engine.feed import Feed
 from holdfast.engine.hub import Hub, wait

@@ -1,10 +1,10 @@
 """What a person has settled for good: allowances of tools, and settings."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from holdfast.core.ids import LOCAL, OwnerId, SessionId
 from holdfast.core.parts import Json
+from holdfast.core.values import dataclass
 from holdfast.ports import Grant, Store, Tx
 
 

@@ -2,12 +2,12 @@
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from holdfast.core.ids import LOCAL, MessageId, SessionId
 from holdfast.core.parts import Text
 from holdfast.core.session import Message, Session
+from holdfast.core.values import dataclass
 from holdfast.engine.book import edits
 from holdfast.ports import Store, Tx
 

@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -28,6 +27,7 @@ from holdfast.core.ids import LOCAL, ApprovalId, MessageId, OwnerId, RunId, Sess
 from holdfast.core.parts import Json, Part, all_to_json
 from holdfast.core.run import OPEN, Lifetime, Run
 from holdfast.core.session import Compaction, Message, Session
+from holdfast.core.values import dataclass, replace
 from holdfast.engine import views
 from holdfast.engine.book import accept, edits, endings, openings, rows, turns
 from holdfast.engine.book.accept import Accepted, OnBusy

@@ -1,9 +1,10 @@
 """What can be set about the engine, with the defaults of a fresh machine. Seconds and bytes."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from holdfast.core import ledger
 from holdfast.core.recovery import Policy
+from holdfast.core.values import dataclass
 
 MIB = 1024 * 1024
 DAY = 24 * 3600.0

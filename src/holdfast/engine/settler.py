@@ -9,7 +9,6 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -29,6 +28,7 @@ from holdfast.core.recovery import Look
 from holdfast.core.run import Intent, Recovery, Run, is_live
 from holdfast.core.seeds import said
 from holdfast.core.transcript import EMPTY, Transcript, fold, has_output
+from holdfast.core.values import replace
 from holdfast.engine.bell import Bell
 from holdfast.engine.book import endings, rows, turns
 from holdfast.engine.book.remembering import Keeping

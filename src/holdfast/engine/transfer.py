@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from typing import Final
 
 from anyio import to_thread
@@ -14,6 +13,7 @@ from holdfast.core.parts import File
 from holdfast.core.portable import FileNote
 from holdfast.core.portable_reader import Content, FileBegins, Finished, Meaning, Reader
 from holdfast.core.session import Message, Session
+from holdfast.core.values import dataclass, replace
 from holdfast.engine.library import Library
 from holdfast.engine.service import Service
 from holdfast.ports import Incoming, SessionQuery

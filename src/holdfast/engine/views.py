@@ -1,12 +1,12 @@
 """What readers are shown, and how it is read within one snapshot. Nothing here writes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from holdfast.core import session as tree
 from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
 from holdfast.core.run import Run
 from holdfast.core.session import Compaction, Message, Session
+from holdfast.core.values import dataclass
 from holdfast.engine.book import rows
 from holdfast.ports import Hit, Tx
 

@@ -2,8 +2,8 @@
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from holdfast.core.values import dataclass
 from holdfast.memory import holograms
 from holdfast.memory.words import key, words
 from holdfast.ports import NewFact, RememberedTurn

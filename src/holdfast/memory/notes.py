@@ -6,7 +6,7 @@ it gives to writes: a recall asks for what is new, so nodes may share a store.
 
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Final
 
@@ -15,6 +15,7 @@ from anyio import to_thread
 
 from holdfast.core.ids import FactId, OwnerId, SessionId
 from holdfast.core.parts import Json
+from holdfast.core.values import dataclass
 from holdfast.memory import drafts, holograms, reading, rules
 from holdfast.memory.words import telling
 from holdfast.ports import Batch, Fact, FactShelf

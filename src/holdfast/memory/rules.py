@@ -3,10 +3,10 @@ rather miss a fact than make one up: questions, wishes, quotations and code are 
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from holdfast.core.parts import plain_text
+from holdfast.core.values import dataclass
 from holdfast.memory.drafts import Draft
 from holdfast.ports import RememberedTurn
 

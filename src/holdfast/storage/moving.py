@@ -7,11 +7,11 @@ What is not taken along: the change feed, which begins a new generation.
 import hashlib
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.core.errors import NotAllowed, StorageError
 from holdfast.core.parts import File, all_from_json
+from holdfast.core.values import dataclass
 from holdfast.storage import rows
 from holdfast.storage.postgres import search
 from holdfast.storage.postgres.link import Place, TimedConnection

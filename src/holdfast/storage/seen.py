@@ -1,6 +1,6 @@
 """What a look at storage found."""
 
-from dataclasses import dataclass
+from holdfast.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

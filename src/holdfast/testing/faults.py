@@ -4,7 +4,6 @@ generated history can contain it and a failing one can be printed and replayed."
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 import anyio
@@ -13,6 +12,7 @@ from anyio.lowlevel import checkpoint
 from holdfast.core.errors import Refused, StorageError, StorageUnavailable
 from holdfast.core.events import Entry
 from holdfast.core.ids import NodeId, RunId
+from holdfast.core.values import dataclass
 from holdfast.ports import Append, Head, Journal, Listener, Store, Tx, Wake, Wakeups
 
 T = TypeVar("T")

@@ -1,12 +1,13 @@
 """A memory provider that records, and that can be made to wait and to fail."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import anyio
 
 from holdfast.core.ids import OwnerId, RunId, SessionId
 from holdfast.core.parts import Json
+from holdfast.core.values import dataclass
 from holdfast.ports import Batch, MemoryProvider
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +27,7 @@ from holdfast.core.errors import Invalid, NotFound, StorageError
 from holdfast.core.ids import LOCAL, SessionId
 from holdfast.core.parts import File
 from holdfast.core.session import Session
+from holdfast.core.values import dataclass, replace
 from holdfast.engine.titles import FirstWords
 from holdfast.faces.cli.desk import Finding
 from holdfast.faces.http.api import Models, Workshop

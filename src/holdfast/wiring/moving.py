@@ -4,7 +4,6 @@ directory is left as it is. Broken off, it goes on where it was; done, it is che
 import hashlib
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from typing import Final
 
 from anyio import to_thread
@@ -12,6 +11,7 @@ from anyio import to_thread
 from holdfast.config import Config, ConfigError
 from holdfast.core.errors import NotFound, StorageError
 from holdfast.core.ids import RunId
+from holdfast.core.values import replace
 from holdfast.ports import Append, Files, Head, Journal, Keyring
 from holdfast.storage.files import FileStore
 from holdfast.storage.keys import KeyFile

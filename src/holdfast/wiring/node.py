@@ -2,7 +2,6 @@
 
 import gc
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -10,6 +9,7 @@ from typing import Final
 from holdfast.agents.chat.workspaces import WorkspaceDirectories
 from holdfast.config import Config
 from holdfast.core.recovery import Policy
+from holdfast.core.values import dataclass
 from holdfast.engine.engine import Engine
 from holdfast.engine.settings import DAY, SWEEP, Settings
 from holdfast.ports import Agents, Clock, Journal, MemoryProviders, Store

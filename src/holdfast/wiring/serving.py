@@ -8,7 +8,7 @@ import socket
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from holdfast.agents.table import AgentTable
 from holdfast.config import Config, ConfigError
 from holdfast.core.errors import NotAllowed
 from holdfast.core.ids import SessionId
+from holdfast.core.values import replace
 from holdfast.engine.engine import Engine
 from holdfast.engine.settings import Settings
 from holdfast.engine.titles import Titles

@@ -8,7 +8,7 @@ models = ["a", "b"]                 url = "https://…/mcp"           default = 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, get_args
 
 from holdfast.agents.models.port import Ability
@@ -17,6 +17,7 @@ from holdfast.agents.tools.mcp.values import HttpServer, McpServer, StdioServer
 from holdfast.agents.tools.port import Rule
 from holdfast.config import Config, ConfigError
 from holdfast.core.ledger import OFF
+from holdfast.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

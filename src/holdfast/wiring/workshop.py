@@ -1,7 +1,6 @@
 """What the chat agent works with, as a person sees and changes it in the settings."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -14,6 +13,7 @@ from holdfast.agents.tools.mcp.values import HttpServer, McpServer, StdioServer
 from holdfast.agents.tools.port import Tool, ToolFailed
 from holdfast.core.errors import Invalid, NotAllowed, NotFound
 from holdfast.core.ids import LOCAL
+from holdfast.core.values import replace
 from holdfast.engine.preferences import Preferences
 from holdfast.faces.http.api import McpInfo, ToolInfo
 from holdfast.ports import AgentFailed, Keyring, Keys

@@ -5,7 +5,7 @@ the calls that have no answer yet, then the model.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +25,7 @@ from holdfast.agents.models.port import AssistantSaid, Model, ModelFailed, Reque
 from holdfast.agents.tools.policy import Grants, NoGrants, Policy
 from holdfast.agents.tools.port import Tool, by_name
 from holdfast.core.parts import Json
+from holdfast.core.values import dataclass, replace
 from holdfast.ports import AgentFailed, Out, Turn
 
 FindModel = Callable[[str | None], Awaitable[Model]]

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from holdfast.core.parts import Json, Part, Text, Tool, ToolState
+from holdfast.core.values import dataclass
 
 SETTLED: Final[frozenset[ToolState]] = frozenset({"done", "denied"})
 

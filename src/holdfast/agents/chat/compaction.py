@@ -3,12 +3,12 @@ loop reaches it."""
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import OwnerId, RunId, SessionId
 from holdfast.core.session import ModelInput
+from holdfast.core.values import dataclass
 from holdfast.ports import AgentFailed, Summariser, Turn
 
 log = logging.getLogger("holdfast.agents")

@@ -8,7 +8,6 @@ import json
 import logging
 import math
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +21,7 @@ from holdfast.agents.tools.port import Tool, ToolContext, ToolFailed, ToolResult
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ApprovalRequested, Decision, ToolDelta, ToolFinished, ToolStarted
 from holdfast.core.parts import Tool as ToolPart
+from holdfast.core.values import dataclass
 from holdfast.ports import AgentFailed, Out, Turn
 
 log = logging.getLogger("holdfast.agents")

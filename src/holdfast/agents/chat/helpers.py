@@ -1,7 +1,6 @@
 """Small jobs for a model beside the conversation: a summary when the context fills, a title for the list."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from holdfast.agents.models.port import Model, ModelFailed, Request, UserSaid
@@ -9,6 +8,7 @@ from holdfast.agents.tools.port import as_text, shorten
 from holdfast.core.events import TextDelta
 from holdfast.core.parts import File, Part, Text, Tool
 from holdfast.core.session import Message
+from holdfast.core.values import dataclass
 
 SUMMARISE: Final = (
     "Summarise the conversation below for yourself: you will go on with it and see only this summary. Keep what the "

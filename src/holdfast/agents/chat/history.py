@@ -1,7 +1,6 @@
 """What the model is shown, made from messages and parts: the same function for a live run and for one taken up."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, assert_never
 
@@ -11,6 +10,7 @@ from holdfast.agents.tools.port import as_text
 from holdfast.core.ids import FileId
 from holdfast.core.parts import File, Json, Part, Reasoning, Remembered, Text, Tool
 from holdfast.core.session import Message
+from holdfast.core.values import replace
 
 DENIED = "The person denied this call. Do not try it again in another way; say what you need, or go on without it."
 UNKNOWN = "This call was started and then cut off. It may or may not have taken effect."

@@ -4,12 +4,12 @@ fills the meter until the provider reports usage; it is not for billing."""
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
 from holdfast.agents.models.port import AssistantSaid, Media, ModelInfo, Request, Said, ToolSaid, ToolSpec, UserSaid
 from holdfast.agents.tools.port import as_text
 from holdfast.core.parts import Reasoning, Text
+from holdfast.core.values import dataclass, replace
 
 _PER_MESSAGE: Final = 4
 _IMAGE: Final = 1500

@@ -3,10 +3,10 @@
 import hashlib
 import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.core.ids import SessionId
+from holdfast.core.values import dataclass
 
 
 def workspace(root: Path, sid: SessionId) -> Path:

@@ -2,8 +2,6 @@
 next turn. There is no loop, no prompt of ours and no summary: what does not fit is the model's to refuse.
 """
 
-from dataclasses import dataclass
-
 from holdfast.agents.chat.agent import FindModel
 from holdfast.agents.chat.calls import unfinished_text, unsettled
 from holdfast.agents.chat.files import FileReader, attached
@@ -15,6 +13,7 @@ from holdfast.agents.chat.stream import Listening
 from holdfast.agents.direct import wishes
 from holdfast.agents.models.port import AssistantSaid, Model, Request, Said, UserSaid
 from holdfast.core.parts import Part
+from holdfast.core.values import dataclass
 from holdfast.ports import AgentFailed, Out, Turn
 
 TOOL_CALLS = "tool_calls"

@@ -1,11 +1,11 @@
 """What a run's settings say of how its one model is to be asked. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.agents.models.port import ToolSpec
 from holdfast.core.parts import Json
+from holdfast.core.values import dataclass
 from holdfast.ports import AgentFailed, Turn
 
 PASSED: Final = (

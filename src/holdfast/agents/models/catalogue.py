@@ -3,7 +3,7 @@ machine, the local model, the demo."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -33,6 +33,7 @@ from holdfast.agents.models.provider_config import (
 )
 from holdfast.agents.models.providers import KINDS, ProviderModel, Providers, settings_of
 from holdfast.agents.models.retry import RetryPolicy
+from holdfast.core.values import dataclass
 from holdfast.ports import Clock
 
 

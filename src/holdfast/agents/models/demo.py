@@ -3,7 +3,6 @@
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from types import TracebackType
 
 import anyio
@@ -11,6 +10,7 @@ import anyio
 from holdfast.agents.models.port import Answer, AssistantSaid, Delta, ModelInfo, Request, Take, ToolCall, UserSaid
 from holdfast.core.events import TextDelta, Usage
 from holdfast.core.parts import Text
+from holdfast.core.values import dataclass
 
 DEMO = ModelInfo("demo/scripted", "Scripted demo", "demo", context=None, abilities=frozenset({"prefill"}))
 FIRST_LINE = "This is the scripted demo, not a language model."

@@ -1,10 +1,11 @@
 """How servers of OpenAI's chat format differ. A dialect is data; `wire` follows it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from holdfast.core.parts import Json
+from holdfast.core.values import dataclass
 
 _USUAL = frozenset(
     {

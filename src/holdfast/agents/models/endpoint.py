@@ -1,7 +1,7 @@
 """Where a model is asked for, and how. Values; the key is shown nowhere."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from yarl import URL
 
@@ -9,6 +9,7 @@ from holdfast.agents.models.chatstream import MAX_ANSWER, MAX_EVENT
 from holdfast.agents.models.dialects import GENERIC, Dialect
 from holdfast.agents.models.failures import Who
 from holdfast.agents.models.retry import RetryPolicy
+from holdfast.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,12 @@ of the key: some repeat it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, assert_never
 
 from holdfast.agents.models.port import ModelFailed
 from holdfast.core.parts import Json
+from holdfast.core.values import dataclass
 
 Code = Literal[
     "auth", "rate-limit", "context-length", "unavailable", "timeout", "protocol", "refused", "bad-request", "not-found"

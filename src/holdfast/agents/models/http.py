@@ -8,7 +8,6 @@ import asyncio
 import ipaddress
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from yarl import URL
@@ -18,6 +17,7 @@ from holdfast.agents.models.endpoint import Patience
 from holdfast.agents.models.failures import Trouble
 from holdfast.agents.models.following import Rounds
 from holdfast.agents.models.retry import retry_after
+from holdfast.core.values import dataclass
 from holdfast.ports import Clock
 
 if TYPE_CHECKING:

@@ -1,7 +1,6 @@
 """What is known of each provider's models, and how it is kept up to date."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Final
 
@@ -15,6 +14,7 @@ from holdfast.agents.models.port import Ability, ModelInfo
 from holdfast.agents.models.probe import Seen, probe
 from holdfast.agents.models.provider_config import PRESETS, ProviderConfig, title
 from holdfast.agents.models.providers import missing
+from holdfast.core.values import dataclass
 
 _PREFILL: frozenset[Ability] = frozenset({"prefill"})
 

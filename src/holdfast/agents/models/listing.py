@@ -3,11 +3,11 @@ left out."""
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import PurePath
 
 from holdfast.agents.models.port import Ability
 from holdfast.core.parts import Json
+from holdfast.core.values import dataclass
 
 _NO_CHAT = re.compile(
     r"embed|whisper|tts|dall-e|moderation|transcribe|realtime|audio|image|sora|babbage|davinci|rerank|ocr|guard|veo|aqa",

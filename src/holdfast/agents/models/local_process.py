@@ -4,13 +4,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 from anyio.abc import Process
 
 from holdfast.core.parts import Json
+from holdfast.core.values import dataclass
 
 _MAX_LINE = 4 * 1024 * 1024
 

@@ -1,11 +1,11 @@
 """What the local model is told: plain turns of text, as many of the newest as fit. Pure."""
 
-from dataclasses import replace
 from typing import assert_never
 
 from holdfast.agents.models import wire
 from holdfast.agents.models.port import AssistantSaid, Media, Request, Said, ToolCall, ToolSaid, UserSaid
 from holdfast.core.parts import Json, Reasoning, Text
+from holdfast.core.values import replace
 
 SETTINGS = frozenset({"temperature", "top_p", "top_k", "min_p", "max_tokens", "seed", "stop", "repeat_penalty"})
 _DEFAULTS: dict[str, Json] = {"temperature": 0.6, "top_p": 0.92, "repeat_penalty": 1.1, "max_tokens": 1024}

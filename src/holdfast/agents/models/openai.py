@@ -7,7 +7,6 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -31,6 +30,7 @@ from holdfast.agents.models.http import (
     wake_when_lost,
 )
 from holdfast.agents.models.port import Answer, Delta, Media, ModelInfo, Request, Take, ToolCall, UserSaid
+from holdfast.core.values import dataclass
 from holdfast.ports import Clock
 
 if TYPE_CHECKING:

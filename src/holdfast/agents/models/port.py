@@ -13,11 +13,12 @@ Leaving the block, also by cancellation in mid-await, closes the upstream at onc
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, Protocol
 
 from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, Usage
 from holdfast.core.parts import Json, Reasoning, Text
+from holdfast.core.values import dataclass
 from holdfast.ports import AgentFailed
 
 Ability = Literal["tools", "images", "documents", "reasoning", "prefill"]

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Literal
 
 import anyio
@@ -17,6 +16,7 @@ from holdfast.agents.models.jsons import loads
 from holdfast.agents.models.listing import Listed
 from holdfast.agents.models.provider_config import ProviderConfig, base_url, title
 from holdfast.core.parts import Json
+from holdfast.core.values import dataclass, replace
 
 _LARGEST = 8 * 1024 * 1024
 _MOST_SHOWN = 40

@@ -1,10 +1,11 @@
 """Providers as plain values: configured ones, those whose key is in the environment, and servers on this machine."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from holdfast.agents.models.port import Ability
+from holdfast.core.values import dataclass
 
 Kind = Literal[
     "openai",

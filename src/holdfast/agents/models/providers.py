@@ -4,7 +4,6 @@ models is first asked: it takes seconds and 84 MB. Its types and exceptions stay
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from holdfast.agents.models.port import Answer, Delta, Model, ModelFailed, Model
 from holdfast.agents.models.probe import who
 from holdfast.agents.models.provider_config import ProviderConfig, base_url, title
 from holdfast.agents.models.retry import RetryPolicy
+from holdfast.core.values import dataclass
 
 if TYPE_CHECKING:
     from holdfast.agents.models.provider_stream import Reader

@@ -1,11 +1,11 @@
 """When to ask again, and how long to wait before it. Decides, and does not wait."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 from holdfast.agents.models.failures import Trouble
+from holdfast.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

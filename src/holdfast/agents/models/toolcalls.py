@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import jiter
 
 from holdfast.agents.models.jsons import loads
 from holdfast.agents.models.port import ToolCall
 from holdfast.core.parts import Json
+from holdfast.core.values import dataclass
 
 
 @dataclass(slots=True, eq=False)

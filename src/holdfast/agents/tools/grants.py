@@ -1,11 +1,11 @@
 """Allowances kept by the engine's store, as the policy wants them."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from holdfast.agents.tools.policy import Grant
 from holdfast.core.ids import OwnerId, SessionId
+from holdfast.core.values import dataclass
 
 
 class Kept(Protocol):

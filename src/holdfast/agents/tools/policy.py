@@ -2,13 +2,14 @@
 allowed before. Where allowances are kept is the caller's (`Grants`)."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import Literal, Protocol
 
 from holdfast.agents.tools.port import Rule
 from holdfast.core.events import Decision
 from holdfast.core.ids import OwnerId, SessionId
+from holdfast.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ A tool catches nothing but its own failures: cancellation ends it at once, and i
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from holdfast.agents.models.port import ToolSpec
 from holdfast.core.parts import Json
+from holdfast.core.values import dataclass
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError

@@ -9,7 +9,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from subprocess import STDOUT
 from typing import Final
@@ -21,6 +21,7 @@ from holdfast.agents.environment import without_secrets
 from holdfast.agents.models.port import ToolSpec
 from holdfast.agents.tools.port import ToolContext, ToolResult, Traits
 from holdfast.core.parts import Json
+from holdfast.core.values import dataclass
 
 _NANNY: Final = str(Path(__file__).with_name("nanny.py"))
 

@@ -1,13 +1,13 @@
 """Which tools a turn has: those that come with Holdfast and those of MCP servers, less what the session leaves out."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from holdfast.agents.tools.fetch.tool import FetchTool
 from holdfast.agents.tools.port import Tool
 from holdfast.agents.tools.shell import ShellTool
 from holdfast.agents.tools.workspace.tools import file_tools
 from holdfast.core.parts import Json
+from holdfast.core.values import dataclass
 from holdfast.ports import Turn
 
 

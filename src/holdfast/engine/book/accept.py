@@ -2,7 +2,6 @@
 transaction. Each function is the body of one, and may be run again after a conflict."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Literal
 
 from holdfast.core import session as tree
@@ -17,6 +16,7 @@ from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
 from holdfast.core.parts import File, Json, Part
 from holdfast.core.run import Lifetime, Run
 from holdfast.core.session import Message, Session
+from holdfast.core.values import dataclass, replace
 from holdfast.engine.book.rows import (
     SUPERSEDED,
     Me,

@@ -1,7 +1,6 @@
 """What people do to sessions. Each function is one transaction (O1); what it hides is asked to stop in the same one."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.core import session as tree
@@ -10,6 +9,7 @@ from holdfast.core.ledger import OFF
 from holdfast.core.parts import Json
 from holdfast.core.run import Intent, Run
 from holdfast.core.session import Compaction, Message, Session
+from holdfast.core.values import dataclass, replace
 from holdfast.engine.book import remembering
 from holdfast.engine.book.rows import intend, put_session, stop_hidden, the_session
 from holdfast.ports import Tx

@@ -2,7 +2,6 @@
 transaction; `settle` is the only one that fills a message."""
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
 
 from holdfast.core.errors import NotAllowed
 from holdfast.core.events import Event
@@ -11,6 +10,7 @@ from holdfast.core.recovery import Policy, verdict
 from holdfast.core.run import ENDING_VERB, Recovery, Run, after, step
 from holdfast.core.seeds import seeds
 from holdfast.core.transcript import Transcript
+from holdfast.core.values import replace
 from holdfast.engine.book import remembering
 from holdfast.engine.book.remembering import Keeping
 from holdfast.engine.book.rows import DISCONNECTED, Me, put_approval, put_run, put_session, the_run

@@ -2,13 +2,13 @@
 Each function is one transaction."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from holdfast.core import session as tree
 from holdfast.core.errors import Busy, NotAllowed
 from holdfast.core.ids import MessageId, OwnerId, RunId
 from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
+from holdfast.core.values import replace
 from holdfast.engine.book import edits
 from holdfast.engine.book.accept import Accepted, Request, check_files, known, new_rank, take_in
 from holdfast.engine.book.rows import put_session, the_run, the_session

@@ -2,7 +2,6 @@
 a step of a larger one; the provider itself is called between `begin` and `finish`, outside of all of them (O4)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from holdfast.core import ledger as books
 from holdfast.core.ids import FactId, SessionId
@@ -10,6 +9,7 @@ from holdfast.core.ledger import OFF, RESTS, Commit, DirtyTurn, Ledger, Policy, 
 from holdfast.core.parts import Json
 from holdfast.core.run import Lease, Run, is_live
 from holdfast.core.session import Session
+from holdfast.core.values import dataclass, replace
 from holdfast.engine.book.rows import Me
 from holdfast.ports import Batch, Fact, NewFact, RememberedTurn, Tx
 

@@ -1,7 +1,5 @@
 """Finding and writing rows, each kind in one place, and who is writing."""
 
-from dataclasses import dataclass, replace
-
 from holdfast.core import session as tree
 from holdfast.core.errors import (
     VersionMismatch,
@@ -12,6 +10,7 @@ from holdfast.core.errors import (
 from holdfast.core.ids import MessageId, NodeId, OwnerId, RunId, SessionId
 from holdfast.core.run import Intent, Lease, Run
 from holdfast.core.session import Message, Session
+from holdfast.core.values import dataclass, replace
 from holdfast.ports import Approval, Tx
 
 SUPERSEDED = Intent("cancelled", reason="superseded")

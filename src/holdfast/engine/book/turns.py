@@ -1,13 +1,13 @@
 """A run while it is executed: claimed, asking, parked, decided, let go. Each function is one transaction."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 
 from holdfast.core import session as tree
 from holdfast.core.errors import AlreadyDecided, NotAllowed, NotFound
 from holdfast.core.events import ApprovalRequested, Decision
 from holdfast.core.ids import ApprovalId, OwnerId, RunId, SessionId
 from holdfast.core.run import Intent, Run, is_live, step
+from holdfast.core.values import replace
 from holdfast.engine.book.rows import Me, intend, put_approval, put_run, put_session, the_message, the_run
 from holdfast.ports import Approval, Tx
 

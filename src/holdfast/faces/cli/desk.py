@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -13,6 +13,7 @@ import typer
 from holdfast import config as configuration
 from holdfast.config import Config
 from holdfast.core.errors import HoldfastError
+from holdfast.core.values import dataclass
 from holdfast.engine.seeding import Plan, Report
 from holdfast.faces.cli.exits import Exit, code_of
 from holdfast.faces.cli.reach import Line, Needs, OwnServer, reach

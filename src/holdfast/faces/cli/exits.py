@@ -1,10 +1,10 @@
 """How a command ends. One table: scripts rely on it, docs/operations.md repeats it."""
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 from holdfast.config import ConfigError
 from holdfast.core.errors import DataDirInUse, HoldfastError
+from holdfast.core.values import dataclass
 
 
 class Exit(IntEnum):

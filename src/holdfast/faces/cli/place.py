@@ -2,8 +2,9 @@
 
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from holdfast.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """A conversation with a server: send once, watch to the end, whatever becomes of the line."""
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from holdfast.core.values import dataclass
 from holdfast.faces.cli import show
 from holdfast.faces.cli.client import path
 from holdfast.faces.cli.exits import CommandError, Exit, Lost, Refused

@@ -7,9 +7,10 @@ origin showing. With a password everybody shows a cookie or a token, and only co
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import urlsplit
+
+from holdfast.core.values import dataclass
 
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 PROXY_HEADERS: Final = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")

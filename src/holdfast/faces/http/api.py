@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Literal, Protocol
 
 from fastapi import Header, Path, Query
@@ -10,6 +10,7 @@ from fastapi import Header, Path, Query
 from holdfast.core.errors import Invalid
 from holdfast.core.ids import FileId, SessionId
 from holdfast.core.parts import Part, Text
+from holdfast.core.values import dataclass
 from holdfast.engine.engine import Engine
 from holdfast.engine.library import Library
 from holdfast.engine.service import Service

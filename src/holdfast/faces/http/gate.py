@@ -4,7 +4,6 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Mapping
-from dataclasses import replace
 from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
@@ -15,6 +14,7 @@ from argon2.exceptions import Argon2Error, InvalidHashError
 from itsdangerous import BadSignature, TimestampSigner
 
 from holdfast.core.errors import Invalid, NotAllowed
+from holdfast.core.values import replace
 from holdfast.faces.http.access import Credentials
 from holdfast.ports import Clock, Keyring, Keys, Token
 

@@ -9,7 +9,6 @@ alive with comments; and it drops a client that has not read for too long. Nothi
 from asyncio import timeout  # a cancel scope would cost a waiting client another kilobyte
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -17,6 +16,8 @@ import anyio
 from anyio.abc import TaskGroup
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
+
+from holdfast.core.values import dataclass
 
 HEADERS: Final = [
     (b"content-type", b"text/event-stream; charset=utf-8"),

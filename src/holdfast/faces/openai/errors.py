@@ -1,7 +1,6 @@
 """Errors in OpenAI's shape. Statuses are those of the native face's table, but for wrong requests: these are 400."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from fastapi.exceptions import RequestValidationError
@@ -10,6 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from holdfast.core import errors as e
 from holdfast.core.events import Failure
+from holdfast.core.values import dataclass
 from holdfast.faces.http import problems
 
 _TYPES: Final[Mapping[int, str]] = {

@@ -3,12 +3,12 @@ put into place, not decoded and encoded again."""
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from json.encoder import encode_basestring
 from typing import Any, Final
 
 from holdfast.core.events import Failure, Usage
 from holdfast.core.parts import Json
+from holdfast.core.values import dataclass
 
 LABEL: Final = "holdfast"
 """The name under which tools of ours are shown: as calls that the server makes, which no client tries to answer."""

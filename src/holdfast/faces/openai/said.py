@@ -4,11 +4,12 @@ that a session keeps. Pure; files that come inside are left to be stored."""
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal
 
 from holdfast.core.ids import FileId
 from holdfast.core.parts import Json, Part, Reasoning, Text, Tool
+from holdfast.core.values import dataclass
 from holdfast.faces.openai import look
 from holdfast.faces.openai.errors import Wrong, unsupported
 

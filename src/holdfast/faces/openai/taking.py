@@ -1,7 +1,6 @@
 """A call taken in as a turn: where in which session, with what past, and under which key."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from anyio import to_thread
 
@@ -11,6 +10,7 @@ from holdfast.core.ledger import OFF
 from holdfast.core.parts import Json, Part, Tool
 from holdfast.core.run import Lifetime, Run
 from holdfast.core.session import Message, Session
+from holdfast.core.values import dataclass, replace
 from holdfast.engine.book.accept import Accepted
 from holdfast.engine.service import Wish
 from holdfast.faces.http.api import Api

@@ -1,9 +1,9 @@
 """Who is to answer: a model alone, or an agent of ours."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from holdfast.core.errors import NotFound
+from holdfast.core.values import dataclass
 from holdfast.faces.http.api import Api
 
 DIRECT: Final = "direct"

@@ -2,10 +2,10 @@
 and what of it does not reach the model."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.core.parts import Json
+from holdfast.core.values import dataclass
 from holdfast.faces.openai import look
 from holdfast.faces.openai.errors import Wrong, unsupported
 from holdfast.faces.openai.requests import ChatIn, ResponseIn

@@ -1,6 +1,6 @@
 """The store's rows and indexes, and the log that takes a transaction back."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeVar
 
 from holdfast.core.ids import ApprovalId, FactId, FileId, MessageId, OwnerId, RunId, SessionId
@@ -8,6 +8,7 @@ from holdfast.core.ledger import DirtyTurn, Ledger
 from holdfast.core.parts import Json
 from holdfast.core.run import Run
 from holdfast.core.session import Compaction, Message, Session
+from holdfast.core.values import dataclass
 from holdfast.ports import Approval, Change, Fact, Grant, StoredFile
 
 K = TypeVar("K")

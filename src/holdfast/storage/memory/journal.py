@@ -1,13 +1,14 @@
 """`Journal` on dicts of lists."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from anyio.lowlevel import checkpoint
 
 from holdfast.core.errors import Fenced, JournalPruned, Refused, Sealed, SeqConflict, TooLarge
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
+from holdfast.core.values import dataclass
 from holdfast.ports import Append, Head
 
 

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from heapq import nlargest, nsmallest
 from typing import Final
 
 from holdfast.core.errors import StorageError
 from holdfast.core.ids import FactId, OwnerId, SessionId
 from holdfast.core.ledger import DirtyTurn, Ledger
+from holdfast.core.values import replace
 from holdfast.ports import Fact
 from holdfast.storage.memory.data import Data, UndoLog
 

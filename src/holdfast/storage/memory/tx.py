@@ -1,7 +1,6 @@
 """One transaction of the in-process store."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from heapq import nlargest, nsmallest
 from itertools import islice
 from typing import TypeVar
@@ -11,6 +10,7 @@ from holdfast.core.ids import ApprovalId, FileId, MessageId, OwnerId, RunId, Ses
 from holdfast.core.parts import File, Json
 from holdfast.core.run import Lease, Run
 from holdfast.core.session import Compaction, Message, Session
+from holdfast.core.values import replace
 from holdfast.ports import Approval, Change, ChangeKind, Grant, Hit, SessionQuery, StoredFile
 from holdfast.storage.memory.data import Data, UndoLog
 from holdfast.storage.memory.remembering import Remembering

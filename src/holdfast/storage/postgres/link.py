@@ -1,7 +1,6 @@
 """A connection as the adapters want it: limited in time, and with texts that PostgreSQL cannot hold by itself."""
 
 import contextlib
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import psycopg
@@ -10,6 +9,7 @@ from psycopg.adapt import Loader
 from psycopg.types.string import StrDumper
 
 from holdfast.core.errors import StorageUnavailable
+from holdfast.core.values import dataclass
 from holdfast.storage.postgres import errors
 
 R = TypeVar("R")

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import monotonic
 from typing import TypeVar
 
@@ -11,6 +10,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from holdfast.core.errors import StorageError, StorageFull, StorageUnavailable
+from holdfast.core.values import dataclass
 from holdfast.storage.threads import Away, Worker
 
 T = TypeVar("T")

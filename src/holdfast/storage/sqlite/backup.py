@@ -13,11 +13,11 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from holdfast.core.errors import Invalid, StorageError, StorageUnavailable
+from holdfast.core.values import dataclass
 from holdfast.storage import disk
 from holdfast.storage.files import place
 from holdfast.storage.sqlite import database, errors, schema

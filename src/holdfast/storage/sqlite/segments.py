@@ -1,10 +1,10 @@
 """The frames of a settled run, many in one row: each behind its length, the whole under one checksum."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from zlib import crc32
 
 from holdfast.core.events import Entry
+from holdfast.core.values import dataclass
 
 _LENGTH = 4
 _ROW = 1 << 20

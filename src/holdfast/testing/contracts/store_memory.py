@@ -1,7 +1,5 @@
 """Ledgers, dirty turns and facts."""
 
-from dataclasses import replace
-
 import anyio
 import pytest
 
@@ -10,6 +8,7 @@ from holdfast.core.ids import LOCAL, FactId, SessionId
 from holdfast.core.ledger import RESTS, Commit, DirtyTurn, Ledger, Words
 from holdfast.core.parts import Text
 from holdfast.core.run import Lease
+from holdfast.core.values import replace
 from holdfast.ports import Fact, Store, Tx
 from holdfast.testing.contracts import samples as s
 

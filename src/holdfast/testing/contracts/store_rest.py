@@ -1,6 +1,5 @@
 """Approvals, compactions, files, purges, and the change feed."""
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import get_args
 
@@ -9,6 +8,7 @@ import pytest
 
 from holdfast.core.ids import LOCAL, ApprovalId, FileId, MessageId, OwnerId, RunId, SessionId
 from holdfast.core.parts import File, Text
+from holdfast.core.values import replace
 from holdfast.ports import Change, ChangeKind, Grant, Store, Tx
 from holdfast.testing.contracts import samples as s
 

@@ -1,7 +1,5 @@
 """Every field of every row comes back as it was written."""
 
-from dataclasses import replace
-
 import pytest
 
 from holdfast.core.events import Usage
@@ -9,6 +7,7 @@ from holdfast.core.ids import LOCAL, ApprovalId, FileId, MessageId, RunId, Sessi
 from holdfast.core.parts import Remembered, Text
 from holdfast.core.run import Intent, Lease, Recovery, Run
 from holdfast.core.session import Message, Session
+from holdfast.core.values import replace
 from holdfast.ports import Approval, Store, Tx
 from holdfast.testing.contracts import samples as s
 

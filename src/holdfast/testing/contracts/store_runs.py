@@ -1,7 +1,6 @@
 """Lists of runs, keys, and which run may be claimed."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from holdfast.core.errors import StorageError
 from holdfast.core.ids import LOCAL, ApprovalId, NodeId, RunId, SessionId
 from holdfast.core.run import OPEN, Intent, Lease, Recovery, Run, RunStatus
+from holdfast.core.values import replace
 from holdfast.ports import Store, Tx
 from holdfast.testing.contracts import samples as s
 

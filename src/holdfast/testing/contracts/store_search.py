@@ -1,11 +1,10 @@
 """Full-text search: what is found, what is not, and in which order."""
 
-from dataclasses import replace
-
 import pytest
 
 from holdfast.core.ids import LOCAL, MessageId, OwnerId, SessionId
 from holdfast.core.parts import Reasoning, Text, Tool
+from holdfast.core.values import replace
 from holdfast.ports import Hit, Store
 from holdfast.testing.contracts import samples as s
 

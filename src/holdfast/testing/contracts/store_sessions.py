@@ -1,11 +1,11 @@
 """Lists of sessions, the tree of messages, and what erasing takes with it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from holdfast.core.ids import LOCAL, ApprovalId, MessageId, RunId, SessionId
 from holdfast.core.run import Recovery
 from holdfast.core.session import Session
+from holdfast.core.values import replace
 from holdfast.ports import SessionQuery, Store, Tx
 from holdfast.testing.contracts import samples as s
 

@@ -2,13 +2,13 @@
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import replace
 
 import anyio
 import pytest
 
 from holdfast.core.ids import LOCAL, ApprovalId, FileId, MessageId, RunId, SessionId
 from holdfast.core.session import Session
+from holdfast.core.values import replace
 from holdfast.ports import SessionQuery, Store, Tx
 from holdfast.testing.contracts import samples as s
 

@@ -2,7 +2,7 @@
 page is first fetched, and in `wiring/warming.py` before that: no start waits for it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -15,6 +15,7 @@ from holdfast.agents.tools.fetch.addresses import is_public, parse
 from holdfast.agents.tools.fetch.names import Allowed, Resolve, system_resolve
 from holdfast.agents.tools.port import ToolContext, ToolFailed, ToolResult, Traits, shorten
 from holdfast.core.parts import Json
+from holdfast.core.values import dataclass
 
 if TYPE_CHECKING:
     import aiohttp

@@ -3,7 +3,6 @@ cannot be reached costs its own tools and nothing else."""
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
@@ -15,6 +14,7 @@ from holdfast.agents.tools.mcp.link import Link
 from holdfast.agents.tools.mcp.values import McpServer
 from holdfast.agents.tools.port import Tool, ToolContext, ToolFailed, ToolResult, Traits
 from holdfast.core.parts import Json
+from holdfast.core.values import dataclass
 
 log = logging.getLogger("holdfast.agents")
 

@@ -3,10 +3,11 @@ it."""
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from holdfast.agents.tools.port import Rule, ToolResult, Traits
+from holdfast.core.values import dataclass
 
 MAX_NAME: Final = 64
 """What providers take as the name of a tool."""

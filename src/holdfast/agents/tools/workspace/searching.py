@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,6 +15,7 @@ from holdfast.agents.tools.port import ToolFailed, ToolResult
 from holdfast.agents.tools.workspace.jail import Jail, names
 from holdfast.agents.tools.workspace.reading import is_binary
 from holdfast.core.parts import Json
+from holdfast.core.values import dataclass
 
 if TYPE_CHECKING:
     import regex

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -15,6 +14,7 @@ from holdfast.agents.tools.workspace.reading import list_files, read_file
 from holdfast.agents.tools.workspace.searching import MAX_PATTERN, Search
 from holdfast.agents.tools.workspace.writing import edit_file, write_file
 from holdfast.core.parts import Json
+from holdfast.core.values import dataclass
 
 LOOKS: Final = Traits(repeatable=True, read_only=True, rule="allow")
 CHANGES: Final = Traits(rule="ask")
