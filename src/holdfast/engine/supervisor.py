@@ -92,7 +92,8 @@ class Supervisor:
         rid = execution.run.id
         try:
             if leaving is not None:
-                await leaving.gone.wait()
+                with anyio.CancelScope(shield=True):  # an engine that is cancelled ends this one too, and not only waits
+                    await leaving.gone.wait()
             await execution.execute()
         finally:
             execution.gone.set()
