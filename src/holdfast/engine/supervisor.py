@@ -92,7 +92,8 @@ class Supervisor:
         rid = execution.run.id
         try:
             if leaving is not None:
-                with anyio.CancelScope(shield=True):  # an engine that is cancelled ends this one too, and not only waits
+                # Shielded: an engine that is cancelled meanwhile ends this one as it ends the others.
+                with anyio.CancelScope(shield=True):
                     await leaving.gone.wait()
             await execution.execute()
         finally:
