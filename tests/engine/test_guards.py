@@ -384,7 +384,7 @@ async def test_a_cancelled_engine_ends_what_waits_for_its_own_earlier_life(memor
             await self.parking.after(call, args)
 
     both = Both()
-    script = [Say("half"), Call("t", "shell", asks=True), Hang()]
+    script: list[Action] = [Say("half"), Call("t", "shell", asks=True), Hang()]
     async with running(script, memory, tap=both, poll=GUARD) as it:
         run = await it.send(await it.new_session())
         with anyio.fail_after(GUARD):

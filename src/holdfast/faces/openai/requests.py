@@ -11,6 +11,8 @@ from holdfast.faces.openai.errors import unsupported
 
 
 class In(BaseModel):
+    """`defer_build`: as there."""
+
     model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
 
