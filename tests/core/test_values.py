@@ -76,6 +76,20 @@ def test_values_are_hashed_by_their_fields_and_what_may_change_is_not() -> None:
     assert {thing: 1}[thing] == 1
 
 
+def test_nobody_assigns_to_a_frozen_one() -> None:
+    point = Point(1)
+    with pytest.raises(dataclasses.FrozenInstanceError, match="'x'"):
+        point.x = 2  # type: ignore[misc]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        point.z = 2  # type: ignore[attr-defined]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        del point.x
+    assert point == Point(1)
+    thing = Open()
+    thing.count = 3
+    assert thing == Open(3)
+
+
 def test_a_representation_keeps_what_is_not_to_be_shown() -> None:
     assert repr(Point(1)) == "Point(x=1, y=0)"
     assert repr(Place(1)) == "a place"

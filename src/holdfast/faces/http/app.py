@@ -1,10 +1,12 @@
 """The app: routes, errors and the guard, put together."""
 
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from fastapi import APIRouter, FastAPI
+from pydantic.warnings import UnsupportedFieldAttributeWarning
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
@@ -43,6 +45,8 @@ class Face(Protocol):
 
 
 def build(api: Api, faces: Sequence[Face] = ()) -> ASGIApp:
+    # FastAPI silences this where it makes checks of what a route takes; ours are made later, outside of that.
+    warnings.filterwarnings("ignore", category=UnsupportedFieldAttributeWarning)
     app = FastAPI(
         title="Holdfast",
         version=__version__,

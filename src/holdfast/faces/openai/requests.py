@@ -11,7 +11,7 @@ from holdfast.faces.openai.errors import unsupported
 
 
 class In(BaseModel):
-    """`defer_build`: as there."""
+    """`defer_build`: as in `faces/http/requests.py`."""
 
     model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
