@@ -1,7 +1,7 @@
 """Statements of one transaction. Constants, wherever they come from, so that SQLite prepares each once."""
 
 import sqlite3
-from functools import cache
+from collections.abc import Sequence
 from itertools import compress
 from operator import ne
 from typing import Any
@@ -18,11 +18,11 @@ class Table:
         self.select = f"SELECT {columns} FROM {name}"
         self.columns = rows.names(columns)
         self.upsert = rows.upsert(name, columns)
+        self._sets = tuple(f"{column} = ?" for column in self.columns)
 
-    @cache  # noqa: B019 - tables live as long as the program
-    def update(self, changed: tuple[int, ...]) -> str:
+    def update(self, changed: Sequence[int]) -> str:
         """For the values of these columns, by their places, and the id."""
-        return f"UPDATE {self.name} SET {', '.join(f'{self.columns[n]} = ?' for n in changed)} WHERE id = ?"
+        return f"UPDATE {self.name} SET {', '.join([self._sets[n] for n in changed])} WHERE id = ?"
 
 
 class Statements:
@@ -58,7 +58,7 @@ class Statements:
         place = table, row[0]
         old = self._known.get(place)
         if old is not None:
-            changed = tuple(compress(range(len(row)), map(ne, old, row)))
+            changed = list(compress(range(len(row)), map(ne, old, row)))
             if changed and not self._do(table.update(changed), *[row[n] for n in changed], row[0]).rowcount:
                 old = None  # dropped meanwhile
         if old is None:
