@@ -86,7 +86,7 @@ def empty_index() -> sqlite3.Connection:
 def test_no_text_is_a_syntax_error(text: str) -> None:
     """Whatever a person types is words to find, or nothing; never an error of the index."""
     with closing(empty_index()) as db:
-        assert SqliteTx(db, 0.0).search(LOCAL, text, 10, None) == []
+        assert SqliteTx(db, 0.0, writes=False).search(LOCAL, text, 10, None) == []
 
 
 # Letters for Python, but not for SQLite, whose tables are older: some signs of New Tai Lue and Vedic.
@@ -97,6 +97,6 @@ NOT_INDEXED = "".join(map(chr, [*range(0x19B0, 0x19CA), 0x1CF2, 0x1CF3]))
 def test_a_text_finds_itself(text: str) -> None:
     """Every text that has a word is found by itself."""
     with closing(empty_index()) as db:
-        tx = SqliteTx(db, 0.0)
+        tx = SqliteTx(db, 0.0, writes=False)
         tx.put_session(session(title=text))
         assert len(tx.search(LOCAL, text, 10, None)) == (fts.query(text) is not None)

@@ -112,6 +112,39 @@ def test_a_copy_differs_in_what_is_named(change: Any) -> None:
         change(Point(1), z=3)
 
 
+def test_what_is_not_supported_is_refused_when_the_class_is_made() -> None:
+    """A type checker takes ours for the standard library's, and would say nothing."""
+
+    class After:
+        x: int
+
+        def __post_init__(self) -> None: ...
+
+    class Compares:  # noqa: PLW1641 - that is the point
+        x: int
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+    class Computed:
+        x: int = field(init=False)
+
+    class Aside:
+        x: int = field(compare=False)
+
+    for cls in (After, Compares, Computed, Aside):
+        with pytest.raises(TypeError, match=cls.__name__):
+            dataclass(frozen=True, slots=True)(cls)
+
+
+def test_a_subclass_of_the_standard_library_is_copied_whole() -> None:
+    @dataclasses.dataclass
+    class More(Open):
+        more: int = 0
+
+    assert replace(More(1, 5), count=2) == More(2, 5)
+
+
 def test_they_are_dataclasses_to_everybody_else() -> None:
     assert [one.name for one in dataclasses.fields(Place)] == ["x", "y", "name", "tags"]
     assert dataclasses.asdict(Named(a=1)) == {"a": 1, "b": 2}

@@ -1,8 +1,9 @@
 """Dataclasses that are made in less than half the time.
 
-To a type checker, and to whoever uses one, these are the standard library's. What differs is how a class comes to be:
-the standard library writes and compiles up to six functions for each, which for some three hundred classes was a
-quarter of a start. Here only `__init__` is written, and the rest is shared.
+To a type checker these are the standard library's, and so they are to whoever uses a value. What differs is how a
+class comes to be: the standard library writes and compiles up to six functions for each, which for some two hundred
+classes was a quarter of a start. Here only `__init__` is written, and the rest is shared. What the shared ones do not
+know is refused when the class is made.
 """
 
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ else:
         cls.__doc__ = cls.__doc__ or cls.__name__  # or it would be made of a signature, which takes long
         made = dataclasses.dataclass(cls, init=not frozen, repr=False, eq=False, **options)
         fields = dataclasses.fields(made)
+        _check(cls, fields, eq)
         made.__fields_named__ = names = tuple(field.name for field in fields)
         made.__fields_of__ = staticmethod(_getter(names))
         shared = {"__repr__": _repr}
@@ -40,7 +42,20 @@ else:
         return value.__class__(**fields)
 
     def _fields(value):
+        if "__fields_named__" not in value.__class__.__dict__:  # a subclass that was not made here
+            return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return dict(zip(value.__fields_named__, value.__fields_of__(value), strict=True))
+
+    def _check(cls, fields, eq):
+        if hasattr(cls, "__post_init__"):
+            raise TypeError(f"{cls.__qualname__}: a dataclass of ours has no __post_init__; use dataclasses.")
+        if eq and "__eq__" in cls.__dict__:
+            raise TypeError(f"{cls.__qualname__} has an __eq__ of its own; say eq=False.")
+        for field in fields:
+            if not field.init or not field.compare or field.hash is not None:
+                raise TypeError(
+                    f"{cls.__qualname__}.{field.name}: every field is given, and compared; use dataclasses."
+                )
 
     def _getter(names):
         """All fields as a tuple."""

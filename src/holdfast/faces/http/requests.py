@@ -9,8 +9,8 @@ MAX_PARTS = 100
 
 
 class In(BaseModel):
-    """What a client sends: an unknown field is an error that names it. `defer_build`: the checks are made of a model
-    when one is first sent; all of them at once were a tenth of a start."""
+    """What a client sends: an unknown field is an error that names it. `defer_build`: most checks are made of a
+    model when one is first sent; all of them at once were a tenth of a start."""
 
     model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 

@@ -52,7 +52,7 @@ class Lane:
                 db = self._db = database.connect(self._path, PRAGMAS, reads_only=not self._writes)
             try:
                 db.execute(self._begin)
-                value = work(SqliteTx(db, self._clock.now()))
+                value = work(SqliteTx(db, self._clock.now(), writes=self._writes))
                 db.execute("COMMIT")
             except BaseException:
                 self._roll_back(db)

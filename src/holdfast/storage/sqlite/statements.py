@@ -1,4 +1,4 @@
-"""Statements of one transaction. Constants, wherever they come from, so that SQLite prepares each once."""
+"""Statements of one transaction. Constants, or put together in a few ways, so that SQLite prepares each once."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -28,11 +28,13 @@ class Table:
 class Statements:
     """Lone surrogates, which UTF-8 cannot carry, become question marks, as in a journal's frames."""
 
-    def __init__(self, db: sqlite3.Connection, now: float) -> None:
+    def __init__(self, db: sqlite3.Connection, now: float, *, writes: bool) -> None:
         self._db = db
         self._now = now
+        self._writes = writes
         self._known: dict[tuple[Table, str], rows.Row] = {}
-        """Rows that were read or written here, as they are now. Whoever changes any by other means forgets them."""
+        """Rows that were read or written here, as they are now, if it `writes`. Whoever changes any by other means
+        forgets them."""
 
     def _do(self, sql: str, *values: Any) -> sqlite3.Cursor:
         try:
@@ -48,7 +50,7 @@ class Statements:
 
     def _find(self, table: Table, key: str) -> Any:
         row = self._one(f"{table.select} WHERE id = ?", key)
-        if row is not None:
+        if row is not None and self._writes:
             self._known[table, key] = row
         return row
 
