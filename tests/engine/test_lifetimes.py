@@ -508,22 +508,20 @@ async def test_a_run_is_watched_over_its_continuation_after_a_crash(world: AnyWo
 
 async def test_clients_that_never_read_slow_nobody(world: AnyWorld) -> None:
     """L6: a hundred clients that do not read keep neither the run nor a client that reads from the end."""
-    async with running([Tokens(5000)], world, tail=1024) as it:
+    async with running([Meet("here"), Tokens(5000)], world, tail=1024) as it:
         run = await it.send(await it.new_session())
         async with anyio.create_task_group() as tg:
-            connected = 0
 
-            async def dead_client() -> None:
-                nonlocal connected
+            async def dead_client(*, task_status: TaskStatus[None]) -> None:
                 async with it.service.watch(run.id):
-                    connected += 1
+                    task_status.started()
                     await anyio.sleep_forever()
 
             for _ in range(100):
-                tg.start_soon(dead_client)
+                await tg.start(dead_client)
+            it.release("here")
             got = await collect(it.service, run.id)
             assert (await it.ended(run.id)).status == "complete"
-            assert connected == 100
             tg.cancel_scope.cancel()
         assert texts(fold(got).parts) == "".join(f"t{n} " for n in range(5000))
         assert it.engine.feed.subscribers == 0
