@@ -271,7 +271,7 @@ PIECES = st.lists(
 
 
 @given(PIECES, st.integers(0), st.integers(0, 255))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_stretches_are_what_the_walk_finds_up_to_the_first_damage(
     pieces: list[tuple[int, int, bytes, bool]], where: int, flips: int
 ) -> None:

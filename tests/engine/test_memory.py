@@ -442,7 +442,7 @@ async def test_a_crash_in_a_commit_repeats_it_under_its_id(world: AnyWorld, late
     was."""
     before = RecordingProvider("a")
     before.hold()
-    async with remembering(world, before) as it:
+    async with remembering(world, before, flush=0.1) as it:
         sid = await it.new_session()
         one = await it.turn(sid, "one")
         async with anyio.create_task_group() as group:

@@ -66,6 +66,12 @@ def test_what_is_no_fact_is_left_alone(said: str) -> None:
     assert extract([turn(said)]) == []
 
 
+def test_what_is_written_below_a_quotation_counts() -> None:
+    """A quotation ends with its line; and a page of empty lines is read in no time, though each may begin one."""
+    said = "> I live in Quotes\n  > and like tea" + "\n" * 200_000 + "I live in Rome."
+    assert [draft.text for draft in extract([turn(said)])] == ["The person lives in Rome."]
+
+
 def test_the_last_word_about_a_thing_counts() -> None:
     """Within a batch, a later fact about the same thing takes the place of an earlier one and names its own turn."""
     facts = finished(extract([turn("I live in Bonn.", 1), turn("I love olives.", 1), turn("I live in Berlin.", 2)]))

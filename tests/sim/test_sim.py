@@ -42,5 +42,9 @@ def test_a_seed_is_a_history() -> None:
 
 def test_every_situation_is_reached() -> None:
     """A suite that never gets there shows nothing: each situation comes up within a few hundred histories."""
-    seen = run_chunk(range(HISTORIES, HISTORIES + 600)).situations
-    assert [name for name in EXPECTED if not seen[name]] == []
+    missing = set(EXPECTED)
+    for first in range(HISTORIES, HISTORIES + 600, 50):
+        missing -= set(+run_chunk(range(first, first + 50)).situations)
+        if not missing:
+            break
+    assert missing == set()

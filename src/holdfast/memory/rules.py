@@ -11,7 +11,7 @@ from holdfast.memory.drafts import Draft
 from holdfast.ports import RememberedTurn
 
 _CODE: Final = re.compile(
-    r"```.*?(?:```|\Z)|`[^`\n]*`|^\s*>.*$|\"[^\"\n]{12,}\"|“[^”\n]{12,}”", re.DOTALL | re.MULTILINE
+    r"```.*?(?:```|\Z)|`[^`\n]*`|^[^\S\n]*>[^\n]*$|\"[^\"\n]{12,}\"|“[^”\n]{12,}”", re.DOTALL | re.MULTILINE
 )
 _SENTENCE: Final = re.compile(r"[^.!?\n;]*(?:\.(?=\w)[^.!?\n;]*)*[.!?\n;]?")
 _LONGEST: Final = 240
