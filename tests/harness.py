@@ -153,6 +153,22 @@ class Hold(Tap):
             await self.go.wait()
 
 
+@dataclass
+class Both(Tap):
+    """Two at once."""
+
+    first: Tap
+    second: Tap
+
+    async def before(self, call: str, args: Sequence[Any]) -> None:
+        await self.first.before(call, args)
+        await self.second.before(call, args)
+
+    async def after(self, call: str, args: Sequence[Any]) -> None:
+        await self.first.after(call, args)
+        await self.second.after(call, args)
+
+
 def appends(*types: str) -> Callable[[str, Sequence[Any]], bool]:
     """Picks the journal appends that hold an event of one of these types."""
 

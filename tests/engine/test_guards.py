@@ -25,10 +25,10 @@ from tests.engine.checks import check_idle, check_one_end, check_saved_once
 from tests.harness import (
     GUARD,
     AnyWorld,
+    Both,
     Freehand,
     Hold,
     Running,
-    Tap,
     World,
     appends,
     collect,
@@ -370,35 +370,23 @@ async def test_a_cancelled_engine_leaves_nothing_to_the_next_process(memory: Wor
 async def test_a_cancelled_engine_ends_what_waits_for_its_own_earlier_life(memory: World) -> None:
     """L2: a run was parked, answered and claimed anew while the execution that parked it was still leaving: the next
     one, which waits for that, is ended as well."""
-
-    class Both(Tap):
-        """The question is held on its way to the journal, and the parking on its way back."""
-
-        question = Hold(appends("approval.requested"))
-        parking = Hold(lambda call, _: call == "store.transact", when="after", armed=False)
-
-        async def before(self, call: str, args: Sequence[Any]) -> None:
-            await self.question.before(call, args)
-
-        async def after(self, call: str, args: Sequence[Any]) -> None:
-            await self.parking.after(call, args)
-
-    both = Both()
+    question = Hold(appends("approval.requested"))
+    parking = Hold(lambda call, _: call == "store.transact", when="after", armed=False)
     script: list[Action] = [Say("half"), Call("t", "shell", asks=True), Hang()]
-    async with running(script, memory, tap=both, poll=GUARD) as it:
+    async with running(script, memory, tap=Both(question, parking), poll=GUARD) as it:
         run = await it.send(await it.new_session())
         with anyio.fail_after(GUARD):
-            await both.question.reached.wait()
-            question = await it.question(run.id)
-            both.parking.armed = True
-            both.question.go.set()
-            await both.parking.reached.wait()
-            await it.service.decide(run.id, question.id, "once")
+            await question.reached.wait()
+            asked = await it.question(run.id)
+            parking.armed = True
+            question.go.set()
+            await parking.reached.wait()
+            await it.service.decide(run.id, asked.id, "once")
             while (await it.row(run.id)).epoch < 2:
                 await anyio.lowlevel.checkpoint()
             await anyio.wait_all_tasks_blocked()
             it.scope.cancel()
-            both.parking.go.set()
+            parking.go.set()
     row = await it.row(run.id)
     assert (row.status, row.reason, row.epoch) == ("interrupted", "shutdown", 2)
     assert it.agent.effects == []

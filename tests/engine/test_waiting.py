@@ -15,7 +15,21 @@ from holdfast.core.recovery import Policy
 from holdfast.core.run import Run
 from holdfast.ports import Turn
 from tests.engine.checks import check_idle, check_one_end
-from tests.harness import GUARD, AnyWorld, Hold, Running, Script, Tap, World, appends, collect, crash_at, running, texts
+from tests.harness import (
+    GUARD,
+    AnyWorld,
+    Both,
+    Hold,
+    Running,
+    Script,
+    Tap,
+    World,
+    appends,
+    collect,
+    crash_at,
+    running,
+    texts,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -258,32 +272,20 @@ async def test_an_answer_may_come_before_the_run_has_parked(world: AnyWorld) -> 
 
 async def test_news_of_an_earlier_execution_does_not_stop_the_next(world: AnyWorld) -> None:
     """X5: the run is answered, parked and taken up again while its old row is still being read: it goes on."""
-
-    class Both(Tap):
-        """The question is held on its way to the journal, and one reading of the row on its way back."""
-
-        question = Hold(appends("approval.requested"))
-        reading = Hold(lambda call, _: call == "store.read", when="after", armed=False)
-
-        async def before(self, call: str, args: Sequence[Any]) -> None:
-            await self.question.before(call, args)
-
-        async def after(self, call: str, args: Sequence[Any]) -> None:
-            await self.reading.after(call, args)
-
-    both = Both()
-    async with running(ASKING, world, tap=both, poll=GUARD) as it:
+    question = Hold(appends("approval.requested"))
+    reading = Hold(lambda call, _: call == "store.read", when="after", armed=False)
+    async with running(ASKING, world, tap=Both(question, reading), poll=GUARD) as it:
         run = await it.send(await it.new_session())
         with anyio.fail_after(GUARD):
-            await both.question.reached.wait()
-            question = await it.question(run.id)
-            both.reading.armed = True
-            await it.service.decide(run.id, question.id, "once")
-            await both.reading.reached.wait()
-            both.question.go.set()
+            await question.reached.wait()
+            posed = await it.question(run.id)
+            reading.armed = True
+            await it.service.decide(run.id, posed.id, "once")
+            await reading.reached.wait()
+            question.go.set()
             while (await it.row(run.id)).epoch < 2:
                 await anyio.lowlevel.checkpoint()
-            both.reading.go.set()
+            reading.go.set()
             await it.until(run.id, "complete")
         assert it.agent.effects == ["t"]
 
