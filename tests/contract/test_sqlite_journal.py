@@ -127,7 +127,7 @@ async def test_the_wal_is_put_into_the_file_by_the_thread(tmp_path: Path, monkey
     for n in range(1, 201):
         await journal.append([adding(RID, n, "x" * 3000)])
         sizes.add((tmp_path / "journal.db-wal").stat().st_size)
-    assert max(sizes) < 40 * 4120
+    assert max(sizes) < 40 * 4120 + (256 << 10)  # with the room that is kept ahead
     assert observed.here.count(True) > 100
     await journal.close()
 

@@ -14,6 +14,7 @@ from holdfast.storage.sqlite import database, errors, schema, segments
 from holdfast.storage.sqlite.gather import entries_at
 from holdfast.storage.sqlite.logged import Index, Logged, erase, refusal, remove, scan
 from holdfast.storage.sqlite.records import HEAD, head
+from holdfast.storage.sqlite.runway import Runway
 
 _PRAGMAS: Final = (
     "wal_autocheckpoint = 4000",
@@ -45,6 +46,7 @@ class JournalWriter:
         self._path = path
         self._limit = max_event_bytes
         self._db: sqlite3.Connection | None = None
+        self._runway = Runway(path)
         self._doomed: list[int] = []  # dead rows that are being removed
 
     # ---- opening ----
@@ -81,6 +83,7 @@ class JournalWriter:
 
     def disconnect(self) -> None:
         db, self._db = self._db, None
+        self._runway.close()
         if db is not None:
             with contextlib.suppress(sqlite3.Error):
                 db.close()
@@ -130,6 +133,7 @@ class JournalWriter:
                     db.executemany(_NEW, new)
                     db.executemany(_RAISE, raised)
                     db.executemany(_INSERT, [(n, blob) for n, blob, _ in rows])
+        self._runway.keep()
         index.next_alias = alias
         for n, _, events in rows:
             index.fill(n, events)

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from holdfast.ports import Clock, Tx
 from holdfast.storage.sqlite import database, errors
+from holdfast.storage.sqlite.runway import Runway
 from holdfast.storage.sqlite.tx import SqliteTx
 from holdfast.storage.threads import Worker
 
@@ -33,6 +34,7 @@ class Lane:
         self._writes = writes
         self._begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
         self._db = db
+        self._runway = Runway(path)
         self._worker = Worker(name)
 
     @property
@@ -54,6 +56,8 @@ class Lane:
                 db.execute(self._begin)
                 value = work(SqliteTx(db, self._clock.now(), writes=self._writes))
                 db.execute("COMMIT")
+                if self._writes:
+                    self._runway.keep()
             except BaseException:
                 self._roll_back(db)
                 raise
@@ -70,6 +74,7 @@ class Lane:
 
     def disconnect(self) -> None:
         db, self._db = self._db, None
+        self._runway.close()
         if db is not None:
             with contextlib.suppress(sqlite3.Error):
                 db.close()
