@@ -7,7 +7,7 @@ from holdfast.core.errors import Invalid
 from holdfast.core.ids import OwnerId
 from holdfast.core.values import dataclass
 from holdfast.engine.feed import Feed
-from holdfast.engine.hub import Signals, wait
+from holdfast.engine.hub import Signal, Signals, wait
 from holdfast.ports import Change, Store, Tx
 
 _PAGE = 500
@@ -25,7 +25,7 @@ class Changes:
 
 
 class ChangeSubscription:
-    __slots__ = ("_feed", "_from", "_owner", "_signals", "_store")  # thousands may be waiting
+    __slots__ = ("_feed", "_from", "_owner", "_seen", "_signals", "_store")  # thousands may be waiting
 
     def __init__(self, store: Store, signals: Signals, feed: Feed, owner: OwnerId, after: str | None) -> None:
         self._store = store
@@ -33,6 +33,7 @@ class ChangeSubscription:
         self._feed = feed
         self._owner = owner
         self._from: tuple[str, int] | None = None if after is None else parse_cursor(after)
+        self._seen: Signal | None = None  # of the last look, if that showed all there was
 
     async def begin(self) -> str:
         """Take the place to begin at, now if none was given; the cursor. Raises StorageError. Whoever tells a client
@@ -46,18 +47,22 @@ class ChangeSubscription:
         """The next changes or a reset; None when the server lets go."""
         await self.begin()
         while not self._feed.stopping:
+            seen, self._seen = self._seen, None
+            if seen is not None:
+                await wait(seen, self._feed.poll)
+                continue
             signal = self._signals.armed(("changed", None))
             assert self._from is not None
             generation, after = self._from
             (oldest, newest), found = await self._store.read(partial(_look, after=after))
             if generation != self._store.generation or not oldest <= after <= newest:
                 return self._move(newest, (), reset=True)
+            if len(found) < _PAGE:
+                self._seen = signal
             if found:
                 moved = self._move(found[-1].n, [change for change in found if change.owner == self._owner])
                 if moved.items:
                     return moved
-            else:
-                await wait(signal, self._feed.poll)
         return None
 
     def _move(self, n: int, items: Sequence[Change], *, reset: bool = False) -> Changes:

@@ -43,6 +43,8 @@ from holdfast.ports import SessionQuery, Summariser, Titler, Tx, Wake
 
 T = TypeVar("T")
 
+_Unsettled = tuple[float, Sequence[Run], Sequence[Run]]
+
 _GLANCE = 0.25
 """How often a caller who waits for a run's end looks, hint or not."""
 
@@ -74,8 +76,11 @@ class Service:
         fields = edits.with_memory(fields, fields.get("settings"))
         if fields.get("title"):
             fields["titled_by"] = "person"
-        session = await self._transact(lambda tx: edits.create(tx, Session(sid, owner, tx.now, tx.now, **fields)))
-        self._deps.hub.signals.fire(SIGNAL)
+        session = await self._transact(
+            lambda tx: edits.create(tx, Session(sid, owner, tx.now, tx.now, **fields)), wake_queue=False
+        )
+        if session.previous_session_id is not None:
+            self._deps.hub.signals.fire(SIGNAL)  # it is that one's boundary
         return session
 
     async def session(self, sid: SessionId, owner: OwnerId = LOCAL) -> SessionView:
@@ -255,7 +260,7 @@ class Service:
         text = (await titler.title(messages)).strip()
         if not text:
             return session
-        return await self._transact(partial(edits.title, sid=sid, owner=owner, text=text[:200]))
+        return await self._transact(partial(edits.title, sid=sid, owner=owner, text=text[:200]), wake_queue=False)
 
     # ---- runs ----
 
@@ -363,11 +368,7 @@ class Service:
     async def run(self, rid: RunId, owner: OwnerId = LOCAL) -> Run:
         """The run as it is; one that nobody executes is settled first (X2). `last_seq` of an open one is how far its
         journal goes now."""
-        run = await self._store.read(lambda tx: rows.the_run(tx, rid, owner))
-        if not run.is_open and not run.is_pending:
-            return run
-        await self._settle_session(run.session_id)
-        run = await self._store.read(lambda tx: rows.the_run(tx, rid, owner))
+        run = await self._settled(rid, owner)
         with suppress(StorageError):
             if run.is_open:
                 run = replace(run, last_seq=(await self._deps.journal.heads([rid]))[rid].last_seq)
@@ -446,9 +447,10 @@ class Service:
 
     async def subscribe(self, rid: RunId, after: int = 0, owner: OwnerId = LOCAL) -> Subscription:
         """The same, to be closed by the caller."""
-        run = await self._store.read(lambda tx: rows.the_run(tx, rid, owner))
-        if (run.is_open or run.is_pending) and not self._deps.feed.has(rid):  # one that is executed here is well
-            run = await self.run(rid, owner)
+        if self._deps.feed.has(rid):  # one that is executed here is well
+            run = await self._store.read(lambda tx: rows.the_run(tx, rid, owner))
+        else:
+            run = await self._settled(rid, owner)
         if run.pruned:
             raise JournalPruned(rid)
         return await self._deps.feed.subscribe(rid, after)
@@ -622,14 +624,36 @@ class Service:
             await self._deps.settler.end_stale(stale)
         return await self._store.read(read)
 
+    async def _settled(self, rid: RunId, owner: OwnerId) -> Run:
+        """A run's row, after its session was settled if there was anything to settle."""
+
+        def load(tx: Tx) -> tuple[Run, _Unsettled | None]:
+            run = rows.the_run(tx, rid, owner)
+            return run, _unsettled(tx, run.session_id) if run.is_open or run.is_pending else None
+
+        run, found = await self._store.read(load)
+        if found is None or not await self._settle(found):
+            return run
+        return await self._store.read(lambda tx: rows.the_run(tx, rid, owner))
+
     async def _settle_session(self, sid: SessionId) -> None:
-        """Before a session is shown: end what nobody executes (X2) and look for output that was not there yet (J2)."""
+        await self._settle(await self._store.read(lambda tx: _unsettled(tx, sid)))
+
+    async def _settle(self, found: _Unsettled) -> bool:
+        """Before a session is shown: end what nobody executes (X2) and look for output that was not there yet (J2).
+        Whether anything may have come of it."""
         settler = self._deps.settler
-        now, opened, pending = await self._store.read(lambda tx: (tx.now, tx.open_runs(sid), tx.pending_runs(100, sid)))
-        await self._until_all_ended(opened)
+        now, opened, pending = found
+        waited, stale = await self._until_all_ended(opened), settler.find_stale(opened, now)
         try:
-            await self._end_stale(opened, now)
+            await settler.end_stale(stale)
             for run in pending:
                 await settler.look(run, now)
         except StorageError:
-            return  # what is there can still be shown; the sweeper tries again
+            pass  # what is there can still be shown; the sweeper tries again
+        return waited or bool(stale or pending)
+
+
+def _unsettled(tx: Tx, sid: SessionId) -> _Unsettled:
+    """Of a session, as of when: what is open, and what was not read yet."""
+    return tx.now, tx.open_runs(sid), tx.pending_runs(100, sid)

@@ -12,7 +12,7 @@ from holdfast.core.run import Run, is_live
 from holdfast.engine.book import rows, turns
 from holdfast.engine.executor import HAND_OVER, LOST, SHUTDOWN, Deps, Execution, Stop, cancelled, over_limit
 from holdfast.engine.hub import wait
-from holdfast.ports import Wake
+from holdfast.ports import Tx, Wake
 
 log = logging.getLogger("holdfast.engine")
 
@@ -47,12 +47,13 @@ class Supervisor:
             signal = self._deps.hub.signals.armed(("queue", None))
             busy = sum(not execution.waiting for execution in self._executions.values())
             room = min(settings.max_runs - busy, _CLAIM_AT_ONCE)
-            claimed = await self._claim(runs, room) if room > 0 else 0
-            if not claimed:
+            again = room > 0 and await self._claim(runs, room)
+            if not again:
                 await wait(signal, settings.poll)
 
-    async def _claim(self, runs: TaskGroup, room: int) -> int:
-        """Shielded: what was claimed is started or put back, also by a node that is told to stop meanwhile."""
+    async def _claim(self, runs: TaskGroup, room: int) -> bool:
+        """Whether it is worth to look again at once. Shielded: what was claimed is started or put back, also by a node
+        that is told to stop meanwhile."""
         settler = self._deps.settler
         try:
             with anyio.move_on_after(self._deps.settings.final_save, shield=True):
@@ -64,21 +65,26 @@ class Supervisor:
                         settler.claiming -= 1
         except Exception:  # also one that nobody foresaw: it would end every run that is executed here
             log.warning("queued runs could not be claimed", exc_info=True)
-        return 0
+        return False
 
-    async def _take(self, runs: TaskGroup, room: int) -> int:
+    async def _take(self, runs: TaskGroup, room: int) -> bool:
         store, connected = self._deps.store, frozenset(self._deps.settler.connections)
-        claimed = await store.transact(lambda tx: turns.claim(tx, self._me, room, connected))
+
+        def take(tx: Tx) -> tuple[list[Run], bool]:
+            return turns.claim(tx, self._me, room, connected), bool(tx.claimable_runs(1))
+
+        claimed, more = await store.transact(take)
         if self.draining:
             await store.transact(lambda tx: turns.unclaim(tx, claimed))
-            return 0
+            return False
         for run in claimed:
             self._start(runs, run)
             ours = run.connection is not None and run.connection.holder == self._me.node
             if ours and run.id not in self._deps.settler.connections:  # its client left while it was being claimed
                 self.stop(run.id, cancelled("disconnected"))
-        await self._deps.hub.announce(Wake("changed"))
-        return len(claimed)
+        if claimed:
+            await self._deps.hub.announce(Wake("changed"))
+        return more and bool(claimed)
 
     def _start(self, runs: TaskGroup, run: Run) -> None:
         """A run that was parked and decided at once may still be leaving: the new execution waits for the old one."""
