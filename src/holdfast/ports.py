@@ -413,7 +413,8 @@ class Wakeups(Protocol):
 
     def listen(self, node: NodeId) -> AbstractAsyncContextManager[Listener]: ...
     async def notify(self, node: NodeId, wakes: Collection[Wake]) -> None:
-        """Tell every listener, `node`'s own among them. Never raises and never waits for a listener."""
+        """Tell every listener of other nodes; `node`'s own knows, and may hear of it too. Never raises and never waits
+        for a listener."""
 
 
 # ------------------------------------------------------------------------------------------------ Agent

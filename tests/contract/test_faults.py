@@ -154,7 +154,7 @@ async def test_wakes_are_lost_and_doubled_as_planned() -> None:
     inner = Notified()
     wakeups = FaultyWakeups(inner, {1: "lost", 2: "doubled"})
     lost, doubled, unheard, heard = Wake("queue"), Wake("control", RID), Wake("appended", RID), Wake("changed")
-    async with wakeups.listen(NODE) as listener:
+    async with wakeups.listen(NodeId("another")) as listener:
         await wakeups.notify(NODE, [lost])
         await wakeups.notify(NODE, [doubled])
         wakeups.deaf = True

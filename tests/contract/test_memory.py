@@ -113,9 +113,20 @@ async def test_pending_hints_are_bounded() -> None:
     wakes = [Wake("appended", RunId(f"run_{n}")) for n in range(10)]
     async with wakeups.listen(NodeId("node_1")) as listener:
         for wake in wakes:
-            await wakeups.notify(NodeId("node_1"), [wake])
+            await wakeups.notify(NodeId("node_2"), [wake])
         with anyio.fail_after(GUARD):
             assert set(await listener.next()) == set(wakes[7:])
+
+
+@pytest.mark.anyio
+async def test_a_node_is_not_told_what_it_said() -> None:
+    """It acted on that before; told again, it would look at its storage again for nothing."""
+    wakeups = MemoryWakeups()
+    async with wakeups.listen(NodeId("node_1")) as listener:
+        await wakeups.notify(NodeId("node_1"), [Wake("queue")])
+        await wakeups.notify(NodeId("node_2"), [Wake("changed")])
+        with anyio.fail_after(GUARD):
+            assert set(await listener.next()) == {Wake("changed")}
 
 
 @pytest.mark.anyio
@@ -124,7 +135,7 @@ async def test_a_listener_that_has_left_is_forgotten() -> None:
     wakeups = MemoryWakeups()
     async with wakeups.listen(NodeId("node_1")) as listener:
         pass
-    await wakeups.notify(NodeId("node_1"), [Wake("queue")])
+    await wakeups.notify(NodeId("node_2"), [Wake("queue")])
     heard: list[Wake] = []
 
     async def wait() -> None:

@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 
 from holdfast.agents.scripted import Call, Hang, Meet, Say, ScriptedAgent, Tokens
 from holdfast.core.events import Entry, TextDelta
-from holdfast.core.ids import LOCAL
+from holdfast.core.ids import LOCAL, NodeId
 from holdfast.core.parts import Text, Tool
 from holdfast.core.recovery import Policy
 from holdfast.core.run import Run
@@ -374,7 +374,7 @@ async def test_a_node_that_missed_hints_looks_at_everything(virtual: World) -> N
             assert len(got) == 2
             assert (await other.service.cancel(run.id)).is_open
             deaf.deaf = False
-            await deaf.notify(other.engine.node, [Wake("control"), Wake("appended")])
+            await deaf.notify(NodeId("a third"), [Wake("control"), Wake("appended")])
             await worker.until(run.id, "cancelled", within=1.0)
         assert got == await worker.events(run.id)
 

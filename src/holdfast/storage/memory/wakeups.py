@@ -50,6 +50,7 @@ class MemoryWakeups:
 
     async def notify(self, node: NodeId, wakes: Collection[Wake]) -> None:
         await checkpoint()
-        for pending in self._listeners:
-            pending.add(wakes)
+        for pending, listener in self._listeners.items():
+            if listener != node:
+                pending.add(wakes)
         await checkpoint()

@@ -33,11 +33,12 @@ class WakeupsContract:
         async with make_wakeups() as wakeups:
             yield wakeups
 
-    async def test_a_node_hears_itself_and_others(self, wakeups: Wakeups) -> None:
-        """Every listener hears every notification, that of its own node included."""
+    async def test_a_node_hears_every_other(self, wakeups: Wakeups) -> None:
+        """Every listener of another node hears every notification."""
+        third = NodeId("node_3")
         async with wakeups.listen(NODE) as mine, wakeups.listen(OTHER_NODE) as other:
-            for listener in (mine, other):
-                await wakeups.notify(NODE, [QUEUE])
+            for listener, sender in ((mine, OTHER_NODE), (other, NODE), (mine, third), (other, third)):
+                await wakeups.notify(sender, [QUEUE])
                 assert await until(listener, {QUEUE}) == {QUEUE}
 
     async def test_kinds_and_runs_are_passed_on(self, wakeups: Wakeups) -> None:
@@ -61,20 +62,21 @@ class WakeupsContract:
                             heard.append(await until(listener, {wake}))
 
                         group.start_soon(wait)
-                        await wakeups.notify(NODE, [])
+                        await wakeups.notify(OTHER_NODE, [])
                         await anyio.wait_all_tasks_blocked()
                         assert len(heard) == n
-                        await wakeups.notify(NODE, [wake])
+                        await wakeups.notify(OTHER_NODE, [wake])
         assert heard == [{Wake("control", RunId(f"run_{n}"))} for n in range(3)]
 
     async def test_a_listener_that_does_not_listen_holds_up_nobody(self, wakeups: Wakeups) -> None:
         """L6: notifying returns however much is pending, and what is pending is bounded: the same hint is held once."""
+        third = NodeId("node_3")
         async with wakeups.listen(NODE) as deaf, wakeups.listen(OTHER_NODE) as other:
             with anyio.fail_after(GUARD):
                 for _ in range(2_000):
-                    await wakeups.notify(NODE, [QUEUE, Wake("changed")])
+                    await wakeups.notify(third, [QUEUE, Wake("changed")])
                 last = Wake("control", RunId("run_last"))
-                await wakeups.notify(NODE, [last])
+                await wakeups.notify(third, [last])
             assert await until(other, {last}) <= {QUEUE, Wake("changed"), last}
             assert await until(deaf, {last}) <= {QUEUE, Wake("changed"), last}
 
@@ -82,7 +84,7 @@ class WakeupsContract:
         """Without listeners, after they have left, and with nothing to say, a notification does nothing."""
         await wakeups.notify(NODE, [QUEUE])
         async with wakeups.listen(NODE):
-            await wakeups.notify(NODE, [])
+            await wakeups.notify(OTHER_NODE, [])
         await wakeups.notify(NODE, [QUEUE])
 
     async def test_a_node_that_listens_again_hears_again(self, wakeups: Wakeups) -> None:
@@ -91,7 +93,7 @@ class WakeupsContract:
             for n in range(3):
                 wake = Wake("appended", RunId(f"run_{n}"))
                 async with wakeups.listen(NODE) as listener:
-                    await wakeups.notify(OTHER_NODE, [wake])
+                    await wakeups.notify(NodeId("node_3"), [wake])
                     await until(listener, {wake})
                     await until(other, {wake})
 
@@ -101,5 +103,5 @@ class WakeupsContract:
             with anyio.CancelScope() as scope:
                 scope.cancel()
                 await listener.next()
-            await wakeups.notify(NODE, [QUEUE])
+            await wakeups.notify(OTHER_NODE, [QUEUE])
             await until(listener, {QUEUE})
