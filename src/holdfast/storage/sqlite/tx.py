@@ -103,8 +103,10 @@ class SqliteTx(Remembering):
     def put_message(self, message: Message) -> None:
         old = self._put(_MESSAGE, rows.from_message(message))
         shown = message.in_tree and message.status != "streaming"
-        self._index(message.owner, message.session_id, message.id, plain_text(message.parts) if shown else "")
-        if old is None or old[_PARTS] != "[]":
+        text = plain_text(message.parts) if shown else ""
+        was_empty = old is not None and old[_PARTS] == "[]"
+        self._index(message.owner, message.session_id, message.id, text, known_to_be_new=was_empty)
+        if not was_empty:
             self._do("DELETE FROM message_files WHERE message_id = ?", message.id)
         for fid in {part.file_id for part in message.parts if isinstance(part, File)}:
             self._do("INSERT INTO message_files VALUES (?, ?, ?)", fid, message.id, message.owner)
@@ -331,10 +333,13 @@ class SqliteTx(Remembering):
             return None
         return Hit(session, mid, search.excerpt(self._db, match, n), n)
 
-    def _index(self, owner: OwnerId, sid: SessionId, mid: MessageId | None, text: str) -> None:
+    def _index(
+        self, owner: OwnerId, sid: SessionId, mid: MessageId | None, text: str, *, known_to_be_new: bool = False
+    ) -> None:
         """Keep the entry of a title (`mid` is None) or message right. One that changes keeps its place in the order."""
         text = encodable(search.document(text))
-        row = self._one("SELECT n, text FROM docs WHERE session_id = ? AND message_id IS ?", sid, mid)
+        find = "SELECT n, text FROM docs WHERE session_id = ? AND message_id IS ?"
+        row = None if known_to_be_new else self._one(find, sid, mid)
         if row is None:
             if text:
                 sql = "INSERT INTO docs (owner, session_id, message_id, text) VALUES (?, ?, ?, ?)"
