@@ -2,6 +2,7 @@
 
 datadir            the directory and its lock
 database, schema   opening, creating and upgrading a file; what is in it
+runway             room for commits ahead of the WAL
 store, lane, tx, search
 journal, journal_writer, journal_reader, logged, segments
 """
