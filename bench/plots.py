@@ -50,7 +50,7 @@ def _bars(pyplot: Any, title: str, values: Mapping[tuple[str, str], float], path
         for bar, height in zip(bars, heights, strict=True):
             bar.set_color(COLOURS[server])
             middle = bar.get_x() + bar.get_width() / 2
-            axes.text(middle, height, _short(height), ha="center", va="bottom", fontsize=6)
+            axes.text(middle, height * 1.06, _short(height), ha="center", va="bottom", fontsize=7, rotation=90)
     axes.set_yscale("log")
     axes.set_xticks(
         range(len(scenarios)), [scenario.replace(", ", "\n").replace(" x ", "\nx ") for scenario in scenarios]
