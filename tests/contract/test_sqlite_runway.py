@@ -92,13 +92,17 @@ def test_what_a_killed_process_left_is_room_enough(tmp_path: Path) -> None:
 
 def test_the_last_of_a_disk_is_for_commits(tmp_path: Path) -> None:
     """Where the room does not fit, none of it is taken, and nobody tries again."""
-    with tmpfs(tmp_path / "disk", "size=200k") as disk:
-        file = wal(disk, 50_000)
+    with tmpfs(tmp_path / "disk", "size=500k") as disk:
+        file, filler = wal(disk, 50_000), disk / "filler"
+        filler.write_bytes(bytes(300_000))
         free = os.statvfs(disk).f_bavail
         runway = Runway(disk / "x.db")
         runway.keep()
         assert file.read_bytes() == b"w" * 50_000
         assert os.statvfs(disk).f_bavail == free
+        filler.unlink()
+        runway.keep()
+        assert file.read_bytes() == b"w" * 50_000
         runway.close()
 
 

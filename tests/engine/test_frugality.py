@@ -1,13 +1,16 @@
 """Nobody goes to storage for nothing: each call is a thread woken or a network crossed, and the next token waits."""
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import anyio
 import pytest
 
 from holdfast.agents.scripted import Meet, Say
-from tests.harness import GUARD, Tap, World, running
+from holdfast.core.run import Run
+from holdfast.testing.memory import ProviderTable, RecordingProvider
+from tests.harness import GUARD, Both, Hold, Tap, World, collect, running
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +29,8 @@ async def calls(tap: Tap) -> Counter[str]:
 
 async def test_a_new_session_is_one_transaction(memory: World) -> None:
     """There is nothing to claim in it and nothing to remember, so nobody looks."""
-    async with running((), memory, tap=(tap := Tap()), **STILL) as it:
+    providers = ProviderTable({"a": RecordingProvider("a")}, "a")
+    async with running((), memory, tap=(tap := Tap()), memory=providers, **STILL) as it:
         await calls(tap)
         await it.new_session()
         assert await calls(tap) == {"store.transact": 1}
@@ -43,18 +47,17 @@ async def test_the_queue_is_read_once_for_a_run(memory: World) -> None:
         it.release("on")
 
 
-async def test_all_queued_runs_are_claimed_though_a_claim_has_room_for_few(
+async def test_all_queued_runs_are_claimed_though_a_claim_takes_few(
     memory: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever has claimed as many as fit looks again at once, and not when the next hint comes."""
+    """Whoever has claimed as many as it may at once looks again, and not when the next hint comes."""
     monkeypatch.setattr("holdfast.engine.supervisor._CLAIM_AT_ONCE", 2)
-    async with running([Meet("on"), Say("done")], memory, max_runs=1, **STILL) as it:
-        first = await it.send(await it.new_session())
-        waiting = [await it.send(await it.new_session()) for _ in range(5)]
-        await it.reached("on")
+    async with running((), memory, max_runs=0) as it:
+        runs = [await it.send(await it.new_session()) for _ in range(5)]
+    async with running([Meet("on"), Say("done")], memory, **STILL) as it:
+        await anyio.wait_all_tasks_blocked()
+        assert [(await it.row(run.id)).status for run in runs] == ["running"] * 5
         it.release("on")
-        for run in (first, *waiting):
-            assert (await it.ended(run.id)).status == "complete"
 
 
 async def test_a_watcher_of_a_waiting_run_reads_it_once(memory: World) -> None:
@@ -90,3 +93,46 @@ async def test_a_change_is_looked_at_once_by_whoever_follows(memory: World) -> N
                 await it.new_session()
                 assert await calls(tap) == {"store.transact": 1, "store.read": 1}
         assert seen == ["session.changed"] * 3
+
+
+# ---- and yet nobody is told what is over ----
+
+
+def asks(call: str, where: str) -> Callable[[str, Sequence[Any]], bool]:
+    """A call whose work is a function of `where`."""
+
+    def match(made: str, args: Sequence[Any]) -> bool:
+        return made == call and where in getattr(args[0], "__qualname__", "")
+
+    return match
+
+
+async def test_who_has_seen_the_end_is_not_told_that_the_run_goes_on(memory: World) -> None:
+    """C7: the row was read before the run was settled, and everything that would show that it is over is gone when the
+    answer comes: it is read again."""
+    settle = Hold(asks("store.transact", "Settler._settle"))
+    read = Hold(asks("store.read", "Service._settled"), "after", armed=False)
+    claim = Hold(asks("store.transact", "Supervisor._take"), armed=False)
+    tap = Both(Both(settle, read), claim)
+    told: list[Run] = []
+    async with running([Meet("on"), Say("done")], memory, tap=tap, **STILL) as it, anyio.create_task_group() as tg:
+        run = await it.send(await it.new_session())
+        await it.reached("on")
+        it.release("on")
+        assert (await collect(it.service, run.id))[-1].ends
+
+        async def ask() -> None:
+            told.append(await it.service.run(run.id))
+
+        with anyio.fail_after(GUARD):
+            await settle.reached.wait()
+            read.armed = claim.armed = True
+            tg.start_soon(ask)
+            await read.reached.wait()
+            settle.go.set()
+            await claim.reached.wait()
+            assert run.id not in it.engine.settler.held
+            read.go.set()
+            await anyio.wait_all_tasks_blocked()
+            claim.go.set()
+    assert [each.status for each in told] == ["complete"]

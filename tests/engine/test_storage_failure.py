@@ -289,6 +289,28 @@ async def check_storage_failed(it: Running, run: Run, got: list[Entry]) -> None:
 GIVING_UP: Script = [Say("a "), Meet("here"), Say("b"), Call("t"), Hang()]
 
 
+async def test_who_follows_the_changes_hears_that_a_run_was_given_up(memory: World) -> None:
+    """E1: whoever reads the session then settles the run (X2): not only when it is time to look anyway."""
+    heard: list[str | None] = []
+    async with (
+        running(GIVING_UP, memory, storage_patience=0.1, poll=3600.0) as it,
+        anyio.create_task_group() as tg,
+    ):
+        changes = it.service.watch_changes(None)
+        await changes.begin()
+
+        async def follow() -> None:
+            while len(heard) < 3 and (found := await changes.next()) is not None:
+                heard.extend(change.status for change in found.items if change.run_id is not None)
+
+        tg.start_soon(follow)
+        await give_up(it)
+        await anyio.wait_all_tasks_blocked()
+        assert heard == ["queued", "running", "running"]  # accepted, claimed, given up
+        it.journal.away = False
+        tg.cancel_scope.cancel()
+
+
 async def test_after_the_patience_the_run_is_stopped_and_sealed_as_failed(world: AnyWorld) -> None:
     """E1: storage stays away: the stream closes without an end, and the sweeper seals the run as failed."""
     async with running(GIVING_UP, world, storage_patience=0.1) as it:

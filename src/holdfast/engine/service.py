@@ -617,8 +617,9 @@ class Service:
     async def _fresh(self, read: Callable[[Tx], T], runs_in: Callable[[T], Sequence[Run]]) -> T:
         """Read a list; if it shows runs that nobody executes (X2), end them and read it again."""
         now, found = await self._store.read(lambda tx: (tx.now, read(tx)))
+        opened = [run for run in runs_in(found) if run.is_open]
         stale = self._deps.settler.find_stale(runs_in(found), now)
-        if not await self._until_all_ended([run for run in runs_in(found) if run.is_open]) and not stale:
+        if not await self._until_all_ended(opened) and not stale and not self._let_go(opened):
             return found
         with suppress(StorageError):  # what is there can still be shown; the sweeper tries again
             await self._deps.settler.end_stale(stale)
@@ -651,7 +652,12 @@ class Service:
                 await settler.look(run, now)
         except StorageError:
             pass  # what is there can still be shown; the sweeper tries again
-        return waited or bool(stale or pending)
+        return waited or bool(stale or pending) or self._let_go(opened)
+
+    def _let_go(self, runs: Sequence[Run]) -> bool:
+        """Of runs just read: whether this node has done with one since. Somebody may have seen its terminal event."""
+        held, me = self._deps.settler.held, self._me.node
+        return any(run.lease is not None and run.lease.holder == me and run.id not in held for run in runs)
 
 
 def _unsettled(tx: Tx, sid: SessionId) -> _Unsettled:

@@ -352,6 +352,7 @@ class Settler:
             work = partial(turns.give_up, me=self._me, rid=rid, epoch=run.epoch, intent=intent)
             await self._store.transact(work)
             self.unfinished.pop(rid, None)
+            await self._hub.announce(Wake("changed"))
 
     # ---- look again ----
 

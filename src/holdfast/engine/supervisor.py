@@ -12,7 +12,7 @@ from holdfast.core.run import Run, is_live
 from holdfast.engine.book import rows, turns
 from holdfast.engine.executor import HAND_OVER, LOST, SHUTDOWN, Deps, Execution, Stop, cancelled, over_limit
 from holdfast.engine.hub import wait
-from holdfast.ports import Tx, Wake
+from holdfast.ports import Wake
 
 log = logging.getLogger("holdfast.engine")
 
@@ -69,11 +69,7 @@ class Supervisor:
 
     async def _take(self, runs: TaskGroup, room: int) -> bool:
         store, connected = self._deps.store, frozenset(self._deps.settler.connections)
-
-        def take(tx: Tx) -> tuple[list[Run], bool]:
-            return turns.claim(tx, self._me, room, connected), bool(tx.claimable_runs(1))
-
-        claimed, more = await store.transact(take)
+        claimed, more = await store.transact(lambda tx: turns.claim(tx, self._me, room, connected))
         if self.draining:
             await store.transact(lambda tx: turns.unclaim(tx, claimed))
             return False

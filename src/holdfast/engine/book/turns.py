@@ -12,17 +12,19 @@ from holdfast.engine.book.rows import Me, intend, put_approval, put_run, put_ses
 from holdfast.ports import Approval, Tx
 
 
-def claim(tx: Tx, me: Me, limit: int, connected: Collection[RunId] = ()) -> list[Run]:
-    """Take up to `limit` queued runs; those that waited outside the tree join it here, at the head of this moment."""
+def claim(tx: Tx, me: Me, limit: int, connected: Collection[RunId] = ()) -> tuple[list[Run], bool]:
+    """Take up to `limit` queued runs, and say whether there may be more; those that waited outside the tree join it
+    here, at the head of this moment."""
     claimed: list[Run] = []
-    for queued in tx.claimable_runs(limit):
+    found = tx.claimable_runs(limit)
+    for queued in found:
         if queued.lifetime == "attached" and not _connected(queued, me, tx.now, connected):
             continue  # its client is gone: recovery ends it
         run = queued if queued.in_tree else _join(tx, queued)
         lease, started_at = me.lease(tx.now), run.started_at or tx.now
         run = replace(step(run, "claim"), epoch=run.epoch + 1, lease=lease, started_at=started_at)
         claimed.append(put_run(tx, run))
-    return claimed
+    return claimed, len(found) == limit
 
 
 def _connected(run: Run, me: Me, now: float, connected: Collection[RunId]) -> bool:
