@@ -299,6 +299,9 @@ class Tx(Protocol):
     def change_bounds(self) -> tuple[int, int]:
         """(the smallest cursor from which nothing is missing, the largest n)."""
 
+    def changes_held_back(self) -> bool:
+        """Whether there are changes that cannot be shown yet, and will be in a moment, without a hint."""
+
     def trim_changes(self, keep: int) -> None: ...
 
     def search(self, owner: OwnerId, text: str, limit: int, before: int | None) -> Sequence[Hit]:

@@ -3,6 +3,8 @@
 import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any, cast
 
 import anyio
 import psycopg
@@ -14,7 +16,10 @@ from holdfast.core.events import TextDelta, entry
 from holdfast.core.ids import LOCAL, FileId, RunId, SessionId
 from holdfast.core.parts import Text
 from holdfast.core.run import Lease
-from holdfast.ports import Append, Tx
+from holdfast.engine.changes import ChangeSubscription
+from holdfast.engine.feed import Feed
+from holdfast.engine.hub import Signals
+from holdfast.ports import Append, Store, Tx
 from holdfast.storage.postgres import Place, PostgresJournal, PostgresStore, schema
 from holdfast.testing.contracts import samples as s
 from tests.servers import PostgresServer
@@ -190,8 +195,48 @@ async def test_a_change_is_shown_when_no_smaller_number_can_still_commit(
             await second.transact(lambda tx: tx.add_change("session.changed", LOCAL, SessionId("ses_late")))
             assert await feed() == []
             assert await second.read(lambda tx: tx.change_bounds()) == (0, 0)
+            assert await second.read(lambda tx: tx.changes_held_back())
             may_end.set()
     assert await feed() == ["ses_early", "ses_late"]
+    assert not await second.read(lambda tx: tx.changes_held_back())
+
+
+@pytest.mark.anyio
+async def test_what_was_held_back_is_looked_for_again(stores: list[PostgresStore], place: Place) -> None:
+    """Who holds it back, a commit of the journal as a rule, tells nobody when it is over."""
+    first, second = stores
+    began, may_end = threading.Event(), threading.Event()
+
+    def slow(tx: Tx) -> None:
+        tx.put_setting(LOCAL, "any", 1)
+        tx.settings(LOCAL)
+        began.set()
+        assert may_end.wait(GUARD)
+
+    looks = 0
+
+    class Counted:
+        generation = second.generation
+
+        async def read(self, work: Callable[[Tx], Any]) -> Any:
+            nonlocal looks
+            looks += 1
+            if looks > 3:
+                may_end.set()
+            return await second.read(work)
+
+    feed = ChangeSubscription(
+        cast(Store, Counted()), Signals(), cast(Feed, SimpleNamespace(stopping=False, poll=3600.0)), LOCAL, None
+    )
+    await feed.begin()
+    with anyio.fail_after(GUARD):
+        async with anyio.create_task_group() as group:
+            group.start_soon(first.transact, slow)
+            assert await to_thread.run_sync(began.wait, GUARD)
+            await second.transact(lambda tx: tx.add_change("session.changed", LOCAL, SessionId("ses_late")))
+            found = await feed.next()
+    assert found is not None
+    assert [change.session_id for change in found.items] == ["ses_late"]
 
 
 @pytest.mark.anyio

@@ -11,6 +11,8 @@ from holdfast.engine.hub import Signal, Signals, wait
 from holdfast.ports import Change, Store, Tx
 
 _PAGE = 500
+_SOON = 0.05
+"""Seconds until what was held back is looked for again."""
 _DIGITS = 18
 """Of a cursor's number: what storage can hold."""
 
@@ -25,7 +27,7 @@ class Changes:
 
 
 class ChangeSubscription:
-    __slots__ = ("_feed", "_from", "_owner", "_seen", "_signals", "_store")  # thousands may be waiting
+    __slots__ = ("_feed", "_from", "_owner", "_patience", "_seen", "_signals", "_store")  # thousands may be waiting
 
     def __init__(self, store: Store, signals: Signals, feed: Feed, owner: OwnerId, after: str | None) -> None:
         self._store = store
@@ -34,6 +36,7 @@ class ChangeSubscription:
         self._owner = owner
         self._from: tuple[str, int] | None = None if after is None else parse_cursor(after)
         self._seen: Signal | None = None  # of the last look, if that showed all there was
+        self._patience = feed.poll
 
     async def begin(self) -> str:
         """Take the place to begin at, now if none was given; the cursor. Raises StorageError. Whoever tells a client
@@ -49,16 +52,16 @@ class ChangeSubscription:
         while not self._feed.stopping:
             seen, self._seen = self._seen, None
             if seen is not None:
-                await wait(seen, self._feed.poll)
+                await wait(seen, self._patience)
                 continue
             signal = self._signals.armed(("changed", None))
             assert self._from is not None
             generation, after = self._from
-            (oldest, newest), found = await self._store.read(partial(_look, after=after))
+            (oldest, newest), found, held = await self._store.read(partial(_look, after=after))
             if generation != self._store.generation or not oldest <= after <= newest:
                 return self._move(newest, (), reset=True)
             if len(found) < _PAGE:
-                self._seen = signal
+                self._seen, self._patience = signal, _SOON if held else self._feed.poll
             if found:
                 moved = self._move(found[-1].n, [change for change in found if change.owner == self._owner])
                 if moved.items:
@@ -70,9 +73,9 @@ class ChangeSubscription:
         return Changes(items, f"{self._store.generation}-{n}", reset)
 
 
-def _look(tx: Tx, after: int) -> tuple[tuple[int, int], Sequence[Change]]:
+def _look(tx: Tx, after: int) -> tuple[tuple[int, int], Sequence[Change], bool]:
     """Bounds and rows in one snapshot: the feed may be trimmed at any time."""
-    return tx.change_bounds(), tx.changes(after, _PAGE)
+    return tx.change_bounds(), tx.changes(after, _PAGE), tx.changes_held_back()
 
 
 def parse_cursor(text: str) -> tuple[str, int]:

@@ -337,6 +337,9 @@ class MemoryTx(Remembering):
     def change_bounds(self) -> tuple[int, int]:
         return self._data.counters["trimmed"], self._data.counters["change"]
 
+    def changes_held_back(self) -> bool:
+        return False
+
     def trim_changes(self, keep: int) -> None:
         low, high = self.change_bounds()
         for n in range(low + 1, high - keep + 1):

@@ -31,6 +31,7 @@ BOUNDS: Final[LiteralString] = f"""
     SELECT floor.n, greatest(floor.n, (SELECT n FROM changes WHERE {SHOWN} ORDER BY n DESC LIMIT 1))
     FROM changes_floor AS floor
 """
+HELD: Final[LiteralString] = f"SELECT EXISTS (SELECT 1 FROM changes WHERE n >= {_BOUND})"
 TRIM: Final[LiteralString] = f"""
     WITH last AS (SELECT n FROM changes WHERE {SHOWN} ORDER BY n DESC OFFSET %s LIMIT 1),
     gone AS (DELETE FROM changes WHERE n <= (SELECT n FROM last))

@@ -331,6 +331,10 @@ class PostgresTx(Remembering):
         low, high = self._one(changes.BOUNDS)
         return low, high
 
+    def changes_held_back(self) -> bool:
+        (held,) = self._one(changes.HELD)
+        return bool(held)
+
     def trim_changes(self, keep: int) -> None:
         self._do(changes.TRIM, keep)
 

@@ -296,6 +296,9 @@ class SqliteTx(Remembering):
         last: int = 0 if used is None else used[0]
         return (last if first is None else first - 1), last
 
+    def changes_held_back(self) -> bool:
+        return False  # one writes at a time
+
     def trim_changes(self, keep: int) -> None:
         self._do("DELETE FROM changes WHERE n <= (SELECT max(n) FROM changes) - ?", keep)
 
