@@ -3,7 +3,9 @@ note how late each came, by the time that the upstream wrote into it."""
 
 import asyncio
 import math
+import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -92,6 +94,12 @@ class Client(asyncio.Protocol):
     def whole(self) -> bool:
         return self.in_order and self.tokens == self._expected and self.ended and self.status == 200
 
+    @property
+    def lacks(self) -> str:
+        """Why it is not whole."""
+        count = f"{self.tokens} of {self._expected} tokens"
+        return f"{count}, in order: {self.in_order}, ended: {self.ended}, status {self.status}"
+
 
 class Load:
     def __init__(self) -> None:
@@ -178,6 +186,8 @@ class Load:
 
     async def result(self) -> dict[str, Any]:
         clients = self._clients
+        for why, count in Counter(client.lacks for client in clients if not client.whole).items():
+            print(f"not whole: {count} streams: {why}", file=sys.stderr, flush=True)
         middle, end, first = [], [], []
         for client in clients:
             count = len(client.late)
