@@ -7,12 +7,13 @@ import anyio
 import pytest
 
 from holdfast.agents.scripted import Action, Call, Meet, Say, ScriptedAgent
-from holdfast.core.errors import AlreadyDecided, NotFound
+from holdfast.core.errors import AlreadyDecided, NotAllowed, NotFound
 from holdfast.core.events import Decision
 from holdfast.core.ids import ApprovalId, OwnerId, SessionId
 from holdfast.core.parts import Text, Tool
 from holdfast.core.recovery import Policy
 from holdfast.core.run import Run
+from holdfast.engine.book import turns
 from holdfast.ports import Turn
 from tests.engine.checks import check_idle, check_one_end
 from tests.harness import (
@@ -200,6 +201,19 @@ async def test_cancel_answers_the_question_with_deny(world: AnyWorld) -> None:
         )
         await check_one_end(it, run, "cancelled")
         await check_idle(it, run.session_id)
+
+
+async def test_a_question_of_a_run_that_was_asked_to_end_is_no_longer_answered(world: AnyWorld) -> None:
+    """C6: a Stop that is written down and not yet carried out counts: a later answer does not set the tool going."""
+    async with running(ASKING, world) as it:
+        run = await asked(it)
+        question = await it.question(run.id)
+        await it.store.inner.transact(lambda tx: turns.request_cancel(tx, run.id, run.owner, "requested"))
+        with pytest.raises(NotAllowed):
+            await it.service.decide(run.id, question.id, "once")
+        assert (await it.service.run(run.id)).status == "cancelled"
+        assert (await it.approval(question.id)).decision == "deny"
+        assert it.agent.effects == []
 
 
 async def test_interrupt_answers_the_question_with_deny(world: AnyWorld) -> None:

@@ -245,6 +245,8 @@ class Model:
             raise Refusal(NotFound)
         if self.decisions[aid] is not None:
             raise Refusal(AlreadyDecided)
+        if run.asked_to_end:
+            raise Refusal(NotAllowed)
         self.decisions[aid] = decision
         if run.status == "waiting":
             run.status = "queued"
