@@ -64,20 +64,23 @@ def completions(port: int, count: int, path: str, model: str, headers: Mapping[s
 # ---- Holdfast ----
 
 
-def configure(data: Path, upstream: str) -> None:
+def configure(data: Path, upstream: str, *, remembers: bool = True) -> None:
     data.mkdir(parents=True, exist_ok=True)
+    memory = "" if remembers else '[memory]\nprovider = "none"\n'
     (data / "holdfast.toml").write_text(
         f'[providers.bench]\nbase_url = "{upstream}"\napi_key = "none"\nmodels = ["bench"]\ncontext = 1000000\n'
-        '[models]\ndefault = "bench/bench"\n'
+        f'[models]\ndefault = "bench/bench"\n{memory}'
     )
 
 
 @contextmanager
-def holdfast(upstream: str, data: Path | None = None, *, kind: str = "native") -> Iterator[Served]:
+def holdfast(
+    upstream: str, data: Path | None = None, *, kind: str = "native", remembers: bool = True
+) -> Iterator[Served]:
     """`kind`: which of its faces is asked for streams."""
     with tempfile.TemporaryDirectory(dir=directory(), prefix="holdfast-bench-") as own:
         where = data or Path(own) / "data"
-        configure(where, upstream)
+        configure(where, upstream, remembers=remembers)
         port = free_port()
         command = [sys.executable, "-m", "holdfast", "serve", "--port", str(port), "--data-dir", str(where)]
         with running(command, port, "/readyz", _clean(os.environ), Path(own) / "log") as watched:

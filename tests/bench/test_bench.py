@@ -5,8 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
+
 from bench import wire
+from bench.child import Child
 from bench.load import Client
+from bench.targets import completions
 from tests.nursery import ROOT
 
 
@@ -48,3 +52,21 @@ def test_the_load_client_notices_what_is_missing_or_out_of_order() -> None:
         assert not read(0, 2, cut=cut).whole
         assert not read(0, 2, 1, cut=cut).whole
         assert not read(0, 1, 1, 2, cut=cut).whole
+
+
+def test_a_stream_that_comes_in_between_does_not_mix_up_the_others() -> None:
+    """What a server that stands by asks the upstream for is answered, and is no part of what is measured."""
+    with Child("bench.upstream") as upstream, Child("bench.load") as load:
+        address = httpx.URL(upstream.tell("address"))
+        assert address.port is not None
+        upstream.tell("begin", tokens=20, rate=20.0)
+        asked = completions(address.port, 3, "/v1/chat/completions", "bench")
+        load.tell("open", port=address.port, requests=asked, tokens=20)
+        upstream.tell("gather", streams=3)
+        upstream.tell("go")
+        other = httpx.post(f"{address}/chat/completions", json={"messages": [], "stream": True})
+        assert other.text.endswith("data: [DONE]\n\n")
+        load.tell("tokens")
+        upstream.tell("finish")
+        load.tell("end")
+        assert load.tell("result")["whole"] == 3
