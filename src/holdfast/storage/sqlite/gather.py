@@ -2,7 +2,7 @@
 
 import sqlite3
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import count
 from typing import Final
@@ -21,8 +21,19 @@ def entries_at(db: sqlite3.Connection, log: Logged, after: int, limit: int) -> l
 
 
 def entries_of(db: sqlite3.Connection, logs: Sequence[Logged]) -> list[list[Entry] | None]:
-    """The same for all entries of several runs."""
-    return _collect(db, [_Want(log, 0, log.last_seq) for log in logs])
+    """The same for all entries of several runs. Those that the scan kept need not be looked for."""
+    kept = [log.frames for log in logs]  # once: the writer drops them when the run goes on
+    found = [
+        _entries(1, frames) if len(frames) == log.last_seq else None for log, frames in zip(logs, kept, strict=True)
+    ]
+    rest = [n for n, entries in enumerate(found) if entries is None]
+    for n, entries in zip(rest, _collect(db, [_Want(logs[n], 0, logs[n].last_seq) for n in rest]), strict=True):
+        found[n] = entries
+    return found
+
+
+def _entries(seq: int, frames: Iterable[bytes]) -> list[Entry]:
+    return list(map(_entry, zip(count(seq), frames)))
 
 
 class _Want:
@@ -48,7 +59,7 @@ class _Want:
         except LookupError:
             self.gone = self.torn = True
             return
-        self.entries += map(_entry, zip(count(self.seq), frames))
+        self.entries += _entries(self.seq, frames)
         self.seq += len(frames)
         self.torn = len(frames) < len(places)
 

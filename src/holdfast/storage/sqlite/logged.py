@@ -7,18 +7,22 @@ the journal's writer thread alone, after a commit and never before, so that othe
 import sqlite3
 from array import array
 from collections.abc import Sequence
+from typing import Final
 
 from holdfast.core.errors import Fenced, Refused, Sealed, SeqConflict, TooLarge
 from holdfast.core.ids import RunId
 from holdfast.ports import Append, Head
 from holdfast.storage.sqlite import records
 
+_KEPT: Final = 32 << 20
+"""Bytes of the log whose events are kept by a scan."""
+
 
 class Logged:
     """A run as the writer sees it. `rows[i]` and `places[i]` are the row of event i + 1 and where it stands in it;
     there are none for a run not in the log."""
 
-    __slots__ = ("alias", "epoch", "last_seq", "places", "pruned", "rows", "sealed")
+    __slots__ = ("alias", "epoch", "frames", "last_seq", "places", "pruned", "rows", "sealed")
 
     def __init__(
         self, alias: int = 0, epoch: int = 0, last_seq: int = 0, sealed: bool = False, pruned: bool = False
@@ -31,6 +35,9 @@ class Logged:
         self.pruned = pruned
         self.rows = array("q")
         self.places = array("q")
+        self.frames: list[bytes] = []
+        """All events, if the scan could keep them: whoever opens the journal reads it to the end next, and would find
+        and check every record a second time."""
 
     def head(self) -> Head:
         return Head(self.epoch, self.last_seq, self.sealed, self.pruned)
@@ -83,6 +90,7 @@ class Index:
             return
         if not log.rows:
             self.runs[run] = log
+        log.frames = []
         for _, frame in entries:
             log.rows.append(row)
             log.places.append(at)  # last: readers take this as the number of events
@@ -129,14 +137,15 @@ def scan(db: sqlite3.Connection) -> Index:
     broken: set[int] = set()
     torn: list[tuple[int, int, int]] = []  # row, place, length
     useless: list[int] = []
-    row = 0
+    row, room = 0, _KEPT
     for row, blob in db.execute("SELECT n, records FROM log ORDER BY n"):
         live = events = read = 0
         if not isinstance(blob, bytes):
             index.torn += 1
             useless.append(row)
             continue
-        for alias, seq, places, seals, end in records.stretches(blob):
+        room -= len(blob)
+        for alias, seq, places, frames, seals, end in records.stretches(blob):
             log = logs.get(alias)
             if log is None:
                 log = logs[alias] = _known(db, alias, index)
@@ -147,6 +156,8 @@ def scan(db: sqlite3.Connection) -> Index:
             log.places.extend(places)
             events += count
             if not log.pruned:  # nor settled
+                if room > 0 and len(log.frames) == log.last_seq:
+                    log.frames += frames
                 log.last_seq += count
                 log.sealed = log.sealed or seals
                 live += count

@@ -40,6 +40,7 @@ class Stretch(NamedTuple):
     seq: int
     """Of the first."""
     places: list[int]
+    frames: list[bytes]
     seals: bool
     """The last is the terminal event."""
     end: int
@@ -68,19 +69,22 @@ def stretches(blob: bytes) -> Iterator[Stretch]:
     at, end = 0, len(blob)
     whose = first = following = before = 0  # `before`: the size that the last record says
     places: list[int] = []
+    frames: list[bytes] = []
     while (start := at + HEAD) <= end:
         alias, seq, size, crc = _unpack(blob, at)
         stop = start + (size & _LENGTH)
-        if alias == NOBODY or stop > end or crc != crc32(blob[start:stop], (alias * 31 + seq + size) & _WORD):
+        frame = blob[start:stop]
+        if alias == NOBODY or stop > end or crc != crc32(frame, (alias * 31 + seq + size) & _WORD):
             break
         if alias != whose or seq != following or before > _LENGTH:
             if places:
-                yield Stretch(whose, first, places, before > _LENGTH, at)
-            whose, first, places = alias, seq, []
+                yield Stretch(whose, first, places, frames, before > _LENGTH, at)
+            whose, first, places, frames = alias, seq, [], []
         places.append(at)
+        frames.append(frame)
         following, before, at = seq + 1, size, stop
     if places:
-        yield Stretch(whose, first, places, before > _LENGTH, at)
+        yield Stretch(whose, first, places, frames, before > _LENGTH, at)
 
 
 def walk(blob: bytes, at: int = 0) -> Iterator[Record]:
