@@ -152,7 +152,7 @@ def scan(db: sqlite3.Connection) -> Index:
             if alias in broken or not (log.pruned or seq == log.last_seq + 1):
                 break
             count, read = len(places), end
-            log.rows.extend([row] * count)
+            log.rows.extend(array("q", [row]) * count)
             log.places.extend(places)
             events += count
             if not log.pruned:  # nor settled
