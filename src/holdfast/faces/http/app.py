@@ -3,15 +3,14 @@
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from pydantic.warnings import UnsupportedFieldAttributeWarning
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from holdfast import __version__
-from holdfast.faces.http import descriptions as d
 from holdfast.faces.http import pages, problems, web
 from holdfast.faces.http.api import Api
 from holdfast.faces.http.guard import Guard, Refusal
@@ -27,12 +26,7 @@ from holdfast.faces.http.routes import (
     transfer,
     workshop,
 )
-
-_PROBLEM: dict[str, Any] = {
-    "model": d.Problem,
-    "description": "Refused: the problem says why.",
-    "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
-}
+from holdfast.faces.http.routing import Router
 
 
 class Face(Protocol):
@@ -54,12 +48,10 @@ def build(api: Api, faces: Sequence[Face] = ()) -> ASGIApp:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        responses={"4XX": _PROBLEM, "5XX": _PROBLEM},
-        generate_unique_id_function=lambda route: route.name,
     )
     problems.install(app)
     for router in _routers(api):
-        app.include_router(router)
+        router.put_into(app)
     for face in faces:
         face.install(app, api)
     web.install(app)
@@ -68,7 +60,7 @@ def build(api: Api, faces: Sequence[Face] = ()) -> ASGIApp:
     return Guard(app, api.gate, api.limits.max_body, api.answered, refusals)
 
 
-def _routers(api: Api) -> list[APIRouter]:
+def _routers(api: Api) -> list[Router]:
     return [
         sessions.routes(api),
         runs.routes(api),

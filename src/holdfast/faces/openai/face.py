@@ -24,7 +24,7 @@ class OpenAIFace:
 
     def install(self, app: FastAPI, api: Api) -> None:
         for router in (models.routes(api), chat.routes(api), responses.routes(api), conversations.routes(api)):
-            app.include_router(router)
+            router.put_into(app)
         for kind in (HoldfastError, RequestValidationError, HTTPException, Exception):
             app.add_exception_handler(kind, self._below(app.exception_handlers[kind]))
 

@@ -1,15 +1,15 @@
 """What there is to choose from, and how the server is."""
 
-from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
 from holdfast.core.errors import Draining
 from holdfast.faces.http import descriptions as d
 from holdfast.faces.http.api import Api
+from holdfast.faces.http.routing import Router
 
 
-def routes(api: Api) -> APIRouter:
-    router = APIRouter(tags=["about"])
+def routes(api: Api) -> Router:
+    router = Router("about")
 
     @router.get("/api/models", response_model=d.Models)
     async def list_models() -> Response:

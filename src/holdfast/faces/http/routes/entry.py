@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from anyio import to_thread
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
@@ -14,10 +14,11 @@ from holdfast.faces.http.api import Api, Rid
 from holdfast.faces.http.attempts import Attempts
 from holdfast.faces.http.gate import COOKIE, COOKIE_DAYS
 from holdfast.faces.http.requests import Login, NewPassword, NewToken
+from holdfast.faces.http.routing import Router
 
 
-def routes(api: Api, monotonic: Callable[[], float]) -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["access"])
+def routes(api: Api, monotonic: Callable[[], float]) -> Router:
+    router = Router("access", "/api")
     attempts = Attempts()
 
     async def check(request: Request, password: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from anyio import to_thread
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
@@ -15,6 +15,7 @@ from holdfast.core.ids import FileId
 from holdfast.faces.http import answers
 from holdfast.faces.http import descriptions as d
 from holdfast.faces.http.api import Api, Rid
+from holdfast.faces.http.routing import Router
 from holdfast.faces.http.upload import receive_file
 from holdfast.ports import StoredFile
 
@@ -35,8 +36,8 @@ _BODY: dict[str, Any] = {
 }
 
 
-def routes(api: Api) -> APIRouter:
-    router = APIRouter(prefix="/api/files", tags=["files"])
+def routes(api: Api) -> Router:
+    router = Router("files", "/api/files")
 
     @router.post("", status_code=201, response_model=d.FileOut, openapi_extra=_BODY)
     async def upload(request: Request) -> Response:

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from starlette.responses import JSONResponse, Response
 
 from holdfast.core.errors import NotAllowed
@@ -12,12 +12,13 @@ from holdfast.faces.http import answers, cursors
 from holdfast.faces.http import descriptions as d
 from holdfast.faces.http.api import Api, Cursor, Limit, Sid
 from holdfast.faces.http.requests import CommitMemory, FactPatch
+from holdfast.faces.http.routing import Router
 
 Fid = Annotated[str, Path(max_length=200, description="Id of a fact.")]
 
 
-def routes(api: Api) -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["memory"])
+def routes(api: Api) -> Router:
+    router = Router("memory", "/api")
     facts = api.engine.facts
 
     @router.get("/memory", response_model=d.Facts)

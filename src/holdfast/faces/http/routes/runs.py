@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query
+from fastapi import Header, Query
 from starlette.responses import JSONResponse, Response
 
 from holdfast.core.errors import Invalid
@@ -15,6 +15,7 @@ from holdfast.faces.http import descriptions as d
 from holdfast.faces.http.api import Api, Cursor, IfMatch, Key, Limit, Rid, Sid, read_input, version
 from holdfast.faces.http.cursors import MAX_SEQ
 from holdfast.faces.http.requests import ContinueRun, Decide, Edit, EditQueued, NewRun, Retry
+from holdfast.faces.http.routing import Router
 from holdfast.faces.http.sources import RunSource
 from holdfast.faces.http.stream import EventStream
 
@@ -28,8 +29,8 @@ def accepted(taken: Accepted) -> JSONResponse:
     return JSONResponse(body, 202, {"Location": f"/api/runs/{taken.run.id}"})
 
 
-def routes(api: Api) -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["runs"])
+def routes(api: Api) -> Router:
+    router = Router("runs", "/api")
     service = api.service
 
     @router.post("/sessions/{sid}/runs", status_code=202, response_model=d.AcceptedOut, responses=STREAM)

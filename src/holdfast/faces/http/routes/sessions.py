@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.responses import JSONResponse, Response
 
 from holdfast.core.errors import Invalid, NotAllowed
@@ -13,6 +13,7 @@ from holdfast.faces.http import answers, cursors
 from holdfast.faces.http import descriptions as d
 from holdfast.faces.http.api import Api, Cursor, IfMatch, Limit, Sid, version
 from holdfast.faces.http.requests import NewSession, OneMessage, SessionPatch
+from holdfast.faces.http.routing import Router
 from holdfast.ports import SessionQuery
 
 
@@ -20,8 +21,8 @@ def shown(view: SessionView, status: int = 200) -> JSONResponse:
     return JSONResponse(answers.session_view(view), status, {"ETag": f'"{view.session.version}"'})
 
 
-def routes(api: Api) -> APIRouter:
-    router = APIRouter(prefix="/api/sessions", tags=["sessions"])
+def routes(api: Api) -> Router:
+    router = Router("sessions", "/api/sessions")
     service = api.service
 
     def _check_memory(fields: dict[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
 from holdfast import __version__
@@ -11,10 +10,11 @@ from holdfast.faces.http import answers
 from holdfast.faces.http import descriptions as d
 from holdfast.faces.http.api import Api, Rid
 from holdfast.faces.http.requests import Allowance, ProviderKey, SettingsPatch
+from holdfast.faces.http.routing import Router
 
 
-def routes(api: Api) -> APIRouter:
-    router = APIRouter(prefix="/api/settings", tags=["settings"])
+def routes(api: Api) -> Router:
+    router = Router("settings", "/api/settings")
     preferences = api.engine.preferences
 
     async def shown() -> Response:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
+from fastapi import Header, Query
 from starlette.responses import Response
 
 from holdfast.core.ids import RunId, SessionId
@@ -15,12 +15,13 @@ from holdfast.engine.feed import Subscription
 from holdfast.faces.http.api import Api, read_input
 from holdfast.faces.http.requests import Compare, ComparedRun
 from holdfast.faces.http.routes.runs import STREAM
+from holdfast.faces.http.routing import Router
 from holdfast.faces.http.sources import ChangeSource, MergedSource
 from holdfast.faces.http.stream import EventStream
 
 
-def routes(api: Api) -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["streams"])
+def routes(api: Api) -> Router:
+    router = Router("streams", "/api")
     service = api.service
 
     @router.get("/events", response_class=Response, responses=STREAM)

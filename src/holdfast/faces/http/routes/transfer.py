@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
@@ -22,6 +22,7 @@ from holdfast.faces.http.copying import CopySource
 from holdfast.faces.http.media import media_type
 from holdfast.faces.http.requests import Backup
 from holdfast.faces.http.routes.runs import STREAM
+from holdfast.faces.http.routing import Router
 from holdfast.faces.http.stream import EventStream
 from holdfast.faces.http.upload import label
 
@@ -36,8 +37,8 @@ _IMPORT: dict[str, Any] = {
 }
 
 
-def routes(api: Api) -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["transfer"])
+def routes(api: Api) -> Router:
+    router = Router("transfer", "/api")
 
     rules = FileRules(api.limits.max_file, media_type, label)
 

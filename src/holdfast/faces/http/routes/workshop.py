@@ -4,13 +4,14 @@ from dataclasses import asdict
 from typing import Annotated
 
 import anyio
-from fastapi import APIRouter, Path
+from fastapi import Path
 from starlette.responses import JSONResponse, Response
 
 from holdfast.core.errors import NotAllowed
 from holdfast.faces.http import descriptions as d
 from holdfast.faces.http.api import Api, Workshop
 from holdfast.faces.http.requests import McpIn, ModelTest
+from holdfast.faces.http.routing import Router
 from holdfast.ports import AgentFailed
 
 _PATIENCE = 60.0
@@ -18,8 +19,8 @@ _PATIENCE = 60.0
 Server = Annotated[str, Path(pattern="^[a-z0-9][a-z0-9_-]{0,31}$", description="Name of an MCP server.")]
 
 
-def routes(api: Api) -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["workshop"])
+def routes(api: Api) -> Router:
+    router = Router("workshop", "/api")
 
     def workshop() -> Workshop:
         if api.workshop is None:

@@ -2,13 +2,13 @@
 
 from contextlib import AsyncExitStack
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from holdfast.core.transcript import Transcript
 from holdfast.engine.book.accept import Accepted
 from holdfast.engine.feed import Subscription
 from holdfast.faces.http.api import Api, Key
+from holdfast.faces.http.routing import Router
 from holdfast.faces.openai import chunks, items, names, requests, standing, targets, wishes
 from holdfast.faces.openai import described as d
 from holdfast.faces.openai.answering import ChatStream, TranslatedSource, WholeAnswer, as_json, failed_run
@@ -19,8 +19,8 @@ from holdfast.faces.openai.said import Script
 from holdfast.faces.openai.taking import Call
 
 
-def routes(api: Api) -> APIRouter:
-    router = APIRouter(prefix="/v1/chat/completions", tags=["openai"], responses=d.ERRORS)
+def routes(api: Api) -> Router:
+    router = Router("openai", "/v1/chat/completions", d.ERRORS)
 
     @router.post("", response_model=d.Completion, responses={200: d.STREAM})
     async def chat_completion(body: ChatIn, key: Key = None, lasts: LifetimeHeader = None) -> Response:

@@ -2,13 +2,14 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from pydantic import Field, JsonValue
 from starlette.responses import JSONResponse, Response
 
 from holdfast.core.errors import NotFound
 from holdfast.core.session import Session
 from holdfast.faces.http.api import Api
+from holdfast.faces.http.routing import Router
 from holdfast.faces.openai import described as d
 from holdfast.faces.openai import names
 from holdfast.faces.openai.errors import unsupported
@@ -23,8 +24,8 @@ class NewConversation(In):
     items: Annotated[list[JsonValue], Field(max_length=20)] | None = None
 
 
-def routes(api: Api) -> APIRouter:
-    router = APIRouter(prefix="/v1/conversations", tags=["openai"], responses=d.ERRORS)
+def routes(api: Api) -> Router:
+    router = Router("openai", "/v1/conversations", d.ERRORS)
     service = api.service
 
     @router.post("", response_model=d.ConversationOut)

@@ -2,17 +2,18 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from starlette.responses import JSONResponse, Response
 
 from holdfast.core.errors import NotFound
 from holdfast.faces.http.api import Api
+from holdfast.faces.http.routing import Router
 from holdfast.faces.openai import described as d
 from holdfast.faces.openai.targets import AGENT, DIRECT
 
 
-def routes(api: Api) -> APIRouter:
-    router = APIRouter(prefix="/v1/models", tags=["openai"], responses=d.ERRORS)
+def routes(api: Api) -> Router:
+    router = Router("openai", "/v1/models", d.ERRORS)
 
     async def known() -> list[dict[str, Any]]:
         found = [] if api.models is None else [model for model in await api.models.list() if model.available]

@@ -3,7 +3,7 @@
 from contextlib import AsyncExitStack
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from starlette.responses import JSONResponse, Response
 
 from holdfast.core.errors import NotFound
@@ -14,6 +14,7 @@ from holdfast.engine.book.accept import Accepted
 from holdfast.engine.feed import Subscription
 from holdfast.faces.http.api import Api, Key
 from holdfast.faces.http.cursors import MAX_SEQ
+from holdfast.faces.http.routing import Router
 from holdfast.faces.openai import described as d
 from holdfast.faces.openai import frames, inputs, items, names, output, requests, standing, taking, targets, wishes
 from holdfast.faces.openai.answering import TranslatedSource, TranslatedStream, WholeAnswer, as_json
@@ -27,8 +28,8 @@ from holdfast.faces.openai.taking import Call
 ResponseId = Annotated[str, Path(max_length=200, description="Id of a response.")]
 
 
-def routes(api: Api) -> APIRouter:
-    router = APIRouter(prefix="/v1/responses", tags=["openai"], responses=d.ERRORS)
+def routes(api: Api) -> Router:
+    router = Router("openai", "/v1/responses", d.ERRORS)
     service = api.service
 
     @router.post("", response_model=d.ResponseOut, responses={200: d.STREAM})
