@@ -16,11 +16,12 @@ from holdfast.core.errors import JournalPruned, Refused, TooLarge
 from holdfast.core.events import Entry, RunEnded, entry
 from holdfast.core.ids import RunId
 from holdfast.ports import Append, Head
-from holdfast.storage.sqlite import SqliteJournal, records, schema
+from holdfast.storage.sqlite import SqliteJournal, logged, records, schema
 from holdfast.storage.sqlite import journal as journal_module
 from holdfast.storage.sqlite.database import prepare
 from holdfast.storage.sqlite.segments import pack, unpack
 from holdfast.testing.contracts.samples import GUARD, RID, adding, texts
+from tests.torn import WAYS, tear
 
 pytestmark = pytest.mark.anyio
 
@@ -297,6 +298,38 @@ def test_stretches_are_what_the_walk_finds_up_to_the_first_damage(
     if not flips:
         blank = next((n for n, piece in enumerate(pieces) if not piece[0]), len(pieces))
         assert len(found) == blank
+
+
+@pytest.mark.parametrize(("room", "least", "most"), [(1 << 20, 99, 99), (3000, 1, 98), (0, 0, 0)])
+@pytest.mark.parametrize("how", [None, *WAYS])
+async def test_what_the_scan_kept_is_what_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int, least: int, most: int, how: str | None
+) -> None:
+    """J7: whether opening kept a run's events, had no more room for them or met damage, it is read as by itself; and it
+    is not read from what was kept when it has gone on."""
+    file = tmp_path / "journal.db"
+    runs = [RunId(f"run_{n}") for n in range(5)]
+    before = SqliteJournal(file)
+    await write(before, runs[:4], 20)
+    await before.append([Append(runs[4], 1, whole(runs[4], 20)[:19])])
+    await before.close()
+    if how is not None:
+        tear(file, runs[1], how, 12)
+    monkeypatch.setattr(logged, "_KEPT", room)
+    journal = SqliteJournal(file)
+    kept = sum(len(log.frames) for log in journal._writer.index.runs.values())
+    assert how is not None or least <= kept <= most
+    expected = {run: whole(run, 20) for run in runs[:4]} | {runs[4]: whole(runs[4], 20)[:19]}
+    if how is not None:
+        expected[runs[1]] = expected[runs[1]][:11]
+    if how == "length":  # nobody knows where the next record begins
+        expected |= {run: expected[run][:11] for run in runs[2:4]}
+    assert {run: list(entries) for run, entries in (await journal.read_whole(runs)).items()} == expected
+    assert {run: list(await journal.read(run)) for run in runs} == expected
+    assert await journal.append([Append(runs[4], 1, whole(runs[4], 20)[19:], seals=True)]) == [None]
+    assert list((await journal.read_whole(runs))[runs[4]]) == whole(runs[4], 20)
+    assert journal._writer.index.runs[runs[4]].frames == []
+    await journal.close()
 
 
 async def test_a_log_of_rows_per_event_is_taken_over(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ T = TypeVar("T")
 PRAGMAS: Final = (
     "cache_size = -16000",  # KiB, for each connection
     "temp_store = MEMORY",
-    "wal_autocheckpoint = 4000",  # pages: what 1,000 runs left behind need to be ended in has not to go into the file
+    "wal_autocheckpoint = 4000",  # pages: ending the 1,000 runs of an earlier life fits, and waits for no checkpoint
     "journal_size_limit = 67108864",
     "secure_delete = ON",  # clear and delete erase
 )
