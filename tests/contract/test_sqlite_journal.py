@@ -308,27 +308,30 @@ async def test_what_the_scan_kept_is_what_is_read(
     """J7: whether opening kept a run's events, had no more room for them or met damage, it is read as by itself; and it
     is not read from what was kept when it has gone on."""
     file = tmp_path / "journal.db"
-    runs = [RunId(f"run_{n}") for n in range(5)]
+    *sealed, goes_on = runs = [RunId(f"run_{n}") for n in range(5)]
     before = SqliteJournal(file)
-    await write(before, runs[:4], 20)
-    await before.append([Append(runs[4], 1, whole(runs[4], 20)[:19])])
+    for n in range(20):
+        some = sealed if n == 19 else runs
+        await before.append([Append(run, 1, [whole(run, 20)[n]], seals=n == 19) for run in some])
     await before.close()
+    expected = {run: whole(run, 20) for run in sealed} | {goes_on: whole(goes_on, 20)[:19]}
     if how is not None:
         tear(file, runs[1], how, 12)
+        lost = runs[1:] if how == "length" else runs[1:2]  # nobody knows where the record behind it begins
+        expected |= {run: expected[run][:11] for run in lost}
     monkeypatch.setattr(logged, "_KEPT", room)
     journal = SqliteJournal(file)
-    kept = sum(len(log.frames) for log in journal._writer.index.runs.values())
-    assert how is not None or least <= kept <= most
-    expected = {run: whole(run, 20) for run in runs[:4]} | {runs[4]: whole(runs[4], 20)[:19]}
-    if how is not None:
-        expected[runs[1]] = expected[runs[1]][:11]
-    if how == "length":  # nobody knows where the next record begins
-        expected |= {run: expected[run][:11] for run in runs[2:4]}
+    index = journal._writer.index
+    assert how is not None or least <= sum(len(log.frames) for log in index.runs.values()) <= most
     assert {run: list(entries) for run, entries in (await journal.read_whole(runs)).items()} == expected
     assert {run: list(await journal.read(run)) for run in runs} == expected
-    assert await journal.append([Append(runs[4], 1, whole(runs[4], 20)[19:], seals=True)]) == [None]
-    assert list((await journal.read_whole(runs))[runs[4]]) == whole(runs[4], 20)
-    assert journal._writer.index.runs[runs[4]].frames == []
+    await journal.settled(sealed)
+    assert len(index.settled) > 0  # of rows that they share
+    assert not any(log.frames for log in index.settled.values())
+    last = len(expected[goes_on])
+    assert await journal.append([Append(goes_on, 1, whole(goes_on, 20)[last:], seals=True)]) == [None]
+    assert list((await journal.read_whole(runs))[goes_on]) == whole(goes_on, 20)
+    assert index.runs[goes_on].frames == []
     await journal.close()
 
 

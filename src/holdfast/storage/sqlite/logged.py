@@ -1,7 +1,8 @@
 """Where the records of each unsettled run are in the log. The log has no index on disk; this is it.
 
-Memory is 16 bytes an event, some 200 a commit and 250 a run, for as long as the run is in the log. It is changed by
-the journal's writer thread alone, after a commit and never before, so that other threads find only what is durable.
+Memory is 16 bytes an event, some 200 a commit and 250 a run, for as long as the run is in the log, and what the scan
+keeps. It is changed by the journal's writer thread alone, after a commit and never before, so that other threads find
+only what is durable.
 """
 
 import sqlite3
@@ -36,8 +37,8 @@ class Logged:
         self.rows = array("q")
         self.places = array("q")
         self.frames: list[bytes] = []
-        """All events, if the scan could keep them: whoever opens the journal reads it to the end next, and would find
-        and check every record a second time."""
+        """All events as the scan found them, if it could keep them and the run has not gone on: whoever opens the
+        journal reads it to the end next, and would find and check every record a second time."""
 
     def head(self) -> Head:
         return Head(self.epoch, self.last_seq, self.sealed, self.pruned)
@@ -119,6 +120,7 @@ class Index:
             self.settled = {run: log for run, log in self.settled.items() if any(n in self.shared for n in log.rows)}
 
     def _release(self, log: Logged) -> None:
+        log.frames = []
         self.live -= len(log.rows)
         for row in log.rows:
             live, events = self.shared[row]
