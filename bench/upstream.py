@@ -124,6 +124,7 @@ class Upstream:
     def arrive(self, stream: "Stream", asked: bytes) -> None:
         if self._going:
             # Not of the scenario, which has its streams and their order: a server that stands by asks for something.
+            # One that came before `go` would have been counted, and this is the stream whose place it took.
             print(f"a stream that nobody waits for: {asked[:300]!r}", file=sys.stderr, flush=True)
             stream.finish()
             return

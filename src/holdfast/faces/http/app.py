@@ -30,7 +30,8 @@ from holdfast.faces.http.routing import Router
 
 
 class Face(Protocol):
-    """Another wire format on the same server. Its paths begin with `prefix`; its errors have a shape of their own."""
+    """Another wire format on the same server. Its paths begin with `prefix`, its routes are a `Router`'s, its errors
+    have a shape of their own."""
 
     prefix: str
 

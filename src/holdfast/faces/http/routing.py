@@ -19,7 +19,7 @@ PROBLEMS: Final[Responses] = {"4XX": _PROBLEM, "5XX": _PROBLEM}
 
 class Router(APIRouter):
     """Its routes stand in the app themselves: FastAPI puts those of an included router together a second time, with the
-    first request, and goes through both with each."""
+    first request, and looks for the right one twice with each."""
 
     def __init__(self, subject: str, prefix: str = "", responses: Responses = PROBLEMS) -> None:
         super().__init__(

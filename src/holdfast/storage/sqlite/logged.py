@@ -16,7 +16,7 @@ from holdfast.ports import Append, Head
 from holdfast.storage.sqlite import records
 
 _KEPT: Final = 32 << 20
-"""Bytes of the log whose events are kept by a scan."""
+"""Bytes of the log that a scan keeps. What belongs to a run that waits for a person stays until it goes on."""
 
 
 class Logged:
@@ -146,7 +146,6 @@ def scan(db: sqlite3.Connection) -> Index:
             index.torn += 1
             useless.append(row)
             continue
-        room -= len(blob)
         for alias, seq, places, frames, seals, end in records.stretches(blob):
             log = logs.get(alias)
             if log is None:
@@ -160,6 +159,7 @@ def scan(db: sqlite3.Connection) -> Index:
             if not log.pruned:  # nor settled
                 if room > 0 and len(log.frames) == log.last_seq:
                     log.frames += frames
+                    room -= end - places[0]
                 log.last_seq += count
                 log.sealed = log.sealed or seals
                 live += count
@@ -190,6 +190,9 @@ def scan(db: sqlite3.Connection) -> Index:
     _mend(db, torn, useless)
     index.torn += len(torn)
     index.runs = {run: log for run, log in index.runs.items() if log.rows}
+    for log in index.runs.values():
+        if len(log.frames) < log.last_seq:  # some of them are of no use
+            log.frames = []
     index.settled = {run: log for run, log in index.settled.items() if any(n in index.shared for n in log.rows)}
     (top,) = db.execute("SELECT ifnull(max(alias), 0) FROM runs").fetchone()
     index.next_row, index.next_alias = row + 1, max(top, *logs, 0) + 1
