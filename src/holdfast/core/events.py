@@ -197,8 +197,6 @@ _TEXT_HEAD: Final = b'\nevent: text.delta\ndata: {"text":"'
 _TEXT_TAIL: Final = b'"}\n\n'
 _TEXT_AT: Final = b'","at":'
 _AT: Final = re.compile(rb'[,{]"at":(\d+)\}\n\n\Z')
-plain_text_frame = re.compile(rb'id: \d+\nevent: text\.delta\ndata: \{"text":"([^"\\]*)"').match
-"""A text delta without anything that JSON writes otherwise, and its text."""
 _HEAD_LENGTH: Final = len(_TEXT_HEAD)
 _TAIL_LENGTH: Final = len(_TEXT_TAIL)
 TERMINAL_TYPES: Final = frozenset({"run.complete", "run.cancelled", "run.failed", "run.interrupted"})

@@ -52,7 +52,7 @@ def fold(entries: Iterable[ev.Entry], onto: Transcript = EMPTY) -> Transcript:
 
 
 def _fold(entries: Iterable[ev.Entry], onto: Transcript) -> Transcript:
-    builder, plain = _Builder(onto), ev.plain_text_frame
+    builder = _Builder(onto)
     quoted: list[bytes] = []  # texts of neighbouring deltas: nearly all of a journal
     last = builder.last_seq
     thinking = builder.thinking_since is not None
@@ -60,8 +60,7 @@ def _fold(entries: Iterable[ev.Entry], onto: Transcript) -> Transcript:
         seq, frame = item
         if seq != last + 1:
             raise BrokenSequence(f"Event {seq} follows event {last}: the journal has a gap.")
-        found = plain(frame)
-        text = ev.quoted_text(frame) if found is None else found[1]
+        text = ev.quoted_text(frame)
         if text is not None:
             if thinking:
                 builder.thought(item.at)
