@@ -94,7 +94,9 @@ class Bench:
             data = Path(own) / "data"
             yield f"making {count:,} sessions"
             opened = storage.in_process(data, count, unsettled, longest)
-            yield Figure("large", f"opening, {unsettled:,} unfinished runs settled, in process", opened.open_ms)
+            yield Figure(
+                "large", f"opening, {unsettled:,} unfinished runs settled, in process", opened.open_ms, target=1000
+            )
             yield from large.serving(data, count, longest, 10 if self.quick else 50, self.upstream, self.load)
             commit, sync = storage.raw_commits(Path(own))
         yield Figure("disk", "raw SQLite commit of one row, FULL", commit, "µs", server="SQLite")

@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -120,18 +121,20 @@ def _megabytes(directory: Path) -> float:
 
 def in_process(directory: Path, sessions: int, unsettled: int, longest: int, times: int = 5) -> Result:
     """Fills `directory`, and leaves it opened once. Opening is the median of several, each in a process of its own and
-    on a copy of what an earlier life left."""
+    all but the last on a copy."""
     of_this_size = [str(sessions), str(unsettled), str(longest)]
     _apart("seed", directory, of_this_size)
-    found = []
-    for n in range(times):
-        where = directory if n == times - 1 else directory.with_name(f"{directory.name}-copy")
-        if where != directory:
-            shutil.copytree(directory, where)
-        found.append(Result(**json.loads(_apart("measure", where, of_this_size).splitlines()[-1])))
-        if where != directory:
-            shutil.rmtree(where)
-    return replace(found[-1], open_ms=median(result.open_ms for result in found))
+    opened = []
+    for _ in range(times - 1):
+        with tempfile.TemporaryDirectory(dir=directory.parent) as own:
+            copy = shutil.copytree(directory, Path(own) / "data")
+            opened.append(_measured(copy, of_this_size).open_ms)
+    last = _measured(directory, of_this_size)
+    return replace(last, open_ms=median([*opened, last.open_ms]))
+
+
+def _measured(directory: Path, of_this_size: Sequence[str]) -> Result:
+    return Result(**json.loads(_apart("measure", directory, of_this_size).splitlines()[-1]))
 
 
 def _apart(what: str, directory: Path, of_this_size: Sequence[str]) -> str:

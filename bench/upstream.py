@@ -8,7 +8,6 @@ import asyncio
 import json
 import re
 import socket
-import sys
 import time
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -121,11 +120,10 @@ class Upstream:
 
     # ---- streams ----
 
-    def arrive(self, stream: "Stream", asked: bytes) -> None:
+    def arrive(self, stream: "Stream") -> None:
         if self._going:
-            # Not of the scenario, which has its streams and their order: a server that stands by asks for something.
-            # One that came before `go` would have been counted, and this is the stream whose place it took.
-            print(f"a stream that nobody waits for: {asked[:300]!r}", file=sys.stderr, flush=True)
+            # Not of the scenario, which has its streams and their order: a server that stands by, or is stopped, asks
+            # for something of its own.
             stream.finish()
             return
         self.streams.append(stream)
@@ -198,7 +196,7 @@ class Stream(asyncio.Protocol):
         found = NUMBERED.search(self._body)
         self._number = int(found[1]) if found else -1
         self._transport.write(HEAD)
-        self._upstream.arrive(self, bytes(self._body))
+        self._upstream.arrive(self)
         return None
 
     def _answer(self, value: object) -> None:

@@ -91,7 +91,8 @@ class Index:
             return
         if not log.rows:
             self.runs[run] = log
-        log.frames = []
+        if log.frames:
+            log.frames = []
         for _, frame in entries:
             log.rows.append(row)
             log.places.append(at)  # last: readers take this as the number of events
