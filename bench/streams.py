@@ -22,6 +22,7 @@ from time import perf_counter
 import anyio
 import uvloop
 
+from holdfast.agents.pace import Pace
 from holdfast.agents.scripted import Action, AgentTable, Meet, ScriptedAgent, Tokens
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
@@ -91,6 +92,20 @@ def offset(scenario: Scenario, number: int) -> float:
     return number / scenario.runs / scenario.rate if scenario.spread and scenario.rate else 0.0
 
 
+class CommonStart(Pace):
+    """Counts everybody's time from one moment, that of the start: a hundred tasks take some milliseconds to wake, and
+    would be as far apart at every token after it."""
+
+    __slots__ = ("start",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.start = 0.0
+
+    def now(self) -> float:
+        return self.start
+
+
 class Audience:
     """Counts the subscribers that are there, and those that have all tokens of their run."""
 
@@ -114,9 +129,11 @@ class Subscriber:
     """Reads one run and counts its tokens; notes how late the last of each batch came, where there is a pace to be
     late against. It is part of what is measured, so it does no more than that."""
 
+    __slots__ = ("audience", "expected", "interval", "late", "number", "rid", "service", "started", "tokens")
+
     def __init__(self, service: Service, scenario: Scenario, number: int, rid: RunId, audience: Audience) -> None:
         self.service = service
-        self.scenario = scenario
+        self.expected = scenario.tokens
         self.number = number
         self.rid = rid
         self.audience = audience
@@ -134,21 +151,23 @@ class Subscriber:
                 await subscription.follow(self.take)
 
     def take(self, entries: Sequence[Entry]) -> bool:
-        before = self.tokens
-        for entry in entries:
-            self.tokens += entry.frame.count(b" ") - _SPACES
-        if self.tokens == before:
+        tokens = self.tokens
+        for _, frame in entries:
+            tokens += frame.count(b" ") - _SPACES
+        if tokens == self.tokens:
             return True
+        self.tokens = tokens
         if self.interval:
-            self.late.append(perf_counter() - self.started - (self.tokens - 1) * self.interval)
-        if self.tokens == self.scenario.tokens:
+            self.late.append(perf_counter() - self.started - (tokens - 1) * self.interval)
+        if tokens == self.expected:
             self.audience.done()
         return True
 
 
 async def measure(scenario: Scenario, directory: Path) -> Result:
     """Accept all runs first, then stream, then end them, each on its own account."""
-    agent, audience = ScriptedAgent(script(scenario)), Audience(scenario.runs)
+    pace, audience = CommonStart(), Audience(scenario.runs)
+    agent = ScriptedAgent(script(scenario), pace=pace)
     settings = Settings(max_runs=2000, max_output=1 << 30)
     tune_gc()
     node = await open_node(directory, AgentTable({"chat": agent}), settings)
@@ -167,6 +186,7 @@ async def measure(scenario: Scenario, directory: Path) -> Result:
             commits, events, cpu, start = writer.commits, writer.events, cpu_seconds(), perf_counter()
             for subscriber in watching:
                 subscriber.started = start + offset(scenario, subscriber.number)
+            pace.start = anyio.current_time()
             agent.gate(GO).open.set()
             await audience.all_done.wait()
             wall, cpu = perf_counter() - start, cpu_seconds() - cpu

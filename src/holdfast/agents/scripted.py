@@ -132,6 +132,8 @@ class ScriptedAgent:
 
 
 class _Performance:
+    __slots__ = ("_agent", "_out", "_said", "_thought", "_tools", "_turn")
+
     def __init__(self, agent: ScriptedAgent, turn: Turn, out: Out) -> None:
         self._agent = agent
         self._turn = turn
@@ -203,6 +205,8 @@ class _Performance:
         return count
 
     def _token(self, n: int) -> bool:
+        if not self._said:
+            return self._out.put(ev.TextDelta(f"t{n} "))
         said, self._said = self._said, 0
         return self._out.put(ev.TextDelta(f"t{n} "[said:]))
 

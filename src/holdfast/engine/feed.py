@@ -194,6 +194,8 @@ class Follower:
 class Subscription:
     """A cursor into one run. Not safe for two readers at once; make two."""
 
+    __slots__ = ("_feed", "_tail", "at_end", "cursor", "run")
+
     def __init__(self, feed: Feed, run: RunId, cursor: int, *, at_end: bool) -> None:
         self._feed = feed
         self.run = run

@@ -41,6 +41,29 @@ class OutputLimit(HoldfastError):
 
 
 class Recorder:
+    __slots__ = (
+        "_bell",
+        "_durable",
+        "_events",
+        "_failure",
+        "_kept",
+        "_mark",
+        "_most",
+        "_pieces",
+        "_room",
+        "_size",
+        "_taken",
+        "_timed",
+        "_timed_at",
+        "committed",
+        "epoch",
+        "marked",
+        "on_refused",
+        "run",
+        "spoke",
+        "writes",
+    )
+
     def __init__(
         self,
         run: RunId,

@@ -14,6 +14,7 @@ from holdfast.core.errors import Fenced, Refused, Sealed, SeqConflict, TooLarge
 from holdfast.core.ids import RunId
 from holdfast.ports import Append, Head
 from holdfast.storage.sqlite import records
+from holdfast.storage.sqlite.records import HEAD
 
 _KEPT: Final = 32 << 20
 """Bytes of the log that a scan keeps. What belongs to a run that waits for a person stays until it goes on."""
@@ -82,6 +83,7 @@ class Index:
     def fill(self, row: int, events: int) -> None:
         """`row` is committed, with this many events."""
         self.shared[row] = events, events
+        self.live += events
         self.next_row = row + 1
 
     def grow(self, item: Append, log: Logged, row: int, at: int) -> None:
@@ -96,10 +98,9 @@ class Index:
         for _, frame in entries:
             log.rows.append(row)
             log.places.append(at)  # last: readers take this as the number of events
-            at += records.HEAD + len(frame)
-        log.last_seq += len(entries)
+            at += HEAD + len(frame)
+        log.last_seq = entries[-1].seq
         log.sealed = seals
-        self.live += len(entries)
 
     def settle(self, run: RunId) -> None:
         log = self.runs.pop(run)
@@ -227,7 +228,7 @@ def erase(db: sqlite3.Connection, row: int, at: int) -> None:
     """Make a whole record nobody's."""
     with db.blobopen("log", "records", row, readonly=True) as blob:
         blob.seek(at)
-        length = records.length(blob.read(records.HEAD))
+        length = records.length(blob.read(HEAD))
     _blank(db, row, at, length)
 
 
