@@ -193,7 +193,11 @@ class Ledger:
                 self._texts[message.session_id, text] = message.id
 
     def _time_intent(self, old: Run | None, run: Run) -> None:
-        if run.intent is not None and (old is None or old.intent is None):
+        if run.intent is None:
+            return
+        # What was given up (J6) ends when somebody has it looked at again.
+        anew = old is not None and run.is_pending and old.recovery is not None and old.recovery.state == "none"
+        if anew or old is None or old.intent is None:
             self.intended[run.id] = self.now()
 
     def _tell_moments(self, old: Run | None, run: Run) -> None:
