@@ -41,7 +41,9 @@ class Ledger:
         self.messages: dict[SessionId, list[MessageId]] = {}
         """Every message there ever was, by session."""
         self.intended: dict[RunId, float] = {}
-        """When a run was first asked to end."""
+        """When a run was first asked to end, or a request to end it was taken up again."""
+        self.anew: dict[RunId, float] = {}
+        """When a recovery that had been given up was begun anew (J6)."""
         self.keys: dict[tuple[SessionId, str], RunId] = {}
         self.feed: list[tuple[ChangeKind, SessionId, RunId | None, str | None]] = []
         """The change feed: number n is at place n - 1."""
@@ -193,11 +195,10 @@ class Ledger:
                 self._texts[message.session_id, text] = message.id
 
     def _time_intent(self, old: Run | None, run: Run) -> None:
-        if run.intent is None:
-            return
-        # What was given up (J6) ends when somebody has it looked at again.
         anew = old is not None and run.is_pending and old.recovery is not None and old.recovery.state == "none"
-        if anew or old is None or old.intent is None:
+        if anew:  # what was given up ends when somebody has it looked at again
+            self.anew[run.id] = self.now()
+        if run.intent is not None and (anew or old is None or old.intent is None):
             self.intended[run.id] = self.now()
 
     def _tell_moments(self, old: Run | None, run: Run) -> None:

@@ -82,10 +82,11 @@ class Watchers:
 
     async def deliver(self, service: Service, cursor: Cursor, limit: int | None) -> bool:
         """One connection, up to `limit` deliveries. Whether the server let go of it before the end."""
+        came_at = self._ledger.now()
         async with service.watch(cursor.run, cursor.at) as subscription:
             if subscription.at_end:
                 cursor.ended = True
-                self._check_end(cursor)
+                self._check_end(cursor, came_at)
             while limit is None or limit > 0:
                 entries = await subscription.next()
                 if entries is None:
@@ -105,11 +106,13 @@ class Watchers:
         self._take(cursor, entries)
         return True
 
-    def _check_end(self, cursor: Cursor) -> None:
-        """It was told that nothing more will come: the journal is sealed, or was given up as it is."""
+    def _check_end(self, cursor: Cursor, came_at: float) -> None:
+        """It was told that nothing more will come: the journal is sealed, or was given up as it is, at some moment
+        since it came."""
         story = self._ledger.stories.get(cursor.run, _NOTHING)
         run = self._ledger.runs[cursor.run]
         given_up = run.recovery is not None and run.recovery.state == "none"
+        given_up = given_up or self._ledger.anew.get(cursor.run, -1.0) >= came_at
         if cursor.run in self._ledger.erased:
             return
         if len(story.entries) != cursor.at or not (story.sealed or given_up):
