@@ -205,8 +205,6 @@ class _Performance:
         return count
 
     def _token(self, n: int) -> bool:
-        if not self._said:
-            return self._out.put(ev.TextDelta(f"t{n} "))
         said, self._said = self._said, 0
         return self._out.put(ev.TextDelta(f"t{n} "[said:]))
 

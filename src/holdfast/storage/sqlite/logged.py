@@ -14,7 +14,6 @@ from holdfast.core.errors import Fenced, Refused, Sealed, SeqConflict, TooLarge
 from holdfast.core.ids import RunId
 from holdfast.ports import Append, Head
 from holdfast.storage.sqlite import records
-from holdfast.storage.sqlite.records import HEAD
 
 _KEPT: Final = 32 << 20
 """Bytes of the log that a scan keeps. What belongs to a run that waits for a person stays until it goes on."""
@@ -98,7 +97,7 @@ class Index:
         for _, frame in entries:
             log.rows.append(row)
             log.places.append(at)  # last: readers take this as the number of events
-            at += HEAD + len(frame)
+            at += records.HEAD + len(frame)
         log.last_seq = entries[-1].seq
         log.sealed = seals
 
@@ -228,7 +227,7 @@ def erase(db: sqlite3.Connection, row: int, at: int) -> None:
     """Make a whole record nobody's."""
     with db.blobopen("log", "records", row, readonly=True) as blob:
         blob.seek(at)
-        length = records.length(blob.read(HEAD))
+        length = records.length(blob.read(records.HEAD))
     _blank(db, row, at, length)
 
 
