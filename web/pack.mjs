@@ -1,9 +1,9 @@
-// Packed copies beside what was built: the server sends them as they are.
+// Writes compressed copies next to the built files: the server sends them as they are.
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
-const root = new URL("../src/holdfast/faces/http/static/app", import.meta.url).pathname;
+const root = new URL("../src/holdfast/server/static/app", import.meta.url).pathname;
 for (const name of readdirSync(root, { recursive: true })) {
   const path = join(root, name);
   if (!/\.(js|css|html|svg|webmanifest)$/.test(name) || !statSync(path).isFile()) continue;

@@ -1,7 +1,7 @@
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
-/** Every browser that runs this app reads woff2; the copies in older formats stay out of the package. */
+/** Leaves fonts in older formats out of the package: every browser that runs this app supports woff2. */
 function onlyWoff2(): Plugin {
   return {
     name: "only-woff2",
@@ -16,11 +16,11 @@ export default defineConfig({
   base: "/static/app/",
   plugins: [{ ...onlyWoff2(), enforce: "pre" }],
   build: {
-    outDir: "../src/holdfast/faces/http/static/app",
+    outDir: "../src/holdfast/server/static/app",
     emptyOutDir: true,
     rolldownOptions: { input: ["index.html", "diagram.html"] },
     target: "es2022",
-    assetsInlineLimit: 0, // the policy allows no data: fonts, and one rule is easier than two
+    assetsInlineLimit: 0, // the content security policy allows no data: fonts
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 1500,
   },

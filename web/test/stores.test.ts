@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { Api } from "../src/core/api.ts";
-import { splitBlocks } from "../src/core/blocks.ts";
 import { Drafts } from "../src/core/drafts.ts";
+import { splitBlocks } from "../src/core/markdown-blocks.ts";
 import { Outbox } from "../src/core/outbox.ts";
-import { Latest } from "../src/core/store.ts";
-import { json, Surroundings } from "./surroundings.ts";
+import { CoalescedTask } from "../src/core/store.ts";
+import { FakeEnv, json } from "./fake-env.ts";
 
 describe("the outbox", () => {
-  it("sends again with the same key until the server has it", async () => {
-    const env = new Surroundings();
+  it("resends with the same key until the server accepts", async () => {
+    const env = new FakeEnv();
     const stored: string[] = [];
     const outbox = new Outbox(env, new Api(env), (sid) => stored.push(sid));
     env.answer(new Error("refused"), json({ type: "storage", detail: "away" }, 503), json({}, 202));
@@ -17,12 +17,12 @@ describe("the outbox", () => {
     expect(stored).toEqual(["ses_1"]);
     expect(env.calls.map((call) => call.headers["Idempotency-Key"])).toEqual([key, key, key]);
     expect(outbox.state.get()[0]?.state).toBe("stored");
-    outbox.seen(new Set([key]));
+    outbox.confirm(new Set([key]));
     expect(outbox.state.get()).toEqual([]);
   });
 
-  it("goes on with the same key after a reload", async () => {
-    const env = new Surroundings();
+  it("continues with the same key after a reload", async () => {
+    const env = new FakeEnv();
     env.answer(new Error("refused"));
     const key = new Outbox(env, new Api(env), () => undefined).add("ses_1", "hello", []);
     await env.pass(10);
@@ -34,22 +34,22 @@ describe("the outbox", () => {
     expect(reloaded.state.get()[0]?.state).toBe("stored");
   });
 
-  it("keeps a refused message with its reason, to be sent again or dropped", async () => {
-    const env = new Surroundings();
+  it("keeps a refused message with its reason until it is resent or discarded", async () => {
+    const env = new FakeEnv();
     const outbox = new Outbox(env, new Api(env), () => undefined);
     env.answer(json({ type: "disk", detail: "The disk is full." }, 507));
     const key = outbox.add("ses_1", "hello", []);
     await env.pass(60_000);
     expect(env.calls.length).toBe(1);
     expect(outbox.state.get()[0]).toMatchObject({ state: "refused", problem: "The disk is full." });
-    outbox.drop(key);
+    outbox.discard(key);
     expect(outbox.state.get()).toEqual([]);
   });
 });
 
 describe("drafts", () => {
-  it("are kept per session and gone when they are empty", () => {
-    const env = new Surroundings();
+  it("are kept per session and removed when empty", () => {
+    const env = new FakeEnv();
     const drafts = new Drafts(env);
     drafts.write("a", { text: "half a sen", files: [] });
     drafts.write("b", { text: "other", files: [] });
@@ -60,11 +60,11 @@ describe("drafts", () => {
   });
 });
 
-describe("latest", () => {
-  it("runs one at a time, and once more for all who asked meanwhile", async () => {
+describe("a coalesced task", () => {
+  it("runs one at a time, and once more for all calls made meanwhile", async () => {
     let runs = 0;
     const open: (() => void)[] = [];
-    const latest = new Latest(() => {
+    const latest = new CoalescedTask(() => {
       runs++;
       return new Promise((done) => open.push(done));
     });
@@ -80,7 +80,7 @@ describe("latest", () => {
   });
 });
 
-describe("blocks of Markdown", () => {
+describe("Markdown blocks", () => {
   const TEXT =
     "# Title\n\nA paragraph\nof two lines.\n\n- one\n\n  inside one\n\n- two\n\n```js\nlet a;\n\nlet b;\n```\n\n$$\nx\n\ny\n$$\n\nEnd.";
 
@@ -95,7 +95,7 @@ describe("blocks of Markdown", () => {
     ]);
   });
 
-  it("are the whole text, and the same however it arrives", () => {
+  it("cover the whole text, and are the same however it arrives", () => {
     let grown = splitBlocks("");
     for (let end = 1; end <= TEXT.length; end++) grown = splitBlocks(TEXT.slice(0, end), grown);
     expect(grown).toEqual(splitBlocks(TEXT));

@@ -1,17 +1,22 @@
 import { describe, expect, it } from "vitest";
 import { Api } from "../src/core/api.ts";
-import { Feed } from "../src/core/feed.ts";
+import { BackgroundMonitor } from "../src/core/background-monitor.ts";
+import { ChangeFeed } from "../src/core/change-feed.ts";
 import { Outbox } from "../src/core/outbox.ts";
 import { Thread } from "../src/core/thread.ts";
-import { Watch } from "../src/core/watch.ts";
-import type { Message, Run, Session } from "../src/core/wire.ts";
-import { frame, json, line, Surroundings, settle, text } from "./surroundings.ts";
+import type { Message, Run, Session } from "../src/core/types.ts";
+import { FakeEnv, frame, json, line, settle, text } from "./fake-env.ts";
 
 const SESSION: Session = {
   id: "ses_1",
   title: "",
+  titled_by: "nobody",
   agent: "chat",
   model: null,
+  system: null,
+  settings: null,
+  memory: null,
+  previous_session_id: null,
   pinned: false,
   archived: false,
   tags: [],
@@ -53,7 +58,7 @@ const growing = (said: string, last_seq: number) =>
     last_seq,
   });
 
-function open(env: Surroundings) {
+function open(env: FakeEnv) {
   const api = new Api(env);
   const outbox = new Outbox(env, api, () => undefined);
   return { thread: new Thread(env, api, outbox, "ses_1"), outbox };
@@ -63,8 +68,8 @@ const said = (thread: Thread) =>
   thread.state.get().messages.map((item) => item.parts.map((part) => (part.type === "text" ? part.text : "")).join(""));
 
 describe("a thread", () => {
-  it("follows an open run from where the server's message ends, and keeps what it saw when the server is behind", async () => {
-    const env = new Surroundings();
+  it("follows an open run from the end of the server's message, and keeps newer output than the server's", async () => {
+    const env = new FakeEnv();
     const events = line();
     env.answer(json(SESSION), page([asked, growing("one ", 2)]), events.response);
     const { thread } = open(env);
@@ -74,14 +79,14 @@ describe("a thread", () => {
     events.say(text(3, "two"));
     await env.pass(16);
     expect(said(thread)).toEqual(["msg_1", "one two"]);
-    env.answer(json(SESSION), page([asked, growing("one ", 2)])); // read a moment before the last event
+    env.answer(json(SESSION), page([asked, growing("one ", 2)])); // read just before the last event
     await thread.refresh();
     expect(said(thread)).toEqual(["msg_1", "one two"]);
     expect(env.calls.length).toBe(5); // and not followed a second time
   });
 
-  it("takes the stored message as the truth when the run has ended", async () => {
-    const env = new Surroundings();
+  it("shows the stored message once the run has ended", async () => {
+    const env = new FakeEnv();
     const events = line();
     env.answer(json(SESSION), page([asked, growing("one", 2)]), events.response);
     const { thread } = open(env);
@@ -95,8 +100,8 @@ describe("a thread", () => {
     expect(thread.state.get().session?.active_run).toBeNull();
   });
 
-  it("reads a run that waits for an answer from its beginning: the question's id is in the journal alone", async () => {
-    const env = new Surroundings();
+  it("reads a waiting run from its beginning: only the journal has the id of the approval", async () => {
+    const env = new FakeEnv();
     const events = line();
     const tool = { type: "tool", call_id: "c", name: "shell", args: {}, result: null, is_error: false } as const;
     const waiting = { ...growing("", 2), parts: [{ ...tool, state: "waiting" as const }] };
@@ -111,8 +116,8 @@ describe("a thread", () => {
     expect(thread.state.get().messages[1]?.approval?.approval_id).toBe("apr_1");
   });
 
-  it("lets go of a sent message in the step in which the server's own appears", async () => {
-    const env = new Surroundings();
+  it("replaces a sent message by the server's in one step", async () => {
+    const env = new FakeEnv();
     const { thread, outbox } = open(env);
     env.answer(json({}, 202));
     outbox.add("ses_1", "hello", []);
@@ -126,8 +131,8 @@ describe("a thread", () => {
     expect(outbox.state.get()).toEqual([]);
   });
 
-  it("keeps older pages while the branch is the same, and drops them when it is another", async () => {
-    const env = new Surroundings();
+  it("keeps older pages on the same branch, and drops them on another", async () => {
+    const env = new FakeEnv();
     const quiet = { ...SESSION, active_run: null };
     const [a, b, c] = [message("a"), message("b", { parent_id: "a" }), message("c", { parent_id: "b" })];
     const { thread } = open(env);
@@ -140,15 +145,15 @@ describe("a thread", () => {
     env.answer(json(quiet), page([c], "older"));
     await thread.refresh();
     expect(said(thread)).toEqual(["a", "b", "c"]);
-    expect(thread.state.get().messages[2]).toBe(before[2]); // the very same value: nothing is drawn again
+    expect(thread.state.get().messages[2]).toBe(before[2]); // the same object: nothing renders again
     env.answer(json(quiet), page([message("x", { parent_id: "y" })], "other"));
     await thread.refresh();
     expect(said(thread)).toEqual(["x"]);
     expect(thread.state.get().older).toBe("other");
   });
 
-  it("looks again by itself while output is being recovered", async () => {
-    const env = new Surroundings();
+  it("polls while output is being recovered", async () => {
+    const env = new FakeEnv();
     const lost = message("msg_2", { status: "interrupted", recovery: { state: "pending" }, parts: [] });
     const found = message("msg_2", { status: "interrupted", recovery: { state: "recovered" } });
     const quiet = { ...SESSION, active_run: null };
@@ -161,29 +166,29 @@ describe("a thread", () => {
     expect(env.calls.length).toBe(4);
   });
 
-  it("says so when the session is gone", async () => {
-    const env = new Surroundings();
+  it("reports a deleted session", async () => {
+    const env = new FakeEnv();
     const { thread } = open(env);
     env.answer(json({ type: "not-found", detail: "gone" }, 404), json({ type: "not-found", detail: "gone" }, 404));
     await thread.refresh();
-    expect(thread.state.get().missing).toBe(true);
+    expect(thread.state.get().notFound).toBe(true);
   });
 });
 
 describe("the change feed", () => {
-  it("comes back with the last id it was told, also one without an event, and not while the tab is hidden", async () => {
-    const env = new Surroundings();
+  it("resumes at the last id, even one without an event, and not while the tab is hidden", async () => {
+    const env = new FakeEnv();
     const [first, second] = [line(), line()];
     env.answer((call) => {
       call.signal?.addEventListener("abort", () => first.lose());
       return first.response;
     }, second.response);
     const heard: string[] = [];
-    const feed = new Feed(env, {
-      frame: (got) => heard.push(got.event),
-      line: (state) => heard.push(state),
-      opened: () => heard.push("opened"),
-      over: () => undefined,
+    const feed = new ChangeFeed(env, {
+      onFrame: (got) => heard.push(got.event),
+      onStateChange: (state) => heard.push(state),
+      onConnected: () => heard.push("opened"),
+      onEnd: () => undefined,
     });
     await settle();
     first.say("id: gen-4\n\n");
@@ -204,17 +209,17 @@ describe("the change feed", () => {
 describe("a hidden tab", () => {
   const run = (status: string) => ({ id: "run_1", status }) as Run;
 
-  it("learns by looking that a run asks and that it ended, and forgets the news when it is shown", async () => {
-    const env = new Surroundings();
-    const watch = new Watch(env, new Api(env));
+  it("reports runs that need approval or ended, and clears the updates when it is shown", async () => {
+    const env = new FakeEnv();
+    const monitor = new BackgroundMonitor(env, new Api(env));
     const runs = (...items: Run[]) => json({ items, next: null });
     env.answer(runs(run("running")), runs(run("waiting")), runs(), json(run("complete")));
     env.hide(true);
     await env.pass(7000);
-    expect(watch.news.get().map((item) => item.what)).toEqual(["asks", "ended"]);
+    expect(monitor.updates.get().map((item) => item.kind)).toEqual(["needs-approval", "ended"]);
     await env.pass(60_000);
-    expect(env.calls.length).toBe(4); // nothing is open: nothing is looked for
+    expect(env.calls.length).toBe(4); // no open runs: no more polling
     env.hide(false);
-    expect(watch.news.get()).toEqual([]);
+    expect(monitor.updates.get()).toEqual([]);
   });
 });

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { eventsBy, timeline } from "../src/core/timeline.ts";
-import type { Entry, JsonObject } from "../src/core/wire.ts";
+import { buildTimeline, countEventsAt } from "../src/core/timeline.ts";
+import type { JsonObject, RunEvent } from "../src/core/types.ts";
 
 const START = 1_700_000_000_000;
 
-function journal(...events: [string, number | null, JsonObject?][]): Entry[] {
+function journal(...events: [string, number | null, JsonObject?][]): RunEvent[] {
   return events.map(([type, at, data = {}], n) => ({
     seq: n + 1,
     type,
@@ -12,29 +12,29 @@ function journal(...events: [string, number | null, JsonObject?][]): Entry[] {
   }));
 }
 
-describe("the time line of a run", () => {
-  it("puts events that say no time between those that do", () => {
-    const { times, timed } = timeline(
+describe("a timeline", () => {
+  it("interpolates events without a time", () => {
+    const { times, timed } = buildTimeline(
       journal(["run.started", 0], ["text.delta", 100], ["text.delta", null], ["usage", 200]),
     );
     expect(times).toEqual([0, 100, 150, 200]);
     expect(timed).toBe(true);
   });
 
-  it("never runs backwards, whatever the clock did", () => {
-    const { times } = timeline(
+  it("never runs backwards, even if the clock does", () => {
+    const { times } = buildTimeline(
       journal(["run.started", 500], ["text.delta", 900], ["usage", 100], ["run.complete", 950]),
     );
     expect(times).toEqual([0, 400, 400, 450]);
   });
 
   it("counts events where a journal has no times", () => {
-    const line = timeline(journal(["run.started", null], ["text.delta", null], ["run.complete", null]));
+    const line = buildTimeline(journal(["run.started", null], ["text.delta", null], ["run.complete", null]));
     expect(line).toMatchObject({ times: [0, 1, 2], timed: false, firstToken: null, gaps: [] });
   });
 
-  it("knows the first token, tools, questions and silences", () => {
-    const line = timeline(
+  it("finds the first token, tools, approvals and gaps", () => {
+    const line = buildTimeline(
       journal(
         ["run.started", 0],
         ["step.started", 5],
@@ -55,14 +55,14 @@ describe("the time line of a run", () => {
       { lane: "thinking", name: "Thinking", from: 1800, to: 1800, failed: false },
       { lane: "text", name: "Text", from: 2000, to: 2250, failed: false },
       { lane: "tools", name: "shell", from: 2300, to: 6000, failed: true },
-      { lane: "waiting", name: "Waits: rm", from: 6001, to: 60_001, failed: false },
+      { lane: "waiting", name: "Approval: rm", from: 6001, to: 60_001, failed: false },
       { lane: "tools", name: "rm", from: 60_002, to: 90_000, failed: true },
     ]);
     expect(line.gaps).toEqual([{ seq: 2, from: 5, to: 1800 }]);
   });
 
-  it("says how far the run was at any instant", () => {
+  it("counts the events at any time", () => {
     const times = [0, 10, 10, 30];
-    expect([-1, 0, 9, 10, 29, 30, 99].map((time) => eventsBy(times, time))).toEqual([0, 1, 1, 3, 3, 4, 4]);
+    expect([-1, 0, 9, 10, 29, 30, 99].map((time) => countEventsAt(times, time))).toEqual([0, 1, 1, 3, 3, 4, 4]);
   });
 });

@@ -1,61 +1,53 @@
-// The calls, typed. An answer that is no success is a `Problem`; no answer at all is a `Problem` with status 0.
+// The typed HTTP client. A failed call throws `ApiError`; status 0 means that the server did not answer.
 
+import type * as api from "./api-types.ts";
 import type { Env } from "./env.ts";
-import type {
-  Accepted,
-  Agent,
-  Decision,
-  InputPart,
-  Json,
-  JsonObject,
-  Message,
-  Model,
-  Page,
-  Run,
-  Session,
-  StoredFile,
-} from "./wire.ts";
+import type { Decision, Run, Session } from "./types.ts";
 
-export class Problem extends Error {
+export class ApiError extends Error {
   constructor(
     readonly status: number,
     readonly code: string,
-    detail: string,
+    message: string,
   ) {
-    super(detail);
+    super(message);
   }
 
-  /** The server could not be reached or is not ready: the same call may succeed later. */
-  get passes(): boolean {
-    return this.status === 0 || this.status === 503 || this.status === 502 || this.status === 504;
+  /** The server was unreachable or not ready: the same call may succeed later. */
+  get isTransient(): boolean {
+    return [0, 502, 503, 504].includes(this.status);
   }
 }
 
-const LIMIT = 30_000;
+/** Returns the text to show for a caught error. */
+export function errorMessage(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+const TIMEOUT_MS = 30_000;
 
 export class Api {
   constructor(private readonly env: Env) {}
 
   async call<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
-    const limit = new AbortController();
-    const relax = this.env.after(LIMIT, () => limit.abort());
-    const init: RequestInit = { method, headers, signal: limit.signal };
-    if (body instanceof Blob) init.body = body;
-    else if (body instanceof FormData) init.body = body;
+    const timeout = new AbortController();
+    const cancelTimeout = this.env.setTimer(TIMEOUT_MS, () => timeout.abort());
+    const init: RequestInit = { method, headers, signal: timeout.signal };
+    if (body instanceof Blob || body instanceof FormData) init.body = body;
     else if (body !== undefined) {
       init.headers = { ...headers, "Content-Type": "application/json" };
       init.body = JSON.stringify(body);
     }
     try {
-      const answer = await this.env.fetch(path, init);
-      const text = await answer.text();
-      if (answer.ok) return (text ? JSON.parse(text) : null) as T;
-      throw problemOf(answer.status, text);
+      const response = await this.env.fetch(path, init);
+      if (!response.ok) throw await toApiError(response);
+      const text = await response.text();
+      return (text ? JSON.parse(text) : null) as T;
     } catch (error) {
-      if (error instanceof Problem) throw error;
-      throw new Problem(0, "unreachable", "The server cannot be reached.");
+      if (error instanceof ApiError) throw error;
+      throw new ApiError(0, "unreachable", "The server is unreachable. Check your connection and try again.");
     } finally {
-      relax();
+      cancelTimeout();
     }
   }
 
@@ -64,63 +56,69 @@ export class Api {
     this.call<T>("POST", path, body, key ? { "Idempotency-Key": key } : {});
 
   sessions(options: { query?: string; archived?: boolean; cursor?: string | null; limit?: number }) {
-    return this.get<Page<Session>>(`/api/sessions${params(options)}`);
+    return this.get<api.SessionListResponse>(`/api/sessions${queryString(options)}`);
   }
   session = (sid: string) => this.get<Session>(`/api/sessions/${sid}`);
-  createSession = (fields: JsonObject) => this.post<Session>("/api/sessions", fields);
-  patchSession = (sid: string, fields: JsonObject) => this.call<Session>("PATCH", `/api/sessions/${sid}`, fields);
+  createSession = (fields: api.CreateSessionRequest) => this.post<Session>("/api/sessions", fields);
+  patchSession = (sid: string, fields: api.UpdateSessionRequest) =>
+    this.call<Session>("PATCH", `/api/sessions/${sid}`, fields);
   deleteSession = (sid: string, forget: boolean) =>
-    this.call<null>("DELETE", `/api/sessions/${sid}${params({ forget })}`);
+    this.call<null>("DELETE", `/api/sessions/${sid}${queryString({ forget })}`);
   messages(sid: string, cursor: string | null = null, limit = 50) {
-    return this.get<Page<Message>>(`/api/sessions/${sid}/messages${params({ cursor, limit })}`);
+    return this.get<api.MessageListResponse>(`/api/sessions/${sid}/messages${queryString({ cursor, limit })}`);
   }
-  act = (sid: string, verb: "undo" | "redo" | "clear" | "compact") =>
-    this.post<Session>(`/api/sessions/${sid}/${verb}`);
+  undo = (sid: string) => this.post<Session>(`/api/sessions/${sid}/undo`);
+  redo = (sid: string) => this.post<Session>(`/api/sessions/${sid}/redo`);
+  compact = (sid: string) => this.post<Session>(`/api/sessions/${sid}/compact`);
   fork = (sid: string, message_id: string) => this.post<Session>(`/api/sessions/${sid}/fork`, { message_id });
-  send = (sid: string, body: JsonObject, key: string) => this.post<Accepted>(`/api/sessions/${sid}/runs`, body, key);
-  retry = (sid: string, message_id: string, key: string, model?: string) =>
-    this.post<Accepted>(`/api/sessions/${sid}/retry`, { message_id, ...(model ? { model } : {}) }, key);
-  edit = (sid: string, message_id: string, input: string | InputPart[], key: string) =>
-    this.post<Accepted>(`/api/sessions/${sid}/edit`, { message_id, input }, key);
-  continueRun = (rid: string, key: string) => this.post<Accepted>(`/api/runs/${rid}/continue`, {}, key);
+  send = (sid: string, body: api.StartRunRequest, key: string) =>
+    this.post<api.AcceptedRunResponse>(`/api/sessions/${sid}/runs`, body, key);
+  retry = (sid: string, message_id: string, key: string) =>
+    this.post<api.AcceptedRunResponse>(`/api/sessions/${sid}/retry`, { message_id }, key);
+  edit = (sid: string, message_id: string, input: api.MessageInput, key: string) =>
+    this.post<api.AcceptedRunResponse>(`/api/sessions/${sid}/edit`, { message_id, input }, key);
+  continueRun = (rid: string, key: string) => this.post<api.AcceptedRunResponse>(`/api/runs/${rid}/continue`, {}, key);
   cancel = (rid: string) => this.post<Run>(`/api/runs/${rid}/cancel`);
   recover = (rid: string) => this.post<Run>(`/api/runs/${rid}/recover`);
   decide = (rid: string, aid: string, decision: Decision) =>
     this.post<Run>(`/api/runs/${rid}/approvals/${aid}`, { decision });
-  editQueued = (rid: string, input: string | InputPart[]) =>
-    this.call<Accepted>("PATCH", `/api/runs/${rid}`, { input });
+  editQueued = (rid: string, input: api.MessageInput) =>
+    this.call<api.AcceptedRunResponse>("PATCH", `/api/runs/${rid}`, { input });
   runs(options: { status?: string; session?: string; limit?: number; cursor?: string | null }) {
-    return this.get<Page<Run>>(`/api/runs${params(options)}`);
+    return this.get<api.RunListResponse>(`/api/runs${queryString(options)}`);
   }
   run = (rid: string) => this.get<Run>(`/api/runs/${rid}`);
-  models = () => this.get<{ items: Model[]; default: string | null }>("/api/models");
-  agents = () => this.get<{ items: Agent[] }>("/api/agents");
+  models = () => this.get<api.ModelListResponse>("/api/models");
+  agents = () => this.get<api.AgentListResponse>("/api/agents");
   importLines(file: Blob) {
-    return this.call<Page<{ session_id: string }>>("POST", "/api/import", file.slice(), {
-      "Content-Type": "application/x-ndjson",
-    });
+    const headers = { "Content-Type": "application/x-ndjson" };
+    return this.call<api.ImportResponse>("POST", "/api/import", file.slice(), headers);
   }
-  upload(file: File): Promise<StoredFile> {
+  upload(file: File): Promise<api.FileResponse> {
     const form = new FormData();
     form.append("file", file);
-    return this.call<StoredFile>("POST", "/api/files", form);
+    return this.call<api.FileResponse>("POST", "/api/files", form);
   }
 }
 
-function params(options: { [name: string]: Json | undefined }): string {
+/** Leaves out empty and false values. */
+function queryString(options: { [name: string]: string | number | boolean | null | undefined }): string {
   const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(options)) {
-    if (value !== null && value !== undefined && value !== "" && value !== false) query.set(name, String(value));
-  }
-  const text = query.toString();
-  return text ? `?${text}` : "";
+  for (const [name, value] of Object.entries(options)) if (value) query.set(name, String(value));
+  return query.size ? `?${query}` : "";
 }
 
-function problemOf(status: number, text: string): Problem {
+/** Reads problem details (RFC 9457). */
+export async function toApiError(response: Response): Promise<ApiError> {
+  const fallback = `Something went wrong (HTTP ${response.status}).`;
   try {
-    const { type, detail, title } = JSON.parse(text) as { type?: string; detail?: string; title?: string };
-    return new Problem(status, type ?? "error", detail ?? title ?? "That did not work.");
+    const problem = (await response.json()) as Partial<api.ProblemResponse> & { decision?: string };
+    const message =
+      problem.type === "already-decided"
+        ? `Already ${problem.decision === "deny" ? "denied" : "allowed"} in another tab`
+        : (problem.detail ?? problem.title ?? fallback);
+    return new ApiError(response.status, problem.type ?? "error", message);
   } catch {
-    return new Problem(status, "error", `The server answered ${status}.`);
+    return new ApiError(response.status, "error", fallback);
   }
 }

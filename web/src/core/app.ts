@@ -1,20 +1,21 @@
-// The whole client without a page: stores, the change feed, and what happens between them.
+// The client without its user interface: the stores, the change feed, and how one updates the other.
 
 import { Api } from "./api.ts";
+import type { CreateSessionRequest } from "./api-types.ts";
+import { BackgroundMonitor } from "./background-monitor.ts";
+import { ChangeFeed } from "./change-feed.ts";
 import { Drafts } from "./drafts.ts";
 import type { Env } from "./env.ts";
-import { Feed } from "./feed.ts";
 import { Outbox } from "./outbox.ts";
-import { Sessions } from "./sessions.ts";
-import type { Frame } from "./sse.ts";
+import { SessionList } from "./session-list.ts";
+import type { Frame } from "./sse-parser.ts";
 import { Store } from "./store.ts";
 import { Thread } from "./thread.ts";
-import { Watch } from "./watch.ts";
-import type { Agent, FilePart, JsonObject, Model } from "./wire.ts";
+import type { Agent, FilePart, Model } from "./types.ts";
 
 export type Connection = "connecting" | "online" | "lost";
 
-export interface Catalogue {
+export interface Catalog {
   readonly models: readonly Model[];
   readonly defaultModel: string | null;
   readonly agents: readonly Agent[];
@@ -25,75 +26,73 @@ export interface Change {
   readonly kind: string;
   readonly session_id?: string;
   readonly run_id?: string;
-  readonly status?: string;
 }
+
+const FEED_RESTART_MS = 1000;
 
 export class App {
   readonly api: Api;
-  readonly sessions: Sessions;
+  readonly sessions: SessionList;
   readonly outbox: Outbox;
   readonly drafts: Drafts;
-  readonly watch: Watch;
+  readonly background: BackgroundMonitor;
   readonly connection = new Store<Connection>("connecting");
-  readonly catalogue = new Store<Catalogue>({ models: [], defaultModel: null, agents: [], loaded: false });
-  /** What was asked of the list and could not be done. */
+  readonly catalog = new Store<Catalog>({ models: [], defaultModel: null, agents: [], loaded: false });
+  /** Why the last action on the session list failed. */
   readonly problem = new Store<string | null>(null);
   readonly thread = new Store<Thread | null>(null);
-  private feed: Feed | null = null;
+  private feed: ChangeFeed | null = null;
   private readonly listeners = new Set<(change: Change) => void>();
 
   constructor(readonly env: Env) {
     this.api = new Api(env);
-    this.sessions = new Sessions(env, this.api, (problem) => this.problem.set(problem));
+    this.sessions = new SessionList(env, this.api, (problem) => this.problem.set(problem));
     this.outbox = new Outbox(env, this.api, (sid) => {
-      this.sessions.changed(sid);
-      if (this.thread.get()?.sid === sid) void this.thread.get()?.refresh();
+      this.sessions.markChanged(sid);
+      void this.openThreadOf(sid)?.refresh();
     });
     this.drafts = new Drafts(env);
-    this.watch = new Watch(env, this.api);
+    this.background = new BackgroundMonitor(env, this.api);
   }
 
   start(): void {
-    this.follow();
+    this.startFeed();
     void this.sessions.refresh();
-    void this.readCatalogue();
+    void this.loadCatalog();
     this.outbox.resume();
   }
 
-  // ---- the change feed ----
-
-  follow(): void {
-    this.feed ??= new Feed(this.env, {
-      frame: (frame) => this.take(frame),
-      line: (state) => this.connection.set(state === "open" ? "online" : "lost"),
-      opened: () => this.readAgain(),
-      over: (outcome) => {
-        if (outcome === "login") location.assign("/login");
-        else this.env.after(1000, () => this.followAgain());
+  private startFeed(): void {
+    this.feed?.close();
+    this.feed = new ChangeFeed(this.env, {
+      onFrame: (frame) => this.applyChange(frame),
+      onStateChange: (state) => this.connection.set(state === "open" ? "online" : "lost"),
+      onConnected: () => this.refreshAll(),
+      onEnd: (outcome) => {
+        if (outcome === "unauthorized") location.assign("/login");
+        else this.env.setTimer(FEED_RESTART_MS, () => this.startFeed());
       },
     });
   }
 
-  private followAgain(): void {
-    this.feed?.close();
-    this.feed = null;
-    this.follow();
-  }
-
-  private take(frame: Frame): void {
-    if (frame.event === "reset") return this.readAgain();
+  private applyChange(frame: Frame): void {
+    if (frame.event === "reset") return this.refreshAll();
     const change: Change = { kind: frame.event, ...(JSON.parse(frame.data) as object) };
     const sid = change.session_id;
     if (!sid) return;
-    const open = this.thread.get()?.sid === sid ? this.thread.get() : null;
     if (frame.event === "session.deleted") {
-      this.sessions.removed(sid);
-      open?.gone();
+      this.sessions.forget(sid);
+      this.openThreadOf(sid)?.markDeleted();
     } else {
-      this.sessions.changed(sid);
-      void open?.refresh();
+      this.sessions.markChanged(sid);
+      void this.openThreadOf(sid)?.refresh();
     }
     for (const listener of this.listeners) listener(change);
+  }
+
+  private openThreadOf(sid: string): Thread | null {
+    const thread = this.thread.get();
+    return thread?.sid === sid ? thread : null;
   }
 
   onChange(listener: (change: Change) => void): () => void {
@@ -103,41 +102,38 @@ export class App {
     };
   }
 
-  private readAgain(): void {
+  private refreshAll(): void {
     void this.sessions.refresh();
     void this.thread.get()?.refresh();
-    if (!this.catalogue.get().loaded) void this.readCatalogue();
+    if (!this.catalog.get().loaded) void this.loadCatalog();
     for (const listener of this.listeners) listener({ kind: "reset" });
   }
 
-  async readCatalogue(): Promise<void> {
+  async loadCatalog(): Promise<void> {
     try {
       const [models, agents] = await Promise.all([this.api.models(), this.api.agents()]);
-      this.catalogue.set({
-        models: models.items,
-        defaultModel: models.default,
-        agents: agents.items,
-        loaded: true,
-      });
+      this.catalog.set({ models: models.items, defaultModel: models.default, agents: agents.items, loaded: true });
     } catch {
-      // Read again when the line is back.
+      // Loaded again on reconnect.
     }
   }
 
-  // ---- sessions ----
-
-  open(sid: string | null): Thread | null {
-    const now = this.thread.get();
-    if ((now?.sid ?? null) === sid) return now;
-    now?.close();
+  openThread(sid: string | null): void {
+    const current = this.thread.get();
+    if ((current?.sid ?? null) === sid) return;
+    current?.close();
     const next = sid === null ? null : new Thread(this.env, this.api, this.outbox, sid);
     this.thread.set(next);
     void next?.refresh();
-    return next;
   }
 
-  /** U4: a new conversation says which one it follows. */
-  async begin(text: string, files: readonly FilePart[], fields: JsonObject, previous: string | null): Promise<string> {
+  /** Creates a session, linked to the one before it (U4), and sends its first message. */
+  async startSession(
+    text: string,
+    files: readonly FilePart[],
+    fields: CreateSessionRequest,
+    previous: string | null,
+  ): Promise<string> {
     const session = await this.api.createSession({ ...fields, ...(previous ? { previous_session_id: previous } : {}) });
     this.sessions.put(session);
     this.outbox.add(session.id, text, files);

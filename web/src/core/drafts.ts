@@ -1,7 +1,7 @@
-// Text that is typed and not sent, per session; it survives a refresh (U5).
+// Unsent messages, one per session. They survive a reload (U5).
 
 import type { Env } from "./env.ts";
-import type { FilePart } from "./wire.ts";
+import type { FilePart } from "./types.ts";
 
 export interface Draft {
   readonly text: string;
@@ -14,21 +14,21 @@ export const NO_DRAFT: Draft = { text: "", files: [] };
 export class Drafts {
   constructor(private readonly env: Env) {}
 
-  read(of: string): Draft {
+  read(sessionId: string): Draft {
     try {
-      const found = JSON.parse(this.env.storage?.getItem(PREFIX + of) ?? "null") as Draft | null;
-      return found ?? NO_DRAFT;
+      const saved = JSON.parse(this.env.storage?.getItem(PREFIX + sessionId) ?? "null") as Draft | null;
+      return saved ?? NO_DRAFT;
     } catch {
       return NO_DRAFT;
     }
   }
 
-  write(of: string, draft: Draft): void {
+  write(sessionId: string, draft: Draft): void {
     try {
-      if (draft.text || draft.files.length) this.env.storage?.setItem(PREFIX + of, JSON.stringify(draft));
-      else this.env.storage?.removeItem(PREFIX + of);
+      if (draft.text || draft.files.length) this.env.storage?.setItem(PREFIX + sessionId, JSON.stringify(draft));
+      else this.env.storage?.removeItem(PREFIX + sessionId);
     } catch {
-      // Full or forbidden: the text is still on the page.
+      // Storage is full or disabled: the text is still on the page.
     }
   }
 }

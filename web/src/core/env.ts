@@ -1,43 +1,43 @@
-// What the core needs from its surroundings, as arguments: tests give their own.
+// The environment that the core runs in: network, time, storage and tabs. Tests pass a fake one.
 
 export interface Env {
   fetch(path: string, init?: RequestInit): Promise<Response>;
-  /** Calls `then` after `ms`; the answer takes it back. */
-  after(ms: number, then: () => void): () => void;
+  /** Calls `callback` after `ms`; the returned function cancels it. */
+  setTimer(ms: number, callback: () => void): () => void;
   random(): number;
   now(): number;
   newId(): string;
-  storage: Storage | null;
+  storage: Pick<Storage, "getItem" | "setItem" | "removeItem"> | null;
   isHidden(): boolean;
-  onVisibility(changed: () => void): () => void;
-  onOnline(changed: () => void): () => void;
-  /** Lead among the tabs under this name, as soon as no other does; the answer resigns. */
-  lead(name: string, begin: () => () => void): () => void;
-  /** A word to all other tabs. */
-  channel(name: string, hear: (word: unknown) => void): Channel;
-  /** The next moment at which something new can be painted. */
-  frame(then: () => void): () => void;
+  onVisibilityChange(listener: () => void): () => void;
+  onOnline(listener: () => void): () => void;
+  /** Calls `start` once this tab is the only leader under `name`; the returned function resigns. */
+  electLeader(name: string, start: () => () => void): () => void;
+  /** Connects to the other tabs of this browser. */
+  openChannel(name: string, onMessage: (message: unknown) => void): Channel;
+  /** Calls `callback` before the next repaint; the returned function cancels it. */
+  onNextFrame(callback: () => void): () => void;
 }
 
 export interface Channel {
-  say(word: unknown): void;
+  send(message: unknown): void;
   close(): void;
 }
 
 export function sleep(env: Env, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();
-    const done = () => {
-      takeBack();
-      signal.removeEventListener("abort", done);
+    const finish = () => {
+      cancel();
+      signal.removeEventListener("abort", finish);
       resolve();
     };
-    const takeBack = env.after(ms, done);
-    signal.addEventListener("abort", done);
+    const cancel = env.setTimer(ms, finish);
+    signal.addEventListener("abort", finish);
   });
 }
 
-/** Back-off with full jitter in its upper half: 0.3 s, doubling, at most 8 s. */
+/** Exponential backoff from 0.3 s to 8 s, with jitter in the upper half. */
 export function backoff(attempt: number, random: () => number): number {
   const full = Math.min(8000, 300 * 2 ** Math.min(attempt, 10));
   return full / 2 + (full / 2) * random();

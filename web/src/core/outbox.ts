@@ -1,22 +1,22 @@
-// What was sent and is not known to be stored. It outlives a reload, and its idempotency key makes sending it again safe.
+// Messages sent but not confirmed as stored. They survive a reload; the idempotency key makes resending safe.
 
-import { type Api, Problem } from "./api.ts";
+import { type Api, ApiError, errorMessage } from "./api.ts";
+import type { MessageInput } from "./api-types.ts";
 import { backoff, type Env, sleep } from "./env.ts";
 import { Store } from "./store.ts";
-import type { FilePart, InputPart, JsonObject } from "./wire.ts";
+import type { FilePart } from "./types.ts";
 
 export interface Outgoing {
   readonly key: string;
   readonly sid: string;
   readonly text: string;
   readonly files: readonly FilePart[];
-  readonly options: JsonObject;
   readonly at: string;
   readonly state: "sending" | "stored" | "refused";
   readonly problem: string | null;
 }
 
-const NAME = "holdfast.outbox";
+const STORAGE_KEY = "holdfast.outbox";
 
 export class Outbox {
   readonly state: Store<readonly Outgoing[]>;
@@ -24,36 +24,36 @@ export class Outbox {
   constructor(
     private readonly env: Env,
     private readonly api: Api,
-    private readonly stored: (sid: string) => void,
+    private readonly onStored: (sid: string) => void,
   ) {
     this.state = new Store(this.read());
     this.state.subscribe(() => this.write());
   }
 
-  /** Take up again what an earlier life of the page left. */
+  /** Resumes what was being sent when the page was closed or reloaded. */
   resume(): void {
     for (const item of this.state.get()) if (item.state === "sending") void this.deliver(item.key);
   }
 
-  add(sid: string, text: string, files: readonly FilePart[], options: JsonObject = {}): string {
+  add(sid: string, text: string, files: readonly FilePart[]): string {
     const key = this.env.newId();
     const at = new Date(this.env.now()).toISOString();
-    this.state.set([...this.state.get(), { key, sid, text, files, options, at, state: "sending", problem: null }]);
+    this.state.set([...this.state.get(), { key, sid, text, files, at, state: "sending", problem: null }]);
     void this.deliver(key);
     return key;
   }
 
-  again(key: string): void {
+  resend(key: string): void {
     this.change(key, { state: "sending", problem: null });
     void this.deliver(key);
   }
 
-  drop(key: string): void {
+  discard(key: string): void {
     this.state.set(this.state.get().filter((item) => item.key !== key));
   }
 
-  /** The server shows it: ours is no longer needed. */
-  seen(keys: ReadonlySet<string>): void {
+  /** Removes messages that the server now returns. */
+  confirm(keys: ReadonlySet<string>): void {
     const left = this.state.get().filter((item) => !keys.has(item.key));
     if (left.length !== this.state.get().length) this.state.set(left);
   }
@@ -69,17 +69,17 @@ export class Outbox {
       const item = this.find(key);
       if (item?.state !== "sending") return;
       try {
-        await this.api.send(item.sid, { input: inputOf(item.text, item.files), ...item.options } as JsonObject, key);
+        await this.api.send(item.sid, { input: inputOf(item.text, item.files) }, key);
         this.change(key, { state: "stored", problem: null });
-        this.stored(item.sid);
+        this.onStored(item.sid);
         return;
       } catch (error) {
-        const problem = error as Problem;
-        if (!(problem instanceof Problem) || !problem.passes) {
-          this.change(key, { state: "refused", problem: problem.message });
+        const problem = errorMessage(error);
+        if (!(error instanceof ApiError) || !error.isTransient) {
+          this.change(key, { state: "refused", problem });
           return;
         }
-        this.change(key, { problem: problem.message });
+        this.change(key, { problem });
       }
       await sleep(this.env, backoff(attempt, this.env.random), new AbortController().signal);
     }
@@ -87,8 +87,8 @@ export class Outbox {
 
   private read(): Outgoing[] {
     try {
-      const items = JSON.parse(this.env.storage?.getItem(NAME) ?? "[]") as Outgoing[];
-      // Stored ones are shown by the server; it is asked before anything is drawn.
+      const items = JSON.parse(this.env.storage?.getItem(STORAGE_KEY) ?? "[]") as Outgoing[];
+      // The server returns stored ones before anything is shown.
       return items.filter((item) => item.state !== "stored");
     } catch {
       return [];
@@ -98,16 +98,17 @@ export class Outbox {
   private write(): void {
     try {
       const items = this.state.get();
-      if (items.length) this.env.storage?.setItem(NAME, JSON.stringify(items));
-      else this.env.storage?.removeItem(NAME);
+      if (items.length) this.env.storage?.setItem(STORAGE_KEY, JSON.stringify(items));
+      else this.env.storage?.removeItem(STORAGE_KEY);
     } catch {
-      // A full or forbidden storage costs the safety over a reload and nothing else.
+      // Storage is full or disabled: unsent messages do not survive a reload.
     }
   }
 }
 
-export function inputOf(text: string, files: readonly FilePart[]): string | InputPart[] {
+/** Builds the API's `input` from text and files. */
+export function inputOf(text: string, files: readonly FilePart[]): MessageInput {
   if (!files.length) return text;
-  const attached: InputPart[] = files.map((file) => ({ type: "file", file_id: file.file_id }));
+  const attached = files.map(({ file_id }) => ({ type: "file", file_id }) as const);
   return text.trim() ? [...attached, { type: "text", text }] : attached;
 }

@@ -1,86 +1,85 @@
-// A run's journal, to be looked at: every event, and the message as it was after any of them.
+// A run's whole journal for the flight recorder: every event, and the message as it was after any of them.
 
 import type { Env } from "./env.ts";
+import { EventStream, type StreamOutcome } from "./event-stream.ts";
 import { EMPTY, fold, isTerminal, type Transcript } from "./fold.ts";
-import type { Frame } from "./sse.ts";
+import { parseEvent } from "./live-run.ts";
+import type { Frame } from "./sse-parser.ts";
 import { Store } from "./store.ts";
-import { Follower, type Outcome } from "./stream.ts";
-import type { Entry, JsonObject } from "./wire.ts";
+import type { RunEvent } from "./types.ts";
 
 export interface RecordingState {
-  readonly entries: readonly Entry[];
-  readonly outcome: Outcome | null;
+  readonly events: readonly RunEvent[];
+  readonly outcome: StreamOutcome | null;
 }
 
-const EVERY = 256;
+const SNAPSHOT_INTERVAL = 256;
 
 export class Recording {
-  readonly state = new Store<RecordingState>({ entries: [], outcome: null });
-  private readonly follower: Follower;
-  private readonly marks: Transcript[] = [EMPTY]; // after every 256 events
-  private pending: Entry[] = [];
-  private takeBack: (() => void) | null = null;
+  readonly state = new Store<RecordingState>({ events: [], outcome: null });
+  private readonly stream: EventStream;
+  private readonly snapshots: Transcript[] = [EMPTY]; // after every 256 events
+  private pending: RunEvent[] = [];
+  private cancelFlush: (() => void) | null = null;
 
   constructor(
     private readonly env: Env,
     runId: string,
   ) {
-    this.follower = new Follower(env, {
+    this.stream = new EventStream(env, {
       path: `/api/runs/${runId}/events`,
       cursor: () => String(this.count),
-      take: (frames) => this.take(frames),
+      onFrames: (frames) => this.receive(frames),
     });
-    void this.follower.done.then((outcome) => {
+    void this.stream.done.then((outcome) => {
       this.flush();
       this.state.patch({ outcome });
     });
   }
 
   private get count(): number {
-    return this.state.get().entries.length + this.pending.length;
+    return this.state.get().events.length + this.pending.length;
   }
 
   close(): void {
-    this.takeBack?.();
-    this.follower.stop();
+    this.cancelFlush?.();
+    this.stream.stop();
   }
 
-  /** The message as it was after `n` events. */
+  /** Returns the message as it was after `n` events. */
   at(n: number): Transcript {
-    const { entries } = this.state.get();
-    const from = Math.floor(n / EVERY);
-    while (this.marks.length <= from) {
-      const next = this.marks.length;
-      this.marks.push(fold(entries.slice((next - 1) * EVERY, next * EVERY), this.marks[next - 1]));
+    const { events } = this.state.get();
+    const nearest = Math.floor(n / SNAPSHOT_INTERVAL);
+    while (this.snapshots.length <= nearest) {
+      const next = this.snapshots.length * SNAPSHOT_INTERVAL;
+      this.snapshots.push(fold(events.slice(next - SNAPSHOT_INTERVAL, next), this.snapshots.at(-1)));
     }
-    return fold(entries.slice(from * EVERY, n), this.marks[from]);
+    return fold(events.slice(nearest * SNAPSHOT_INTERVAL, n), this.snapshots[nearest]);
   }
 
-  private take(frames: Frame[]): boolean {
-    let last = false;
+  private receive(frames: Frame[]): boolean {
+    let ended = false;
     for (const frame of frames) {
       if (!frame.event || Number(frame.id) !== this.count + 1) continue;
-      this.pending.push({ seq: Number(frame.id), type: frame.event, data: JSON.parse(frame.data) as JsonObject });
-      last ||= isTerminal(frame.event);
+      this.pending.push(parseEvent(frame));
+      ended ||= isTerminal(frame.event);
     }
-    if (last) this.flush();
-    else this.takeBack ??= this.env.frame(() => this.flush());
-    return last;
+    if (ended) this.flush();
+    else this.cancelFlush ??= this.env.onNextFrame(() => this.flush());
+    return ended;
   }
 
   private flush(): void {
-    this.takeBack?.();
-    this.takeBack = null;
+    this.cancelFlush?.();
+    this.cancelFlush = null;
     if (!this.pending.length) return;
-    this.state.patch({ entries: [...this.state.get().entries, ...this.pending] });
+    this.state.patch({ events: [...this.state.get().events, ...this.pending] });
     this.pending = [];
   }
 
-  /** The journal as lines of JSON, as `tests/fixtures` has them. */
-  lines(): string {
-    return this.state
-      .get()
-      .entries.map((entry) => `${JSON.stringify(entry)}\n`)
-      .join("");
+  /** Returns the journal as JSON lines, in the format of `tests/fixtures`. */
+  toJsonLines(): string {
+    const { events } = this.state.get();
+    return events.map((event) => `${JSON.stringify(event)}\n`).join("");
   }
 }

@@ -1,7 +1,7 @@
-// The smallest store that works: a value, and listeners that are told when it is another one.
+// A minimal observable value, and a task that coalesces concurrent calls.
 
 export class Store<T> {
-  private listeners = new Set<() => void>();
+  private readonly listeners = new Set<() => void>();
   constructor(private value: T) {}
 
   get = (): T => this.value;
@@ -24,10 +24,10 @@ export class Store<T> {
   };
 }
 
-/** One at a time; asked again meanwhile, it runs once more. Nobody waits for a result older than their question. */
-export class Latest {
+/** Runs one at a time. Calls made during a run share one further run, so no caller gets a result older than its call. */
+export class CoalescedTask {
   private running: Promise<void> | null = null;
-  private again: Promise<void> | null = null;
+  private next: Promise<void> | null = null;
   constructor(private readonly work: () => Promise<void>) {}
 
   run(): Promise<void> {
@@ -37,10 +37,10 @@ export class Latest {
       });
       return this.running;
     }
-    this.again ??= this.running.then(() => {
-      this.again = null;
+    this.next ??= this.running.then(() => {
+      this.next = null;
       return this.run();
     });
-    return this.again;
+    return this.next;
   }
 }

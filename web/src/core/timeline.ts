@@ -1,8 +1,8 @@
-// When things happened in a run, from its events alone. Only some of them say their time (`at`): what stands between
-// two of those is put between them. A journal of an older version says none, and has an order only.
+// Computes the timeline of a run from its events. Only some events carry a time (`at`); the others are interpolated.
+// Journals of older versions have no times, only an order.
 
 import { isTerminal } from "./fold.ts";
-import type { Entry } from "./wire.ts";
+import type { RunEvent } from "./types.ts";
 
 export type Lane = "thinking" | "text" | "tools" | "waiting";
 
@@ -16,45 +16,45 @@ export interface Span {
 }
 
 export interface Gap {
-  /** Nothing came after this event until `to`. */
+  /** The last event before the gap. */
   readonly seq: number;
   readonly from: number;
   readonly to: number;
 }
 
 export interface Timeline {
-  /** Milliseconds since the first event, one for each event; never falling, whatever the clock did. */
+  /** Milliseconds since the first event, one per event; never decreasing, even if the clock jumped. */
   readonly times: readonly number[];
-  /** false: no event says its time, and `times` counts events. */
+  /** false: no event has a time, and `times` counts events. */
   readonly timed: boolean;
   readonly total: number;
   readonly spans: readonly Span[];
   readonly gaps: readonly Gap[];
   readonly steps: readonly number[];
-  /** When the first word came, of text or of reasoning. */
+  /** The time of the first text or reasoning token. */
   readonly firstToken: number | null;
 }
 
-/** Silence of this length is worth showing. */
-const SILENCE = 1000;
+/** Pauses shorter than this are not shown. */
+const MIN_GAP_MS = 1000;
 
-export function timeline(entries: readonly Entry[]): Timeline {
-  const { times, timed } = timesOf(entries);
-  const spans = spansOf(entries, times);
-  const first = entries.findIndex((entry) => entry.type === "text.delta" || entry.type === "reasoning.delta");
+export function buildTimeline(events: readonly RunEvent[]): Timeline {
+  const { times, timed } = computeTimes(events);
+  const spans = findSpans(events, times);
+  const first = events.findIndex((event) => event.type === "text.delta" || event.type === "reasoning.delta");
   return {
     times,
     timed,
     total: times.at(-1) ?? 0,
     spans,
-    gaps: timed ? gapsOf(entries, times, spans) : [],
-    steps: entries.flatMap((entry, n) => (entry.type === "step.started" ? [times[n] ?? 0] : [])),
+    gaps: timed ? findGaps(events, times, spans) : [],
+    steps: events.flatMap((event, n) => (event.type === "step.started" ? [times[n] ?? 0] : [])),
     firstToken: first < 0 || !timed ? null : (times[first] ?? null),
   };
 }
 
-/** How many events had come at that time. */
-export function eventsBy(times: readonly number[], time: number): number {
+/** Returns how many events had arrived at `time`. */
+export function countEventsAt(times: readonly number[], time: number): number {
   let [low, high] = [0, times.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -64,13 +64,13 @@ export function eventsBy(times: readonly number[], time: number): number {
   return low;
 }
 
-function timesOf(entries: readonly Entry[]): { times: number[]; timed: boolean } {
-  const said = entries.map(({ data }) => (typeof data.at === "number" ? data.at : null));
-  const start = said.find((at) => at !== null);
-  if (start == null) return { times: entries.map((_, n) => n), timed: false };
+function computeTimes(events: readonly RunEvent[]): { times: number[]; timed: boolean } {
+  const known = events.map(({ data }) => (typeof data.at === "number" ? data.at : null));
+  const start = known.find((at) => at !== null);
+  if (start == null) return { times: events.map((_, n) => n), timed: false };
   const times: number[] = [];
-  let [before, from] = [0, -1]; // the last time that was said, and which event said it
-  for (const [n, at] of said.entries()) {
+  let [before, from] = [0, -1]; // the last known time and the index of its event
+  for (const [n, at] of known.entries()) {
     if (at === null) continue;
     const now = Math.max(before, at - start);
     for (let between = from + 1; between < n; between++) {
@@ -79,7 +79,7 @@ function timesOf(entries: readonly Entry[]): { times: number[]; timed: boolean }
     times.push(now);
     [before, from] = [now, n];
   }
-  while (times.length < entries.length) times.push(before);
+  while (times.length < events.length) times.push(before);
   return { times, timed: true };
 }
 
@@ -87,7 +87,7 @@ const DELTAS: Readonly<Record<string, Lane>> = { "reasoning.delta": "thinking", 
 
 type Draft = { -readonly [Key in keyof Span]: Span[Key] };
 
-function spansOf(entries: readonly Entry[], times: readonly number[]): Span[] {
+function findSpans(events: readonly RunEvent[], times: readonly number[]): Span[] {
   const spans: Draft[] = [];
   const open = new Map<string, Draft>();
   const begin = (key: string, lane: Lane, name: string, from: number) => {
@@ -100,36 +100,36 @@ function spansOf(entries: readonly Entry[], times: readonly number[]): Span[] {
     open.delete(key);
     if (span) Object.assign(span, { to, failed });
   };
-  let said: Draft | undefined; // deltas of one kind, without a silence between them
-  for (const [n, { type, data }] of entries.entries()) {
+  let current: Draft | undefined; // deltas of one kind without a gap between them
+  for (const [n, { type, data }] of events.entries()) {
     const now = times[n] ?? 0;
     const lane = DELTAS[type];
-    if (!lane) said = undefined;
-    else if (said?.lane === lane && now - said.to < SILENCE) said.to = now;
+    if (!lane) current = undefined;
+    else if (current?.lane === lane && now - current.to < MIN_GAP_MS) current.to = now;
     else {
-      said = { lane, name: lane === "text" ? "Text" : "Thinking", from: now, to: now, failed: false };
-      spans.push(said);
+      current = { lane, name: lane === "text" ? "Text" : "Thinking", from: now, to: now, failed: false };
+      spans.push(current);
     }
     if (type === "tool.started") begin(`tool ${data.call_id}`, "tools", String(data.name), now);
     else if (type === "tool.finished") end(`tool ${data.call_id}`, now, data.is_error === true);
     else if (type === "approval.requested")
-      begin(`ask ${data.approval_id}`, "waiting", `Waits: ${String(data.name)}`, now);
-    else if (type === "approval.resolved") end(`ask ${data.approval_id}`, now, data.decision === "deny");
+      begin(`approval ${data.approval_id}`, "waiting", `Approval: ${String(data.name)}`, now);
+    else if (type === "approval.resolved") end(`approval ${data.approval_id}`, now, data.decision === "deny");
     else if (isTerminal(type)) for (const key of [...open.keys()]) end(key, now, true);
   }
   const last = times.at(-1) ?? 0;
-  for (const span of open.values()) span.to = last; // still at work
+  for (const span of open.values()) span.to = last; // still in progress
   return spans;
 }
 
-/** Silences in which no tool was at work and nobody was asked. */
-function gapsOf(entries: readonly Entry[], times: readonly number[], spans: readonly Span[]): Gap[] {
+/** Finds the pauses in which no tool ran and no approval was pending. */
+function findGaps(events: readonly RunEvent[], times: readonly number[], spans: readonly Span[]): Gap[] {
   const covered = spans.filter((span) => span.lane === "tools" || span.lane === "waiting");
   const gaps: Gap[] = [];
-  for (let n = 1; n < entries.length; n++) {
+  for (let n = 1; n < events.length; n++) {
     const [from, to] = [times[n - 1] as number, times[n] as number];
-    if (to - from < SILENCE || covered.some((span) => span.from <= from && span.to >= to)) continue;
-    gaps.push({ seq: (entries[n - 1] as Entry).seq, from, to });
+    if (to - from < MIN_GAP_MS || covered.some((span) => span.from <= from && span.to >= to)) continue;
+    gaps.push({ seq: (events[n - 1] as RunEvent).seq, from, to });
   }
   return gaps;
 }

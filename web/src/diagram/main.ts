@@ -1,18 +1,18 @@
-// Draws one diagram, in a frame of its own: Mermaid writes styles as text, which the app's policy forbids. This frame's
-// policy allows that, and neither other hosts, nor scripts that are written into the page, nor leaving it.
+// Renders one diagram in an iframe: Mermaid needs inline styles, which the app's content security policy forbids. The
+// policy of this iframe allows them, but no other hosts, no inline scripts and no navigation.
 
 import mermaid from "mermaid";
 import "./diagram.css";
 
-interface Order {
+interface RenderRequest {
   readonly source: string;
   readonly dark: boolean;
 }
 
-const place = document.getElementById("diagram") as HTMLElement;
-let drawn = 0;
+const container = document.getElementById("diagram") as HTMLElement;
+let renders = 0;
 
-async function draw({ source, dark }: Order): Promise<void> {
+async function render({ source, dark }: RenderRequest): Promise<void> {
   mermaid.initialize({
     startOnLoad: false,
     securityLevel: "strict",
@@ -22,16 +22,16 @@ async function draw({ source, dark }: Order): Promise<void> {
     fontFamily: "system-ui, sans-serif",
   });
   try {
-    const { svg } = await mermaid.render(`d${++drawn}`, source);
-    place.innerHTML = svg;
-    for (const link of place.querySelectorAll("a")) link.replaceWith(...link.childNodes); // a picture leads nowhere
-    parent.postMessage({ height: Math.ceil(place.scrollHeight) }, location.origin);
+    const { svg } = await mermaid.render(`d${++renders}`, source);
+    container.innerHTML = svg;
+    for (const link of container.querySelectorAll("a")) link.replaceWith(...link.childNodes); // diagrams have no links
+    parent.postMessage({ height: Math.ceil(container.scrollHeight) }, location.origin);
   } catch {
     parent.postMessage({ failed: true }, location.origin);
   }
 }
 
-addEventListener("message", (event: MessageEvent<Order>) => {
-  if (event.source === parent && event.origin === location.origin) void draw(event.data);
+addEventListener("message", (event: MessageEvent<RenderRequest>) => {
+  if (event.source === parent && event.origin === location.origin) void render(event.data);
 });
 parent.postMessage({ ready: true }, location.origin);

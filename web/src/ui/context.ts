@@ -7,7 +7,7 @@ export const AppProvider = AppContext.Provider;
 
 export function useApp(): App {
   const app = useContext(AppContext);
-  if (!app) throw new Error("no app around this component");
+  if (!app) throw new Error("useApp must be used within an AppProvider.");
   return app;
 }
 

@@ -1,31 +1,35 @@
-// Times, sizes and numbers as people read them.
+// Formats times, sizes, numbers and statuses for display.
+
+import type { RunStatus } from "../core/types.ts";
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const number = new Intl.NumberFormat();
 
-export function when(iso: string, now = new Date()): string {
+/** The time, with the date unless it is today. */
+export function formatTime(iso: string, now = new Date()): string {
   const at = new Date(iso);
   return at.toDateString() === now.toDateString() ? clock.format(at) : `${day.format(at)}, ${clock.format(at)}`;
 }
 
-export const exactly = (iso: string): string => full.format(new Date(iso));
-export const count = (n: number): string => number.format(n);
+export const formatDateTime = (iso: string): string => full.format(new Date(iso));
+export const formatCount = (n: number): string => number.format(n);
 
-export function duration(ms: number): string {
+export function formatDuration(ms: number): string {
   if (ms < 950) return `${Math.round(ms)} ms`;
   if (ms < 59_500) return `${(ms / 1000).toFixed(ms < 9950 ? 1 : 0)} s`;
-  return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
+  const seconds = Math.round(ms / 1000);
+  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
-export function size(bytes: number): string {
+export function formatSize(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`;
   if (bytes < 1_000_000) return `${(bytes / 1000).toFixed(0)} kB`;
   return `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
 
-export const money = (cost: number): string => `$${cost < 0.01 ? cost.toFixed(4) : cost.toFixed(2)}`;
+export const formatCost = (cost: number): string => `$${cost < 0.01 ? cost.toFixed(4) : cost.toFixed(2)}`;
 
 /** Today, Yesterday, This week, or the month. */
 export function ageGroup(iso: string, now = new Date()): string {
@@ -38,6 +42,16 @@ export function ageGroup(iso: string, now = new Date()): string {
   return at.toLocaleDateString(undefined, { month: "long", year: "numeric" });
 }
 
-export function pretty(value: unknown): string {
+export const RUN_STATUS: Readonly<Record<RunStatus, string>> = {
+  queued: "Queued",
+  running: "Running",
+  waiting: "Needs approval",
+  complete: "Completed",
+  cancelled: "Stopped",
+  failed: "Failed",
+  interrupted: "Interrupted",
+};
+
+export function formatJson(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
 }

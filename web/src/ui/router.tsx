@@ -1,10 +1,10 @@
-// Places in the app are addresses: /, /c/{session}, /runs/{run}, /compare, /activity, /settings.
+// Routes: /, /c/{session}, /runs/{run}, /compare, /activity and /settings.
 
 import type { AnchorHTMLAttributes, MouseEvent } from "react";
 import { Store } from "../core/store.ts";
 import { useStore } from "./context.ts";
 
-export type Place =
+export type Route =
   | { readonly screen: "chat"; readonly sid: string | null }
   | { readonly screen: "recorder"; readonly rid: string }
   | { readonly screen: "compare" | "activity" | "settings" };
@@ -12,13 +12,13 @@ export type Place =
 const path = new Store(location.pathname);
 addEventListener("popstate", () => path.set(location.pathname));
 
-export function navigate(to: string, how: "push" | "replace" = "push"): void {
+export function navigate(to: string): void {
   if (to === location.pathname + location.hash) return;
-  history[how === "push" ? "pushState" : "replaceState"](null, "", to);
+  history.pushState(null, "", to);
   path.set(location.pathname);
 }
 
-export function placeOf(pathname: string): Place {
+export function parseRoute(pathname: string): Route {
   const [, first, second] = pathname.split("/");
   if (first === "c" && second) return { screen: "chat", sid: second };
   if (first === "runs" && second) return { screen: "recorder", rid: second };
@@ -31,11 +31,11 @@ export function usePath(): string {
 }
 
 export function Link({ href, onClick, ...rest }: AnchorHTMLAttributes<HTMLAnchorElement> & { href: string }) {
-  const go = (event: MouseEvent<HTMLAnchorElement>) => {
+  const follow = (event: MouseEvent<HTMLAnchorElement>) => {
     onClick?.(event);
     if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
     event.preventDefault();
     navigate(href);
   };
-  return <a href={href} onClick={go} {...rest} />;
+  return <a href={href} onClick={follow} {...rest} />;
 }

@@ -1,17 +1,19 @@
 export type Theme = "light" | "dark" | "system";
 
-export function theme(): Theme {
-  const set = document.documentElement.dataset.theme;
-  return set === "light" || set === "dark" ? set : "system";
+const STORAGE_KEY = "holdfast.theme"; // public/theme.js reads it before the first paint
+
+export function currentTheme(): Theme {
+  const { theme } = document.documentElement.dataset;
+  return theme === "light" || theme === "dark" ? theme : "system";
 }
 
-export function setTheme(to: Theme): void {
-  if (to === "system") delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = to;
+export function setTheme(theme: Theme): void {
+  if (theme === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
   try {
-    if (to === "system") localStorage.removeItem("holdfast.theme");
-    else localStorage.setItem("holdfast.theme", to);
+    if (theme === "system") localStorage.removeItem(STORAGE_KEY);
+    else localStorage.setItem(STORAGE_KEY, theme);
   } catch {
-    // Then it lasts until the page is closed.
+    // Storage is disabled: the choice lasts until the page is closed.
   }
 }

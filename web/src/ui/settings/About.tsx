@@ -1,35 +1,33 @@
 import { useEffect, useState } from "react";
-import type { Problem } from "../../core/api.ts";
+import { errorMessage } from "../../core/api.ts";
 import { useApp } from "../context.ts";
-import { Row, Rows } from "../Rows.tsx";
-import type { SettingsProps } from "./use.ts";
+import { buttonClass } from "../widgets/buttons.tsx";
+import { Item, ItemList } from "../widgets/ItemList.tsx";
+import type { SettingsProps } from "./use-settings.ts";
 
 export function About({ settings }: SettingsProps) {
   const { api } = useApp();
   const [health, setHealth] = useState<{ text: string; ok: boolean } | null>(null);
   useEffect(() => {
     api.get("/readyz").then(
-      () => setHealth({ text: "Storage answers and turns are taken.", ok: true }),
-      (error: Problem) => setHealth({ text: error.message, ok: false }),
+      () => setHealth({ text: "Server is healthy", ok: true }),
+      (error: unknown) => setHealth({ text: errorMessage(error), ok: false }),
     );
   }, [api]);
   return (
-    <>
-      <p>Holdfast keeps every word in a journal before it shows it.</p>
-      <Rows>
-        <Row
-          status={health ? { text: health.ok ? "healthy" : "ill", kind: health.ok ? "good" : "bad" } : undefined}
-          title={<span role="status">{health?.text ?? "Asking …"}</span>}
-          facts={[settings && `Version ${settings.version}`]}
-        >
-          <a className="button small" href="/docs">
-            API
-          </a>
-          <a className="button small" href="/metrics">
-            Metrics
-          </a>
-        </Row>
-      </Rows>
-    </>
+    <ItemList>
+      <Item
+        status={health ? { text: health.ok ? "Healthy" : "Unhealthy", kind: health.ok ? "good" : "bad" } : undefined}
+        title={<span role="status">{health?.text ?? "Checking…"}</span>}
+        facts={[settings && `Version ${settings.version}`]}
+      >
+        <a className={buttonClass(undefined, true)} href="/docs">
+          API reference
+        </a>
+        <a className={buttonClass(undefined, true)} href="/metrics">
+          Metrics
+        </a>
+      </Item>
+    </ItemList>
   );
 }

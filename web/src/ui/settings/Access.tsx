@@ -1,13 +1,17 @@
-// Who may come in: the password, and tokens for programs.
+// The password, and access tokens for scripts and apps.
 
-import { type FormEvent, useEffect, useState } from "react";
-import type { Problem } from "../../core/api.ts";
+import { type FormEvent, useState } from "react";
+import { errorMessage } from "../../core/api.ts";
+import type { CreatedTokenResponse, TokenResponse } from "../../core/api-types.ts";
 import { useApp } from "../context.ts";
-import { when } from "../format.ts";
-import { Action, Row, Rows } from "../Rows.tsx";
-import { ask } from "../shell.ts";
-import { CopyButton } from "../widgets.tsx";
-import type { SettingsProps } from "./use.ts";
+import { askText } from "../dialogs.ts";
+import { formatTime } from "../format.ts";
+import { Button, CopyButton } from "../widgets/buttons.tsx";
+import forms from "../widgets/forms.module.css";
+import { Item, ItemAction, ItemList } from "../widgets/ItemList.tsx";
+import { NoticeBox } from "../widgets/NoticeBox.tsx";
+import text from "../widgets/text.module.css";
+import { type SettingsProps, useItems } from "./use-settings.ts";
 
 export function Access(props: SettingsProps) {
   return (
@@ -18,39 +22,38 @@ export function Access(props: SettingsProps) {
   );
 }
 
-function Password({ settings, read }: SettingsProps) {
+function Password({ settings, reload }: SettingsProps) {
   const { api } = useApp();
-  const [said, setSaid] = useState<string | null>(null);
-  const has = settings?.password_set ?? false;
+  const [result, setResult] = useState<string | null>(null);
+  const isSet = settings?.password_set ?? false;
   const change = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = event.currentTarget;
     const fields = new FormData(form);
-    const [current, fresh] = [String(fields.get("current") ?? ""), String(fields.get("new"))];
     try {
-      await api.post("/api/password", { new: fresh, ...(has ? { current } : {}) });
+      await api.post("/api/password", { new: fields.get("new"), ...(isSet ? { current: fields.get("current") } : {}) });
       form.reset();
-      setSaid("The password is set. Other browsers have to log in again.");
-      await read();
+      setResult("Password saved. Other browsers must log in again.");
+      await reload();
     } catch (error) {
-      setSaid((error as Problem).message);
+      setResult(errorMessage(error));
     }
   };
-  const leave = async () => {
+  const logOut = async () => {
     await api.post("/api/logout").catch(() => undefined);
     location.assign("/login");
   };
   return (
     <>
-      <p className="quiet">
-        {has
-          ? "A password is set. Whoever comes shows it, or a token."
-          : "No password: open to whoever is at this machine, and to nobody else."}
+      <p className={text.quiet}>
+        {isSet
+          ? "A password is set. Log in with it, or with a token."
+          : "No password set. Only people using this computer have access."}
       </p>
-      <form className="inline-form" aria-label="Password" onSubmit={(event) => void change(event)}>
-        {has && (
+      <form className={forms.inline} aria-label="Password" onSubmit={(event) => void change(event)}>
+        {isSet && (
           <label>
-            Password now
+            Current password
             <input type="password" name="current" autoComplete="current-password" required />
           </label>
         )}
@@ -58,69 +61,52 @@ function Password({ settings, read }: SettingsProps) {
           New password
           <input type="password" name="new" autoComplete="new-password" minLength={8} required />
         </label>
-        <button type="submit" className="button">
-          {has ? "Change" : "Set a password"}
-        </button>
-        {has && (
-          <button type="button" className="button" onClick={() => void leave()}>
-            Log out
-          </button>
-        )}
+        <Button type="submit">{isSet ? "Change password" : "Set password"}</Button>
+        {isSet && <Button onClick={() => void logOut()}>Log out</Button>}
       </form>
-      {said && <p role="status">{said}</p>}
+      {result && <p role="status">{result}</p>}
     </>
   );
 }
 
-interface Token {
-  readonly id: string;
-  readonly name: string;
-  readonly created_at: string;
-}
-
 function Tokens() {
   const { api } = useApp();
-  const [tokens, setTokens] = useState<readonly Token[]>([]);
-  const [fresh, setFresh] = useState<string | null>(null);
-  const read = () =>
-    void api.get<{ items: Token[] }>("/api/tokens").then(
-      ({ items }) => setTokens(items),
-      () => undefined,
-    );
-  // biome-ignore lint/correctness/useExhaustiveDependencies: once
-  useEffect(read, []);
-  const make = async () => {
-    const name = await ask("New token", "What it is for", "");
-    if (!name?.trim()) return;
-    const made = await api.post<Token & { token: string }>("/api/tokens", { name: name.trim() });
-    setFresh(made.token);
-    read();
+  const [tokens, reload] = useItems<TokenResponse>("/api/tokens");
+  const [created, setCreated] = useState<string | null>(null);
+  const create = async () => {
+    const name = (await askText("Create token", "Name", ""))?.trim();
+    if (!name) return;
+    const { token } = await api.post<CreatedTokenResponse>("/api/tokens", { name });
+    setCreated(token);
+    await reload();
   };
   return (
     <>
-      <p className="quiet">Programs show a token instead of the password.</p>
-      {fresh && (
-        <p className="notice warn">
-          <span>
-            Copy it now, it is not shown again: <code>{fresh}</code>
-          </span>
-          <CopyButton text={() => fresh} />
-        </p>
+      <p className={text.quiet}>Tokens let scripts and apps use the API without your password.</p>
+      {created && (
+        <NoticeBox
+          kind="warning"
+          text={
+            <>
+              Copy this token now. You won’t see it again: <code>{created}</code>
+            </>
+          }
+        >
+          <CopyButton text={() => created} name="Copy token" />
+        </NoticeBox>
       )}
-      <Rows label="Tokens">
-        {tokens.map((token) => (
-          <Row key={token.id} title={token.name} facts={[when(token.created_at)]}>
-            <Action
+      <ItemList label="Tokens">
+        {tokens.map(({ id, name, created_at }) => (
+          <Item key={id} title={name} facts={[`Created ${formatTime(created_at)}`]}>
+            <ItemAction
               name="Revoke"
-              of={token.name}
-              onClick={() => void api.call("DELETE", `/api/tokens/${token.id}`).then(read)}
+              of={name}
+              onClick={() => void api.call("DELETE", `/api/tokens/${id}`).then(reload)}
             />
-          </Row>
+          </Item>
         ))}
-      </Rows>
-      <button type="button" className="button" onClick={() => void make()}>
-        New token
-      </button>
+      </ItemList>
+      <Button onClick={() => void create()}>Create token</Button>
     </>
   );
 }

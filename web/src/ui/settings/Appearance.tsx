@@ -1,47 +1,41 @@
 import { useState } from "react";
-import { setTheme, type Theme, theme } from "../theme.ts";
+import { currentTheme, setTheme, type Theme } from "../theme.ts";
+import { Button } from "../widgets/buttons.tsx";
+import { Segments } from "../widgets/Segments.tsx";
+import text from "../widgets/text.module.css";
 
 const THEMES: readonly (readonly [Theme, string])[] = [
-  ["system", "As the system"],
+  ["system", "System"],
   ["light", "Light"],
   ["dark", "Dark"],
 ];
 
 export function Appearance() {
-  const [now, setNow] = useState(theme);
-  const [allowed, setAllowed] = useState(() => ("Notification" in window ? Notification.permission : "denied"));
+  const [theme, setCurrent] = useState(currentTheme);
+  const [permission, setPermission] = useState(() => ("Notification" in window ? Notification.permission : "denied"));
   return (
     <>
-      <fieldset className="segments">
-        <legend className="visually-hidden">Theme</legend>
-        {THEMES.map(([name, text]) => (
-          <label key={name}>
-            <input
-              type="radio"
-              name="theme"
-              checked={now === name}
-              onChange={() => {
-                setTheme(name);
-                setNow(name);
-              }}
-            />
-            {text}
-          </label>
-        ))}
-      </fieldset>
-      <p className="row">
-        <span>Say so when an answer is ready while the tab is hidden:</span>
-        {allowed === "granted" ? (
-          <strong>on</strong>
+      <Segments
+        label="Theme"
+        options={THEMES}
+        value={theme}
+        onChange={(name) => {
+          setTheme(name);
+          setCurrent(name);
+        }}
+      />
+      <p className={text.row}>
+        <span>Notify me when an answer is ready in a background tab</span>
+        {permission === "granted" ? (
+          <strong>On</strong>
         ) : (
-          <button
-            type="button"
-            className="button small"
-            disabled={allowed === "denied"}
-            onClick={() => void Notification.requestPermission().then(setAllowed)}
+          <Button
+            small
+            disabled={permission === "denied"}
+            onClick={() => void Notification.requestPermission().then(setPermission)}
           >
-            {allowed === "denied" ? "Not allowed by the browser" : "Allow notifications"}
-          </button>
+            {permission === "denied" ? "Blocked by the browser" : "Turn on notifications"}
+          </Button>
         )}
       </p>
     </>

@@ -1,51 +1,61 @@
 import { useRef, useState } from "react";
-import type { Problem } from "../../core/api.ts";
+import { errorMessage } from "../../core/api.ts";
 import { useApp } from "../context.ts";
-import { Row, Rows } from "../Rows.tsx";
-import { CopyButton } from "../widgets.tsx";
+import { Button, buttonClass, CopyButton } from "../widgets/buttons.tsx";
+import { Item, ItemList } from "../widgets/ItemList.tsx";
+import styles from "./Settings.module.css";
 
-const BACKUP = "holdfast backup DIRECTORY";
+const BACKUP_COMMAND = "holdfast backup DIRECTORY";
 
 export function Data() {
   const { api, sessions } = useApp();
-  const picker = useRef<HTMLInputElement>(null);
-  const [said, setSaid] = useState<string | null>(null);
-  const take = async (file: File | undefined) => {
+  const fileInput = useRef<HTMLInputElement>(null);
+  const [result, setResult] = useState<string | null>(null);
+  const importChats = async (file: File | undefined) => {
     if (!file) return;
     try {
       const { items } = await api.importLines(file);
-      setSaid(`${items.length} ${items.length === 1 ? "chat was" : "chats were"} imported.`);
+      setResult(`${items.length} ${items.length === 1 ? "chat" : "chats"} imported`);
       void sessions.refresh();
     } catch (error) {
-      setSaid((error as Problem).message);
+      setResult(errorMessage(error));
     }
   };
   return (
     <>
-      <Rows>
-        <Row title="Export" facts={["All chats with their files, in one file. One alone is exported from its menu."]}>
-          <a className="button small" href="/api/export" download>
+      <ItemList>
+        <Item
+          title="Export"
+          facts={["Download all chats and their files as one file. To export one chat, use its menu."]}
+        >
+          <a className={buttonClass(undefined, true)} href="/api/export" download>
             Export all chats
           </a>
-        </Row>
-        <Row title="Import" facts={["What was exported, here or elsewhere, comes in as new chats."]}>
-          <button type="button" className="button small" onClick={() => picker.current?.click()}>
+        </Item>
+        <Item title="Import" facts={["Import chats from a Holdfast export."]}>
+          <Button small onClick={() => fileInput.current?.click()}>
             Import chats
-          </button>
-        </Row>
-        <Row
+          </Button>
+        </Item>
+        <Item
           title="Backup"
-          facts={["A copy of everything, journals and settings too, beside the running server. In a terminal:"]}
-          more={
-            <p className="command">
-              <code>{BACKUP}</code>
-              <CopyButton text={() => BACKUP} name="Copy the command" />
+          facts={["Back up everything, including recordings and settings, while the server runs. In a terminal:"]}
+          details={
+            <p className={styles.command}>
+              <code>{BACKUP_COMMAND}</code>
+              <CopyButton text={() => BACKUP_COMMAND} name="Copy command" />
             </p>
           }
         />
-      </Rows>
-      <input ref={picker} type="file" accept=".jsonl" hidden onChange={(event) => void take(event.target.files?.[0])} />
-      {said && <p role="status">{said}</p>}
+      </ItemList>
+      <input
+        ref={fileInput}
+        type="file"
+        accept=".jsonl"
+        hidden
+        onChange={(event) => void importChats(event.target.files?.[0])}
+      />
+      {result && <p role="status">{result}</p>}
     </>
   );
 }

@@ -1,146 +1,123 @@
-// What is remembered over all chats: to be searched, put better, pinned, erased.
+// Everything that is remembered over all chats: search, edit, pin and delete.
 
 import { useCallback, useEffect, useRef, useState } from "react";
-import type { Problem } from "../../core/api.ts";
-import type { Page } from "../../core/wire.ts";
+import { errorMessage } from "../../core/api.ts";
+import type { FactListResponse, FactResponse, MemoryProviderResponse } from "../../core/api-types.ts";
 import { useApp } from "../context.ts";
-import { when } from "../format.ts";
-import { Action, Row, Rows } from "../Rows.tsx";
+import { askText } from "../dialogs.ts";
+import { formatTime } from "../format.ts";
 import { Link } from "../router.tsx";
-import { ask } from "../shell.ts";
+import { Alert } from "../widgets/Alert.tsx";
+import { Button } from "../widgets/buttons.tsx";
+import forms from "../widgets/forms.module.css";
+import { Item, ItemAction, ItemList } from "../widgets/ItemList.tsx";
+import text from "../widgets/text.module.css";
+import styles from "./Settings.module.css";
+import { useItems } from "./use-settings.ts";
 
-interface Fact {
-  readonly id: string;
-  readonly text: string;
-  readonly session_id: string;
-  readonly updated_at: string;
-  readonly pinned: boolean;
-}
-
-interface Provider {
-  readonly name: string;
-  readonly default: boolean;
-  readonly problem: string | null;
-}
+const SEARCH_DELAY_MS = 150;
 
 export function Memory() {
   const { api } = useApp();
-  const [facts, setFacts] = useState<Page<Fact> | null>(null);
+  const [facts, setFacts] = useState<FactListResponse | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   const query = useRef("");
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
 
-  const read = useCallback(
+  const load = useCallback(
     async (cursor: string | null = null) => {
       const asked = query.current;
-      const address = new URLSearchParams({ ...(asked && { query: asked }), ...(cursor && { cursor }) });
+      const params = new URLSearchParams({ ...(asked && { query: asked }), ...(cursor && { cursor }) });
       try {
-        const page = await api.get<Page<Fact>>(`/api/memory?${address}`);
+        const page = await api.get<FactListResponse>(`/api/memory?${params}`);
         if (asked !== query.current) return;
         setFacts((before) => (cursor && before ? { ...page, items: [...before.items, ...page.items] } : page));
         setProblem(null);
       } catch (error) {
-        setProblem((error as Problem).message);
+        setProblem(errorMessage(error));
       }
     },
     [api],
   );
   useEffect(() => {
-    void read();
-  }, [read]);
-  const change = async (work: Promise<unknown>) => {
-    await work.catch((error: Problem) => setProblem(error.message));
-    await read();
+    void load();
+  }, [load]);
+  const change = async (request: Promise<unknown>) => {
+    await request.catch((error: unknown) => setProblem(errorMessage(error)));
+    await load();
   };
-  const patch = (fact: Fact, fields: { text?: string; pinned?: boolean }) =>
+  const patch = (fact: FactResponse, fields: { text?: string; pinned?: boolean }) =>
     change(api.call("PATCH", `/api/memory/${fact.id}`, fields));
-  const edit = async (fact: Fact) => {
-    const text = await ask("What is remembered", "In words", fact.text);
-    if (text?.trim() && text.trim() !== fact.text) await patch(fact, { text: text.trim() });
+  const edit = async (fact: FactResponse) => {
+    const edited = (await askText("Edit memory", "Memory", fact.text))?.trim();
+    if (edited && edited !== fact.text) await patch(fact, { text: edited });
   };
   return (
     <>
-      <p className="quiet">
-        What was learnt in one chat helps in the others. Pinned facts are always in front of the model.
+      <p className={text.quiet}>
+        Holdfast remembers facts from your chats and uses them in new ones. Pinned memories are always included.
       </p>
-      <Providers />
-      <search>
+      <MemoryProviders />
+      <search className={styles.search}>
         <input
           type="search"
-          className="field"
-          aria-label="Search memory"
-          placeholder="Search what is remembered"
+          className={forms.field}
+          aria-label="Search memories"
+          placeholder="Search memories"
           onChange={(event) => {
             query.current = event.target.value.trim();
             clearTimeout(timer.current);
-            timer.current = setTimeout(() => void read(), 150);
+            timer.current = setTimeout(() => void load(), SEARCH_DELAY_MS);
           }}
         />
       </search>
-      {problem && (
-        <p className="problem" role="alert">
-          {problem}
-        </p>
-      )}
-      {facts && !facts.items.length && (
-        <p className="quiet">{query.current ? "Nothing like that is remembered." : "Nothing is remembered yet."}</p>
-      )}
-      <Rows label="Remembered">
+      {problem && <Alert text={problem} />}
+      {facts && !facts.items.length && <p className={text.quiet}>{query.current ? "No matches" : "No memories yet"}</p>}
+      <ItemList label="Memories">
         {facts?.items.map((fact) => (
-          <Row
+          <Item
             key={fact.id}
-            status={fact.pinned ? { text: "pinned", kind: "good" } : undefined}
-            title={<span className="fact">{fact.text}</span>}
-            more={
-              <p className="item-facts">
-                <Link href={`/c/${fact.session_id}`}>{when(fact.updated_at)}</Link>
+            status={fact.pinned ? { text: "Pinned", kind: "good" } : undefined}
+            title={<span className={styles.fact}>{fact.text}</span>}
+            details={
+              <p className={text.quiet}>
+                {formatTime(fact.updated_at)} · <Link href={`/c/${fact.session_id}`}>Source chat</Link>
               </p>
             }
           >
-            <Action
+            <ItemAction
               name={fact.pinned ? "Unpin" : "Pin"}
               of={fact.text}
               onClick={() => void patch(fact, { pinned: !fact.pinned })}
             />
-            <Action name="Edit" of={fact.text} onClick={() => void edit(fact)} />
-            <Action
-              name="Forget"
+            <ItemAction name="Edit" of={fact.text} onClick={() => void edit(fact)} />
+            <ItemAction
+              name="Delete"
               of={fact.text}
               onClick={() => void change(api.call("DELETE", `/api/memory/${fact.id}`))}
             />
-          </Row>
+          </Item>
         ))}
-      </Rows>
-      {facts?.next && (
-        <button type="button" className="button" onClick={() => void read(facts.next)}>
-          More
-        </button>
-      )}
+      </ItemList>
+      {facts?.next && <Button onClick={() => void load(facts.next)}>Load more</Button>}
     </>
   );
 }
 
-/** Who remembers; said only where there is a choice or a problem. */
-function Providers() {
-  const { api } = useApp();
-  const [providers, setProviders] = useState<readonly Provider[]>([]);
-  useEffect(() => {
-    api.get<{ items: Provider[] }>("/api/memory/providers").then(
-      ({ items }) => setProviders(items),
-      () => undefined,
-    );
-  }, [api]);
+/** Shown only if there are several providers or one has a problem. */
+function MemoryProviders() {
+  const [providers] = useItems<MemoryProviderResponse>("/api/memory/providers");
   if (providers.length < 2 && !providers.some((item) => item.problem)) return null;
   return (
-    <Rows label="Memory providers">
+    <ItemList label="Memory providers">
       {providers.map((item) => (
-        <Row
+        <Item
           key={item.name}
-          status={item.problem ? { text: "not now", kind: "bad" } : { text: "ready", kind: "good" }}
+          status={item.problem ? { text: "Unavailable", kind: "bad" } : { text: "Available", kind: "good" }}
           title={item.name}
-          facts={[item.default && "default", item.problem]}
+          facts={[item.default && "Default", item.problem]}
         />
       ))}
-    </Rows>
+    </ItemList>
   );
 }

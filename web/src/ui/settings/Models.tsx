@@ -1,130 +1,121 @@
 import { useState } from "react";
-import type { Problem } from "../../core/api.ts";
-import type { Model } from "../../core/wire.ts";
+import { errorMessage } from "../../core/api.ts";
+import type { ModelTestResponse } from "../../core/api-types.ts";
+import type { Model } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
-import { count, duration } from "../format.ts";
-import { Action, Row, Rows } from "../Rows.tsx";
-import { ask } from "../shell.ts";
-import type { SettingsProps } from "./use.ts";
+import { askText } from "../dialogs.ts";
+import { formatCount, formatDuration } from "../format.ts";
+import { Alert } from "../widgets/Alert.tsx";
+import { Button } from "../widgets/buttons.tsx";
+import { Item, ItemAction, ItemList } from "../widgets/ItemList.tsx";
+import text from "../widgets/text.module.css";
+import type { SettingsProps } from "./use-settings.ts";
 
 export function Models(props: SettingsProps) {
   const app = useApp();
-  const { models, defaultModel, loaded } = useStore(app.catalogue);
+  const { models, defaultModel, loaded } = useStore(app.catalog);
   return (
     <>
       {loaded && !models.length && (
-        <p className="quiet">
-          No model was found. Set <code>OPENAI_API_KEY</code>, <code>ANTHROPIC_API_KEY</code> or{" "}
-          <code>OPENAI_BASE_URL</code>, or start Ollama or LM Studio on this machine, then start Holdfast again.
+        <p className={text.quiet}>
+          No models found. Set <code>OPENAI_API_KEY</code>, <code>ANTHROPIC_API_KEY</code> or{" "}
+          <code>OPENAI_BASE_URL</code>, or start Ollama or LM Studio on this computer, then restart Holdfast.
         </p>
       )}
-      <Rows label="Models">
+      <ItemList label="Models">
         {models.map((model) => (
-          <ModelRow
+          <ModelItem
             key={model.id}
             model={model}
             isDefault={model.id === defaultModel}
-            onDefault={() => void props.change({ default_model: model.id }).then(() => app.readCatalogue())}
+            onMakeDefault={() => void props.change({ default_model: model.id }).then(() => app.loadCatalog())}
           />
         ))}
-      </Rows>
-      <button type="button" className="button" onClick={() => void app.readCatalogue()}>
-        Look again
-      </button>
-      <Keys {...props} />
+      </ItemList>
+      <Button onClick={() => void app.loadCatalog()}>Refresh</Button>
+      <ApiKeys {...props} />
     </>
   );
 }
 
-interface Tested {
-  readonly ok: boolean;
-  readonly answer: string | null;
-  readonly reason: string | null;
-  readonly took_ms: number;
+function describe({ ok, answer, reason, took_ms }: ModelTestResponse): string {
+  return ok ? `Answered “${answer?.slice(0, 60) ?? ""}” in ${formatDuration(took_ms)}` : (reason ?? "Test failed.");
 }
 
-interface ModelRowProps {
+function ModelItem({
+  model,
+  isDefault,
+  onMakeDefault,
+}: {
   model: Model;
   isDefault: boolean;
-  onDefault: () => void;
-}
-
-function ModelRow({ model, isDefault, onDefault }: ModelRowProps) {
+  onMakeDefault: () => void;
+}) {
   const { api } = useApp();
-  const [tested, setTested] = useState<Tested | "asking" | null>(null);
+  const { name, available } = model;
+  const [result, setResult] = useState<ModelTestResponse | "testing" | null>(null);
   const test = async () => {
-    setTested("asking");
+    setResult("testing");
     try {
-      setTested(await api.post<Tested>("/api/models/test", { model: model.id }));
+      setResult(await api.post<ModelTestResponse>("/api/models/test", { model: model.id }));
     } catch (error) {
-      setTested({ ok: false, answer: null, reason: (error as Problem).message, took_ms: 0 });
+      setResult({ ok: false, answer: null, reason: errorMessage(error), took_ms: 0 });
     }
   };
   return (
-    <Row
-      status={{ text: model.available ? "ready" : "not now", kind: model.available ? "good" : "bad" }}
-      title={model.name}
-      facts={[model.provider, model.context !== null && `${count(model.context)} tokens`, model.reason]}
-      more={
-        tested && (
-          <p className={tested === "asking" || tested.ok ? "quiet" : "bad"} role="status">
-            {tested === "asking"
-              ? "Asking for a word …"
-              : tested.ok
-                ? `It said “${tested.answer?.slice(0, 60) || "nothing"}” after ${duration(tested.took_ms)}.`
-                : tested.reason}
+    <Item
+      status={available ? { text: "Available", kind: "good" } : { text: "Unavailable", kind: "bad" }}
+      title={name}
+      facts={[model.provider, model.context !== null && `${formatCount(model.context)} token context`, model.reason]}
+      details={
+        result && (
+          <p className={result === "testing" || result.ok ? text.quiet : text.error} role="status">
+            {result === "testing" ? "Testing…" : describe(result)}
           </p>
         )
       }
     >
-      <Action
-        name="Test"
-        of={model.name}
-        disabled={!model.available || tested === "asking"}
-        onClick={() => void test()}
-      />
+      <ItemAction name="Test" of={name} disabled={!available || result === "testing"} onClick={() => void test()} />
       {isDefault ? (
-        <strong>default</strong>
+        <strong>Default</strong>
       ) : (
-        <Action name="Make default" of={model.name} disabled={!model.available} onClick={onDefault} />
+        <ItemAction name="Make default" of={name} disabled={!available} onClick={onMakeDefault} />
       )}
-    </Row>
+    </Item>
   );
 }
 
-/** Keys go in and never come out. */
-function Keys({ settings, read }: SettingsProps) {
+/** API keys can be set and removed; the server never returns them. */
+function ApiKeys({ settings, reload }: SettingsProps) {
   const app = useApp();
   const [problem, setProblem] = useState<string | null>(null);
-  const save = async (provider: string, remove: boolean) => {
-    const key = remove ? null : await ask(`Key for ${provider}`, "Key", "", true);
-    if (!remove && !key?.trim()) return;
+  const change = async (request: Promise<unknown>) => {
     try {
-      if (remove) await app.api.call("DELETE", `/api/settings/keys/${provider}`);
-      else await app.api.call("PUT", `/api/settings/keys/${provider}`, { key: key?.trim() });
+      await request;
       setProblem(null);
     } catch (error) {
-      setProblem((error as Problem).message);
+      setProblem(errorMessage(error));
     }
-    await Promise.all([read(), app.readCatalogue()]);
+    await Promise.all([reload(), app.loadCatalog()]);
   };
+  const setKey = async (provider: string) => {
+    const key = (await askText(`API key for ${provider}`, "API key", "", true))?.trim();
+    if (key) await change(app.api.call("PUT", `/api/settings/keys/${provider}`, { key }));
+  };
+  const removeKey = (provider: string) => change(app.api.call("DELETE", `/api/settings/keys/${provider}`));
   if (!settings?.providers.length) return null;
   return (
     <>
-      <h3 className="subsection">Keys of providers, kept on this machine</h3>
-      {problem && (
-        <p className="problem" role="alert">
-          {problem}
-        </p>
-      )}
-      <Rows label="Keys">
+      <h3 className={text.subsectionTitle}>Provider API keys (stored on this server)</h3>
+      {problem && <Alert text={problem} />}
+      <ItemList label="API keys">
         {settings.providers.map(({ name, has_key }) => (
-          <Row key={name} title={name} facts={[has_key ? "has a key" : "no key"]}>
-            <Action name={has_key ? "Replace key" : "Set key"} of={name} onClick={() => void save(name, false)} />
-            {has_key && <Action name="Remove key" of={name} onClick={() => void save(name, true)} />}
-          </Row>
+          <Item key={name} title={name} facts={[has_key ? "Key set" : "No key"]}>
+            <ItemAction name={has_key ? "Replace key" : "Set key"} of={name} onClick={() => void setKey(name)} />
+            {has_key && <ItemAction name="Remove key" of={name} onClick={() => void removeKey(name)} />}
+          </Item>
         ))}
-      </Rows>
+      </ItemList>
     </>
   );
 }

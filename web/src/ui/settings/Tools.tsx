@@ -1,117 +1,108 @@
-import { useEffect, useState } from "react";
-import type { Page } from "../../core/wire.ts";
+// Agents, and the rules for their tools.
+
+import type { ToolResponse } from "../../core/api-types.ts";
 import { useApp, useStore } from "../context.ts";
-import { Action, Row, Rows } from "../Rows.tsx";
-import { ask } from "../shell.ts";
-import type { Rule, SettingsProps } from "./use.ts";
+import { askText } from "../dialogs.ts";
+import { Button } from "../widgets/buttons.tsx";
+import { classNames } from "../widgets/class-names.ts";
+import forms from "../widgets/forms.module.css";
+import { Item, ItemAction, ItemList } from "../widgets/ItemList.tsx";
+import text from "../widgets/text.module.css";
+import { type Rule, type SettingsProps, useItems } from "./use-settings.ts";
 
 const RULES: readonly (readonly [Rule, string])[] = [
   ["allow", "Allow"],
-  ["ask", "Ask me"],
+  ["ask", "Ask"],
   ["deny", "Deny"],
 ];
-const WORDS: Readonly<Record<Rule, string>> = { allow: "allowed", ask: "asks", deny: "denied" };
 
-interface Tool {
-  readonly name: string;
-  readonly description: string;
-  readonly rule: Rule;
-  readonly server: string | null;
-}
-
-export function Tools({ settings, change, read }: SettingsProps) {
-  const { api, catalogue } = useApp();
-  const { agents } = useStore(catalogue);
-  const [tools, setTools] = useState<readonly Tool[]>([]);
-  useEffect(() => {
-    api.get<Page<Tool>>("/api/tools").then(
-      ({ items }) => setTools(items),
-      () => undefined,
-    );
-  }, [api]);
+export function Tools({ settings, change, reload }: SettingsProps) {
+  const { api, catalog } = useApp();
+  const { agents } = useStore(catalog);
+  const [tools] = useItems<ToolResponse>("/api/tools");
   const rules = settings?.tools ?? {};
-  const named = new Set(tools.map((tool) => tool.name));
-  const patterns = Object.keys(rules).filter((name) => !named.has(name));
-  const set = (name: string, rule: Rule | "") => {
+  const patterns = Object.keys(rules).filter((name) => !tools.some((tool) => tool.name === name));
+  const setRule = (name: string, rule: Rule | "") => {
     const { [name]: _, ...others } = rules;
     return change({ tools: rule === "" ? others : { ...others, [name]: rule } });
   };
-  const add = async () => {
-    const name = await ask("A rule for several tools", "A pattern like github__*, or the name of a tool", "");
-    if (name?.trim()) await set(name.trim(), "ask");
+  const addRule = async () => {
+    const name = (await askText("Add rule", "Tool name or pattern, for example github__*", ""))?.trim();
+    if (name) await setRule(name, "ask");
   };
   const revoke = async (tool: string, scope: string) => {
     await api.post("/api/settings/grants/revoke", { tool, scope }).catch(() => undefined);
-    await read();
+    await reload();
   };
   return (
     <>
-      <Rows label="Agents">
-        {agents.map((agent) => (
-          <Row
-            key={agent.name}
-            title={agent.name}
-            facts={[
-              agent.can_continue ? "goes on where it was after a restart or a decision" : "begins anew after a restart",
-            ]}
+      <ItemList label="Agents">
+        {agents.map(({ name, can_continue }) => (
+          <Item
+            key={name}
+            title={name}
+            facts={[can_continue ? "Resumes after a restart" : "Starts over after a restart"]}
           />
         ))}
-      </Rows>
-      <h3 className="subsection">What agents may do</h3>
-      <p className="quiet">
-        A tool without a rule does as it is made: what only looks is allowed, what changes things asks.
+      </ItemList>
+      <h3 className={text.subsectionTitle}>Tool permissions</h3>
+      <p className={text.quiet}>
+        Tools without a rule use their default: read-only tools run, tools that change something ask first.
       </p>
-      <Rows label="Tools">
+      <ItemList label="Tools">
         {tools.map((tool) => (
-          <Row
+          <Item
             key={tool.name}
             title={<code>{tool.name}</code>}
-            facts={[tool.server && `from ${tool.server}`, tool.description.split(/(?<=\.)\s/, 1)[0]]}
+            facts={[tool.server && `From ${tool.server}`, tool.description.split(/(?<=\.)\s/, 1)[0]]}
           >
-            <RuleBox name={tool.name} rule={rules[tool.name] ?? ""} made={tool.rule} onChange={set} />
-          </Row>
+            <RuleSelect
+              name={tool.name}
+              rule={rules[tool.name] ?? ""}
+              fallback={`Default: ${tool.rule}`}
+              onChange={setRule}
+            />
+          </Item>
         ))}
         {patterns.map((name) => (
-          <Row key={name} title={<code>{name}</code>} facts={["a rule of yours"]}>
-            <RuleBox name={name} rule={rules[name] ?? ""} made={null} onChange={set} />
-          </Row>
+          <Item key={name} title={<code>{name}</code>} facts={["Custom rule"]}>
+            <RuleSelect name={name} rule={rules[name] ?? ""} fallback="No rule" onChange={setRule} />
+          </Item>
         ))}
-      </Rows>
-      <button type="button" className="button" onClick={() => void add()}>
-        Add a rule
-      </button>
-      {settings && settings.grants.length > 0 && <h3 className="subsection">Allowed for good</h3>}
-      <Rows label="Allowed for good">
+      </ItemList>
+      <Button onClick={() => void addRule()}>Add rule</Button>
+      {settings && settings.grants.length > 0 && <h3 className={text.subsectionTitle}>Always allowed</h3>}
+      <ItemList label="Always allowed">
         {settings?.grants.map(({ tool, scope }) => (
-          <Row key={tool + scope} title={<code>{tool}</code>} facts={[scope || "always allowed"]}>
-            <Action name="Ask again" of={tool} onClick={() => void revoke(tool, scope)} />
-          </Row>
+          <Item key={tool + scope} title={<code>{tool}</code>} facts={[scope || "All uses"]}>
+            <ItemAction name="Revoke" of={tool} onClick={() => void revoke(tool, scope)} />
+          </Item>
         ))}
-      </Rows>
+      </ItemList>
     </>
   );
 }
 
-interface RuleBoxProps {
+interface RuleSelectProps {
   name: string;
   rule: Rule | "";
-  /** What the tool does without a rule; null for a pattern. */
-  made: Rule | null;
+  /** The label of the choice without a rule. */
+  fallback: string;
   onChange: (name: string, rule: Rule | "") => Promise<void>;
 }
 
-function RuleBox({ name, rule, made, onChange }: RuleBoxProps) {
+function RuleSelect({ name, rule, fallback, onChange }: RuleSelectProps) {
   return (
     <select
-      className="field small"
+      className={classNames(forms.field, forms.small)}
       aria-label={`Rule for ${name}`}
       value={rule}
       onChange={(event) => void onChange(name, event.target.value as Rule | "")}
     >
-      <option value="">{made ? `As made: ${WORDS[made]}` : "No rule"}</option>
-      {RULES.map(([value, text]) => (
+      <option value="">{fallback}</option>
+      {RULES.map(([value, label]) => (
         <option key={value} value={value}>
-          {text}
+          {label}
         </option>
       ))}
     </select>

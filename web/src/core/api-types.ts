@@ -1,0 +1,495 @@
+// Generated from the server's schemas by web/generate_types.py; do not edit.
+
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+
+/** A run with the user message that it answers. */
+export type AcceptedRunResponse = {
+  readonly run: RunResponse;
+  readonly message: MessageResponse;
+};
+
+export type AgentListResponse = {
+  readonly items: readonly AgentResponse[];
+};
+
+export type AgentResponse = {
+  readonly name: string;
+  readonly can_continue: boolean;
+};
+
+export type ApprovalDecisionRequest = {
+  readonly decision: "once" | "session" | "always" | "deny";
+};
+
+export type BackupRequest = {
+  readonly path: string;
+};
+
+export type ChangePasswordRequest = {
+  readonly current?: string | null;
+  readonly new: string;
+};
+
+export type CommitMemoryRequest = {
+  readonly provider?: string | null;
+};
+
+export type CompareRequest = {
+  readonly runs: readonly ComparedRunRequest[];
+};
+
+export type ComparedRunRequest = {
+  readonly session_id?: string | null;
+  readonly input: MessageInput;
+  readonly model?: string | null;
+  readonly agent?: string | null;
+  readonly settings?: { readonly [key: string]: Json } | null;
+};
+
+export type ContinueRunRequest = {
+  readonly model?: string | null;
+};
+
+export type CreateSessionRequest = {
+  readonly title?: string | null;
+  readonly agent?: string | null;
+  readonly model?: string | null;
+  readonly system?: string | null;
+  readonly settings?: { readonly [key: string]: Json } | null;
+  readonly memory?: string | null;
+  readonly previous_session_id?: string | null;
+  readonly pinned?: boolean;
+  readonly archived?: boolean;
+  readonly tags?: readonly string[];
+  readonly project?: string | null;
+};
+
+export type CreateTokenRequest = {
+  readonly name: string;
+};
+
+export type CreatedTokenResponse = {
+  readonly id: string;
+  readonly name: string;
+  readonly created_at: string;
+  readonly token: string;
+};
+
+export type EditMessageRequest = {
+  readonly message_id: string;
+  readonly input: MessageInput;
+  readonly model?: string | null;
+};
+
+export type EditQueuedRunRequest = {
+  readonly input: MessageInput;
+};
+
+export type FactListResponse = {
+  readonly items: readonly FactResponse[];
+  readonly next: string | null;
+};
+
+export type FactResponse = {
+  readonly id: string;
+  readonly text: string;
+  readonly session_id: string;
+  readonly message_id: string;
+  readonly created_at: string;
+  readonly updated_at: string;
+  readonly pinned: boolean;
+};
+
+export type FailureResponse = {
+  readonly code: string;
+  readonly message: string;
+};
+
+export type FilePartRequest = {
+  readonly type: "file";
+  readonly file_id: string;
+};
+
+export type FilePartResponse = {
+  readonly type: "file";
+  readonly file_id: string;
+  readonly name: string;
+  readonly media_type: string;
+  readonly size: number;
+};
+
+export type FileResponse = {
+  readonly id: string;
+  readonly name: string;
+  readonly media_type: string;
+  readonly size: number;
+  readonly created_at: string;
+};
+
+export type GrantResponse = {
+  readonly tool: string;
+  readonly scope: string;
+  readonly created_at: string;
+};
+
+export type HealthResponse = {
+  readonly status: "ok";
+};
+
+export type ImportResponse = {
+  readonly items: readonly ImportedSessionResponse[];
+  readonly next: string | null;
+};
+
+export type ImportedSessionResponse = {
+  readonly session_id: string;
+  readonly title: string;
+  readonly messages: number;
+  readonly files: number;
+};
+
+export type LoginRequest = {
+  readonly password: string;
+};
+
+export type McpServerListResponse = {
+  readonly items: readonly McpServerResponse[];
+  readonly next: string | null;
+};
+
+/** A command to start, or the URL of a remote server. */
+export type McpServerRequest = {
+  readonly command?: string | null;
+  readonly args?: readonly string[];
+  readonly url?: string | null;
+  /** Sent as `Authorization: Bearer …`. It is stored and never returned. */
+  readonly token?: string | null;
+};
+
+export type McpServerResponse = {
+  readonly name: string;
+  readonly kind: "stdio" | "http";
+  readonly target: string;
+  readonly editable: boolean;
+  readonly connected: boolean;
+  readonly failure: string | null;
+};
+
+export type McpServerTestResponse = {
+  readonly ok: boolean;
+  readonly reason: string | null;
+  readonly tools: readonly string[];
+};
+
+export type MemoryCommitResponse = {
+  readonly dirty_turns: number;
+  readonly committing: boolean;
+  readonly committed_turns: number;
+  readonly last_error: string | null;
+  readonly provider: string | null;
+  readonly committed: number;
+  readonly nothing_new: boolean;
+};
+
+export type MemoryProviderListResponse = {
+  readonly items: readonly MemoryProviderResponse[];
+};
+
+export type MemoryProviderResponse = {
+  readonly name: string;
+  readonly default: boolean;
+  readonly problem: string | null;
+};
+
+export type MemoryStatusResponse = {
+  readonly dirty_turns: number;
+  readonly committing: boolean;
+  readonly committed_turns: number;
+  readonly last_error: string | null;
+  readonly provider: string | null;
+};
+
+export type MessageIdRequest = {
+  readonly message_id: string;
+};
+
+export type MessageInput = string | readonly (TextPartRequest | FilePartRequest)[];
+
+export type MessageListResponse = {
+  readonly items: readonly MessageResponse[];
+  readonly next: string | null;
+};
+
+export type MessageResponse = {
+  readonly id: string;
+  readonly session_id: string;
+  readonly role: "user" | "assistant";
+  readonly parent_id: string | null;
+  readonly run_id: string | null;
+  readonly status: "streaming" | "complete" | "cancelled" | "failed" | "interrupted";
+  readonly parts: readonly PartResponse[];
+  readonly reason: string | null;
+  readonly error: FailureResponse | null;
+  readonly recovery: RecoveryResponse | null;
+  readonly siblings: readonly string[];
+  readonly model: string | null;
+  readonly usage: UsageResponse | null;
+  readonly idempotency_key: string | null;
+  readonly created_at: string;
+  readonly last_seq: number;
+};
+
+export type ModelDetailsResponse = {
+  readonly id: string;
+  readonly name: string;
+  readonly provider: string;
+  readonly context: number | null;
+  readonly abilities: readonly string[];
+  readonly available: boolean;
+  readonly reason: string | null;
+};
+
+export type ModelListResponse = {
+  readonly items: readonly ModelDetailsResponse[];
+  readonly default: string | null;
+};
+
+export type ModelTestResponse = {
+  readonly ok: boolean;
+  readonly answer: string | null;
+  readonly reason: string | null;
+  readonly took_ms: number;
+};
+
+export type PartResponse =
+  | TextPartResponse
+  | ReasoningPartResponse
+  | ToolPartResponse
+  | FilePartResponse
+  | RememberedPartResponse;
+
+/** An error, as problem details (RFC 9457). Some have further fields, such as `field`, `run_id` or `version`. */
+export type ProblemResponse = {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+};
+
+export type ProviderKeyRequest = {
+  readonly key: string;
+};
+
+export type ProviderResponse = {
+  readonly name: string;
+  readonly has_key: boolean;
+};
+
+export type ReasoningPartResponse = {
+  readonly type: "reasoning";
+  readonly text: string;
+  readonly provider?: Json;
+  readonly duration_ms?: number;
+};
+
+export type RecoveryResponse = {
+  readonly state: "pending" | "recovered" | "none";
+};
+
+export type RememberedPartResponse = {
+  readonly type: "remembered";
+  readonly items: readonly { readonly [key: string]: Json }[];
+  readonly note?: string;
+};
+
+export type RetryRequest = {
+  readonly message_id: string;
+  readonly model?: string | null;
+};
+
+export type RevokeGrantRequest = {
+  readonly tool: string;
+  readonly scope?: string;
+};
+
+export type RunListResponse = {
+  readonly items: readonly RunResponse[];
+  readonly next: string | null;
+};
+
+export type RunResponse = {
+  readonly id: string;
+  readonly session_id: string;
+  readonly message_id: string;
+  readonly user_message_id: string;
+  readonly status: "queued" | "running" | "waiting" | "complete" | "cancelled" | "failed" | "interrupted";
+  readonly reason: string | null;
+  readonly finish_reason: string | null;
+  readonly lifetime: "detached" | "attached";
+  readonly model: string | null;
+  readonly agent: string;
+  readonly usage: UsageResponse | null;
+  readonly error: FailureResponse | null;
+  readonly recovery: RecoveryResponse | null;
+  readonly cancel_requested: boolean;
+  readonly continues: string | null;
+  readonly created_at: string;
+  readonly started_at: string | null;
+  readonly ended_at: string | null;
+  readonly last_seq: number;
+};
+
+export type SearchMatchResponse = {
+  readonly message_id: string | null;
+  readonly excerpt: string;
+};
+
+/** How many tokens of the model's context a session uses, by an estimate. */
+export type SessionContextResponse = {
+  readonly model: string;
+  readonly used: number;
+  readonly limit: number | null;
+};
+
+export type SessionListResponse = {
+  readonly items: readonly SessionResponse[];
+  readonly next: string | null;
+};
+
+export type SessionResponse = {
+  readonly id: string;
+  readonly title: string;
+  readonly titled_by: "nobody" | "model" | "person";
+  readonly agent: string;
+  readonly model: string | null;
+  readonly system: string | null;
+  readonly settings: { readonly [key: string]: Json } | null;
+  readonly memory: string | null;
+  readonly previous_session_id: string | null;
+  readonly pinned: boolean;
+  readonly archived: boolean;
+  readonly tags: readonly string[];
+  readonly project: string | null;
+  readonly head: string | null;
+  readonly can_redo: boolean;
+  readonly active_run: string | null;
+  readonly queued_runs: readonly AcceptedRunResponse[];
+  readonly version: number;
+  readonly created_at: string;
+  readonly updated_at: string;
+  /** In search results only. */
+  readonly match?: SearchMatchResponse | null;
+};
+
+export type SessionUsageResponse = {
+  readonly runs: number;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  readonly cost: number | null;
+};
+
+export type SettingsResponse = {
+  readonly default_model: string | null;
+  readonly tools: { readonly [key: string]: "allow" | "ask" | "deny" };
+  readonly grants: readonly GrantResponse[];
+  readonly providers: readonly ProviderResponse[];
+  readonly password_set: boolean;
+  /** Whether this server has a memory. */
+  readonly memory: boolean;
+  readonly version: string;
+};
+
+export type StartRunRequest = {
+  readonly input: MessageInput;
+  readonly model?: string | null;
+  readonly agent?: string | null;
+  readonly settings?: { readonly [key: string]: Json } | null;
+  readonly lifetime?: "detached" | "attached";
+  readonly on_busy?: "queue" | "reject" | "interrupt";
+};
+
+export type TestModelRequest = {
+  readonly model: string;
+};
+
+export type TextPartRequest = {
+  readonly type: "text";
+  readonly text: string;
+};
+
+export type TextPartResponse = {
+  readonly type: "text";
+  readonly text: string;
+};
+
+export type TokenListResponse = {
+  readonly items: readonly TokenResponse[];
+  readonly next: string | null;
+};
+
+export type TokenResponse = {
+  readonly id: string;
+  readonly name: string;
+  readonly created_at: string;
+};
+
+export type ToolListResponse = {
+  readonly items: readonly ToolResponse[];
+  readonly next: string | null;
+};
+
+export type ToolPartResponse = {
+  readonly type: "tool";
+  readonly call_id: string;
+  readonly name: string;
+  readonly args: Json;
+  readonly result: Json;
+  readonly is_error: boolean;
+  readonly state: "pending" | "waiting" | "running" | "done" | "denied" | "unknown" | "not_run";
+  readonly output?: string;
+  readonly duration_ms?: number;
+  readonly provider?: Json;
+  readonly may_have_run?: true;
+};
+
+export type ToolResponse = {
+  readonly name: string;
+  readonly description: string;
+  readonly rule: "allow" | "ask" | "deny";
+  readonly server: string | null;
+};
+
+/** Only the given fields change. */
+export type UpdateFactRequest = {
+  readonly text?: string;
+  readonly pinned?: boolean;
+};
+
+/** Only the given fields change; null clears a field that may be empty. */
+export type UpdateSessionRequest = {
+  readonly title?: string;
+  readonly agent?: string;
+  readonly model?: string | null;
+  readonly system?: string | null;
+  readonly settings?: { readonly [key: string]: Json } | null;
+  readonly memory?: string | null;
+  readonly pinned?: boolean;
+  readonly archived?: boolean;
+  readonly tags?: readonly string[];
+  readonly project?: string | null;
+  /** Show the branch that this message is on. */
+  readonly head?: string;
+};
+
+/** Only the given fields change. */
+export type UpdateSettingsRequest = {
+  readonly default_model?: string | null;
+  /** All rules, by a tool's name or a pattern such as `github__*`. */
+  readonly tools?: { readonly [key: string]: "allow" | "ask" | "deny" };
+};
+
+export type UsageResponse = {
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  readonly cost: number | null;
+};

@@ -1,0 +1,148 @@
+// The list of sessions, kept current by the change feed, and the search results.
+
+import { type Api, ApiError, errorMessage } from "./api.ts";
+import type { UpdateSessionRequest } from "./api-types.ts";
+import type { Env } from "./env.ts";
+import { CoalescedTask, Store } from "./store.ts";
+import type { Session } from "./types.ts";
+
+export interface SessionListState {
+  readonly items: readonly Session[];
+  readonly next: string | null;
+  readonly loaded: boolean;
+  readonly archived: boolean;
+  readonly query: string;
+  /** null unless a search is active. */
+  readonly results: readonly Session[] | null;
+}
+
+/** With more changed sessions than this, the list is reloaded instead of each session. */
+const MAX_SINGLE_RELOADS = 12;
+const RELOAD_DELAY_MS = 60;
+
+export class SessionList {
+  readonly state = new Store<SessionListState>({
+    items: [],
+    next: null,
+    loaded: false,
+    archived: false,
+    query: "",
+    results: null,
+  });
+  private readonly reload = new CoalescedTask(() => this.load());
+  private readonly dirty = new Set<string>();
+  private cancelReload: (() => void) | null = null;
+  private loadingMore = false;
+
+  constructor(
+    private readonly env: Env,
+    private readonly api: Api,
+    private readonly onError: (problem: string) => void,
+  ) {}
+
+  refresh = () => this.reload.run();
+
+  private async load(): Promise<void> {
+    const { archived } = this.state.get();
+    try {
+      const page = await this.api.sessions({ archived });
+      if (this.state.get().archived !== archived) return;
+      this.state.patch({ items: sorted(page.items), next: page.next, loaded: true });
+    } catch {
+      // The banner shows the lost connection; the feed refreshes the list on reconnect.
+    }
+  }
+
+  loadMore = async (): Promise<void> => {
+    const { next, archived } = this.state.get();
+    if (next === null || this.loadingMore) return;
+    this.loadingMore = true;
+    try {
+      const page = await this.api.sessions({ archived, cursor: next });
+      const fresh = new Set(page.items.map((item) => item.id));
+      const { items } = this.state.get();
+      this.state.patch({
+        items: sorted([...items.filter((item) => !fresh.has(item.id)), ...page.items]),
+        next: page.next,
+      });
+    } catch {
+      // Scrolling to the end again retries.
+    } finally {
+      this.loadingMore = false;
+    }
+  };
+
+  showArchived(archived: boolean): void {
+    this.state.patch({ archived, items: [], next: null, loaded: false });
+    void this.refresh();
+  }
+
+  markChanged(sid: string): void {
+    this.dirty.add(sid);
+    this.cancelReload ??= this.env.setTimer(RELOAD_DELAY_MS, () => {
+      this.cancelReload = null;
+      void this.reloadDirty();
+    });
+  }
+
+  forget(sid: string): void {
+    this.dirty.delete(sid);
+    const { items, results } = this.state.get();
+    this.state.patch({
+      items: items.filter((item) => item.id !== sid),
+      results: results?.filter((item) => item.id !== sid) ?? null,
+    });
+  }
+
+  put(session: Session): void {
+    const { items, archived } = this.state.get();
+    const others = items.filter((item) => item.id !== session.id);
+    this.state.patch({ items: session.archived === archived ? sorted([session, ...others]) : others });
+  }
+
+  private async reloadDirty(): Promise<void> {
+    const ids = [...this.dirty];
+    this.dirty.clear();
+    if (ids.length > MAX_SINGLE_RELOADS) return this.refresh();
+    for (const sid of ids) {
+      try {
+        this.put(await this.api.session(sid));
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 404) this.forget(sid);
+      }
+    }
+  }
+
+  async search(query: string): Promise<void> {
+    this.state.patch({ query });
+    if (!query.trim()) return this.state.patch({ results: null });
+    try {
+      const page = await this.api.sessions({ query, limit: 50 });
+      if (this.state.get().query === query) this.state.patch({ results: page.items });
+    } catch {
+      if (this.state.get().query === query) this.state.patch({ results: [] });
+    }
+  }
+
+  patch = (sid: string, fields: UpdateSessionRequest): Promise<boolean> =>
+    this.attempt(async () => this.put(await this.api.patchSession(sid, fields)));
+  remove = (sid: string, forgetMemories = false): Promise<boolean> =>
+    this.attempt(async () => {
+      await this.api.deleteSession(sid, forgetMemories);
+      this.forget(sid);
+    });
+
+  private async attempt(work: () => Promise<void>): Promise<boolean> {
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      this.onError(errorMessage(error));
+      return false;
+    }
+  }
+}
+
+function sorted(items: readonly Session[]): Session[] {
+  return [...items].sort((a, b) => Number(b.pinned) - Number(a.pinned) || b.updated_at.localeCompare(a.updated_at));
+}

@@ -1,0 +1,75 @@
+// Short names for the generated API types, and the types of run events, which OpenAPI does not describe. Unknown
+// fields, events and parts are ignored wherever they are read.
+
+import type * as api from "./api-types.ts";
+import type { Json } from "./api-types.ts";
+
+export type { Json };
+export type JsonObject = { readonly [key: string]: Json };
+
+export const isJsonObject = (value: Json): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+export type Session = api.SessionResponse;
+export type Message = api.MessageResponse;
+export type Run = api.RunResponse;
+export type QueuedRun = api.AcceptedRunResponse;
+export type Model = api.ModelDetailsResponse;
+export type Agent = api.AgentResponse;
+
+export type Part = api.PartResponse;
+export type ReasoningPart = api.ReasoningPartResponse;
+export type ToolPart = api.ToolPartResponse;
+export type FilePart = api.FilePartResponse;
+export type RememberedPart = api.RememberedPartResponse;
+export const PART_TYPES: ReadonlySet<string> = new Set(["text", "reasoning", "tool", "file", "remembered"]);
+
+export type ToolState = ToolPart["state"];
+export type MessageStatus = Message["status"];
+export type Ending = Exclude<MessageStatus, "streaming">;
+export type RunStatus = Run["status"];
+export type Decision = api.ApprovalDecisionRequest["decision"];
+export type Failure = api.FailureResponse;
+export type Usage = api.UsageResponse;
+export type Recovery = api.RecoveryResponse;
+
+export type ApprovalRequest = {
+  readonly approval_id: string;
+  readonly call_id: string;
+  readonly name: string;
+  readonly args: Json;
+  readonly reason: string;
+};
+
+/** One event of a run's journal. Events of unknown types are kept, and ignored by the fold. */
+export type RunEvent = { readonly seq: number; readonly type: string; readonly data: JsonObject };
+
+type TerminalData = { readonly reason?: string | null; readonly error?: Failure | null };
+
+export type EventData = {
+  "run.resumed": { readonly epoch: number };
+  "message.seeded": { readonly from_run: string; readonly parts: readonly Part[] };
+  "text.delta": { readonly text: string };
+  "reasoning.delta": { readonly text: string; readonly provider?: Json };
+  "tool.delta": {
+    readonly call_id: string;
+    readonly name?: string | null;
+    readonly args_delta?: string | null;
+    readonly output_delta?: string | null;
+  };
+  "tool.started": { readonly call_id: string; readonly name: string; readonly args: Json; readonly provider?: Json };
+  "tool.finished": Readonly<{ call_id: string; result: Json; is_error: boolean; duration_ms?: number | null }>;
+  "approval.requested": ApprovalRequest & { readonly provider?: Json };
+  "approval.resolved": { readonly approval_id: string; readonly decision: Decision; readonly reason?: Json };
+  "memory.recalled": { readonly items: readonly JsonObject[]; readonly note?: string | null };
+  usage: Readonly<{ input_tokens: number; output_tokens: number; cost?: number | null }>;
+  "run.complete": TerminalData;
+  "run.cancelled": TerminalData;
+  "run.failed": TerminalData;
+  "run.interrupted": TerminalData;
+};
+
+/** The events that the fold applies, each with the type of its data. */
+export type KnownRunEvent = {
+  [Type in keyof EventData]: { readonly seq: number; readonly type: Type; readonly data: EventData[Type] };
+}[keyof EventData];

@@ -1,0 +1,117 @@
+// The page around every screen: sidebar, banners, dialogs and the command palette.
+
+import { Suspense, useEffect, useState, useSyncExternalStore } from "react";
+import styles from "./AppLayout.module.css";
+import { BackgroundNotifications } from "./BackgroundNotifications.tsx";
+import { CommandPalette } from "./CommandPalette.tsx";
+import { Chat } from "./chat/Chat.tsx";
+import { rememberSession } from "./chat/last-session.ts";
+import { useApp, useStore } from "./context.ts";
+import { ErrorBoundary } from "./ErrorBoundary.tsx";
+import { lazyComponent } from "./lazy-load.ts";
+import { parseRoute, type Route, usePath } from "./router.tsx";
+import { Sidebar } from "./sidebar/Sidebar.tsx";
+import { closeSidebar, sidebarOpen } from "./sidebar/sidebar-state.ts";
+import { Alert } from "./widgets/Alert.tsx";
+import { PromptDialog } from "./widgets/PromptDialog.tsx";
+import { PulseDot } from "./widgets/PulseDot.tsx";
+import { CenteredScreen } from "./widgets/Screen.tsx";
+import { Spinner } from "./widgets/Spinner.tsx";
+
+const Activity = lazyComponent(() => import("./activity/Activity.tsx"));
+const Compare = lazyComponent(() => import("./compare/Compare.tsx"));
+const FlightRecorder = lazyComponent(() => import("./recorder/FlightRecorder.tsx"));
+const Settings = lazyComponent(() => import("./settings/Settings.tsx"));
+
+export function AppLayout() {
+  const path = usePath();
+  const route = parseRoute(path);
+  const narrow = useMediaQuery("(max-width: 760px)");
+  const drawerOpen = useStore(sidebarOpen);
+  const [palette, setPalette] = useState(false);
+  const sid = route.screen === "chat" ? route.sid : null;
+  useEffect(() => {
+    if (sid) rememberSession(sid);
+  }, [sid]);
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent) => {
+      if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "k") return;
+      event.preventDefault();
+      setPalette((open) => !open);
+    };
+    addEventListener("keydown", onKeyDown);
+    return () => removeEventListener("keydown", onKeyDown);
+  }, []);
+  return (
+    <div className={styles.layout}>
+      <a className={styles.skipLink} href="#main">
+        Skip to content
+      </a>
+      <Sidebar inert={narrow && !drawerOpen} />
+      {narrow && drawerOpen && (
+        <button type="button" className={styles.backdrop} aria-label="Close sidebar" onClick={closeSidebar} />
+      )}
+      <main id="main" className={styles.main} inert={narrow && drawerOpen}>
+        <ConnectionBanner />
+        <ActionError />
+        <ErrorBoundary key={path}>
+          <Suspense
+            fallback={
+              <CenteredScreen>
+                <Spinner name="Loading" />
+              </CenteredScreen>
+            }
+          >
+            <CurrentScreen route={route} />
+          </Suspense>
+        </ErrorBoundary>
+      </main>
+      <PromptDialog />
+      <BackgroundNotifications />
+      {palette && <CommandPalette onClose={() => setPalette(false)} />}
+    </div>
+  );
+}
+
+function CurrentScreen({ route }: { route: Route }) {
+  switch (route.screen) {
+    case "chat":
+      return <Chat sid={route.sid} />;
+    case "compare":
+      return <Compare />;
+    case "activity":
+      return <Activity />;
+    case "settings":
+      return <Settings />;
+    case "recorder":
+      return <FlightRecorder key={route.rid} rid={route.rid} />;
+  }
+}
+
+function ConnectionBanner() {
+  const connection = useStore(useApp().connection);
+  if (connection !== "lost") return null;
+  return (
+    <div className={styles.banner} role="status">
+      <PulseDot />
+      Connection lost. Reconnecting…
+    </div>
+  );
+}
+
+function ActionError() {
+  const { problem } = useApp();
+  const text = useStore(problem);
+  return text && <Alert text={text} onDismiss={() => problem.set(null)} />;
+}
+
+function useMediaQuery(text: string): boolean {
+  const query = matchMedia(text);
+  return useSyncExternalStore(
+    (listener) => {
+      query.addEventListener("change", listener);
+      return () => query.removeEventListener("change", listener);
+    },
+    () => query.matches,
+  );
+}

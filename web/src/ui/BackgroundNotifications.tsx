@@ -1,0 +1,31 @@
+// U7: reports a run that ended or needs approval while the tab is hidden, in the title and as a notification.
+
+import { useEffect, useRef } from "react";
+import type { BackgroundUpdate } from "../core/background-monitor.ts";
+import { useApp, useStore } from "./context.ts";
+
+function describe({ kind, run }: BackgroundUpdate): string {
+  if (kind === "needs-approval") return "A tool needs your approval";
+  return run.status === "complete" ? "Your answer is ready" : "Your answer stopped early";
+}
+
+export function BackgroundNotifications() {
+  const updates = useStore(useApp().background.updates);
+  const originalTitle = useRef<string | null>(null);
+  useEffect(() => {
+    const last = updates.at(-1);
+    if (!last) {
+      if (originalTitle.current !== null) document.title = originalTitle.current;
+      originalTitle.current = null;
+      return;
+    }
+    const body = describe(last);
+    originalTitle.current ??= document.title;
+    document.title = `● ${body} · Holdfast`;
+    if ("Notification" in window && Notification.permission === "granted") {
+      const notification = new Notification("Holdfast", { body, tag: last.run.id, icon: "/static/icon.svg" });
+      notification.onclick = () => window.focus();
+    }
+  }, [updates]);
+  return null;
+}

@@ -1,0 +1,79 @@
+// Files attached to a message: uploaded at once, shown with a preview, removable.
+
+import { useCallback, useState } from "react";
+import { errorMessage } from "../../core/api.ts";
+import type { FilePart } from "../../core/types.ts";
+import { useApp } from "../context.ts";
+import { formatSize } from "../format.ts";
+import { IconButton } from "../widgets/buttons.tsx";
+import { Icon } from "../widgets/icons.tsx";
+import text from "../widgets/text.module.css";
+import styles from "./Attachments.module.css";
+
+interface Upload {
+  readonly id: string;
+  readonly name: string;
+  readonly problem: string | null;
+}
+
+export function useUploads(initial: () => readonly FilePart[]) {
+  const { api, env } = useApp();
+  const [files, setFiles] = useState(initial);
+  const [pending, setPending] = useState<readonly Upload[]>([]);
+  const upload = useCallback(
+    async (file: File) => {
+      const id = env.newId();
+      setPending((now) => [...now, { id, name: file.name, problem: null }]);
+      try {
+        const { id: file_id, name, media_type, size } = await api.upload(file);
+        setFiles((now) => [...now, { type: "file", file_id, name, media_type, size }]);
+        setPending((now) => now.filter((item) => item.id !== id));
+      } catch (error) {
+        const problem = errorMessage(error);
+        setPending((now) => now.map((item) => (item.id === id ? { ...item, problem } : item)));
+      }
+    },
+    [api, env],
+  );
+  return {
+    files,
+    pending,
+    busy: pending.some((item) => item.problem === null),
+    add: (list: Iterable<File>) => {
+      for (const file of list) void upload(file);
+    },
+    remove: (fileId: string) => setFiles((now) => now.filter((file) => file.file_id !== fileId)),
+    dismiss: (id: string) => setPending((now) => now.filter((item) => item.id !== id)),
+    clear: () => setFiles([]),
+    restore: (list: readonly FilePart[]) => setFiles((now) => (now.length ? now : list)),
+  };
+}
+
+export function Attachments({ uploads }: { uploads: ReturnType<typeof useUploads> }) {
+  if (!uploads.files.length && !uploads.pending.length) return null;
+  return (
+    <ul className={styles.attachments} aria-label="Attachments">
+      {uploads.files.map((file) => (
+        <li key={file.file_id} className={text.chip}>
+          {file.media_type.startsWith("image/") ? (
+            <img src={`/api/files/${file.file_id}/content`} alt="" />
+          ) : (
+            <Icon name="file" />
+          )}
+          <span>{file.name}</span>
+          <span className={text.quiet}>{formatSize(file.size)}</span>
+          <IconButton name={`Remove ${file.name}`} icon="close" onClick={() => uploads.remove(file.file_id)} />
+        </li>
+      ))}
+      {uploads.pending.map((item) => (
+        <li key={item.id} className={text.chip}>
+          <span>{item.name}</span>
+          <span className={item.problem ? text.error : text.quiet}>{item.problem ?? "Uploading…"}</span>
+          {item.problem && (
+            <IconButton name={`Dismiss ${item.name}`} icon="close" onClick={() => uploads.dismiss(item.id)} />
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,131 @@
+// The message box. Typed text is kept as a draft until it is sent.
+
+import {
+  type ClipboardEvent,
+  type DragEvent,
+  type KeyboardEvent,
+  type ReactNode,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from "react";
+import type { FilePart } from "../../core/types.ts";
+import { useApp } from "../context.ts";
+import { IconButton } from "../widgets/buttons.tsx";
+import { classNames } from "../widgets/class-names.ts";
+import promptBox from "../widgets/prompt-box.module.css";
+import { Attachments, useUploads } from "./Attachments.tsx";
+import styles from "./Composer.module.css";
+import { type SlashCommand, SlashCommandList, useSlashCommands } from "./SlashCommands.tsx";
+
+interface Props {
+  /** The key of the draft: a session id, or "new". */
+  draftId: string;
+  busy: boolean;
+  stopping: boolean;
+  /** Returns whether the message was accepted. */
+  onSend: (text: string, files: readonly FilePart[]) => Promise<boolean> | boolean;
+  onStop: () => void;
+  commands: readonly SlashCommand[];
+  children?: ReactNode;
+}
+
+const MAX_HEIGHT = 320;
+
+export function Composer({ draftId, busy, stopping, onSend, onStop, commands, children }: Props) {
+  const { drafts } = useApp();
+  const [text, setText] = useState(() => drafts.read(draftId).text);
+  const uploads = useUploads(() => drafts.read(draftId).files);
+  const [draggedOver, setDraggedOver] = useState(false);
+  const area = useRef<HTMLTextAreaElement>(null);
+  const fileInput = useRef<HTMLInputElement>(null);
+  const slash = useSlashCommands(text, commands, () => setText(""));
+  const { files } = uploads;
+
+  useEffect(() => drafts.write(draftId, { text, files }), [drafts, draftId, text, files]);
+  useEffect(() => {
+    if (matchMedia("(hover: hover)").matches) area.current?.focus();
+  }, []);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the height depends on the text
+  useLayoutEffect(() => {
+    const box = area.current;
+    if (!box) return;
+    box.style.height = "auto";
+    box.style.height = `${Math.min(box.scrollHeight, MAX_HEIGHT)}px`;
+  }, [text]);
+
+  const ready = (text.trim() !== "" || files.length > 0) && !uploads.busy;
+  const send = async () => {
+    if (!ready) return;
+    setText("");
+    uploads.clear();
+    if (await onSend(text, files)) return;
+    setText((typed) => typed || text);
+    uploads.restore(files);
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (slash.onKeyDown(event)) return;
+    if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
+      event.preventDefault();
+      void send();
+    } else if (event.key === "Escape" && busy) onStop();
+  };
+  const onPaste = (event: ClipboardEvent) => {
+    if (!event.clipboardData.files.length) return;
+    event.preventDefault();
+    uploads.add(event.clipboardData.files);
+  };
+  const onDrop = (event: DragEvent) => {
+    event.preventDefault();
+    setDraggedOver(false);
+    uploads.add(event.dataTransfer.files);
+  };
+  return (
+    <form
+      className={classNames(promptBox.box, styles.composer, draggedOver && styles.draggedOver)}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+      }}
+      onDragOver={(event) => {
+        event.preventDefault();
+        setDraggedOver(true);
+      }}
+      onDragLeave={() => setDraggedOver(false)}
+      onDrop={onDrop}
+    >
+      <SlashCommandList {...slash} />
+      <Attachments uploads={uploads} />
+      <textarea
+        ref={area}
+        aria-label="Message"
+        placeholder={busy ? "Queue a follow-up" : "Ask anything"}
+        rows={1}
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+        onKeyDown={onKeyDown}
+        onPaste={onPaste}
+      />
+      <div className={classNames(promptBox.bar, styles.bar)}>
+        <IconButton name="Attach files" icon="clip" onClick={() => fileInput.current?.click()} />
+        <input
+          ref={fileInput}
+          type="file"
+          multiple
+          hidden
+          onChange={(event) => {
+            uploads.add(event.target.files ?? []);
+            event.target.value = "";
+          }}
+        />
+        {children}
+        <span className={styles.spacer} />
+        {busy && <IconButton name="Stop" icon="stop" className={styles.stop} onClick={onStop} disabled={stopping} />}
+        {(!busy || ready) && (
+          <IconButton name="Send" icon="send" type="submit" className={styles.send} disabled={!ready} />
+        )}
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,159 @@
+// One message of the thread: its parts, its notice and its actions.
+
+import { memo, useState } from "react";
+import type { Thread, ThreadMessage } from "../../core/thread.ts";
+import { formatCost, formatCount, formatDateTime, formatTime } from "../format.ts";
+import { Link, navigate } from "../router.tsx";
+import { CopyButton, IconButton, iconButtonClass } from "../widgets/buttons.tsx";
+import { classNames } from "../widgets/class-names.ts";
+import { Icon } from "../widgets/icons.tsx";
+import { PulseDot } from "../widgets/PulseDot.tsx";
+import text from "../widgets/text.module.css";
+import { Approval } from "./Approval.tsx";
+import styles from "./Message.module.css";
+import { MessageEditor } from "./MessageEditor.tsx";
+import { MessageParts, textOf } from "./MessageParts.tsx";
+import { Notice } from "./Notice.tsx";
+
+interface Props {
+  message: ThreadMessage;
+  thread: Thread;
+  busy: boolean;
+  canContinue: boolean;
+  last: boolean;
+}
+
+export const MessageView = memo(function MessageView(props: Props) {
+  return props.message.role === "user" ? <UserMessage {...props} /> : <AssistantMessage {...props} />;
+});
+
+function UserMessage({ message, thread }: Props) {
+  const [editing, setEditing] = useState(false);
+  if (editing) {
+    return (
+      <article className={styles.message} aria-label="You">
+        <MessageEditor
+          label="Edit message"
+          text={textOf(message.parts)}
+          action="Send"
+          onCancel={() => setEditing(false)}
+          onDone={(edited) => {
+            setEditing(false);
+            const files = message.parts.filter((part) => part.type === "file");
+            void thread.edit(message.id, edited, files);
+          }}
+        />
+      </article>
+    );
+  }
+  return (
+    <article className={classNames(styles.message, styles.user)} aria-label="You" data-id={message.id}>
+      <div className={styles.bubble}>
+        <MessageParts parts={message.parts} growing={false} plain />
+      </div>
+      <footer className={styles.actions}>
+        <VersionSwitcher message={message} thread={thread} />
+        <Timestamp iso={message.created_at} />
+        <CopyButton text={() => textOf(message.parts)} />
+        <IconButton name="Edit" icon="edit" onClick={() => setEditing(true)} />
+      </footer>
+    </article>
+  );
+}
+
+function AssistantMessage({ message, thread, busy, canContinue, last }: Props) {
+  const growing = message.status === "streaming";
+  return (
+    <article
+      className={classNames(styles.message, last && styles.last)}
+      aria-label="Assistant"
+      aria-busy={growing}
+      data-id={message.id}
+      data-status={message.status}
+    >
+      <MessageParts parts={message.parts} growing={growing} plain={false} />
+      {message.approval && message.run_id && (
+        <Approval request={message.approval} runId={message.run_id} thread={thread} />
+      )}
+      {growing && !message.approval && <Generating labelVisible={message.parts.length === 0} />}
+      {!growing && <Notice message={message} thread={thread} busy={busy} canContinue={canContinue} />}
+      {!growing && <AssistantActions message={message} thread={thread} />}
+    </article>
+  );
+}
+
+function Generating({ labelVisible }: { labelVisible: boolean }) {
+  return (
+    <p className={styles.generating}>
+      <span className={styles.dots}>
+        <PulseDot />
+        <PulseDot />
+        <PulseDot />
+      </span>
+      <span className={labelVisible ? undefined : text.visuallyHidden}>Generating…</span>
+    </p>
+  );
+}
+
+function AssistantActions({ message, thread }: { message: ThreadMessage; thread: Thread }) {
+  const { usage, run_id, model } = message;
+  const fork = async () => {
+    const session = await thread.fork(message.id);
+    if (session) navigate(`/c/${session.id}`);
+  };
+  return (
+    <footer className={styles.actions}>
+      <VersionSwitcher message={message} thread={thread} />
+      <CopyButton text={() => textOf(message.parts)} />
+      {message.status === "complete" && (
+        <IconButton name="Regenerate" icon="retry" onClick={() => void thread.retry(message.id)} />
+      )}
+      <IconButton name="Branch in new chat" icon="fork" onClick={() => void fork()} />
+      {run_id && (
+        <Link className={iconButtonClass} href={`/runs/${run_id}`} aria-label="Flight recorder" title="Flight recorder">
+          <Icon name="record" />
+        </Link>
+      )}
+      <span className={styles.facts}>
+        {model && <span>{model}</span>}
+        {usage && (
+          <span
+            title={`${formatCount(usage.input_tokens)} input tokens, ${formatCount(usage.output_tokens)} output tokens`}
+          >
+            {formatCount(usage.input_tokens + usage.output_tokens)} tokens
+          </span>
+        )}
+        {usage?.cost != null && <span>{formatCost(usage.cost)}</span>}
+        <Timestamp iso={message.created_at} />
+      </span>
+    </footer>
+  );
+}
+
+function Timestamp({ iso }: { iso: string }) {
+  return (
+    <time dateTime={iso} title={formatDateTime(iso)}>
+      {formatTime(iso)}
+    </time>
+  );
+}
+
+function VersionSwitcher({ message, thread }: { message: ThreadMessage; thread: Thread }) {
+  const { siblings } = message;
+  const at = siblings.indexOf(message.id);
+  if (siblings.length < 2 || at < 0) return null;
+  const show = (to: number) => {
+    const id = siblings[to];
+    if (id) void thread.switchBranch(id);
+  };
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
+    <span className={styles.versions} role="group" aria-label="Versions">
+      <IconButton name="Previous version" icon="left" disabled={at === 0} onClick={() => show(at - 1)} />
+      <span>
+        {at + 1}/{siblings.length}
+      </span>
+      <IconButton name="Next version" icon="right" disabled={at === siblings.length - 1} onClick={() => show(at + 1)} />
+    </span>
+  );
+}

@@ -1,0 +1,51 @@
+// Shows how a message ended. It is derived from the message, so there is never more than one.
+
+import type { Thread, ThreadMessage } from "../../core/thread.ts";
+import { Button } from "../widgets/buttons.tsx";
+import { NoticeBox, type NoticeKind } from "../widgets/NoticeBox.tsx";
+
+interface Props {
+  message: ThreadMessage;
+  thread: Thread;
+  busy: boolean;
+  canContinue: boolean;
+}
+
+const RECOVERY = {
+  recovered: " The output so far was recovered.",
+  none: " The output could not be recovered.",
+  pending: " Recovering the output…",
+} as const;
+
+function describe({ status, recovery, error, reason }: ThreadMessage): { kind: NoticeKind; text: string } | null {
+  if (status === "interrupted" || recovery?.state === "pending") {
+    const recovered = recovery ? RECOVERY[recovery.state] : "";
+    return { kind: "warning", text: `Interrupted: the server stopped working on this answer.${recovered}` };
+  }
+  if (status === "cancelled") {
+    return { kind: "neutral", text: reason === "disconnected" ? "Stopped: the page was closed" : "Stopped" };
+  }
+  if (status === "failed") {
+    return { kind: "error", text: error?.message ?? "Something went wrong while generating this answer." };
+  }
+  return null;
+}
+
+export function Notice({ message, thread, busy, canContinue }: Props) {
+  const notice = describe(message);
+  if (!notice) return null;
+  const { run_id: run, recovery } = message;
+  return (
+    <NoticeBox kind={notice.kind} text={notice.text}>
+      {run && canContinue && recovery?.state !== "pending" && (
+        <Button disabled={busy} onClick={() => void thread.continueRun(run)}>
+          Continue
+        </Button>
+      )}
+      <Button onClick={() => void thread.retry(message.id)}>Regenerate</Button>
+      {run && recovery && recovery.state !== "recovered" && (
+        <Button onClick={() => void thread.recover(run)}>Retry recovery</Button>
+      )}
+    </NoticeBox>
+  );
+}

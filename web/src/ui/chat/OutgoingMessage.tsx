@@ -1,0 +1,44 @@
+// A message on its way to the server. The server's own message replaces it.
+
+import type { Outbox, Outgoing } from "../../core/outbox.ts";
+import { Button } from "../widgets/buttons.tsx";
+import { classNames } from "../widgets/class-names.ts";
+import text from "../widgets/text.module.css";
+import styles from "./Message.module.css";
+import { FileCard, PlainText } from "./MessageParts.tsx";
+
+export function OutgoingMessage({ item, outbox }: { item: Outgoing; outbox: Outbox }) {
+  const refused = item.state === "refused";
+  return (
+    <article
+      className={classNames(styles.message, styles.user, item.state === "sending" && styles.sending)}
+      aria-label="You"
+    >
+      <div className={styles.bubble}>
+        {item.files.map((file) => (
+          <FileCard key={file.file_id} part={file} />
+        ))}
+        {item.text && <PlainText text={item.text} />}
+      </div>
+      <footer className={classNames(styles.actions, styles.visible)} role={refused ? "alert" : "status"}>
+        <span className={refused ? text.error : text.quiet}>{progress(item)}</span>
+        {refused && (
+          <>
+            <Button small onClick={() => outbox.resend(item.key)}>
+              Resend
+            </Button>
+            <Button small onClick={() => outbox.discard(item.key)}>
+              Discard
+            </Button>
+          </>
+        )}
+      </footer>
+    </article>
+  );
+}
+
+function progress(item: Outgoing): string {
+  if (item.state === "refused") return `Not sent: ${item.problem}`;
+  if (item.problem) return "Will be sent when reconnected";
+  return item.state === "sending" ? "Sending…" : "";
+}

@@ -1,0 +1,188 @@
+// The messages of a session, newest at the bottom. The view sticks to the bottom while text grows there, unless the
+// user scrolled away; older pages load above without moving what is being read.
+
+import { memo, type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import type { Outgoing } from "../../core/outbox.ts";
+import type { Thread, ThreadMessage, ThreadState } from "../../core/thread.ts";
+import { useApp, useStore } from "../context.ts";
+import { Button, IconButton } from "../widgets/buttons.tsx";
+import { Spinner } from "../widgets/Spinner.tsx";
+import { Chunk, toChunks, VisibilityObserver } from "../widgets/VirtualList.tsx";
+import { MessageView } from "./Message.tsx";
+import { OutgoingMessage } from "./OutgoingMessage.tsx";
+import styles from "./ThreadView.module.css";
+
+/** Within this distance in pixels the view sticks to the bottom. */
+const STICKY_DISTANCE = 80;
+const CHUNK_SIZE = 12;
+/** How far outside the viewport messages stay rendered. */
+const RENDER_MARGIN = 2000;
+
+export function ThreadView({ thread, state }: { thread: Thread; state: ThreadState }) {
+  const app = useApp();
+  const outgoing = useStore(app.outbox.state).filter((item) => item.sid === state.sid);
+  const { agents } = useStore(app.catalog);
+  const { session, messages } = state;
+  const canContinue = agents.find((agent) => agent.name === session?.agent)?.can_continue ?? true;
+  const scroll = useStickyScroll(state, outgoing);
+  const [observer] = useState(() => new VisibilityObserver(RENDER_MARGIN));
+  const anchor = useAnchorIndex(messages);
+
+  return (
+    <section
+      className={styles.scroll}
+      data-scroll-container
+      ref={scroll.box}
+      onScroll={scroll.onScroll}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard
+      tabIndex={0}
+      aria-label="Conversation"
+    >
+      <div className={styles.thread} ref={scroll.content}>
+        {state.older !== null && <OlderMessages thread={thread} box={scroll.box} loading={state.loadingOlder} />}
+        {!state.loaded && <Spinner name="Loading messages" />}
+        {toChunks(messages, CHUNK_SIZE, anchor).map(({ key, items }) => (
+          <MessageChunk
+            key={key}
+            messages={items}
+            thread={thread}
+            observer={observer}
+            busy={session?.active_run != null}
+            canContinue={canContinue}
+            last={messages.at(-1)?.id}
+          />
+        ))}
+        {outgoing.map((item) => (
+          <OutgoingMessage key={item.key} item={item} outbox={app.outbox} />
+        ))}
+      </div>
+      {!scroll.stuck && (
+        <div className={styles.toBottom}>
+          <IconButton name="Scroll to bottom" icon="down" onClick={scroll.toBottom} />
+        </div>
+      )}
+    </section>
+  );
+}
+
+/** Returns the index of a message that stays the anchor for chunking while it is in the thread. */
+function useAnchorIndex(messages: readonly ThreadMessage[]): number {
+  const first = messages[0]?.id;
+  const [anchor, setAnchor] = useState(first);
+  const index = messages.findIndex((message) => message.id === anchor);
+  if (index < 0 && anchor !== first) setAnchor(first);
+  return Math.max(0, index);
+}
+
+interface MessageChunkProps {
+  messages: readonly ThreadMessage[];
+  thread: Thread;
+  observer: VisibilityObserver;
+  busy: boolean;
+  canContinue: boolean;
+  last: string | undefined;
+}
+
+const MessageChunk = memo(
+  function MessageChunk({ messages, thread, observer, busy, canContinue, last }: MessageChunkProps) {
+    return (
+      <Chunk observer={observer} className={styles.chunk}>
+        {() =>
+          messages.map((message) => (
+            <MessageView
+              key={message.id}
+              message={message}
+              thread={thread}
+              busy={busy && message.role === "assistant" && message.status !== "complete"} // only notices use it
+              canContinue={canContinue}
+              last={message.id === last}
+            />
+          ))
+        }
+      </Chunk>
+    );
+  },
+  (a, b) =>
+    a.messages.length === b.messages.length &&
+    a.messages.every((message, n) => message === b.messages[n]) &&
+    a.thread === b.thread &&
+    a.busy === b.busy &&
+    a.canContinue === b.canContinue &&
+    a.last === b.last,
+);
+
+function useStickyScroll(state: ThreadState, outgoing: readonly Outgoing[]) {
+  const box = useRef<HTMLElement>(null);
+  const content = useRef<HTMLDivElement>(null);
+  const [stuck, setStuck] = useState(true);
+  const stuckNow = useRef(true); // read by observers between renders
+  const previousTop = useRef(0);
+
+  const stick = useCallback((to: boolean) => {
+    stuckNow.current = to;
+    setStuck(to);
+  }, []);
+  const toBottom = useCallback(() => {
+    stick(true);
+    const area = box.current;
+    if (area) area.scrollTop = area.scrollHeight;
+  }, [stick]);
+  const onScroll = useCallback(() => {
+    const area = box.current;
+    if (!area) return;
+    // Browsers do not anchor at the very top: what is read would jump when older messages load above it.
+    if (area.scrollTop < 1 && area.scrollHeight > area.clientHeight) area.scrollTop = 1;
+    const movedUp = area.scrollTop < previousTop.current - 1;
+    previousTop.current = area.scrollTop;
+    const nearBottom = area.scrollHeight - area.scrollTop - area.clientHeight < STICKY_DISTANCE;
+    if (nearBottom) stick(true);
+    else if (movedUp) stick(false); // growth alone never moves up
+  }, [stick]);
+
+  useEffect(() => {
+    const [area, inner] = [box.current, content.current];
+    if (!area || !inner) return;
+    const observer = new ResizeObserver(() => {
+      if (stuckNow.current) area.scrollTop = area.scrollHeight;
+    });
+    observer.observe(inner);
+    observer.observe(area);
+    return () => observer.disconnect();
+  }, []);
+
+  const lastSent = outgoing.at(-1)?.key;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs when the session changes or a message is sent
+  useLayoutEffect(() => {
+    toBottom();
+  }, [state.sid, lastSent, toBottom]);
+  return { box, content, stuck, onScroll, toBottom };
+}
+
+interface OlderMessagesProps {
+  thread: Thread;
+  box: RefObject<HTMLElement | null>;
+  loading: boolean;
+}
+
+/** Loads the next older page when it comes near the viewport. */
+function OlderMessages({ thread, box, loading }: OlderMessagesProps) {
+  const marker = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (!marker.current || loading) return;
+    const observer = new IntersectionObserver(
+      (entries) => {
+        if (entries.some((entry) => entry.isIntersecting)) void thread.loadOlder();
+      },
+      { root: box.current, rootMargin: "600px 0px 0px 0px" },
+    );
+    observer.observe(marker.current);
+    return () => observer.disconnect();
+  }, [thread, box, loading]);
+  return (
+    <div ref={marker} className={styles.older}>
+      <Button onClick={() => void thread.loadOlder()} disabled={loading}>
+        {loading ? "Loading…" : "Load earlier messages"}
+      </Button>
+    </div>
+  );
+}

@@ -1,0 +1,75 @@
+import type { Pane } from "../../core/comparison.ts";
+import type { Transcript } from "../../core/fold.ts";
+import { MessageParts } from "../chat/MessageParts.tsx";
+import { formatCount, formatDuration } from "../format.ts";
+import { Button } from "../widgets/buttons.tsx";
+import { classNames } from "../widgets/class-names.ts";
+import { NoticeBox } from "../widgets/NoticeBox.tsx";
+import text from "../widgets/text.module.css";
+import styles from "./Compare.module.css";
+
+interface Props {
+  position: number;
+  pane: Pane;
+  name: string;
+  best: boolean;
+  /** null unless a blind test waits for the choice. */
+  onPickBest: (() => void) | null;
+  onStop: () => void;
+  onContinue: () => void;
+}
+
+/** One model's answer. */
+export function ComparePane({ position, pane, name, best, onPickBest, onStop, onContinue }: Props) {
+  const { transcript } = pane;
+  const growing = transcript.status === "streaming";
+  return (
+    <section
+      className={classNames(styles.pane, best && styles.best)}
+      aria-label={`${position}: ${name}`}
+      aria-busy={growing}
+    >
+      <header>
+        <h2>{name}</h2>
+        <span className={text.quiet}>{speed(pane)}</span>
+      </header>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
+      <div className={styles.body} tabIndex={0}>
+        <MessageParts parts={transcript.parts} growing={growing} plain={false} />
+        <PaneNotice transcript={transcript} />
+      </div>
+      <footer className={text.row}>
+        {growing ? (
+          <Button small onClick={onStop} disabled={pane.runId === null}>
+            Stop
+          </Button>
+        ) : (
+          <Button small onClick={onContinue}>
+            Continue this chat
+          </Button>
+        )}
+        {onPickBest && (
+          <Button small variant="primary" onClick={onPickBest}>
+            Best answer
+          </Button>
+        )}
+        {best && <strong>Your pick</strong>}
+      </footer>
+    </section>
+  );
+}
+
+function PaneNotice({ transcript: { status, error } }: { transcript: Transcript }) {
+  if (status === "cancelled") return <NoticeBox kind="neutral" text="Stopped" />;
+  if (status === "failed") return <NoticeBox kind="error" text={error?.message ?? "Something went wrong."} />;
+  if (status === "interrupted") return <NoticeBox kind="warning" text="Interrupted" />;
+  return null;
+}
+
+function speed({ firstTokenMs, endMs, transcript, deltas }: Pane): string {
+  if (firstTokenMs === null) return "";
+  const tokens = transcript.usage?.output_tokens ?? deltas;
+  const seconds = endMs === null ? 0 : (endMs - firstTokenMs) / 1000;
+  const rate = seconds > 0 ? ` · ${formatCount(Math.round(tokens / seconds))} tokens/s` : "";
+  return `First token ${formatDuration(firstTokenMs)}${rate}`;
+}

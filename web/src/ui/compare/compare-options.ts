@@ -1,0 +1,42 @@
+// The models and agents that can be compared.
+
+import { useMemo, useState } from "react";
+import type { Choice } from "../../core/comparison.ts";
+import { useApp, useStore } from "../context.ts";
+
+export interface CompareOption {
+  readonly id: string;
+  readonly name: string;
+  readonly choice: Choice;
+}
+
+export function useCompareOptions(): readonly CompareOption[] {
+  const { models, agents } = useStore(useApp().catalog);
+  return useMemo(
+    () => [
+      { id: "", name: "Default model", choice: {} },
+      ...models
+        .filter((model) => model.available)
+        .map((model) => ({ id: `model:${model.id}`, name: model.name, choice: { model: model.id } })),
+      ...(agents.length > 1 ? agents : []).map((agent) => ({
+        id: `agent:${agent.name}`,
+        name: `${agent.name} (agent)`,
+        choice: { agent: agent.name },
+      })),
+    ],
+    [models, agents],
+  );
+}
+
+/** The selected option ids, one per pane: at first the default model and another one. */
+export function useSelectedOptions(options: readonly CompareOption[]) {
+  const { defaultModel } = useStore(useApp().catalog);
+  const [picked, setPicked] = useState<readonly string[] | null>(null);
+  const other = options.find(({ choice }) => choice.model && choice.model !== defaultModel)?.id ?? "";
+  return [picked ?? ["", other], setPicked] as const;
+}
+
+export function optionName(choice: Choice, options: readonly CompareOption[]): string {
+  const found = options.find(({ choice: { model, agent } }) => model === choice.model && agent === choice.agent);
+  return found?.name ?? "Default model";
+}

@@ -1,0 +1,32 @@
+// Prompts and confirmations that any screen can open. `PromptDialog` shows them.
+
+import { Store } from "../core/store.ts";
+
+export interface DialogRequest {
+  readonly title: string;
+  readonly action: string;
+  readonly detail?: string;
+  /** The label of the text field; without it only a confirmation is asked for. */
+  readonly field?: string;
+  readonly value?: string;
+  readonly secret?: boolean;
+  /** The label of an optional checkbox. */
+  readonly option?: string;
+  readonly onAnswer: (value: string | null) => void;
+}
+
+export const dialogRequest = new Store<DialogRequest | null>(null);
+
+const open = (request: Omit<DialogRequest, "onAnswer">) =>
+  new Promise<string | null>((onAnswer) => dialogRequest.set({ ...request, onAnswer }));
+
+/** Returns the text, or null if the dialog was canceled. */
+export function askText(title: string, field: string, value: string, secret = false): Promise<string | null> {
+  return open({ title, field, value, action: "Save", secret });
+}
+
+/** Returns whether the user confirmed, and whether the option was checked. */
+export async function askConfirmation(title: string, detail: string, action: string, option?: string) {
+  const answer = await open({ title, detail, action, ...(option ? { option } : {}) });
+  return { confirmed: answer !== null, optionChecked: Boolean(answer) };
+}

@@ -1,0 +1,73 @@
+// Inline code, and code blocks with their language, a copy button and highlighting that is loaded on demand.
+
+import type { Root, RootContent } from "hast";
+import { type ComponentProps, Fragment, type ReactNode, useEffect, useState } from "react";
+import { loadChunk } from "../lazy-load.ts";
+import { CopyButton } from "../widgets/buttons.tsx";
+import { Diagram } from "./Diagram.tsx";
+import styles from "./markdown.module.css";
+
+type Highlight = (code: string, language: string) => Root | null;
+let loadedHighlight: Highlight | null = null;
+const MAX_HIGHLIGHTED = 40_000;
+
+export function Code({ className, children, node }: ComponentProps<"code"> & { node?: unknown }) {
+  const text = String(children ?? "");
+  const language = /language-([\w+#.-]+)/.exec(className ?? "")?.[1] ?? "";
+  const block = language !== "" || text.includes("\n") || spansLines(node);
+  if (language === "mermaid") return <Diagram source={text.replace(/\n$/, "")} />;
+  return block ? <CodeBlock code={text.replace(/\n$/, "")} language={language} /> : <code>{children}</code>;
+}
+
+/** Tells a block of one line from inline code. */
+function spansLines(node: unknown): boolean {
+  const position = (node as { position?: { start: { line: number }; end: { line: number } } } | undefined)?.position;
+  return position !== undefined && position.end.line > position.start.line;
+}
+
+export function CodeBlock({ code, language }: { code: string; language: string }) {
+  const highlight = useHighlight(language !== "" && code.length < MAX_HIGHLIGHTED);
+  const tree = highlight ? highlight(code, language) : null;
+  return (
+    <figure className={styles.code}>
+      <figcaption>
+        <span>{language || "text"}</span>
+        <CopyButton text={() => code} name="Copy code" />
+      </figcaption>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
+      <pre tabIndex={0}>
+        <code>{tree ? tree.children.map(renderNode) : code}</code>
+      </pre>
+    </figure>
+  );
+}
+
+function useHighlight(enabled: boolean): Highlight | null {
+  const [highlight, setHighlight] = useState<Highlight | null>(() => loadedHighlight);
+  useEffect(() => {
+    if (!enabled || highlight) return;
+    let mounted = true;
+    loadChunk(() => import("./highlight.ts")).then(
+      (module) => {
+        loadedHighlight = module.highlight;
+        if (mounted) setHighlight(() => module.highlight);
+      },
+      () => undefined, // the code stays plain
+    );
+    return () => {
+      mounted = false;
+    };
+  }, [enabled, highlight]);
+  return enabled ? highlight : null;
+}
+
+function renderNode(node: RootContent, index: number): ReactNode {
+  if (node.type === "text") return <Fragment key={index}>{node.value}</Fragment>;
+  if (node.type !== "element") return null;
+  const names = node.properties.className;
+  return (
+    <span key={index} className={Array.isArray(names) ? names.join(" ") : ""}>
+      {node.children.map(renderNode)}
+    </span>
+  );
+}

@@ -1,0 +1,55 @@
+// Loads and changes the server's settings.
+
+import { useCallback, useEffect, useState } from "react";
+import { errorMessage } from "../../core/api.ts";
+import type { SettingsResponse, UpdateSettingsRequest } from "../../core/api-types.ts";
+import { useApp } from "../context.ts";
+
+export type Rule = SettingsResponse["tools"][string];
+
+export interface SettingsProps {
+  settings: SettingsResponse | null;
+  change: (fields: UpdateSettingsRequest) => Promise<void>;
+  reload: () => Promise<void>;
+}
+
+export function useSettings(): SettingsProps & { problem: string | null } {
+  const { api } = useApp();
+  const [settings, setSettings] = useState<SettingsResponse | null>(null);
+  const [problem, setProblem] = useState<string | null>(null);
+  const load = useCallback(async (request: Promise<SettingsResponse>) => {
+    try {
+      setSettings(await request);
+      setProblem(null);
+    } catch (error) {
+      setProblem(errorMessage(error));
+    }
+  }, []);
+  const reload = useCallback(() => load(api.get<SettingsResponse>("/api/settings")), [api, load]);
+  const change = useCallback(
+    (fields: UpdateSettingsRequest) => load(api.call<SettingsResponse>("PATCH", "/api/settings", fields)),
+    [api, load],
+  );
+  useEffect(() => {
+    void reload();
+  }, [reload]);
+  return { settings, change, reload, problem };
+}
+
+/** Loads a list once, and again on `reload`. A failed load keeps the previous items. */
+export function useItems<T>(path: string): readonly [readonly T[], () => Promise<void>] {
+  const { api } = useApp();
+  const [items, setItems] = useState<readonly T[]>([]);
+  const reload = useCallback(
+    () =>
+      api.get<{ items: T[] }>(path).then(
+        (page) => setItems(page.items),
+        () => undefined,
+      ),
+    [api, path],
+  );
+  useEffect(() => {
+    void reload();
+  }, [reload]);
+  return [items, reload];
+}

@@ -1,0 +1,134 @@
+// A fake environment: tests advance its clock and script its server.
+
+import type { Env } from "../src/core/env.ts";
+
+export interface Call {
+  readonly path: string;
+  readonly method: string;
+  readonly headers: Record<string, string>;
+  readonly body: string | null;
+  readonly signal: AbortSignal | null;
+}
+type Answer = Response | Error | ((call: Call) => Response | Promise<Response>);
+
+export class FakeEnv implements Env {
+  readonly calls: Call[] = [];
+  private timers = new Set<{ at: number; then: () => void }>();
+  private time = 0;
+  private hidden = false;
+  private watchers = new Set<() => void>();
+  private script: Answer[] = [];
+  private ids = 0;
+  private kept = new Map<string, string>();
+  storage = {
+    getItem: (key: string) => this.kept.get(key) ?? null,
+    setItem: (key: string, value: string) => void this.kept.set(key, value),
+    removeItem: (key: string) => void this.kept.delete(key),
+  };
+
+  /** Queues the answers to the next calls; a call without an answer never returns. */
+  answer(...answers: Answer[]): void {
+    this.script.push(...answers);
+  }
+
+  fetch = async (path: string, init: RequestInit = {}): Promise<Response> => {
+    const call: Call = {
+      path,
+      method: init.method ?? "GET",
+      headers: (init.headers ?? {}) as Record<string, string>,
+      body: typeof init.body === "string" ? init.body : null,
+      signal: init.signal ?? null,
+    };
+    this.calls.push(call);
+    const next = this.script.shift();
+    if (next === undefined)
+      return new Promise((_, fail) => call.signal?.addEventListener("abort", () => fail(new Error("aborted"))));
+    if (next instanceof Error) throw next;
+    return typeof next === "function" ? next(call) : next;
+  };
+
+  setTimer(ms: number, then: () => void): () => void {
+    const timer = { at: this.time + ms, then };
+    this.timers.add(timer);
+    return () => {
+      this.timers.delete(timer);
+    };
+  }
+
+  /** Advances the clock and runs the timers that become due. */
+  async pass(ms: number): Promise<void> {
+    const end = this.time + ms;
+    await settle();
+    while (true) {
+      const due = [...this.timers].filter((timer) => timer.at <= end).sort((a, b) => a.at - b.at)[0];
+      if (!due) break;
+      this.time = due.at;
+      this.timers.delete(due);
+      due.then();
+      await settle();
+    }
+    this.time = end;
+  }
+
+  hide(hidden: boolean): void {
+    this.hidden = hidden;
+    for (const watcher of [...this.watchers]) watcher();
+  }
+
+  random = () => 1;
+  now = () => 1_700_000_000_000 + this.time;
+  newId = () => `key-${++this.ids}`;
+  isHidden = () => this.hidden;
+  onVisibilityChange(changed: () => void) {
+    this.watchers.add(changed);
+    return () => {
+      this.watchers.delete(changed);
+    };
+  }
+  electLeader(_: string, begin: () => () => void) {
+    return begin();
+  }
+  openChannel() {
+    return { send: () => undefined, close: () => undefined };
+  }
+  onOnline = () => () => undefined;
+  onNextFrame(then: () => void) {
+    return this.setTimer(16, then);
+  }
+}
+
+/** Waits until all pending promises have settled. */
+export async function settle(): Promise<void> {
+  for (let n = 0; n < 20; n++) await new Promise((next) => setImmediate(next));
+}
+
+export interface Line {
+  readonly response: Response;
+  say(...frames: string[]): void;
+  end(): void;
+  lose(): void;
+}
+
+/** A response stream that the test writes to. */
+export function line(): Line {
+  let out: ReadableStreamDefaultController<Uint8Array>;
+  const bytes = new TextEncoder();
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      out = controller;
+    },
+  });
+  return {
+    response: new Response(body, { status: 200 }),
+    say: (...frames) => {
+      for (const frame of frames) out.enqueue(bytes.encode(frame));
+    },
+    end: () => out.close(),
+    lose: () => out.error(new Error("the line is lost")),
+  };
+}
+
+export const frame = (seq: number, type: string, data: unknown): string =>
+  `id: ${seq}\nevent: ${type}\ndata: ${JSON.stringify(data)}\n\n`;
+export const text = (seq: number, said: string): string => frame(seq, "text.delta", { text: said });
+export const json = (value: unknown, status = 200): Response => new Response(JSON.stringify(value), { status });
