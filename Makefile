@@ -1,4 +1,4 @@
-# Every target sets up what it needs: the only requirement is Python 3.11 or newer.
+# Each target installs what it needs. The only requirement is Python 3.11 or newer.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -6,9 +6,12 @@ SHELL := bash
 MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
+# Empty files that record when a step was last done.
 STAMP := .venv/.installed
 COMPILED := .venv/.compiled
 WEB := .venv/.web
+PLOTTING := .venv/.plotting
+DOCS := .venv/.docs
 SOURCES := $(shell find src -name '*.py')
 WEB_SOURCES := $(shell find web -path web/node_modules -prune -o -type f -print)
 PYTHONS ?= python3 python3.14 python3.13 python3.12 python3.11 python
@@ -22,53 +25,65 @@ SOAK_KILLS ?= 500
 CLUSTER_KILLS ?= 50
 FUZZ_EXAMPLES ?= 5000
 WEIGHTS ?= yes
-DRAWING := .venv/.drawing
+# Bytecode is written whatever the environment says: every worker and every server of a test would compile the tests anew.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 -q
 PEERS := litellm open-webui
 PEER_litellm := litellm[proxy]
 PEER_open-webui := open-webui
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install run test check bench bench-peers sim mutants fuzz soak screenshots clean chromium servers clients test-openviking
+.PHONY: help install run test test-all check docs bench bench-peers sim mutants fuzz soak screenshots clean chromium servers clients \
+	test-openviking
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-install: $(STAMP) $(COMPILED) $(WEB) ## Set up .venv, build the web app, fetch the small local model (WEIGHTS=no: without it).
+install: $(STAMP) $(COMPILED) $(WEB) ## Set up .venv, build the web app, download a small local model (WEIGHTS=no: skip it).
+	@echo "Holdfast is installed. Start it with: make run"
 
 run: $(STAMP) $(COMPILED) $(WEB) ## Serve on http://127.0.0.1:8484 (HOLDFAST_HOST, HOLDFAST_PORT, HOLDFAST_DATA_DIR; flags go in ARGS).
 	@exec $(BIN)/holdfast serve $(ARGS)
 
-test: $(STAMP) $(COMPILED) $(WEB) chromium servers clients ## Run all tests.
-	@$(BIN)/python -m pytest -n 2 -q
+test: $(STAMP) $(COMPILED) $(WEB) chromium servers clients ## Run the tests.
+	@$(PYTEST)
 
-check: $(STAMP) ## Check formatting, lint, types and the direction of imports.
+test-all: $(STAMP) $(COMPILED) $(WEB) chromium servers clients ## Run the tests in their long versions too (most of an hour).
+	@$(PYTEST) -m "not openviking" --hypothesis-profile=long
+	@$(BIN)/python -m tests.sim --histories 2000
+	@$(BIN)/python -m tests.fuzz --examples $(FUZZ_EXAMPLES)
+
+check: $(STAMP) ## Check formatting, lint, types, the direction of imports, the width of Markdown.
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python docs/check_markdown.py
 	$(BIN)/python web/build.py check
 
-bench: $(STAMP) $(COMPILED) $(DRAWING) ## Measure beside others, and print a table (ARGS=--quick, ARGS='--only resume').
+docs: $(DOCS) ## Build the documentation site into build/docs.
+	@$(BIN)/python docs/build_site.py
+
+bench: $(STAMP) $(COMPILED) $(PLOTTING) ## Measure beside other servers and print a table (ARGS=--quick, ARGS='--only resume').
 	@$(BIN)/python -m bench $(ARGS)
 
-bench-peers: $(addprefix .peers/,$(addsuffix /.installed,$(PEERS))) ## Install what `make bench` measures beside us.
+bench-peers: $(addprefix .peers/,$(addsuffix /.installed,$(PEERS))) ## Install the servers that `make bench` compares with.
 
-sim: $(STAMP) ## Run simulated histories with faults (SIM_HISTORIES, SIM_SEED, SIM_MINUTES).
+sim: $(STAMP) ## Run simulated histories with injected faults (SIM_HISTORIES, SIM_SEED, SIM_MINUTES).
 	@$(BIN)/python -m tests.sim --histories $(SIM_HISTORIES) \
 		$(if $(SIM_SEED),--seed $(SIM_SEED)) $(if $(SIM_MINUTES),--minutes $(SIM_MINUTES))
 
-mutants: $(STAMP) ## Break each guard on purpose and show that a test notices.
+mutants: $(STAMP) ## Break each guard on purpose and check that a test fails.
 	@$(BIN)/python -m tests.mutants
 
-fuzz: $(STAMP) ## Send hostile requests to the HTTP surface (FUZZ_EXAMPLES).
+fuzz: $(STAMP) ## Send generated requests, valid and broken, to the HTTP API (FUZZ_EXAMPLES).
 	@$(BIN)/python -m tests.fuzz --examples $(FUZZ_EXAMPLES)
 
-soak: $(STAMP) servers ## Kill real server processes with -9, restart, compare (SOAK_KILLS, CLUSTER_KILLS).
+soak: $(STAMP) servers ## Kill real servers with -9, restart them, compare (SOAK_KILLS, CLUSTER_KILLS).
 	@$(BIN)/python -m tests.crash --kills $(SOAK_KILLS)
 	@$(BIN)/python -m tests.cluster --kills $(CLUSTER_KILLS)
 
-test-openviking: $(STAMP) ## Test memory against a real OpenViking server, installed apart in build/openviking (large).
+test-openviking: $(STAMP) ## Test memory with a real OpenViking server, installed into build/openviking (large).
 	@test -x build/openviking/bin/openviking-server || { \
 		$(BIN)/python -m venv build/openviking; \
 		build/openviking/bin/python -m pip install -q openviking==0.5.2; \
@@ -76,24 +91,24 @@ test-openviking: $(STAMP) ## Test memory against a real OpenViking server, insta
 	@HOLDFAST_OPENVIKING=$$PWD/build/openviking/bin/openviking-server \
 		$(BIN)/python -m pytest -q -m openviking tests/memory/test_real_openviking.py
 
-screenshots: $(STAMP) $(WEB) chromium ## Take the pictures the documentation shows.
+screenshots: $(STAMP) $(WEB) chromium ## Take the screenshots that the documentation shows.
 	@$(BIN)/python -m tests.browser.screenshots
 
-# One that cannot be installed is shown as not shown, with the reason.
+# A server that cannot be installed is left out of the table, with the reason.
 .peers/%/.installed:
 	@echo "Installing $* (minutes, and some gigabytes)"
 	@python=$$($(BIN)/python -c 'import sys; print(sys._base_executable)' 2>/dev/null || echo python3); \
 		rm -rf .peers/$* && "$$python" -m venv .peers/$* && \
 		if .peers/$*/bin/python -m pip install -q '$(PEER_$*)'; then touch $@; else rm -rf .peers/$*; echo "$* could not be installed" >&2; fi
 
-$(DRAWING): $(STAMP)
-	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[bench]' || echo "No matplotlib: no pictures." >&2
+$(PLOTTING): $(STAMP)
+	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[bench]' || echo "matplotlib could not be installed: no plots" >&2
 	@touch $@
 
-clean: ## Remove the environment, caches and build output; data directories are left alone.
+clean: ## Remove the environment, caches and build output, but no data directory.
 	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist \
-		.peers web/node_modules tests/openai/node/node_modules src/holdfast/faces/http/static/app
-	@find src tests bench -type d -name __pycache__ -prune -exec rm -rf {} +
+		.peers web/node_modules tests/openai/node/node_modules src/holdfast/server/static/app
+	@find src tests bench docs -type d -name __pycache__ -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml constraints.txt
 	@if ! $(BIN)/python -c '$(NEW_ENOUGH)' 2>/dev/null; then \
@@ -102,7 +117,7 @@ $(STAMP): pyproject.toml constraints.txt
 			if "$$each" -c '$(NEW_ENOUGH)' 2>/dev/null; then found=$$each; break; fi; \
 		done; \
 		if [ -z "$$found" ]; then \
-			echo "Holdfast needs Python 3.11 or newer; python3 here is: $$(python3 --version 2>&1 || true)" >&2; \
+			echo "Holdfast needs Python 3.11 or newer; python3 is: $$(python3 --version 2>&1 || true)" >&2; \
 			echo "Install a newer one, or name it: make install PYTHONS=/path/to/python3.12" >&2; \
 			exit 1; \
 		fi; \
@@ -113,34 +128,41 @@ $(STAMP): pyproject.toml constraints.txt
 			exit 1; \
 		}; \
 	fi
-	@echo "Installing (a minute or so the first time)"
-	@$(BIN)/python -m pip install -c constraints.txt -e '.[dev]' \
-		| sed -n 's/^Collecting \([A-Za-z0-9._-]*\).*/  \1/p'
-	@$(if $(filter no,$(WEIGHTS)),:,$(BIN)/python -m holdfast.agents.models.fetch)
+	@echo "Installing the Python packages (a few minutes the first time)"
+	@$(BIN)/python -m pip install -c constraints.txt -e '.[dev]' > .venv/install.log 2>&1 || { \
+		tail -n 30 .venv/install.log >&2; \
+		echo "The Python packages could not be installed; the whole output is in .venv/install.log" >&2; \
+		exit 1; \
+	}
+	@$(if $(filter no,$(WEIGHTS)),:,$(BIN)/holdfast models pull || echo "Holdfast works without the local model." >&2)
 	@touch $@
-	@echo "Ready: .venv/bin/holdfast"
 
-# Python does this at the first start, and where PYTHONDONTWRITEBYTECODE is set at every one: a third of its time.
+$(DOCS): $(STAMP)
+	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[docs]'
+	@touch $@
+
+# Without this Python compiles at the first start, or at every start if PYTHONDONTWRITEBYTECODE is set.
 $(COMPILED): $(STAMP) $(SOURCES)
 	@$(BIN)/python -m compileall -q src/holdfast || true
 	@touch $@
 
-# The server works without the web app, and says so: a machine that cannot reach the npm registry is no reason to stop.
+# The server works without the web app, so a failed build is reported and does not stop the installation.
 $(WEB): $(STAMP) $(WEB_SOURCES)
 	@if $(BIN)/python web/build.py; then touch $@; fi
 
-# The official Node client and the Vercel AI SDK are tried against the OpenAI-compatible face; without npm, it is said.
+# Installs the OpenAI and Vercel clients for the tests of the OpenAI-compatible API; without npm those are skipped.
 clients: $(STAMP)
 	@$(BIN)/python -m tests.openai.node_clients
 
-# The browser tests use Debian's Chromium. Where it cannot be had, they say what they skip.
+# The browser tests use Debian's Chromium. Without it they are skipped, with a message.
 chromium:
 	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		echo "Installing chromium for the browser tests"; \
 		(apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium) >/dev/null 2>&1 || true; \
 	fi
 
-# The cluster tests start their own PostgreSQL, Redis and nginx, from Debian's packages. Installing them starts none.
+# The cluster tests start their own PostgreSQL, Redis and nginx from Debian's packages. policy-rc.d keeps the installation
+# from starting the services.
 servers:
 	@missing=; \
 	ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || missing="$$missing postgresql"; \
@@ -159,7 +181,7 @@ servers:
 	fi; \
 	if [ -n "$$missing" ]; then \
 		echo "***" >&2; \
-		echo "*** NOT TESTED HERE for want of$$missing: storage on PostgreSQL and Redis, and the cluster." >&2; \
+		echo "*** NOT TESTED: storage on PostgreSQL and Redis, and the cluster. Missing:$$missing" >&2; \
 		echo "*** Install these packages, or run \`make test\` as root on Debian." >&2; \
 		echo "***" >&2; \
 	fi

@@ -1,11 +1,12 @@
-"""What a part of the bench gives: figures, and where there is none, why."""
+"""Results of the bench: figures, and the reasons for missing ones."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """`value` is in `unit`; `target`: at most that."""
+    """`value` is in `unit`; `target` is its upper limit."""
 
     part: str
     what: str
@@ -20,10 +21,14 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
-    """A measurement that there is none of, and why."""
+class MissingFigure:
+    """A measurement that failed or was left out, with the reason."""
 
     part: str
     what: str
     reason: str
     server: str = "Holdfast"
+
+
+FigureSteps = Iterator[Figure | MissingFigure | str]
+"""Yields the description of each step and the figures it gives."""

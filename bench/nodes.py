@@ -1,9 +1,9 @@
-"""Storage side by side: SQLite, PostgreSQL, Redis; one node, and several that share. Each node is a process.
+"""Compares storage: SQLite, PostgreSQL and Redis, with one node and with several. Each node is a process.
 
-`append`    commits of one event each of 100 runs, as fast as the journal takes them: events a second.
-`stream`    100 runs a node, 20 tokens a second each, from the agent to a subscriber in some node: how late a token is.
+`append`    commits one event of each of 100 runs as fast as the journal accepts them: events per second.
+`stream`    100 runs per node at 20 tokens per second, from the agent to a subscriber: how late a token is.
 
-A child says that it is ready, is told to begin, and prints what it found: all begin at the same moment.
+A node reports that it is ready, waits for the start signal, and prints its result, so that all start together.
 """
 
 import json
@@ -24,25 +24,26 @@ import anyio
 import pytest
 import uvloop
 
-from bench.streams import FINISH, GO, Audience, Scenario, Subscriber, cpu_seconds, offset, script
-from holdfast.agents.scripted import AgentTable, ScriptedAgent
+from bench.engine_streams import FINISH, GO, EngineScenario, Subscriber, SubscriberProgress, cpu_seconds, offset, script
+from holdfast.agents.scripted import ScriptedAgent
+from holdfast.app import storage as app_storage
+from holdfast.app import tune_gc
 from holdfast.config import Config
 from holdfast.core.events import TextDelta, entry
 from holdfast.core.ids import RunId
-from holdfast.core.parts import Text
-from holdfast.engine.settings import Settings
-from holdfast.ports import Append
-from holdfast.wiring import keeping, tune_gc
+from holdfast.core.parts import TextPart
+from holdfast.engine.settings import EngineSettings
+from holdfast.ports.journal import Append
 from tests.servers import PostgresServer, RedisServer
 
 RUNS = 100
 SECONDS = 2.0
-SCENARIO = Scenario("100 runs x 20/s, spread", RUNS, 80, 20.0, spread=True)
+SCENARIO = EngineScenario("100 runs x 20/s, spread", RUNS, 80, 20.0, spread=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Of one node."""
+class NodeResult:
+    """The measurements of one node."""
 
     events_per_second: float = 0.0
     commit_p50_ms: float = 0.0
@@ -51,7 +52,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StorageResult:
     storage: str
     nodes: int
     events_per_second: float
@@ -61,14 +62,14 @@ class Line:
     late_p99_ms: float
 
 
-# ---- a child ----
+# ---- in a node ----
 
 
-async def append(config: Config) -> Found:
-    node = await keeping.open_node(config, AgentTable({}), Settings())
+async def append(config: Config) -> NodeResult:
+    node = await app_storage.open_node(config, {}, EngineSettings())
     runs = [RunId(f"bench_{os.getpid()}_{n}") for n in range(RUNS)]
     took: list[float] = []
-    await _told_to_begin()
+    await _wait_for_start()
     began, seq = perf_counter(), 0
     while perf_counter() - began < SECONDS:
         seq += 1
@@ -77,72 +78,72 @@ async def append(config: Config) -> Found:
         took.append(perf_counter() - at)
     rate = seq * RUNS / (perf_counter() - began)
     await node.close()
-    return Found(events_per_second=rate, commit_p50_ms=statistics.median(took) * 1000)
+    return NodeResult(events_per_second=rate, commit_p50_ms=statistics.median(took) * 1000)
 
 
-async def stream(config: Config) -> Found:
-    agent, audience = ScriptedAgent(script(SCENARIO)), Audience(RUNS)
+async def stream(config: Config) -> NodeResult:
+    agent, progress = ScriptedAgent(script(SCENARIO)), SubscriberProgress(RUNS)
     tune_gc()
-    node = await keeping.open_node(config, AgentTable({"chat": agent}), Settings())
+    node = await app_storage.open_node(config, {"chat": agent}, EngineSettings())
     async with anyio.create_task_group() as tasks:
         await tasks.start(node.engine.run)
-        service = node.engine.service
+        engine = node.engine
         watching = []
         for number in range(RUNS):
-            session = await service.create_session()
-            rid = (await service.submit(session.id, [Text("go")], settings=number)).run.id
-            watching.append(Subscriber(service, SCENARIO, number, rid, audience))
+            session = await engine.sessions.create()
+            rid = (await engine.runs.submit(session.id, [TextPart("go")], settings=number)).run.id
+            watching.append(Subscriber(engine, SCENARIO, number, rid, progress))
         async with anyio.create_task_group() as subscribers:
             for subscriber in watching:
                 subscribers.start_soon(subscriber.follow)
-            await audience.all_there.wait()
-            await _told_to_begin()
+            await progress.all_there.wait()
+            await _wait_for_start()
             start, cpu = perf_counter(), cpu_seconds()
             for subscriber in watching:
                 subscriber.started = start + offset(SCENARIO, subscriber.number)
             agent.gate(GO).open.set()
-            await audience.all_done.wait()
+            await progress.all_done.wait()
             cpu = cpu_seconds() - cpu
             agent.gate(FINISH).open.set()
         node.engine.stop()
     await node.close()
     late = tuple(round(1000 * each, 2) for subscriber in watching for each in subscriber.late)
-    return Found(cpu_us_per_token=cpu * 1e6 / (RUNS * SCENARIO.tokens), late=late)
+    return NodeResult(cpu_us_per_token=cpu * 1e6 / (RUNS * SCENARIO.tokens), late=late)
 
 
-async def _told_to_begin() -> None:
+async def _wait_for_start() -> None:
     os.write(1, b"ready\n")
     await anyio.wait_readable(0)
     os.read(0, 16)
 
 
-# ---- the parent ----
+# ---- in the bench ----
 
 
-def together(kind: str, settings: dict[str, Any], nodes: int) -> list[Found]:
+def run_nodes(kind: str, settings: dict[str, Any], nodes: int) -> list[NodeResult]:
     with ExitStack() as held:
-        children = []
+        processes = []
         for _ in range(nodes):
             directory = held.enter_context(tempfile.TemporaryDirectory(dir=os.environ.get("HOLDFAST_BENCH_DIR")))
             asked = json.dumps({"kind": kind, "data_dir": directory, **settings})
             command = [sys.executable, "-m", "bench.nodes", asked]
-            children.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
-        for child in children:
-            assert child.stdout is not None
-            assert child.stdout.readline() == "ready\n"
-        for child in children:
-            assert child.stdin is not None
-            child.stdin.write("go\n")
-            child.stdin.flush()
-        answers = [child.communicate(timeout=300)[0] for child in children]
-    return [Found(**json.loads(answer.splitlines()[-1])) for answer in answers]
+            processes.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        answers = [process.communicate(timeout=300)[0] for process in processes]
+    return [NodeResult(**json.loads(answer.splitlines()[-1])) for answer in answers]
 
 
-def measure(storage: str, settings: Callable[[], dict[str, Any]], nodes: int) -> Line:
-    appended = together("append", settings(), nodes)
-    streamed = together("stream", settings(), nodes)
+def measure(storage: str, settings: Callable[[], dict[str, Any]], nodes: int) -> StorageResult:
+    appended = run_nodes("append", settings(), nodes)
+    streamed = run_nodes("stream", settings(), nodes)
     late = sorted(each for found in streamed for each in found.late)
-    return Line(
+    return StorageResult(
         storage,
         nodes,
         sum(found.events_per_second for found in appended),
@@ -153,8 +154,8 @@ def measure(storage: str, settings: Callable[[], dict[str, Any]], nodes: int) ->
     )
 
 
-def lines(report: Callable[[str], None] = lambda _: None, most: int = 3) -> Sequence[Line]:
-    """Servers with everything on that makes a commit durable; those that are not installed are left out."""
+def measure_all(report: Callable[[str], None] = lambda _: None, most: int = 3) -> Sequence[StorageResult]:
+    """Measure with fully durable servers; those that are not installed are left out."""
     found = []
     report("SQLite")
     found.append(measure("SQLite", dict, 1))
@@ -172,13 +173,15 @@ def lines(report: Callable[[str], None] = lambda _: None, most: int = 3) -> Sequ
         for nodes in range(1, most + 1):
             report(f"PostgreSQL, {nodes} nodes")
             found.append(measure("PostgreSQL", fresh, nodes))
-        found += _redis_lines(fresh, report, most)
+        found += _measure_redis(fresh, report, most)
     finally:
-        postgres.remove()
+        postgres.close()
     return found
 
 
-def _redis_lines(fresh: Callable[[], dict[str, Any]], report: Callable[[str], None], most: int) -> list[Line]:
+def _measure_redis(
+    fresh: Callable[[], dict[str, Any]], report: Callable[[str], None], most: int
+) -> list[StorageResult]:
     try:
         redis = RedisServer().start()
     except pytest.skip.Exception as missing:
@@ -190,7 +193,7 @@ def _redis_lines(fresh: Callable[[], dict[str, Any]], report: Callable[[str], No
             report(f"Redis, {nodes} nodes")
             found.append(measure("Redis (always)", lambda: {**fresh(), "journal_url": redis.url}, nodes))
     finally:
-        redis.remove()
+        redis.close()
     return found
 
 

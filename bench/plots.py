@@ -1,14 +1,14 @@
-"""The pictures of a run, if matplotlib is there (`make bench` installs it)."""
+"""Plots of a run, if matplotlib is installed (`make bench` installs it)."""
 
 import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bench import tokens
-from bench.tokens import Sample
+from bench import token_cost
+from bench.token_cost import Sample
 
-COLOURS: Final[Mapping[str, str]] = {
+COLORS: Final[Mapping[str, str]] = {
     "Holdfast": "#0f766e",
     "Holdfast /v1": "#5eb5ab",
     "bare relay": "#9ca3af",
@@ -17,19 +17,19 @@ COLOURS: Final[Mapping[str, str]] = {
 }
 PICTURES: Final = (
     ("cost.png", "CPU per token (µs), lower is better", "cpu_us_per_token"),
-    ("delay.png", "How late the last token comes, p99 (ms), lower is better", "end_p99_ms"),
+    ("delay.png", "Delay of the last token, p99 (ms), lower is better", "end_p99_ms"),
 )
 
 
 def draw(samples: Sequence[Sample], directory: Path) -> list[Path]:
-    """Nothing is drawn where matplotlib is missing or nothing was measured."""
+    """Draws nothing if matplotlib is missing or no tokens were measured."""
     try:
         pyplot: Any = importlib.import_module("matplotlib.pyplot")
     except ImportError:
         return []
     if not samples:
         return []
-    found = tokens.medians(samples)
+    found = token_cost.medians(samples)
     drawn = []
     for name, title, field in PICTURES:
         path = directory / name
@@ -40,7 +40,7 @@ def draw(samples: Sequence[Sample], directory: Path) -> list[Path]:
 
 def _bars(pyplot: Any, title: str, values: Mapping[tuple[str, str], float], path: Path) -> None:
     scenarios = list(dict.fromkeys(scenario for scenario, _ in values))
-    servers = [name for name in COLOURS if any(server == name for _, server in values)]
+    servers = [name for name in COLORS if any(server == name for _, server in values)]
     figure, axes = pyplot.subplots(figsize=(11, 4.5), dpi=110)
     width = 0.8 / len(servers)
     for n, server in enumerate(servers):
@@ -48,7 +48,7 @@ def _bars(pyplot: Any, title: str, values: Mapping[tuple[str, str], float], path
         heights = [max(values[scenarios[k], server], 1e-3) for k in at]
         bars = axes.bar([k + (n - (len(servers) - 1) / 2) * width for k in at], heights, width, label=server)
         for bar, height in zip(bars, heights, strict=True):
-            bar.set_color(COLOURS[server])
+            bar.set_color(COLORS[server])
             middle = bar.get_x() + bar.get_width() / 2
             axes.text(middle, height * 1.06, _short(height), ha="center", va="bottom", fontsize=7, rotation=90)
     axes.set_yscale("log")

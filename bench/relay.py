@@ -1,4 +1,4 @@
-"""The limit to compare with: Starlette and httpx, bytes in, bytes out, nothing read, nothing kept.
+"""A bare relay with Starlette and httpx, as the baseline: it forwards bytes, parses nothing and stores nothing.
 
 `python -m bench.relay PORT UPSTREAM`
 """
@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from bench.child import raise_limits
+from bench.worker_process import raise_limits
 
 
 def build(upstream: str) -> Starlette:
@@ -23,13 +23,13 @@ def build(upstream: str) -> Starlette:
     client = httpx.AsyncClient(timeout=None, limits=limits)
 
     async def relay(request: Request) -> Response:
-        asked = client.build_request(
+        upstream_request = client.build_request(
             "POST",
             f"{upstream}/chat/completions",
             content=await request.body(),
             headers={"content-type": "application/json"},
         )
-        answer = await client.send(asked, stream=True)
+        answer = await client.send(upstream_request, stream=True)
         closing = BackgroundTask(answer.aclose)
         return StreamingResponse(answer.aiter_raw(), media_type="text/event-stream", background=closing)
 

@@ -1,4 +1,4 @@
-"""The table on the terminal: ratios to the relay in the same run first, absolute figures beside them."""
+"""Prints the results as tables: ratios to the relay in the same run first, then absolute figures."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from bench import models, streams, tokens
-from bench.figures import Figure, Missing
-from bench.tokens import Sample
+from bench import engine_streams, model_client, token_cost
+from bench.figures import Figure, MissingFigure
+from bench.token_cost import Sample
 
 RELAY = "bare relay"
 _DELAY_ADDED = 1.0
-"""Milliseconds in mid-stream, p50 at 100 streams x 20/s, above the relay's."""
+"""Highest acceptable mid-stream delay above the relay's, in milliseconds: p50 at 100 streams x 20/s."""
 AGENT_TARGETS: Mapping[str, float] = {
     "100 runs, full speed": 8.0,
     "100 runs x 20/s, begun together": 30.0,
@@ -40,8 +40,8 @@ def _number(value: float) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
 
 
-def token_table(samples: Sequence[Sample], missing: Sequence[Missing]) -> Table:
-    found = tokens.medians(samples)
+def token_table(samples: Sequence[Sample], missing: Sequence[MissingFigure]) -> Table:
+    found = token_cost.medians(samples)
     table = _table(
         "From the model to the client, medians",
         "scenario",
@@ -57,7 +57,7 @@ def token_table(samples: Sequence[Sample], missing: Sequence[Missing]) -> Table:
         "peak MB",
         "whole",
     )
-    targets = {s.name: s.target for s in tokens.SCENARIOS}
+    targets = {s.name: s.target for s in token_cost.SCENARIOS}
     absent = {(each.what, each.server): each.reason for each in missing if each.part == "tokens"}
     keys = dict.fromkeys([*found, *absent])
     for scenario in dict.fromkeys(scenario for scenario, _ in keys):
@@ -65,7 +65,7 @@ def token_table(samples: Sequence[Sample], missing: Sequence[Missing]) -> Table:
         for server in dict.fromkeys(server for name, server in keys if name == scenario):
             sample = found.get((scenario, server))
             if sample is None:
-                table.add_row(scenario, server, "[dim]not shown[/]")
+                table.add_row(scenario, server, "[dim]not measured[/]")
                 continue
             ratio = sample.cpu_us_per_token / relay.cpu_us_per_token if relay else math.nan
             target = targets.get(scenario) if server.startswith("Holdfast") else None
@@ -87,9 +87,9 @@ def token_table(samples: Sequence[Sample], missing: Sequence[Missing]) -> Table:
     return table
 
 
-def promises(samples: Sequence[Sample]) -> list[Figure]:
-    """Targets that compare two servers, or that only one scenario has."""
-    found, kept = tokens.medians(samples), []
+def compared_targets(samples: Sequence[Sample]) -> list[Figure]:
+    """Figures whose target compares two servers or belongs to one scenario only."""
+    found, kept = token_cost.medians(samples), []
     for way in ("", ", in step"):
         ours, theirs = (found.get((f"100 streams x 20/s{way}", name)) for name in ("Holdfast", RELAY))
         if ours and theirs:
@@ -109,20 +109,20 @@ def promises(samples: Sequence[Sample]) -> list[Figure]:
     return kept
 
 
-def figure_table(figures: Sequence[Figure], missing: Sequence[Missing]) -> Table:
-    table = _table("What people wait for, and what it takes", "what", "server", "measured", "target")
+def figure_table(figures: Sequence[Figure], missing: Sequence[MissingFigure]) -> Table:
+    table = _table("Latency, memory and disk", "what", "server", "measured", "target")
     for each in figures:
         target = "" if each.target is None else f"≤ {_number(each.target)} {each.unit}"
         table.add_row(each.what, each.server, _judged(f"{_number(each.value)} {each.unit}", each.met), target)
     for absent in missing:
         if absent.part != "tokens":
-            table.add_row(absent.what, absent.server, "[dim]not shown[/]")
+            table.add_row(absent.what, absent.server, "[dim]not measured[/]")
     return table
 
 
-def agent_table(results: Sequence[streams.Result]) -> Table:
+def agent_table(results: Sequence[engine_streams.EngineResult]) -> Table:
     table = _table(
-        "Inside the server, from agent to subscriber, each event durable (synchronous=FULL) before it is seen",
+        "Inside the engine, from agent to subscriber, each event committed (synchronous=FULL) before it is shown",
         "scenario",
         "CPU µs/token",
         "target",
@@ -151,18 +151,18 @@ def agent_table(results: Sequence[streams.Result]) -> Table:
     return table
 
 
-def client_table(results: Sequence[models.Result]) -> Table:
+def client_table(results: Sequence[model_client.ClientResult]) -> Table:
     table = _table(
         "Reading a model's stream: CPU µs per token, the upstream in another process",
         "scenario",
-        *models.CLIENTS,
+        *model_client.CLIENTS,
         "ratio",
         "target",
     )
-    for scenario in models.SCENARIOS:
+    for scenario in model_client.SCENARIOS:
         costs = [
-            models.middle([r for r in results if (r.scenario, r.client) == (scenario.name, client)])
-            for client in models.CLIENTS
+            model_client.middle([r for r in results if (r.scenario, r.client) == (scenario.name, client)])
+            for client in model_client.CLIENTS
         ]
         ratio = costs[0] / costs[1]
         shown = _judged(f"{ratio:.2f}", ratio <= scenario.target)
@@ -174,17 +174,17 @@ def show(
     console: Console,
     samples: Sequence[Sample],
     figures: Sequence[Figure],
-    missing: Sequence[Missing],
-    inside: Sequence[streams.Result],
-    reading: Sequence[models.Result],
+    missing: Sequence[MissingFigure],
+    inside: Sequence[engine_streams.EngineResult],
+    reading: Sequence[model_client.ClientResult],
 ) -> None:
     if samples or any(each.part == "tokens" for each in missing):
         console.print(token_table(samples, missing))
-    shown = [*promises(samples), *figures]
+    shown = [*compared_targets(samples), *figures]
     if shown or any(each.part != "tokens" for each in missing):
         console.print(figure_table(shown, missing))
     for server, reason in dict.fromkeys((each.server, each.reason) for each in missing):
-        console.print(f"{server} is not shown: {reason}", markup=False)
+        console.print(f"{server} was not measured: {reason}", markup=False)
     if inside:
         console.print(agent_table(inside))
     if reading:

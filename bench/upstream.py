@@ -1,7 +1,7 @@
-"""A scripted model server that costs next to nothing: OpenAI's chat format, thousands of streams, one timer for all.
+"""A scripted model server in OpenAI's chat format that uses little CPU: thousands of streams, one timer.
 
-Streams gather until they are told to go, so that what it costs to begin a stream, to carry its tokens and to end it can
-be told apart. It notes when each connection was closed by the other side.
+Streams wait for a start command and again before they end, so that the costs of opening, streaming and ending can be
+told apart. It records when each connection was closed by the other side.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ from typing import Any, Final, cast
 import httptools
 import uvloop
 
-from bench import wire
-from bench.child import obey
+from bench import stamped_tokens
+from bench.worker_process import serve_commands
 
 HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 NUMBERED: Final = re.compile(rb"stream (\d+)\b")
@@ -29,35 +29,34 @@ _LEAST_PAUSE: Final = 0.0005
 class Script:
     tokens: int = 1
     rate: float | None = None
-    """Tokens a second of each stream; None: as fast as they are taken."""
+    """Tokens per second and stream; None: as fast as they are read."""
     together: bool = False
-    """All streams say a token in the same moment, as a model server does that computes them in one batch; otherwise
-    each has a moment of its own."""
+    """All streams send a token at the same moment, as a model server does that computes a batch; otherwise each at a
+    moment of its own."""
     hold: bool = True
-    """Wait for `go`, and for `finish` before the end."""
+    """Wait for `go` to start, and for `finish` to end."""
     mixed: bool = False
-    """Thoughts and words in turn, so that no two neighbours are of a kind."""
+    """Alternate between reasoning and text, so that neighbors cannot be merged."""
 
 
 class Frames:
-    """Everything that is the same for all streams, made once. Each token is a chunk of the body, as model servers send
-    it, also where many are written together."""
+    """The bytes shared by all streams. Each token is an HTTP chunk of its own, as model servers send it."""
 
     def __init__(self, script: Script) -> None:
-        words, thoughts = chunked(*wire.around()), chunked(*wire.around("reasoning_content"))
+        words, thoughts = chunked(*stamped_tokens.around()), chunked(*stamped_tokens.around("reasoning_content"))
         self._kinds = [words, thoughts if script.mixed else words]
         self.total = script.tokens
 
     def token(self, n: int, stamp: bytes) -> bytes:
         before, after = self._kinds[n % 2]
-        return b"%b%b.%b %b" % (before, wire.NUMBERS[n], stamp, after)
+        return b"%b%b.%b %b" % (before, stamped_tokens.NUMBERS[n], stamp, after)
 
     def some(self, n: int, count: int, stamp: bytes) -> bytes:
         return b"".join([self.token(k, stamp) for k in range(n, min(n + count, self.total))])
 
 
 def chunked(before: bytes, after: bytes) -> tuple[bytes, bytes]:
-    size = len(before) + wire.SIZE + len(after)
+    size = len(before) + stamped_tokens.SIZE + len(after)
     return b"%x\r\n%b" % (size, before), after + b"\r\n"
 
 
@@ -75,7 +74,7 @@ class Upstream:
         self._next = 0
         self._timer: asyncio.TimerHandle | None = None
 
-    # ---- orders ----
+    # ---- commands ----
 
     async def begin(self, **script: Any) -> None:
         self.script = Script(**script)
@@ -88,7 +87,7 @@ class Upstream:
         self._all_there.clear()
 
     async def gather(self, streams: int) -> None:
-        """Wait until so many streams are there."""
+        """Wait until this many streams are connected."""
         self._expected = streams
         if len(self.streams) < streams:
             await self._all_there.wait()
@@ -107,14 +106,14 @@ class Upstream:
             stream.finish()
 
     async def closings(self, streams: int) -> dict[str, Any]:
-        """When each stream was closed by whoever asked for it, once so many were: seconds of the shared clock."""
-        while len(self.closed) < streams:  # noqa: ASYNC110 - nothing rings for this
+        """Wait until this many streams were closed by their clients; the time of each by the monotonic clock."""
+        while len(self.closed) < streams:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.002)
         return {str(number): at for number, at in self.closed.items()}
 
     async def lateness(self) -> float:
-        """How late this process itself was at the 99th percentile, in milliseconds: more than a little, and the machine
-        has too much to do for delays to mean anything."""
+        """How late this process itself was at p99, in milliseconds. If it is large, the machine is too busy to measure
+        delays."""
         late = sorted(self.late)
         return late[int(len(late) * 0.99)] * 1000 if late else 0.0
 
@@ -122,8 +121,7 @@ class Upstream:
 
     def arrive(self, stream: "Stream") -> None:
         if self._going:
-            # Not of the scenario, which has its streams and their order: a server that stands by, or is stopped, asks
-            # for something of its own.
+            # Not part of the scenario: an idle server may send a request of its own.
             stream.finish()
             return
         self.streams.append(stream)
@@ -133,16 +131,16 @@ class Upstream:
             self._all_there.set()
 
     def _tick(self) -> None:
-        """Every token of every stream has its moment, in one fixed order: those whose moment has come are sent."""
+        """Send the tokens that are due. Every token of every stream has a scheduled time, in a fixed order."""
         loop = asyncio.get_running_loop()
         now, count = loop.time(), len(self.streams)
         assert self.script.rate is not None
         step, least = 1 / (self.script.rate * count), count if self.script.together else 1
         due = (int((now - self._begun) / step) // least + 1) * least
         due = min(due, count * self.script.tokens)
-        stamp = b"%07d" % wire.clock()
+        stamp = b"%07d" % stamped_tokens.clock()
         for at in range(self._next, due):
-            self.streams[at % count].say(at // count, stamp)
+            self.streams[at % count].send_token(at // count, stamp)
         if due > self._next:
             self.late.append(now - self._begun - self._next * step)
         self._next = max(self._next, due)
@@ -151,7 +149,7 @@ class Upstream:
 
 
 class Stream(asyncio.Protocol):
-    """One connection; its requests come one after the other."""
+    """One connection; its requests are served one after the other."""
 
     def __init__(self, upstream: Upstream) -> None:
         self._upstream = upstream
@@ -204,7 +202,7 @@ class Stream(asyncio.Protocol):
         head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
         self._transport.write(head + body)
 
-    # ---- saying ----
+    # ---- sending ----
 
     def pause_writing(self) -> None:
         self._paused = True
@@ -214,16 +212,16 @@ class Stream(asyncio.Protocol):
         if self._open and self._upstream.script.rate is None:
             self.flood()
 
-    def say(self, n: int, stamp: bytes) -> None:
+    def send_token(self, n: int, stamp: bytes) -> None:
         if self._open:
             self._transport.write(self._upstream.frames.token(n, stamp))
 
     def flood(self) -> None:
-        """One write, then the others' turn."""
+        """Write a batch, then let other streams write."""
         frames = self._upstream.frames
         if not self._open or self._paused or self._n >= frames.total:
             return
-        self._transport.write(frames.some(self._n, _FLOOD, b"%07d" % wire.clock()))
+        self._transport.write(frames.some(self._n, _FLOOD, b"%07d" % stamped_tokens.clock()))
         self._n += _FLOOD
         if self._n < frames.total:
             if not self._paused:
@@ -234,7 +232,7 @@ class Stream(asyncio.Protocol):
     def finish(self) -> None:
         if self._open:
             self._open = False
-            self._transport.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(wire.END), wire.END))
+            self._transport.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(stamped_tokens.END), stamped_tokens.END))
 
 
 async def main() -> None:
@@ -248,7 +246,7 @@ async def main() -> None:
             return f"http://127.0.0.1:{port}/v1"
 
         async with server:
-            await obey(
+            await serve_commands(
                 {
                     "address": address,
                     "begin": upstream.begin,

@@ -1,8 +1,39 @@
 """Fixtures every test can rely on."""
 
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
 import pytest
 
+from tests.nursery import ForkServer
+
 pytest.register_assert_rewrite("holdfast.testing.contracts")  # suites that live in the package
+
+_MEMORY: Final = Path("/dev/shm")
+_ENOUGH: Final = 4 << 30
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Put temporary files in memory if there is room: thousands of small databases wait for the disk otherwise."""
+    if config.getoption("--hypothesis-profile"):  # imported only then: it takes long
+        from hypothesis import settings
+
+        settings.register_profile("long", max_examples=1000, deadline=None)
+    if "TMPDIR" in os.environ or not _MEMORY.is_dir():
+        return
+    if shutil.disk_usage(_MEMORY).free > _ENOUGH and not os.statvfs(_MEMORY).f_flag & os.ST_NOEXEC:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(_MEMORY)
+
+
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[ForkServer]:
+    """Forks all servers of this worker."""
+    with ForkServer() as forks:
+        yield forks
 
 
 @pytest.fixture(scope="session")

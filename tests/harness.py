@@ -1,8 +1,7 @@
-"""Engines for tests, on storage that outlives them, and what tests say to them.
+"""Engines for tests, on storage that outlives them.
 
 World, SqliteWorld   storage; a restart is a new engine on the same world
-running              an engine on a world; `crash` takes it away as `kill -9` would
-Tap, Hold, Fuse      stand between an engine and its storage: wait, look, or die at a chosen call
+running              an engine on a world; `crash` cuts it off as `kill -9` would
 Freehand             an agent that is one function
 """
 
@@ -10,48 +9,37 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, cast
+from typing import Any, Protocol, cast
 
 import anyio
 from anyio.abc import TaskStatus
 from anyio.lowlevel import checkpoint
 
-from holdfast.agents.scripted import Action, AgentTable, ScriptedAgent
-from holdfast.core.errors import JournalPruned, StorageUnavailable
-from holdfast.core.events import Entry
+from holdfast.agents.scripted import Action, ScriptedAgent
+from holdfast.core.errors import JournalPrunedError
+from holdfast.core.events import Decision, Entry, Event, Failure
 from holdfast.core.ids import LOCAL, ApprovalId, FileId, MessageId, NodeId, OwnerId, RunId, SessionId
-from holdfast.core.parts import File, Part, Text
+from holdfast.core.parts import FilePart, Part, TextPart
 from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
 from holdfast.core.transcript import Transcript, fold
-from holdfast.engine.boundaries import Boundaries
 from holdfast.engine.engine import Engine
-from holdfast.engine.service import Service
-from holdfast.engine.settings import Settings
-from holdfast.ports import (
-    Agent,
-    Agents,
-    Append,
-    Approval,
-    Clock,
-    Files,
-    Journal,
-    MemoryProviders,
-    Out,
-    Store,
-    StoredFile,
-    Turn,
-    Wakeups,
-    Workspaces,
-)
-from holdfast.storage.memory import MemoryJournal, MemoryStore, MemoryWakeups
+from holdfast.engine.memory_commits import MemoryCommitter
+from holdfast.engine.settings import EngineSettings
+from holdfast.ports.agent import Agent, AgentLookup, AgentOutput, Turn
+from holdfast.ports.clock import Clock
+from holdfast.ports.files import Files, Workspaces
+from holdfast.ports.journal import Journal
+from holdfast.ports.memory import MemoryProviders
+from holdfast.ports.store import Approval, Store, StoredFile
+from holdfast.ports.wakeups import Wakeups
+from holdfast.storage.in_memory import InMemoryJournal, InMemoryStore, InMemoryWakeups
 from holdfast.storage.sqlite import open_embedded
 from holdfast.testing import CountingIds, FakeClock, FaultyJournal, FaultyStore
+from tests.taps import GUARD as GUARD
+from tests.taps import Hold, Tap, Tapped, appends, until
 
-GUARD = 20.0
-"""Seconds after which a test that waits for something has failed."""
-
-QUICK = Settings(drain=0.0, poll=0.05, sweep=3600.0, storage_patience=0.0)
+QUICK = EngineSettings(drain=0.0, poll=0.05, sweep=3600.0, storage_retry_time=0.0)
 """Nothing lingers: draining is at once, storage that fails is given up at once, and chores run when a test calls
 `tick`."""
 
@@ -75,12 +63,12 @@ class World:
 
     clock: FakeClock = field(default_factory=FakeClock)
     ids: CountingIds = field(default_factory=CountingIds)
-    wakeups: Wakeups = field(default_factory=MemoryWakeups)
+    wakeups: Wakeups = field(default_factory=InMemoryWakeups)
     incarnations: int = 0
 
     def __post_init__(self) -> None:
-        self.base = MemoryStore(self.clock, incarnation=None, generation="g1")
-        self.journal: Journal = MemoryJournal()
+        self.base = InMemoryStore(self.clock, incarnation=None, generation="g1")
+        self.journal: Journal = InMemoryJournal()
 
     def next_store(self) -> Store:
         """The same data, opened by a new process: leases of the one before are dead."""
@@ -99,7 +87,7 @@ class SqliteWorld:
     path: Path
     clock: FakeClock = field(default_factory=FakeClock)
     ids: CountingIds = field(default_factory=CountingIds)
-    wakeups: Wakeups = field(default_factory=MemoryWakeups)
+    wakeups: Wakeups = field(default_factory=InMemoryWakeups)
 
     @asynccontextmanager
     async def open(self, *, cluster: bool = False) -> AsyncIterator[tuple[Store, Journal]]:
@@ -114,126 +102,10 @@ class SqliteWorld:
                 directory.close()
 
 
-# ---------------------------------------------------------------------------------------------- taps
-
-
-@dataclass
-class Tap:
-    """Sees every call of an engine to its storage, named like `store.transact` or `journal.append`."""
-
-    seen: list[str] = field(default_factory=list, kw_only=True)
-
-    async def before(self, call: str, args: Sequence[Any]) -> None: ...
-    async def after(self, call: str, args: Sequence[Any]) -> None: ...
-
-
-@dataclass
-class Hold(Tap):
-    """Stops the first call (`every`: all) that `match` picks while it is armed, before or after it is done, until the
-    test lets go."""
-
-    match: Callable[[str, Sequence[Any]], bool]
-    when: Literal["before", "after"] = "before"
-    every: bool = False
-    armed: bool = True
-    reached: anyio.Event = field(default_factory=anyio.Event)
-    go: anyio.Event = field(default_factory=anyio.Event)
-
-    async def before(self, call: str, args: Sequence[Any]) -> None:
-        await self._hold("before", call, args)
-
-    async def after(self, call: str, args: Sequence[Any]) -> None:
-        await self._hold("after", call, args)
-
-    async def _hold(self, when: str, call: str, args: Sequence[Any]) -> None:
-        if when != self.when or not self.armed or (self.reached.is_set() and not self.every):
-            return
-        if self.match(call, args):
-            self.reached.set()
-            await self.go.wait()
-
-
-@dataclass
-class Both(Tap):
-    """Two at once."""
-
-    first: Tap
-    second: Tap
-
-    async def before(self, call: str, args: Sequence[Any]) -> None:
-        await self.first.before(call, args)
-        await self.second.before(call, args)
-
-    async def after(self, call: str, args: Sequence[Any]) -> None:
-        await self.first.after(call, args)
-        await self.second.after(call, args)
-
-
-def appends(*types: str) -> Callable[[str, Sequence[Any]], bool]:
-    """Picks the journal appends that hold an event of one of these types."""
-
-    def match(call: str, args: Sequence[Any]) -> bool:
-        if call != "journal.append":
-            return False
-        batch: Sequence[Append] = args[0]
-        return any(entry.type in types for append in batch for entry in append.entries)
-
-    return match
-
-
-@dataclass
-class Fuse(Tap):
-    """Storage that is dead to its engine from call number `at` on. `done`: that call still happens, and nobody hears
-    of it."""
-
-    at: int
-    done: bool
-    calls: int = 0
-    blown: anyio.Event = field(default_factory=anyio.Event)
-
-    async def before(self, call: str, args: Sequence[Any]) -> None:
-        self.calls += 1
-        if self.calls > self.at or (self.calls == self.at and not self.done):
-            await self._blow(call)
-
-    async def after(self, call: str, args: Sequence[Any]) -> None:
-        if self.calls >= self.at:
-            await self._blow(call)
-
-    async def _blow(self, call: str) -> None:
-        self.blown.set()
-        await checkpoint()
-        raise StorageUnavailable(f"{call}: the process is gone")
-
-
-_CALLS: Final = frozenset({"transact", "read", "append", "fence", "heads", "settled", "purge", "reopen"})
-
-
-class _Tapped:
-    def __init__(self, inner: object, name: str, tap: Tap) -> None:
-        self._inner = inner
-        self._name = name
-        self._tap = tap
-
-    def __getattr__(self, attribute: str) -> Any:
-        found = getattr(self._inner, attribute)
-        return self._tapped(attribute, found) if attribute in _CALLS else found
-
-    def _tapped(self, attribute: str, do: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
-        async def call(*args: Any, **options: Any) -> object:
-            name = f"{self._name}.{attribute}"
-            self._tap.seen.append(name)
-            await self._tap.before(name, args)
-            result = await do(*args, **options)
-            await self._tap.after(name, args)
-            return result
-
-        return call
-
-
 # ---------------------------------------------------------------------------------------------- agents
 
 Script = Sequence[Action]
+Play = Callable[[Turn, AgentOutput], Awaitable[str | None]]
 
 
 def in_turn(*scripts: Script) -> ScriptedAgent:
@@ -243,22 +115,65 @@ def in_turn(*scripts: Script) -> ScriptedAgent:
 
 
 def asked(turn: Turn) -> str:
-    """What the person said last."""
+    """The text of the last user message."""
     return texts(turn.input.messages[-1].parts)
+
+
+def writes(*events: Event) -> Play:
+    """An agent that writes these and is done."""
+
+    async def play(turn: Turn, out: AgentOutput) -> str | None:
+        for event in events:
+            await out.write(event)
+        return "stop"
+
+    return play
 
 
 @dataclass
 class Freehand:
-    """An agent that is one function, for what a script cannot say."""
+    """An agent that is one function, for what a script cannot express."""
 
-    play: Callable[[Turn, Out], Awaitable[str | None]]
+    play: Play
     can_continue: bool = True
 
-    async def run(self, turn: Turn, out: Out) -> str | None:
+    async def run(self, turn: Turn, out: AgentOutput) -> str | None:
         return await self.play(turn, out)
 
 
+class Writer:
+    """Writes summaries and titles; if it is `slow`, when the test opens `go`."""
+
+    def __init__(self, text: str = "in short", *, slow: bool = False) -> None:
+        self.text = text
+        self.given: list[tuple[list[str], str | None]] = []
+        self.called, self.go = anyio.Event(), anyio.Event()
+        if not slow:
+            self.go.set()
+
+    async def summarize(self, messages: Sequence[Message], earlier: str | None) -> str:
+        self.given.append(([texts(message.parts) for message in messages], earlier))
+        self.called.set()
+        await self.go.wait()
+        return self.text
+
+    async def title(self, messages: Sequence[Message]) -> str:
+        return await self.summarize(messages, None)
+
+
 # ---------------------------------------------------------------------------------------------- engines
+
+InSession = SessionId | Run
+"""A session, by its id or by one of its runs."""
+
+
+def _session_of(where: InSession) -> SessionId:
+    return where.session_id if isinstance(where, Run) else where
+
+
+def failure(of: Run | Message) -> Failure:
+    assert of.error is not None
+    return of.error
 
 
 @dataclass
@@ -271,45 +186,105 @@ class Running:
     journal: FaultyJournal
     finished: anyio.Event
 
-    @property
-    def service(self) -> Service:
-        return self.engine.service
+    # ---- what people do; without a session, in a new one ----
 
-    # ---- what people do ----
+    async def new_session(self, *turns: str) -> SessionId:
+        """A session in which these turns have been answered."""
+        sid = (await self.engine.sessions.create()).id
+        for text in turns:
+            await self.turn(sid, text)
+        return sid
 
-    async def new_session(self) -> SessionId:
-        return (await self.service.create_session()).id
+    async def send(self, where: InSession | None = None, text: str = "hello", **options: Any) -> Run:
+        sid = await self.new_session() if where is None else _session_of(where)
+        return (await self.engine.runs.submit(sid, [TextPart(text)], **options)).run
 
-    async def send(self, sid: SessionId, text: str = "hello", **options: Any) -> Run:
-        return (await self.service.submit(sid, [Text(text)], **options)).run
+    async def send_to_gate(
+        self, where: InSession | None = None, text: str = "hello", *, gate: str = "here", **options: Any
+    ) -> Run:
+        """Send, and wait until the agent stands at the gate."""
+        run = await self.send(where, text, **options)
+        await self.reached(gate)
+        return run
 
-    async def turn(self, sid: SessionId, text: str = "hello", **options: Any) -> Run:
+    async def send_and_see(self, seen: int, where: InSession | None = None, text: str = "hello", **options: Any) -> Run:
+        """Send, and wait until a client has received event number `seen`."""
+        run = await self.send(where, text, **options)
+        await self.collect(run.id, until=seen)
+        return run
+
+    async def turn(self, where: InSession | None = None, text: str = "hello", **options: Any) -> Run:
         """Send, and wait for the end."""
-        return await self.ended((await self.send(sid, text, **options)).id)
+        return await self.ended((await self.send(where, text, **options)).id)
 
-    async def add_file(self, name: str = "notes.txt", sha256: str = "5a", owner: OwnerId = LOCAL) -> File:
+    async def continue_to_end(self, run: Run, **options: Any) -> Run:
+        return await self.ended((await self.engine.runs.continue_run(run.id, **options)).run.id)
+
+    async def decide(self, run: Run, decision: Decision) -> Run:
+        """Answer the open question of a run."""
+        return await self.engine.runs.decide(run.id, (await self.question(run.id)).id, decision)
+
+    async def add_file(self, name: str = "notes.txt", sha256: str = "5a", owner: OwnerId = LOCAL) -> FilePart:
         """An upload that is done."""
         fid = FileId(self.world.ids.new("fil"))
         file = StoredFile(fid, owner, sha256, name, "text/plain", 5, self.world.clock.now())
         await self.store.inner.transact(lambda tx: tx.put_file(file))
         return file.part()
 
-    async def answer(self, sid: SessionId) -> Message:
-        """The last message of the shown branch."""
-        return (await self.service.messages(sid)).items[-1].message
+    async def shown(self, where: InSession) -> list[Message]:
+        return [item.message for item in (await self.engine.messages.page(_session_of(where), limit=1000)).items]
 
-    async def shown(self, sid: SessionId) -> list[Message]:
-        return [item.message for item in (await self.service.messages(sid, limit=1000)).items]
+    async def said(self, where: InSession) -> list[str]:
+        """The text of each message of the shown branch."""
+        return [texts(message.parts) for message in await self.shown(where)]
+
+    async def answer(self, where: InSession) -> Message:
+        """The last message of the shown branch."""
+        return (await self.engine.messages.page(_session_of(where))).items[-1].message
+
+    async def answer_text(self, where: InSession) -> str:
+        return texts((await self.answer(where)).parts)
+
+    @property
+    def model_input(self) -> tuple[str | None, list[str]]:
+        """What the agent was given last: the summary, and the text of each message."""
+        shown = self.agent.turns[-1].input
+        return shown.summary, [texts(message.parts) for message in shown.messages]
 
     # ---- waiting ----
+
+    async def collect(self, rid: RunId, after: int = 0, until: int | None = None, within: float = GUARD) -> list[Entry]:
+        """What a client receives, up to event `until` or the end."""
+        got: list[Entry] = []
+        with anyio.fail_after(within):
+            async with self.engine.subscriptions.watch(rid, after) as subscription:
+                while (entries := await subscription.next()) is not None:
+                    got.extend(entries)
+                    if until is not None and got[-1].seq >= until:
+                        break
+        return got
+
+    async def follow(
+        self, rid: RunId, got: list[Entry], *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        """A client as a task: started when it is connected, done when its stream ends."""
+        with anyio.fail_after(GUARD):
+            async with self.engine.subscriptions.watch(rid) as subscription:
+                task_status.started()
+                while (entries := await subscription.next()) is not None:
+                    got.extend(entries)
+
+    async def idle(self) -> None:
+        """Until this engine executes nothing."""
+        await until(lambda: not self.engine.supervisor.executing)
 
     async def ended(self, rid: RunId) -> Run:
         """Follow the run to its end, and until it is settled."""
         with anyio.fail_after(GUARD):
-            async with self.service.watch(rid) as subscription:
+            async with self.engine.subscriptions.watch(rid) as subscription:
                 while await subscription.next() is not None:
                     pass
-            while (run := await self.service.run(rid)).is_open:
+            while (run := await self.engine.runs.get(rid)).is_open:
                 await checkpoint()
             return run
 
@@ -317,15 +292,14 @@ class Running:
         """Until the run's row says so. Looks without settling anything, and again whenever the row has changed."""
         generation = self.store.generation
         _, newest = await self.store.inner.read(lambda tx: tx.change_bounds())
-        changes = self.service.watch_changes(f"{generation}-{newest}")
+        changes = self.engine.subscriptions.watch_changes(f"{generation}-{newest}")
         with anyio.fail_after(within):
             while (run := await self.row(rid)).status not in status:
                 await changes.next()
         return run
 
     async def reached(self, gate: str) -> None:
-        with anyio.fail_after(GUARD):
-            await self.agent.gate(gate).reached.wait()
+        await until(self.agent.gate(gate).reached)
 
     def release(self, gate: str) -> None:
         self.agent.gate(gate).open.set()
@@ -335,9 +309,9 @@ class Running:
             await self.engine.sweeper.tick()
 
     @property
-    def boundaries(self) -> Boundaries:
-        assert self.engine.boundaries is not None
-        return self.engine.boundaries
+    def boundaries(self) -> MemoryCommitter:
+        assert self.engine.memory_commits is not None
+        return self.engine.memory_commits
 
     # ---- what storage holds, whether or not the engine can reach it ----
 
@@ -370,11 +344,15 @@ class Running:
         return list(await self.journal.inner.read(rid, 0, 1_000_000))
 
     async def erased(self, rid: RunId) -> bool:
-        """Whether nothing can be read of the run's journal any more."""
+        """Whether the run's journal can no longer be read."""
         try:
             return await self.events(rid) == []
-        except JournalPruned:
+        except JournalPrunedError:
             return True
+
+    async def outcome(self, run: Run) -> tuple[str, str | None]:
+        row = await self.row(run.id)
+        return row.status, row.reason
 
     async def types(self, rid: RunId) -> list[str]:
         return [entry.type for entry in await self.events(rid)]
@@ -385,56 +363,26 @@ class Running:
     # ---- the end ----
 
     async def crash(self) -> None:
-        """As `kill -9` looks to the next process: storage hears nothing more of this engine."""
+        """Like `kill -9`: nothing that this engine does reaches storage any more."""
         self.store.away = self.journal.away = True
-        self.engine.stop()
-        with anyio.fail_after(GUARD):
-            await self.finished.wait()
+        await self.shut_down()
 
     async def draining(self) -> None:
         """Ask for an orderly end, and wait until it has begun."""
         self.engine.stop()
-        with anyio.fail_after(GUARD):
-            while not self.engine.supervisor.draining:
-                await checkpoint()
+        await until(lambda: self.engine.supervisor.draining)
 
     async def shut_down(self) -> None:
         self.engine.stop()
-        with anyio.fail_after(GUARD):
-            await self.finished.wait()
-
-
-async def collect(
-    service: Service, rid: RunId, after: int = 0, until: int | None = None, within: float = GUARD
-) -> list[Entry]:
-    """What a client receives, up to event `until` or the end."""
-    got: list[Entry] = []
-    with anyio.fail_after(within):
-        async with service.watch(rid, after) as subscription:
-            while (entries := await subscription.next()) is not None:
-                got.extend(entries)
-                if until is not None and got[-1].seq >= until:
-                    break
-    return got
-
-
-async def follow(
-    service: Service, rid: RunId, got: list[Entry], *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
-) -> None:
-    """A client as a task: started when it is connected, done when its stream ends."""
-    with anyio.fail_after(GUARD):
-        async with service.watch(rid) as subscription:
-            task_status.started()
-            while (entries := await subscription.next()) is not None:
-                got.extend(entries)
+        await until(self.finished)
 
 
 @asynccontextmanager
 async def running(
-    script: Script | ScriptedAgent = (),
+    script: Script | ScriptedAgent | Play = (),
     world: AnyWorld | None = None,
-    settings: Settings = QUICK,
-    agents: dict[str, Agent] | Agents | None = None,
+    settings: EngineSettings = QUICK,
+    agents: dict[str, Agent] | AgentLookup | None = None,
     *,
     cluster: bool = False,
     tap: Tap | None = None,
@@ -448,16 +396,16 @@ async def running(
 ) -> AsyncIterator[Running]:
     """An engine that is stopped in an orderly way at the end, unless it crashed or its scope was cancelled before."""
     world = world or World()
-    agent = script if isinstance(script, ScriptedAgent) else ScriptedAgent(script)
+    agent = script if isinstance(script, ScriptedAgent) else ScriptedAgent(() if callable(script) else script)
     if agents is None or isinstance(agents, dict):
-        agents = AgentTable({"chat": agent, **(agents or {})})
+        agents = {"chat": Freehand(script) if callable(script) else agent, **(agents or {})}
     async with world.open(cluster=cluster) as (store, journal):
         faulty_store, faulty_journal = FaultyStore(store), FaultyJournal(journal)
         faulty_journal.away = journal_away
         tapped = tap or Tap()
         engine = Engine(
-            store=cast(Store, _Tapped(faulty_store, "store", tapped)),
-            journal=cast(Journal, _Tapped(faulty_journal, "journal", tapped)),
+            store=cast(Store, Tapped(faulty_store, "store", tapped)),
+            journal=cast(Journal, Tapped(faulty_journal, "journal", tapped)),
             wakeups=wakeups or world.wakeups,
             agents=agents,
             clock=clock or world.clock,
@@ -484,13 +432,25 @@ async def running(
 
 
 async def crash_at(world: AnyWorld, script: Script | ScriptedAgent, seen: int, **options: Any) -> Run:
-    """A run whose process is gone; a client had been shown its events up to number `seen`."""
+    """A run whose process crashed after a client had received its events up to number `seen`."""
     async with running(script, world) as it:
-        run = await it.send(await it.new_session(), **options)
-        await collect(it.service, run.id, until=seen)
+        run = await it.send_and_see(seen, **options)
         await it.crash()
     return run
 
 
+async def crash_before_settling(world: AnyWorld, script: Script) -> Run:
+    """A run that completed, whose process crashed between the terminal event and the settling."""
+    sealed = Hold(appends("run.complete"), when="after")
+    async with running(script, world, tap=sealed) as it:
+        run = await it.send()
+        await sealed.held()
+        it.store.away = True
+        sealed.go.set()
+        await it.crash()
+        assert (await it.row(run.id)).status == "running"
+    return run
+
+
 def texts(parts: Sequence[Part]) -> str:
-    return "".join(part.text for part in parts if isinstance(part, Text))
+    return "".join(part.text for part in parts if isinstance(part, TextPart))

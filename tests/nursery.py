@@ -1,6 +1,6 @@
 """A process that has imported everything and forks servers on request: each is a process of its own, and starting one
-costs milliseconds instead of the imports. `python -m tests.nursery <socket fd> <module>` is started by `Nursery`; the
-module has `main(arguments) -> exit code`."""
+costs milliseconds instead of the imports. `python -m tests.nursery <socket fd>` is started by `ForkServer`; a server is
+a module with `main(arguments) -> exit code`."""
 
 import gc
 import importlib
@@ -10,15 +10,17 @@ import socket
 import subprocess
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 from unittest.mock import MagicMock
 
-from holdfast.faces.http import app
-from holdfast.faces.openai.face import OpenAIFace
-from holdfast.wiring import warming
+import anyio
+
+from holdfast.core.parts import all_to_json
+from holdfast.core.session import Message
 
 ROOT: Final = Path(__file__).parents[1]
 _MESSAGE: Final = 1 << 16
@@ -31,23 +33,20 @@ class Process(Protocol):
         """The exit code, or minus the signal. Call it when the process has closed its pipe, and once."""
 
 
-class Nursery:
-    """The test's end. Close it when its last server is gone."""
+class ForkServer:
+    """The test's end of the process that forks. Close it when its last server is gone."""
 
-    def __init__(self, module: str) -> None:
+    def __init__(self) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            command = [sys.executable, "-m", "tests.nursery", str(theirs.fileno()), module]
+            command = [sys.executable, "-m", "tests.nursery", str(theirs.fileno())]
             self._process = subprocess.Popen(command, cwd=ROOT, pass_fds=[theirs.fileno()])
 
-    def spawn(self, arguments: Sequence[str], stdin: int, stdout: int, stderr: int) -> Process:
-        socket.send_fds(self._socket, [json.dumps(arguments).encode()], [stdin, stdout, stderr])
-        return _Born(self._socket, self._hear())
+    def spawn(self, module: str, arguments: Sequence[str], stdin: int, stdout: int, stderr: int) -> Process:
+        socket.send_fds(self._socket, [json.dumps([module, *arguments]).encode()], [stdin, stdout, stderr])
+        return _ForkedProcess(self._socket, int(self._socket.recv(_MESSAGE)))
 
-    def _hear(self) -> int:
-        return int(self._socket.recv(_MESSAGE))
-
-    def __enter__(self) -> "Nursery":
+    def __enter__(self) -> "ForkServer":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -55,18 +54,29 @@ class Nursery:
         self._process.wait()
 
 
-class _Born:
-    def __init__(self, nursery: socket.socket, pid: int) -> None:
-        self._nursery = nursery
+class _ForkedProcess:
+    def __init__(self, forks: socket.socket, pid: int) -> None:
+        self._forks = forks
         self.pid = pid
 
     def wait(self) -> int:
-        self._nursery.send(json.dumps(self.pid).encode())
-        return int(self._nursery.recv(_MESSAGE))
+        self._forks.send(json.dumps(self.pid).encode())
+        return int(self._forks.recv(_MESSAGE))
+
+
+@dataclass(frozen=True, slots=True)
+class Nursery:
+    """Forks servers of one module."""
+
+    forks: ForkServer
+    module: str
+
+    def spawn(self, arguments: Sequence[str], stdin: int, stdout: int, stderr: int) -> Process:
+        return self.forks.spawn(self.module, arguments, stdin, stdout, stderr)
 
 
 class Fresh:
-    """The same without a nursery: a new interpreter."""
+    """The same with a new interpreter for each."""
 
     def __init__(self, module: str) -> None:
         self._module = module
@@ -76,18 +86,45 @@ class Fresh:
         return subprocess.Popen(command, cwd=ROOT, stdin=stdin, stdout=stdout, stderr=stderr)
 
 
+async def read_lines() -> AsyncIterator[Any]:
+    """What the test writes to this server, a JSON value a line, until it closes the pipe."""
+    rest = b""
+    while True:
+        await anyio.wait_readable(0)
+        got = os.read(0, 1 << 16)
+        if not got:
+            return
+        *lines, rest = (rest + got).split(b"\n")
+        for line in lines:
+            yield json.loads(line)
+
+
+def write_line(value: Any) -> None:
+    """One whole line to the test. Blocks while the pipe is full."""
+    line = json.dumps(value, separators=(",", ":"), default=_by_fields).encode() + b"\n"
+    while line:
+        line = line[os.write(1, line) :]
+
+
+def _by_fields(value: Any) -> dict[str, Any]:
+    found = {field.name: getattr(value, field.name) for field in fields(value)}
+    return {**found, "parts": all_to_json(value.parts)} if isinstance(value, Message) else found
+
+
 def _learn() -> None:
-    """What a server imports when it serves, and what FastAPI and pydantic import and keep when an app is put together:
+    """What a server imports when it serves, and what Starlette and pydantic import and keep when an app is built:
     each of ours would do so anew, which is half of its start. The app is thrown away; nothing in it works."""
-    for name in warming.LATER:
+    from holdfast.app import deferred_imports
+    from holdfast.server import app
+
+    for name in deferred_imports.LATER:
         importlib.import_module(name)
-    app.build(MagicMock(), [OpenAIFace()])
+    app.build(MagicMock())
     gc.collect()
     gc.freeze()  # or the first collection of each would copy all of this
 
 
 def main() -> None:
-    server = importlib.import_module(sys.argv[2])
     _learn()
     nursery = socket.socket(fileno=int(sys.argv[1]))
     while True:
@@ -99,6 +136,7 @@ def main() -> None:
             _, status = os.waitpid(order, 0)
             nursery.send(str(os.waitstatus_to_exitcode(status)).encode())
             continue
+        server = importlib.import_module(order[0])
         pid = os.fork()
         if pid == 0:
             nursery.close()
@@ -107,7 +145,7 @@ def main() -> None:
             os.closerange(3, max(fds) + 1)
             code = 1
             try:
-                code = server.main(order)
+                code = server.main(order[1:])
             except BaseException:  # noqa: BLE001 - nothing may return into the nursery's loop
                 traceback.print_exc()
             finally:

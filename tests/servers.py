@@ -103,7 +103,7 @@ class PostgresServer:
             self._run(self._control, "stop", "-w", "-D", self._data, "-m", _MODES[how])
             self._runs = False
 
-    def remove(self) -> None:
+    def close(self) -> None:
         self.stop(signal.SIGQUIT)
         shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -114,14 +114,14 @@ class PostgresServer:
 
 
 class Nginx:
-    """In front of three nodes, set up by what docs/operations.md shows."""
+    """In front of three nodes, set up by what docs/how-to/cluster.md shows."""
 
     def __init__(self, ports: Sequence[int]) -> None:
         self._program = needs(shutil.which("nginx") or shutil.which("/usr/sbin/nginx"), "nginx-light")
         self.directory = Path(tempfile.mkdtemp(prefix="hf-nginx-"))
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        page = (Path(__file__).parents[1] / "docs" / "operations.md").read_text()
+        page = (Path(__file__).parents[1] / "docs" / "how-to" / "cluster.md").read_text()
         (block,) = re.findall(r"```nginx\n(.*?)```", page, re.DOTALL)
         nodes = iter(ports)
         block = re.sub(r"server 10\.[0-9.]+:8484", lambda _: f"server 127.0.0.1:{next(nodes)}", block)
@@ -144,7 +144,7 @@ class Nginx:
             assert self._process.poll() is None, "nginx did not start"
         raise TimeoutError("nginx did not start")
 
-    def remove(self) -> None:
+    def close(self) -> None:
         self._process.terminate()
         self._process.wait(_GUARD)
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -172,9 +172,11 @@ class Wire:
         self._open.set()
         for pair in stale:
             for end in pair:
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)  # closing alone does not end a `recv` in another thread
                 end.close()
 
-    def remove(self) -> None:
+    def close(self) -> None:
         self._gone = True
         self._listener.close()
         self.mend()
@@ -195,16 +197,40 @@ class Wire:
             for source, target in ((near, far), (far, near)):
                 threading.Thread(target=self._pass_on, args=(source, target), daemon=True).start()
 
+    def _loses(self, source: socket.socket, target: socket.socket, got: bytes) -> bool:
+        """Whether to close the connection instead of passing these bytes on."""
+        return False
+
     def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while got := source.recv(65536):
                 if not self._open.is_set():
                     return  # and neither end is told
+                if self._loses(source, target, got):
+                    break
                 target.sendall(got)
         if self._open.is_set():
             for end in (source, target):
                 with contextlib.suppress(OSError):
                     end.shutdown(socket.SHUT_RDWR)
+
+
+class LossyRelay(Wire):
+    """Closes the connection instead of relaying the first response to a request that starts with `request`: the server
+    has done what it was asked, and the client gets no answer."""
+
+    def __init__(self, url: str, request: bytes) -> None:
+        super().__init__(int(url.rpartition(":")[2]))
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.lost = threading.Event()
+        self._request = request
+        self._dropped: socket.socket | None = None
+
+    def _loses(self, source: socket.socket, target: socket.socket, got: bytes) -> bool:
+        if got.startswith(self._request) and not self.lost.is_set():
+            self._dropped = target
+            self.lost.set()
+        return source is self._dropped
 
 
 class RedisServer:
@@ -242,6 +268,6 @@ class RedisServer:
             self._process.wait(_GUARD)
             self._process = None
 
-    def remove(self) -> None:
+    def close(self) -> None:
         self.stop(signal.SIGKILL)
         shutil.rmtree(self.directory, ignore_errors=True)

@@ -14,7 +14,7 @@ from hypothesis.strategies import SearchStrategy
 
 from holdfast.core import events as ev
 from holdfast.core.ids import ApprovalId, FileId, MessageId, RunId, SessionId
-from holdfast.core.parts import File, Json, Part, Reasoning, Remembered, Text, Tool, ToolState
+from holdfast.core.parts import FilePart, Json, Part, ReasoningPart, RememberedPart, TextPart, ToolPart, ToolState
 
 ODD: Final = '\0\n\r\t\x1b\x7f\x85\u2028\u2029\u200d\ufeff\uffff"\\/é\u0301😀'
 """Characters that framings, parsers and editors are known to trip over; all of them can be written as UTF-8."""
@@ -34,48 +34,37 @@ def numbered(events: Iterable[ev.Event], after: int = 0) -> list[ev.Entry]:
 
 
 def texts(*, min_size: int = 0, max_size: int = 8, lone_surrogates: bool = False) -> SearchStrategy[str]:
-    if lone_surrogates:
-        return st.text(st.characters() | st.sampled_from(ODD + LONE_SURROGATES), min_size=min_size, max_size=max_size)
-    return st.text(
-        st.characters(exclude_categories=["Cs"]) | st.sampled_from(ODD), min_size=min_size, max_size=max_size
-    )
+    whole = st.characters(exclude_categories=["Cs"]) | st.sampled_from(ODD)
+    characters = st.characters() | st.sampled_from(ODD + LONE_SURROGATES) if lone_surrogates else whole
+    return st.text(characters, min_size=min_size, max_size=max_size)
 
 
-def json_values(text: SearchStrategy[str] | None = None) -> SearchStrategy[Json]:
+TEXTS: Final = texts()
+
+
+def json_values(strings: SearchStrategy[str] = TEXTS) -> SearchStrategy[Json]:
     """What JSON can say: no NaN and no infinity, integers that a browser reads exactly."""
-    strings = texts() if text is None else text
-    plain: SearchStrategy[Json] = st.one_of(
-        st.none(),
-        st.booleans(),
-        st.integers(-(2**53) + 1, 2**53 - 1),
-        st.floats(allow_nan=False, allow_infinity=False),
-        strings,
-    )
+    numbers = st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+    plain: SearchStrategy[Json] = st.one_of(st.none(), st.booleans(), numbers, strings)
     return st.recursive(
-        plain,
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(strings, inner, max_size=3),
-        max_leaves=4,
+        plain, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(strings, inner, max_size=3), max_leaves=4
     )
 
 
-def memories(text: SearchStrategy[str] | None = None) -> SearchStrategy[tuple[Mapping[str, Json], ...]]:
-    strings = texts() if text is None else text
+def memories(strings: SearchStrategy[str] = TEXTS) -> SearchStrategy[tuple[Mapping[str, Json], ...]]:
     return st.lists(st.fixed_dictionaries({"text": strings, "source": strings}), max_size=2).map(tuple)
 
 
 TOOL_STATES: Final[tuple[ToolState, ...]] = ("pending", "waiting", "running", "done", "denied", "unknown", "not_run")
 
 
-def parts(
-    text: SearchStrategy[str] | None = None,
-    states: tuple[ToolState, ...] = TOOL_STATES,
-) -> SearchStrategy[Part]:
-    strings, json = texts() if text is None else text, json_values(text)
+def parts(strings: SearchStrategy[str] = TEXTS, states: tuple[ToolState, ...] = TOOL_STATES) -> SearchStrategy[Part]:
+    json = json_values(strings)
     return st.one_of(
-        st.builds(Text, strings),
-        st.builds(Reasoning, strings, st.none() | json, st.none() | st.integers(1, 10**6)),
+        st.builds(TextPart, strings),
+        st.builds(ReasoningPart, strings, st.none() | json, st.none() | st.integers(1, 10**6)),
         st.builds(
-            Tool,
+            ToolPart,
             st.sampled_from(CALL_IDS),
             strings,
             json,
@@ -87,8 +76,8 @@ def parts(
             st.none() | json,
             st.booleans(),
         ),
-        st.builds(File, st.builds(FileId, strings), strings, strings, st.integers(0, 2**40)),
-        st.builds(Remembered, memories(text)),
+        st.builds(FilePart, st.builds(FileId, strings), strings, strings, st.integers(0, 2**40)),
+        st.builds(RememberedPart, memories(strings)),
     )
 
 
@@ -96,17 +85,12 @@ SETTLED_STATES: Final[tuple[ToolState, ...]] = ("done", "denied", "unknown", "no
 """What a run that has ended can leave of a tool, and so what `message.seeded` can carry."""
 
 
-def failures(text: SearchStrategy[str] | None = None) -> SearchStrategy[ev.Failure]:
-    strings = texts() if text is None else text
-    return st.builds(ev.Failure, strings, strings)
-
-
 # ---- any event ----
 
 _ENDINGS: Final[tuple[ev.Ending, ...]] = ("complete", "cancelled", "failed", "interrupted")
 _DECISIONS: Final[tuple[ev.Decision, ...]] = ("once", "session", "always", "deny")
-_KNOWN_TYPES: Final = frozenset(
-    {
+_KNOWN_TYPES: Final = ev.TERMINAL_TYPES | frozenset(
+    [
         "run.started",
         "run.resumed",
         "message.seeded",
@@ -120,11 +104,7 @@ _KNOWN_TYPES: Final = frozenset(
         "approval.resolved",
         "memory.recalled",
         "usage",
-        "run.complete",
-        "run.cancelled",
-        "run.failed",
-        "run.interrupted",
-    }
+    ]
 )
 
 
@@ -134,9 +114,9 @@ def unknown_types() -> SearchStrategy[str]:
     return name.filter(lambda found: found not in _KNOWN_TYPES)
 
 
-def events_by_type(text: SearchStrategy[str] | None = None) -> dict[type[ev.Event], SearchStrategy[ev.Event]]:
-    """A strategy for each member of the union. `text` is what stands in its strings."""
-    strings, json = texts() if text is None else text, json_values(text)
+def events_by_type(strings: SearchStrategy[str] = TEXTS) -> dict[type[ev.Event], SearchStrategy[ev.Event]]:
+    """A strategy for each member of the union."""
+    json = json_values(strings)
     maybe, calls, approvals = st.none() | strings, st.sampled_from(CALL_IDS), st.sampled_from(APPROVAL_IDS)
     return {
         ev.RunStarted: st.builds(
@@ -150,9 +130,7 @@ def events_by_type(text: SearchStrategy[str] | None = None) -> dict[type[ev.Even
         ),
         ev.RunResumed: st.builds(ev.RunResumed, st.integers(2, 99)),
         ev.MessageSeeded: st.builds(
-            ev.MessageSeeded,
-            st.builds(RunId, strings),
-            st.lists(parts(text, SETTLED_STATES), max_size=3).map(tuple),
+            ev.MessageSeeded, st.builds(RunId, strings), st.lists(parts(strings, SETTLED_STATES), max_size=3).map(tuple)
         ),
         ev.StepStarted: st.builds(ev.StepStarted, st.integers(0, 99)),
         ev.TextDelta: st.builds(ev.TextDelta, strings),
@@ -166,10 +144,10 @@ def events_by_type(text: SearchStrategy[str] | None = None) -> dict[type[ev.Even
         ev.ApprovalResolved: st.builds(
             ev.ApprovalResolved, approvals, st.sampled_from(_DECISIONS), st.none() | st.text(max_size=5)
         ),
-        ev.MemoryRecalled: st.builds(ev.MemoryRecalled, memories(text)),
+        ev.MemoryRecalled: st.builds(ev.MemoryRecalled, memories(strings)),
         ev.Usage: usages(),
-        ev.RunEnded: endings(text),
-        ev.Unknown: st.builds(ev.Unknown, unknown_types(), st.dictionaries(strings, json, max_size=3)),
+        ev.RunEnded: endings(strings),
+        ev.UnknownEvent: st.builds(ev.UnknownEvent, unknown_types(), st.dictionaries(strings, json, max_size=3)),
     }
 
 
@@ -178,15 +156,15 @@ def usages() -> SearchStrategy[ev.Usage]:
     return st.builds(ev.Usage, tokens, tokens, st.none() | st.floats(0, 100, allow_nan=False))
 
 
-def endings(text: SearchStrategy[str] | None = None) -> SearchStrategy[ev.RunEnded]:
-    maybe = st.none() | (texts() if text is None else text)
-    return st.builds(ev.RunEnded, st.sampled_from(_ENDINGS), maybe, maybe, st.none() | failures(text))
+def endings(strings: SearchStrategy[str] = TEXTS) -> SearchStrategy[ev.RunEnded]:
+    maybe, failures = st.none() | strings, st.builds(ev.Failure, strings, strings)
+    return st.builds(ev.RunEnded, st.sampled_from(_ENDINGS), maybe, maybe, st.none() | failures)
 
 
-def events(text: SearchStrategy[str] | None = None, *, terminal: bool = True) -> SearchStrategy[ev.Event]:
+def events(strings: SearchStrategy[str] = TEXTS, *, terminal: bool = True) -> SearchStrategy[ev.Event]:
     """Any event; without the terminal ones if `terminal` is false."""
-    by_type = events_by_type(text)
-    return st.one_of([strategy for kind, strategy in by_type.items() if terminal or kind is not ev.RunEnded])
+    found = events_by_type(strings).items()
+    return st.one_of([strategy for kind, strategy in found if terminal or kind is not ev.RunEnded])
 
 
 # ---- plausible journals ----
@@ -195,12 +173,12 @@ def events(text: SearchStrategy[str] | None = None, *, terminal: bool = True) ->
 
 def _as_left(part: Part) -> Part:
     """A settled tool has a result only if it is done, and printed something only if it ran."""
-    if not isinstance(part, Tool):
+    if not isinstance(part, ToolPart):
         return part
     if part.state == "done":
         return replace(part, may_have_run=False)
     printed = part.output if part.state == "unknown" else ""
-    return Tool(part.call_id, part.name, part.args, part.state, output=printed, provider=part.provider)
+    return ToolPart(part.call_id, part.name, part.args, part.state, output=printed, provider=part.provider)
 
 
 _PIECES: Final = texts(min_size=1, max_size=5)

@@ -1,4 +1,4 @@
-"""What the real process asks of its system."""
+"""Protection of the process's memory."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import pytest
 
 LOOK = """
 import ctypes, os
-from holdfast.system import keep_private
+from holdfast.system import hide_process_memory
 
 if os.getuid() == 0:  # root may read everything
     os.setgroups([])
@@ -25,12 +25,12 @@ def can_be_read():
     return os.waitstatus_to_exitcode(os.wait()[1]) == 0
 
 before = can_be_read()
-keep_private()
+hide_process_memory()
 print(before, can_be_read())
 """
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux shows environments to their user")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux exposes environments in /proc")
 def test_environment_of_the_server_is_hidden_from_commands() -> None:
     """A process of the same user cannot read the keys in the server's environment."""
     done = subprocess.run([sys.executable, "-c", LOOK], check=True, capture_output=True, text=True, timeout=60)

@@ -9,9 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from holdfast.faces.http.web import APP
+from holdfast.server.web_app import APP
 from tests.http.client import Served
-from tests.nursery import Fresh
+from tests.nursery import ForkServer, Nursery
 
 WEB = Path(__file__).parents[1] / "web"
 FIRST_LOAD = 150_000
@@ -27,6 +27,13 @@ def test_the_core_of_the_web_app() -> None:
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
 
 
+def test_the_generated_types_are_current() -> None:
+    """`web/src/core/api-types.ts` is what `web/generate_types.py` makes of the server's schemas."""
+    command = [sys.executable, str(WEB / "generate_types.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+
+
 def test_the_first_load_is_small() -> None:
     """What the page names itself, gzipped, is under 150 kB; the rest is loaded when it is needed."""
     if not (APP / "index.html").exists():
@@ -36,11 +43,11 @@ def test_the_first_load_is_small() -> None:
     assert sum(len(gzip.compress((APP / name).read_bytes())) for name in named) < FIRST_LOAD
 
 
-def test_the_page_is_asked_for_each_time_and_its_parts_once(tmp_path: Path) -> None:
+def test_the_page_is_asked_for_each_time_and_its_parts_once(tmp_path: Path, fork_server: ForkServer) -> None:
     """An update never leaves a blank page: index.html is revalidated, assets are kept, packed copies are sent."""
     if not (APP / "index.html").exists():
         pytest.skip("SKIPPED: the web app is not built (make install)")
-    with Served(Fresh("tests.http.server"), tmp_path / "data") as server:
+    with Served(Nursery(fork_server, "tests.http.server"), tmp_path / "data") as server:
         server.ready()
         page = server.http.get("/")
         assert page.headers["cache-control"] == "no-cache"

@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from holdfast.storage.sqlite import records
+from holdfast.storage.sqlite import journal_records
 
 WAYS: Final = ("half", "flipped", "checksum", "length", "gone")
 
@@ -15,17 +15,18 @@ def tear(file: Path, run: str, how: str, seq: int | None = None) -> None:
     with closing(sqlite3.connect(file)) as db, db:
         (alias,) = db.execute("SELECT alias FROM runs WHERE run = ?", (run,)).fetchone()
         found = [
-            (row, blob, record)
+            (row, blob, at, len(frame))
             for row, blob in db.execute("SELECT n, records FROM log ORDER BY n").fetchall()
-            for record in records.walk(blob)
-            if record.alias == alias and (seq is None or record.seq == seq)
+            for some in journal_records.ranges(blob)
+            for n, (at, frame) in enumerate(zip(some.places, some.frames, strict=True), some.seq)
+            if some.alias == alias and seq in (None, n)
         ]
-        row, blob, record = found[-1]
-        db.execute("UPDATE log SET records = ? WHERE n = ?", (_damaged(blob, record, how), row))
+        row, blob, at, length = found[-1]
+        db.execute("UPDATE log SET records = ? WHERE n = ?", (_damaged(blob, at, length, how), row))
 
 
-def _damaged(blob: bytes, record: records.Record, how: str) -> bytes:
-    start, end = record.at + records.HEAD, record.at + records.HEAD + record.length
+def _damaged(blob: bytes, at: int, length: int, how: str) -> bytes:
+    start, end = at + journal_records.HEAD, at + journal_records.HEAD + length
     middle = (start + end) // 2
     match how:
         case "half":  # as much of it as had been written
@@ -37,6 +38,6 @@ def _damaged(blob: bytes, record: records.Record, how: str) -> bytes:
         case "length":  # reaches beyond the row
             return blob[: start - 6] + b"\x7f" + blob[start - 5 :]
         case "gone":
-            return blob[: record.at] + records.blank(record.length) + blob[end:]
+            return blob[:at] + journal_records.blank(length) + blob[end:]
         case _:
             raise AssertionError(how)

@@ -19,6 +19,8 @@ from typing import Any, TypeVar, assert_never
 import anyio
 from anyio.abc import SocketAttribute, SocketStream
 
+from holdfast.agents.scripted import Gate
+
 U = TypeVar("U", bound="Upstream")
 
 GUARD = 30.0
@@ -69,8 +71,8 @@ class Hang:
 
 
 @dataclass(frozen=True, slots=True)
-class Meet:
-    """Say that this point is reached, then wait until the test lets go."""
+class PauseAt:
+    """Report that this point is reached, then wait until the test opens its gate."""
 
     name: str
 
@@ -82,7 +84,7 @@ class Forever:
     step: "Chunk | Raw"
 
 
-Step = Head | Chunk | Raw | End | Close | Reset | Hang | Meet | Forever
+Step = Head | Chunk | Raw | End | Close | Reset | Hang | PauseAt | Forever
 Script = Sequence[Step]
 
 
@@ -131,13 +133,7 @@ class Exchange:
         return json.loads(self.body)
 
 
-class Gate:
-    def __init__(self) -> None:
-        self.reached = anyio.Event()
-        self.open = anyio.Event()
-
-
-class _Gone(Exception):
+class _GoneError(Exception):
     pass
 
 
@@ -190,7 +186,7 @@ class Upstream:
                     self._asked = anyio.Event()
                     if not await self._play(stream, self.script(exchange), pending):
                         break
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError, _Gone):
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, _GoneError):
             pass
         finally:
             if exchange is not None:
@@ -218,7 +214,7 @@ class Upstream:
                 gone = True
             group.cancel_scope.cancel()
         if gone:
-            raise _Gone
+            raise _GoneError
         return goes_on
 
     async def _steps(self, stream: SocketStream, script: Script) -> bool:
@@ -237,7 +233,7 @@ class Upstream:
                     await stream.send(b"0\r\n\r\n")
                 case Hang():
                     await anyio.sleep_forever()
-                case Meet(name):
+                case PauseAt(name):
                     gate = self.gate(name)
                     gate.reached.set()
                     await gate.open.wait()

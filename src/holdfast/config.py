@@ -1,219 +1,327 @@
-"""What can be set from outside: flags, then `HOLDFAST_*` variables, then `holdfast.toml`, then these defaults."""
+"""Settings: one typed model, read from flags, `HOLDFAST_*` variables and `holdfast.toml`, in that order.
 
+[providers.work]                    [mcp.files]                     [tools]
+kind = "openai"                     command = "my-mcp-server"       shell = "deny"
+base_url = "https://llm.work/v1"    args = ["--stdio"]              "github__*" = "ask"
+api_key_env = "WORK_KEY"            [mcp.search]                    [models]
+models = ["a", "b"]                 url = "https://…/mcp"           default = "work/a"
+
+`holdfast.toml` names programs to start and addresses to send data to, so it is read from the data directory or from
+`--config` only: a file in the working directory may have been written by anybody.
+"""
+
+import os
+import re
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import field, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_origin
 
-from holdfast.core.errors import HoldfastError
-from holdfast.core.values import dataclass
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import ErrorDetails
 
+from holdfast.core.errors import ConfigError
+from holdfast.ports.model import Ability, ProviderKind
+from holdfast.ports.tool import Rule
 
-@dataclass(eq=False)
-class ConfigError(HoldfastError):
-    code = "config"
-    where: str
-    problem: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.problem}"
-
-
-@dataclass(frozen=True, slots=True)
-class Config:
-    data_dir: Path
-    host: str = "127.0.0.1"
-    port: int = 8484
-    log_level: Literal["debug", "info", "warning", "error"] = "warning"
-    log_format: Literal["text", "json"] = "text"
-    retention_days: float = 30.0
-    """How long the events of finished runs are kept; 0 for ever. Messages are always kept."""
-    auto_continue: bool = False
-    """Take up interrupted runs by themselves after a restart."""
-    drain: float = 10.0
-    """Seconds for which runs may go on by themselves when the server is told to stop."""
-    max_runs: int = 2000
-    max_file_mb: int = 50
-    heartbeat: float = 15.0
-    write_deadline: float = 30.0
-    """Seconds after which a client that does not read is dropped. It loses nothing."""
-    password: str | None = field(default=None, repr=False)
-    """Set from outside, it goes before the one that `holdfast password` stored."""
-    store_url: str | None = field(default=None, repr=False)
-    """PostgreSQL, shared with other nodes. Without one everything is in the data directory, for this process alone."""
-    journal_url: str | None = field(default=None, repr=False)
-    """Where the journal is, if not in the store's PostgreSQL: another one, or Redis."""
-    node_id: str | None = None
-    """The name of this node among the others: the same after a restart, and nobody else's. Without one the data
-    directory remembers one."""
-    lease_time: float = 30.0
-    """Several nodes: seconds after which the runs of a node that says nothing are taken over."""
-    lease_renewal: float | None = None
-    """Seconds between two renewals; a third of the lease unless it is set."""
-    more: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """Tables of `holdfast.toml`: providers, MCP servers …"""
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether there may be data already, as far as that can be told without opening anything."""
-        return self.store_url is not None or (self.data_dir / "holdfast.db").exists()
+FILE_NAME: Final = "holdfast.toml"
+DEFAULT: Final = "default"
+_SECRETS: Final = frozenset({"password", "store_url", "journal_url", "api_key", "headers", "env", "args"})
+"""Settings whose value no error message repeats."""
+_FLAGS: Final = {"store_url": "--to", "journal_url": "--journal"}
+"""Flags that are not named after their setting."""
+_MASK: Final = "********"
+_SECRET_NAME: Final = "[^=:]*(?i:authorization|credential|key|passw|secret|token)[^=:]*"
 
 
-def load(
-    flags: Mapping[str, Any], environ: Mapping[str, str], *, home: Path, working: Path, file: Path | None = None
-) -> Config:
-    """`flags` that are None were not given. ConfigError names what is wrong and where."""
-    named = file or (Path(environ["HOLDFAST_CONFIG"]) if environ.get("HOLDFAST_CONFIG") else None)
-    outside = _from_environ(environ)
-    given = {name: value for name, value in flags.items() if value is not None}
-    early = {**outside, **given}
-    data_dir = early.get("data_dir") or default_data_dir(environ, home)
-    path = named or next((p for p in (working / "holdfast.toml", data_dir / "holdfast.toml") if p.is_file()), None)
-    written = {} if path is None else _from_file(path)
-    values = {"data_dir": default_data_dir(environ, home), **written, **early}
-    return _whole_config(Config(**values))
-
-
-def _whole_config(config: Config) -> Config:
-    if config.journal_url is not None and config.store_url is None:
-        raise ConfigError("journal_url", "needs store_url: a journal elsewhere is for several nodes with one store")
-    renewal = config.lease_renewal
-    if renewal is not None and renewal * 2 > config.lease_time:
-        limit = f"half of lease_time ({config.lease_time:g})"
-        raise ConfigError("lease_renewal", f"{renewal:g} is more than {limit}: a single late renewal would lose runs")
-    return config
-
-
-def default_data_dir(environ: Mapping[str, str], home: Path) -> Path:
-    base = environ.get("XDG_DATA_HOME")
-    return (Path(base) if base else home / ".local" / "share") / "holdfast"
-
-
-def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, read in _READ.items():
-        variable = f"HOLDFAST_{name.upper()}"
-        text = environ.get(variable)
-        if text:  # an empty variable is one that is not set
-            found[name] = _checked(variable, read, text)
-    return found
-
-
-def _from_file(path: Path) -> dict[str, Any]:
-    try:
-        table = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(str(path), f"cannot be read: {error}") from None
-    found: dict[str, Any] = {"more": {}}
-    for name, value in table.items():
-        if isinstance(value, dict) and name in TABLES:
-            found["more"][name] = value
-        elif name in _READ:
-            found[name] = _checked(f"{path}: {name}", _READ[name], value)
-        else:
-            known = ", ".join([*_READ, *(f"[{table}]" for table in TABLES)])
-            raise ConfigError(str(path), f"{name!r} is not a setting; there are {known}")
-    if "data_dir" in found:
-        found["data_dir"] = path.parent / found["data_dir"]
-    return found
-
-
-def _checked(where: str, read: Callable[[Any], Any], value: Any) -> Any:
-    try:
-        return read(value)
-    except (ValueError, TypeError) as error:
-        shown = "the value" if any(where.lower().endswith(name) for name in _SECRET) else repr(value)
-        raise ConfigError(where, f"{shown} {error}") from None
-
-
-# ---- readers: from a variable's text or a file's value; ValueError says what was expected ----
-
-
-def _whole(low: int, high: int) -> Callable[[Any], int]:
-    def read(value: Any) -> int:
-        try:
-            number = int(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
-        except ValueError:
-            number = None
-        if number is None or not low <= number <= high:
-            raise ValueError(f"is not a whole number from {low} to {high}")
-        return number
-
-    return read
-
-
-def _seconds(low: float) -> Callable[[Any], float]:
-    def read(value: Any) -> float:
-        try:
-            number = float(value) if not isinstance(value, bool) else -1.0
-        except (TypeError, ValueError):
-            number = -1.0
-        if not low <= number < 1e9:
-            raise ValueError(f"is not a number of at least {low:g}")
-        return number
-
-    return read
-
-
-def _one_of(*choices: str) -> Callable[[Any], str]:
-    def read(value: Any) -> str:
-        if str(value).lower() not in choices:
-            raise ValueError(f"is none of {', '.join(choices)}")
-        return str(value).lower()
-
-    return read
-
-
-def _switch(value: Any) -> bool:
-    words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+def _reject_bool(value: Any) -> Any:
+    """pydantic takes `true` for the number 1."""
     if isinstance(value, bool):
-        return value
-    if str(value).lower() not in words:
-        raise ValueError("is neither true nor false")
-    return words[str(value).lower()]
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise ValueError("is not a text")
+        raise ValueError("must be a number")
     return value
 
 
-def _url(*schemes: str) -> Callable[[Any], str]:
-    def read(value: Any) -> str:
-        if not isinstance(value, str) or value.partition("://")[0] not in schemes:
-            # The value may hold a password: it is not repeated.
-            raise ValueError(f"does not begin with {' or '.join(f'{scheme}://' for scheme in schemes)}")
-        return value
-
-    return read
+def _lowercase(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
 
 
-def _path(value: Any) -> Path:
-    return Path(_text(value)).expanduser()
+def _url_scheme(*schemes: str) -> AfterValidator:
+    def check(url: str) -> str:
+        if url.partition("://")[0] not in schemes:
+            raise ValueError(f"must start with {' or '.join(f'{scheme}://' for scheme in schemes)}")
+        return url
+
+    return AfterValidator(check)
 
 
-_READ: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "data_dir": _path,
-    "host": _text,
-    "port": _whole(0, 65535),
-    "log_level": _one_of("debug", "info", "warning", "error"),
-    "log_format": _one_of("text", "json"),
-    "retention_days": _seconds(0.0),
-    "auto_continue": _switch,
-    "drain": _seconds(0.0),
-    "max_runs": _whole(1, 100_000),
-    "max_file_mb": _whole(1, 10_000),
-    "heartbeat": _seconds(0.1),
-    "write_deadline": _seconds(0.1),
-    "password": _text,
-    "store_url": _url("postgresql", "postgres"),
-    "journal_url": _url("postgresql", "postgres", "redis", "rediss", "unix"),
-    "node_id": _text,
-    "lease_time": _seconds(1.0),
-    "lease_renewal": _seconds(0.1),
-}
-_SECRET: Final = frozenset({"password", "store_url", "journal_url"})
-TABLES: Final = ("providers", "mcp", "tools", "memory", "models")
-assert set(_READ) == {item.name for item in fields(Config)} - {"more"}
+Text = Annotated[str, Field(min_length=1)]
+Whole = Annotated[int, BeforeValidator(_reject_bool)]
+Number = Annotated[float, BeforeValidator(_reject_bool), Field(lt=1e9)]
+Directory = Annotated[Path, AfterValidator(Path.expanduser)]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ProviderSection(Section):
+    kind: ProviderKind = "compatible"
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+    api_key_env: str | None = None
+    models: list[str] = []
+    default: str | None = None
+    context: Whole | None = None
+    abilities: list[Ability] | None = None
+    headers: dict[str, SecretStr] = {}
+
+
+class McpSection(Section):
+    command: str | None = None
+    args: list[str] = Field(default=[], repr=False)
+    env: dict[str, SecretStr] = {}
+    cwd: str | None = None
+    url: str | None = None
+    headers: dict[str, SecretStr] = {}
+    trusted: bool | None = None
+    """Whether to believe what the server says about its tools; by default only a local command is believed."""
+
+    @model_validator(mode="after")
+    def _check_transport(self) -> "McpSection":
+        if (self.command is None) == (self.url is None):
+            raise ValueError("must have either a command or a url")
+        given = self.model_fields_set & ({"headers"} if self.url is None else {"args", "env", "cwd"})
+        if given:
+            raise ValueError(f"{', '.join(sorted(given))} cannot be combined with {'url' if self.url else 'command'}")
+        return self
+
+
+class ModelsSection(Section):
+    default: str | None = None
+
+
+class OpenVikingSection(Section):
+    url: str | None = None
+    api_key: SecretStr | None = None
+    api_key_env: str | None = None
+
+
+class MemorySection(Section):
+    provider: Literal["notes", "openviking", "none"] = "notes"
+    extract: Literal["model", "rules"] = "model"
+    openviking: OpenVikingSection = OpenVikingSection()
+
+    @model_validator(mode="after")
+    def _check_openviking(self) -> "MemorySection":
+        if self.provider == "openviking" and self.openviking.url is None:
+            raise ValueError("provider 'openviking' needs a url in [memory.openviking], such as http://127.0.0.1:1933")
+        return self
+
+
+class Config(BaseModel):
+    """All settings. Constructing it reads no variable and no file; `load` does."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    data_dir: Directory
+    host: Text = "127.0.0.1"
+    port: Whole = Field(default=8484, ge=0, le=65535)
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lowercase)] = "warning"
+    log_format: Annotated[Literal["text", "json"], BeforeValidator(_lowercase)] = "text"
+    retention_days: Number = Field(default=30.0, ge=0)
+    """How long the events of finished runs are kept; 0 keeps them forever. Messages are always kept."""
+    auto_continue: bool = False
+    """Whether interrupted runs continue by themselves after a restart."""
+    drain: Number = Field(default=10.0, ge=0)
+    """Seconds that open runs get to finish when the server stops."""
+    max_runs: Whole = Field(default=2000, ge=1, le=100_000)
+    max_file_mb: Whole = Field(default=50, ge=1, le=10_000)
+    heartbeat: Number = Field(default=15.0, ge=0.1)
+    write_deadline: Number = Field(default=30.0, ge=0.1)
+    """Seconds after which a client that does not read is disconnected. It can resume without loss."""
+    password: SecretStr | None = Field(default=None, min_length=1)
+    """Takes precedence over the password that `holdfast password` stored."""
+    store_url: Annotated[str, _url_scheme("postgresql", "postgres")] | None = Field(default=None, repr=False)
+    """PostgreSQL, shared with other nodes. Unset, all data is in the data directory, used by this process alone."""
+    journal_url: Annotated[str, _url_scheme("postgresql", "postgres", "redis", "rediss", "unix")] | None = Field(
+        default=None, repr=False
+    )
+    """Another PostgreSQL, or Redis, for the journal. Unset, the journal is in the store's PostgreSQL."""
+    node_id: Text | None = None
+    """This node's unique name, the same after a restart. Unset, a generated name is kept in the data directory."""
+    lease_time: Number = Field(default=30.0, ge=1)
+    """Cluster: seconds without a sign of life after which other nodes take over a node's runs."""
+    lease_renewal: Annotated[Number, Field(ge=0.1)] | None = None
+    """Seconds between two renewals; a third of `lease_time` if unset."""
+
+    providers: dict[str, ProviderSection] = {}
+    mcp: dict[str, McpSection] = {}
+    tools: dict[str, Rule] = {}
+    """Approval rules by tool name or pattern."""
+    memory: MemorySection = MemorySection()
+    models: ModelsSection = ModelsSection()
+
+    @field_validator("journal_url")
+    @classmethod
+    def _check_journal_url(cls, url: str | None, info: ValidationInfo) -> str | None:
+        if url is not None and info.data.get("store_url", "") is None:
+            raise ValueError("needs store_url: only nodes that share a store can share a journal")
+        return url
+
+    @field_validator("lease_renewal")
+    @classmethod
+    def _check_lease_renewal(cls, renewal: float | None, info: ValidationInfo) -> float | None:
+        lease_time = info.data.get("lease_time")
+        if renewal is not None and lease_time is not None and renewal * 2 > lease_time:
+            raise ValueError(f"must be at most half of lease_time ({lease_time:g}), to survive one late renewal")
+        return renewal
+
+    @property
+    def has_data(self) -> bool:
+        """Whether there may be data already, judged without opening anything."""
+        return self.store_url is not None or (self.data_dir / "holdfast.db").exists()
+
+
+SECTIONS: Final = ("providers", "mcp", "tools", "memory", "models")
+
+
+class Setting(NamedTuple):
+    """One value as `holdfast config show` prints it, with secrets masked."""
+
+    name: str
+    value: Any
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedConfig:
+    config: Config
+    file: Path
+    """The configuration file that was read, or would have been if it existed."""
+    sources: Mapping[str, str]
+    """By setting: the flag, variable or file that its value came from. Defaults are left out."""
+
+    def settings(self) -> list[Setting]:
+        return [
+            Setting(
+                name,
+                _masked_args(value) if name.endswith(".args") else _masked(value),
+                self.sources.get(name.partition(".")[0], DEFAULT) if is_set else DEFAULT,
+            )
+            for name, value, is_set in _flatten(self.config)
+        ]
+
+
+def load(flags: Mapping[str, Any], *, home: Path, file: Path | None = None) -> LoadedConfig:
+    """Merges `flags` that are not None, variables, the file and the defaults. Raises ConfigError for the first
+    setting that is wrong."""
+    given = {name: value for name, value in flags.items() if value is not None}
+    variables = {
+        name: value
+        for name in Config.model_fields
+        if name not in SECTIONS and (value := os.environ.get(f"HOLDFAST_{name.upper()}"))
+    }
+    default_data_dir = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share") / "holdfast"
+    data_dir = Path(given.get("data_dir") or variables.get("data_dir") or default_data_dir).expanduser()
+    named = file or (Path(os.environ["HOLDFAST_CONFIG"]) if os.environ.get("HOLDFAST_CONFIG") else None)
+    path = named or data_dir / FILE_NAME
+    written = _read_file(path) if named is not None or path.is_file() else {}
+    sources = {
+        **dict.fromkeys(written, str(path)),
+        **{name: f"HOLDFAST_{name.upper()}" for name in variables},
+        **{name: _FLAGS.get(name, f"--{name.replace('_', '-')}") for name in given},
+    }
+    try:
+        config = Config(**{"data_dir": default_data_dir, **written, **variables, **given})
+    except ValidationError as error:
+        raise _config_error(error.errors()[0], sources) from None
+    return LoadedConfig(config, path, sources)
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        if not path.is_file():
+            raise FileNotFoundError(f"no such file: {path}")
+        values = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(str(path), f"cannot be read: {error}") from None
+    if isinstance(values.get("data_dir"), str):
+        values["data_dir"] = path.parent / Path(values["data_dir"]).expanduser()
+    return values
+
+
+def _config_error(error: ErrorDetails, sources: Mapping[str, str]) -> ConfigError:
+    """Names the setting by its source, says what was expected, and repeats the value unless it may be a secret."""
+    path = [str(step) for step in error["loc"] if isinstance(step, str)]
+    source, kind, value = sources.get(path[0], path[0]), error["type"], error["input"]
+    if kind == "extra_forbidden":
+        *section, name = path
+        problem = f"{name!r} is not a setting; expected one of {', '.join(_setting_names(section))}"
+        return ConfigError(f"{source}, [{'.'.join(section)}]" if section else source, problem)
+    problem = error["msg"].removeprefix("Value error, ").partition(", unable")[0]
+    problem = re.sub(r"^(Input|String|Value) should ", "must ", problem)
+    if kind in ("model_type", "dict_type"):
+        problem = f"must be a section: write [{'.'.join(path)}]"
+    elif kind != "value_error" and _SECRETS.isdisjoint(path):
+        problem += f"; found {value!r}"
+    return ConfigError(_where(path, source, is_section=isinstance(value, dict)), problem)
+
+
+def _where(path: list[str], source: str, *, is_section: bool) -> str:
+    *section, name = path
+    if is_section:
+        return f"{source}, [{'.'.join(path)}]"
+    if section:
+        return f"{source}, [{'.'.join(section)}] {name}"
+    return source if source == name or source.startswith(("--", "HOLDFAST_")) else f"{source}, {name}"
+
+
+def _setting_names(section: list[str]) -> list[str]:
+    """What can be set in a section of the file, or outside all sections."""
+    found: Any = Config
+    for name in section:
+        found = get_args(found)[1] if get_origin(found) is dict else found.model_fields[name].annotation
+    return [f"[{name}]" if not section and name in SECTIONS else name for name in found.model_fields]
+
+
+def _flatten(model: BaseModel, prefix: str = "") -> Iterator[tuple[str, Any, bool]]:
+    """Each value with its dotted name and whether it was set. Unset optional values of sections are left out."""
+    for name in type(model).model_fields:
+        value, is_set = getattr(model, name), name in model.model_fields_set
+        members = value.items() if isinstance(value, dict) else [("", value)]
+        for key, member in members:
+            path = prefix + name + (f".{key}" if key else "")
+            if isinstance(member, BaseModel):
+                yield from _flatten(member, f"{path}.")
+            elif is_set or not prefix or member not in (None, []):
+                yield path, member, is_set
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, SecretStr):
+        return _MASK
+    if isinstance(value, str):
+        return re.sub(r"(://[^/@:]*:)[^/@]*(@)|([?&]password=)[^&]*", r"\1\3********\2", value)
+    return str(value) if isinstance(value, Path) else value
+
+
+def _masked_args(args: list[str]) -> list[str]:
+    """Masks what the name before it marks as a secret: `--token X`, `--token=X`, `API_KEY=X`, `Authorization: X`."""
+    return [
+        _MASK
+        if re.fullmatch(f"-{_SECRET_NAME}", previous)
+        else re.sub(f"^({_SECRET_NAME}[=:]).+", rf"\1{_MASK}", _masked(arg))
+        for previous, arg in zip(["", *args], args, strict=False)
+    ]

@@ -1,4 +1,4 @@
-"""Logs: one line an event, as text or JSON. What people and models say is never in them."""
+"""Logging: one line per event, as text or JSON. Logs never contain what people or models write."""
 
 import json
 import logging
@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 
-class JsonLines(logging.Formatter):
+class JsonLineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "from": record.name,
-            "said": record.getMessage(),
+            "logger": record.name,
+            "message": record.getMessage(),
             **getattr(record, "fields", {}),
         }
         if record.exc_info:
@@ -21,11 +21,13 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
-def configure(level: str, form: str) -> None:
-    """To stderr, for the whole process."""
+def configure(level: str, log_format: str) -> None:
+    """Sends the logs of the whole process to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
-        JsonLines() if form == "json" else logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+        JsonLineFormatter()
+        if log_format == "json"
+        else logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]

@@ -1,4 +1,4 @@
-"""The real clock, the real ids, and what the real process asks of its system."""
+"""The system clock, random ids, and protection of the process's memory."""
 
 import ctypes
 import os
@@ -15,8 +15,8 @@ class SystemClock:
 
 
 class RandomIds:
-    """48 bits of milliseconds and 80 of randomness in base 32; within a millisecond the last one is counted up, so
-    that ids of one process sort in the order in which they were made."""
+    """48 bits of milliseconds and 80 random bits in base 32. Within a millisecond the last id is incremented, so that
+    the ids of one process sort in the order of their creation."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,9 +34,8 @@ class RandomIds:
         return f"{prefix}_{''.join(reversed(digits))}"
 
 
-def keep_private() -> None:
-    """On Linux, nobody but root may read this process's environment and memory from now on, where its keys are: the
-    commands that an agent runs belong to the same user. There are no core dumps either. Not for children, which begin
-    anew with what they are given."""
+def hide_process_memory() -> None:
+    """On Linux, keeps processes of the same user, such as an agent's commands, from reading the keys in this process's
+    environment and memory. Also disables core dumps. Child processes are not affected."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE

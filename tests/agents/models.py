@@ -8,32 +8,36 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import anyio
 
-from holdfast.agents.chat.agent import ChatAgent, Limits
-from holdfast.agents.chat.files import NoFiles
-from holdfast.agents.chat.prompt import GO_ON
-from holdfast.agents.models.port import (
-    Ability,
-    AssistantSaid,
-    Delta,
-    Model,
-    ModelFailed,
-    ModelInfo,
-    Request,
-    Take,
-    ToolCall,
-    ToolSpec,
-    UserSaid,
-)
-from holdfast.agents.tools.policy import Grant, Policy
-from holdfast.agents.tools.port import Tool, ToolContext, ToolResult, Traits
+from holdfast.agents.chat.agent import ChatAgent
+from holdfast.agents.chat.system_prompt import CONTINUE
 from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, Usage
 from holdfast.core.ids import OwnerId, SessionId
-from holdfast.core.parts import Json
-from holdfast.ports import Turn
+from holdfast.core.parts import FilePart, Json, ToolPart
+from holdfast.core.session import Message, ModelInput
+from holdfast.models.iterated_answer import IteratedAnswer
+from holdfast.ports.agent import Summarizer, Turn
+from holdfast.ports.approval_rows import ToolGrant
+from holdfast.ports.model import (
+    Ability,
+    AssistantMessage,
+    Delta,
+    Model,
+    ModelError,
+    ModelInfo,
+    ModelRequest,
+    ToolCall,
+    ToolMessage,
+    ToolSpec,
+    UserMessage,
+)
+from holdfast.ports.tool import Tool, ToolContext, ToolResult, ToolTraits
+from holdfast.tools.approval_policy import ApprovalPolicy
+from tests.harness import AnyWorld, Running, running
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ class Breaks:
 
 
 Piece = str | Thinks | Asks | Writes | Wait | Breaks | Usage
-Script = Callable[[Request], Sequence[Piece]]
+Script = Callable[[ModelRequest], Sequence[Piece]]
 
 
 class Gates:
@@ -100,18 +104,40 @@ class Gates:
         await self.open(name).wait()
 
 
+def call_deltas(asks: Asks) -> list[ToolDelta]:
+    text = asks.args if isinstance(asks.args, str) else json.dumps(asks.args)
+    if asks.silent:
+        return []
+    if asks.only_name:
+        return [ToolDelta(asks.call_id, asks.name)]
+    half = len(text) // asks.pieces
+    return [ToolDelta(asks.call_id, asks.name, text[:half]), ToolDelta(asks.call_id, None, text[half:])]
+
+
 @dataclass
-class ScriptedAnswer:
-    pieces: Sequence[Piece]
-    gates: Gates
-    calls: list[ToolCall] = field(default_factory=list)
-    finish_reason: str | None = None
+class ScriptedModel:
+    script: Script
+    abilities: frozenset[Ability] = frozenset({"tools"})
+    context: int | None = None
+    gates: Gates = field(default_factory=Gates)
+    requests: list[ModelRequest] = field(default_factory=list)
+    upstreams: int = 0
 
-    async def follow(self, take: Take) -> None:
-        pass
+    @property
+    def info(self) -> ModelInfo:
+        return ModelInfo("test/model", "Model", "test", self.context, self.abilities)
 
-    async def __aiter__(self) -> AsyncIterator[Sequence[Delta]]:
-        for piece in self.pieces:
+    @asynccontextmanager
+    async def stream(self, request: ModelRequest) -> AsyncIterator[IteratedAnswer]:
+        self.requests.append(request)
+        self.upstreams += 1
+        try:
+            yield IteratedAnswer(partial(self._play, self.script(request)))
+        finally:
+            self.upstreams -= 1
+
+    async def _play(self, pieces: Sequence[Piece], answer: IteratedAnswer) -> AsyncIterator[Sequence[Delta]]:
+        for piece in pieces:
             match piece:
                 case str():
                     yield [TextDelta(piece)]
@@ -122,57 +148,39 @@ class ScriptedAnswer:
                 case Wait(name):
                     await self.gates.wait(name)
                 case Breaks(code):
-                    raise ModelFailed(code, "The provider hung up. Try again in a minute.")
+                    raise ModelError(code, "The provider hung up. Try again in a minute.")
                 case Writes(call_id, tool, text):
                     yield [ToolDelta(call_id, tool, text)]
                 case Asks():
-                    for delta in self._call(piece):
+                    answer.calls = [
+                        *answer.calls,
+                        ToolCall(piece.call_id, piece.name, piece.args, invalid=piece.invalid),
+                    ]
+                    for delta in call_deltas(piece):
                         yield [delta]
-        self.finish_reason = "tool_calls" if self.calls else "stop"
-
-    def _call(self, asks: Asks) -> list[ToolDelta]:
-        text = asks.args if isinstance(asks.args, str) else json.dumps(asks.args)
-        self.calls.append(ToolCall(asks.call_id, asks.name, asks.args, invalid=asks.invalid))
-        if asks.silent:
-            return []
-        if asks.only_name:
-            return [ToolDelta(asks.call_id, asks.name)]
-        half = len(text) // asks.pieces
-        return [ToolDelta(asks.call_id, asks.name, text[:half]), ToolDelta(asks.call_id, None, text[half:])]
+        answer.finish_reason = "tool_calls" if answer.calls else "stop"
 
 
-@dataclass
-class ScriptedModel:
-    script: Script
-    abilities: frozenset[Ability] = frozenset({"tools"})
-    context: int | None = None
-    gates: Gates = field(default_factory=Gates)
-    requests: list[Request] = field(default_factory=list)
-    upstreams: int = 0
+def tool_parts(message: Message) -> list[ToolPart]:
+    return [part for part in message.parts if isinstance(part, ToolPart)]
 
-    @property
-    def info(self) -> ModelInfo:
-        return ModelInfo("test/model", "Model", "test", self.context, self.abilities)
 
-    @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator[ScriptedAnswer]:
-        self.requests.append(request)
-        self.upstreams += 1
-        try:
-            yield ScriptedAnswer(self.script(request), self.gates)
-        finally:
-            self.upstreams -= 1
+def results(request: ModelRequest) -> list[ToolMessage]:
+    """The tool results that a model is shown."""
+    return [message for message in request.messages if isinstance(message, ToolMessage)]
 
 
 def answers(*scripts: Sequence[Piece]) -> Script:
     """The nth script in the nth step of a turn: counted by what the model is shown to have asked for already."""
 
-    def script(request: Request) -> Sequence[Piece]:
+    def script(request: ModelRequest) -> Sequence[Piece]:
         asked = (
-            n for n, said in enumerate(request.messages) if isinstance(said, UserSaid) and said.content != (GO_ON,)
+            n
+            for n, said in enumerate(request.messages)
+            if isinstance(said, UserMessage) and said.content != (CONTINUE,)
         )
         last = max(asked, default=0)
-        steps = [said for said in request.messages[last:] if isinstance(said, AssistantSaid)]
+        steps = [said for said in request.messages[last:] if isinstance(said, AssistantMessage)]
         done = sum(any(isinstance(part, ToolCall) for part in said.parts) for said in steps)
         return scripts[min(done, len(scripts) - 1)]
 
@@ -185,7 +193,7 @@ class Trace:
 
     name: str
     effects: list[str]
-    traits: Traits = field(default_factory=lambda: Traits(rule="allow"))
+    traits: ToolTraits = field(default_factory=lambda: ToolTraits(rule="allow"))
     result: Json = "done"
     before: str | None = None
     """Gate before the effect."""
@@ -219,19 +227,44 @@ class Trace:
 
 @dataclass
 class KeptGrants:
-    kept: set[tuple[OwnerId, SessionId | None, Grant]] = field(default_factory=set)
+    kept: set[ToolGrant] = field(default_factory=set)
 
-    async def granted(self, owner: OwnerId, session: SessionId) -> list[Grant]:
-        return [grant for who, where, grant in self.kept if who == owner and where in (None, session)]
+    async def grants(self, owner: OwnerId, sid: SessionId) -> list[ToolGrant]:
+        return [grant for grant in self.kept if grant.owner == owner and grant.session_id in (None, sid)]
 
-    async def remember(self, owner: OwnerId, session: SessionId, grant: Grant) -> None:
-        self.kept.add((owner, session if grant.lasts == "session" else None, grant))
+    async def grant(self, tool: str, scope: str, owner: OwnerId, sid: SessionId | None) -> None:
+        self.kept.add(ToolGrant(owner, sid, tool, scope, 0.0))
+
+
+@dataclass
+class Shelf:
+    """Attachments by name."""
+
+    contents: dict[str, bytes] = field(default_factory=dict)
+    reads: list[str] = field(default_factory=list)
+
+    async def read(self, file: FilePart) -> bytes | None:
+        self.reads.append(file.name)
+        return self.contents.get(file.name)
+
+
+@dataclass
+class Shrinking:
+    """A history that is summarized when it is asked to."""
+
+    compactions: int = 0
+
+    async def reload(self, turn: Turn) -> ModelInput:
+        return ModelInput("They talked.", turn.input.messages[-1:]) if self.compactions else turn.input
+
+    async def compact(self, turn: Turn, summarizer: Summarizer) -> None:
+        self.compactions += 1
 
 
 def chat(model: Model, *tools: Tool, **options: object) -> ChatAgent:
     """The agent under test. `options` are fields of ChatAgent, or a `policy`."""
-    policy = options.pop("policy", Policy())
-    assert isinstance(policy, Policy)
+    policy = options.pop("policy", ApprovalPolicy())
+    assert isinstance(policy, ApprovalPolicy)
 
     async def find_model(name: str | None) -> Model:
         return model
@@ -239,19 +272,26 @@ def chat(model: Model, *tools: Tool, **options: object) -> ChatAgent:
     async def find_tools(turn: Turn) -> Sequence[Tool]:
         return tools
 
-    async def find_policy(turn: Turn) -> Policy:
+    async def find_policy(turn: Turn) -> ApprovalPolicy:
         return policy
 
     fields: dict[str, object] = {
         "find_policy": find_policy,
         "find_model": find_model,
         "find_tools": find_tools,
-        "files": NoFiles(),
+        "files": Shelf(),
+        "grants": KeptGrants(),
+        "history": Shrinking(),
         "workspaces": Path("/nonexistent"),
         **options,
     }
     return ChatAgent(**fields)  # type: ignore[arg-type]
 
 
-def limits(**fields: object) -> Limits:
-    return Limits(**fields)  # type: ignore[arg-type]
+@asynccontextmanager
+async def chatting(
+    world: AnyWorld | None, model: Model, *tools: Tool, **options: object
+) -> AsyncIterator[tuple[Running, SessionId]]:
+    """An engine with the agent under test, and a session."""
+    async with running(agents={"chat": chat(model, *tools, **options)}, world=world) as it:
+        yield it, await it.new_session()

@@ -6,14 +6,15 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from holdfast.agents.tools.port import Traits
 from holdfast.core.errors import HoldfastError
-from holdfast.core.parts import Tool
-from holdfast.core.recovery import Policy
+from holdfast.core.parts import ToolPart
+from holdfast.core.recovery import RecoveryPolicy
 from holdfast.core.run import Run
+from holdfast.ports.tool import ToolTraits
 from tests.agents.models import Asks, ScriptedModel, Thinks, Trace, answers, chat
 from tests.engine.checks import check_idle, check_one_end
-from tests.harness import GUARD, Fuse, Running, World, running, texts
+from tests.harness import GUARD, Running, World, running, texts
+from tests.taps import Fuse
 
 pytestmark = pytest.mark.anyio
 
@@ -27,9 +28,9 @@ SAID = "I look at both. Then I ask. All is done."
 
 def tools(effects: list[str]) -> list[Trace]:
     return [
-        Trace("pay", effects, Traits(rule="allow")),
-        Trace("read", effects, Traits(repeatable=True, read_only=True, rule="allow")),
-        Trace("send", effects, Traits(rule="ask")),
+        Trace("pay", effects, ToolTraits(rule="allow")),
+        Trace("read", effects, ToolTraits(repeatable=True, read_only=True, rule="allow")),
+        Trace("send", effects, ToolTraits(rule="ask")),
     ]
 
 
@@ -43,7 +44,7 @@ async def drive(it: Running, run: Run, asked: Counter[str], fuse: Fuse | None = 
                 question = (await it.folded(run.id)).approval
                 assert question is not None
                 asked[question.name] += 1
-                await it.service.decide(run.id, question.approval_id, "once")
+                await it.engine.runs.decide(run.id, question.approval_id, "once")
             await checkpoint()
     return row
 
@@ -72,13 +73,13 @@ async def test_a_turn_survives_a_crash_at_any_call(done: bool, how: str) -> None
         asked: Counter[str] = Counter()
         run = await first_life(world, fuse, effects, asked)
         if run is not None:
-            auto = Policy(auto_continue=how == "automatic")
+            auto = RecoveryPolicy(auto_continue=how == "automatic")
             agent = chat(ScriptedModel(SCRIPT), *tools(effects))
             async with running(agents={"chat": agent}, world=world, recovery=auto) as it:
                 ended = await drive(it, run, asked)
                 assert ended is not None
                 if ended.status == "interrupted":
-                    ended = await drive(it, (await it.service.continue_run(run.id)).run, asked)
+                    ended = await drive(it, (await it.engine.runs.continue_run(run.id)).run, asked)
                     assert ended is not None
                     lives["continued"] += 1
                 assert ended.status == "complete", f"call {at}: {ended.error}"
@@ -88,7 +89,7 @@ async def test_a_turn_survives_a_crash_at_any_call(done: bool, how: str) -> None
                 assert max(1, asked["pay"]) <= effects.count("pay 1") <= 1 + asked["pay"], f"call {at}"
                 assert 1 <= effects.count("send 3") <= asked["send"], f"call {at}"
                 assert 1 <= effects.count("read 2") <= 2, f"call {at}"
-                finished = [part.name for part in answer.parts if isinstance(part, Tool) and part.state == "done"]
+                finished = [part.name for part in answer.parts if isinstance(part, ToolPart) and part.state == "done"]
                 assert finished == ["pay", "read", "send"], f"call {at}"
                 await check_one_end(it, ended, "complete")
                 await check_idle(it, run.session_id)

@@ -1,20 +1,16 @@
 """What the loop takes from outside: grants, files, a history that becomes shorter, summaries and titles."""
 
-from dataclasses import dataclass, field
-
 import anyio
 import pytest
 
-from holdfast.agents.chat.compaction import SessionHistory
-from holdfast.agents.chat.helpers import SUMMARISE, ModelSummariser, ModelTitler
-from holdfast.agents.models.port import Media, ModelFailed, Request, ToolSaid, UserSaid
-from holdfast.agents.tools.policy import Grant, Policy
-from holdfast.agents.tools.port import Traits
+from holdfast.agents.chat.summary_and_title import SUMMARIZE, ModelSummarizer, ModelTitler
+from holdfast.app.late_engine import LateEngine
 from holdfast.core.events import Decision, Usage
-from holdfast.core.ids import LOCAL, OwnerId, RunId, SessionId
-from holdfast.core.parts import File, Text, Tool
-from holdfast.core.session import ModelInput
-from holdfast.ports import Summariser, Turn
+from holdfast.core.ids import SessionId
+from holdfast.core.parts import TextPart
+from holdfast.ports.model import Media, ModelError, ModelRequest, UserMessage
+from holdfast.ports.tool import ToolTraits
+from holdfast.tools.approval_policy import ApprovalPolicy
 from tests.agents.models import (
     Asks,
     Breaks,
@@ -22,11 +18,15 @@ from tests.agents.models import (
     KeptGrants,
     Piece,
     ScriptedModel,
+    Shelf,
+    Shrinking,
     Thinks,
     Trace,
     answers,
     chat,
-    limits,
+    chatting,
+    results,
+    tool_parts,
 )
 from tests.harness import GUARD, AnyWorld, Running, World, running
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.anyio
 async def answered(it: Running, sid: SessionId, decision: Decision) -> None:
     run = await it.send(sid)
     await it.until(run.id, "waiting")
-    await it.service.decide(run.id, (await it.question(run.id)).id, decision)
+    await it.engine.runs.decide(run.id, (await it.question(run.id)).id, decision)
     assert (await it.ended(run.id)).status == "complete"
 
 
@@ -45,7 +45,7 @@ async def test_an_allowance_for_the_session_is_remembered(world: AnyWorld) -> No
     effects: list[str] = []
     grants = KeptGrants()
     model = ScriptedModel(answers([Asks("c1", "one")], ["Done."]))
-    agent = chat(model, Trace("one", effects, Traits()), grants=grants)
+    agent = chat(model, Trace("one", effects, ToolTraits()), grants=grants)
     async with running(agents={"chat": agent}, world=world) as it:
         sid = await it.new_session()
         await answered(it, sid, "session")
@@ -54,7 +54,7 @@ async def test_an_allowance_for_the_session_is_remembered(world: AnyWorld) -> No
         await answered(it, other, "always")
         assert (await it.turn(await it.new_session())).status == "complete"
         assert len(effects) == 4
-        assert grants.kept == {(LOCAL, sid, Grant("one")), (LOCAL, None, Grant("one", "", "always"))}
+        assert {(grant.session_id, grant.tool) for grant in grants.kept} == {(sid, "one"), (None, "one")}
 
 
 async def test_an_allowance_covers_its_scope(memory: World) -> None:
@@ -63,11 +63,11 @@ async def test_an_allowance_covers_its_scope(memory: World) -> None:
     model = ScriptedModel(
         answers([Asks("c1", "one", {"x": 1}), Asks("c2", "one", {"x": 1}), Asks("c3", "one", {"x": 2})], ["."])
     )
-    agent = chat(model, Trace("one", [], Traits(), scopes=True), grants=grants)
+    agent = chat(model, Trace("one", [], ToolTraits(), scopes=True), grants=grants)
     async with running(agents={"chat": agent}, world=memory) as it:
         run = await it.send(await it.new_session())
         await it.until(run.id, "waiting")
-        await it.service.decide(run.id, (await it.question(run.id)).id, "session")
+        await it.engine.runs.decide(run.id, (await it.question(run.id)).id, "session")
         await it.until(run.id, "waiting")
         assert (await it.question(run.id)).call_id == "c3"
 
@@ -76,8 +76,8 @@ async def test_an_always_that_a_tool_cannot_have_counts_once(memory: World) -> N
     """X5: on an open server the shell asks in the next turn again, whatever the answer said."""
     grants = KeptGrants()
     model = ScriptedModel(answers([Asks("c1", "shell")], ["Done."]))
-    policy = Policy({"shell": "allow"}, never_always=frozenset({"shell"}))
-    agent = chat(model, Trace("shell", [], Traits()), grants=grants, policy=policy)
+    policy = ApprovalPolicy({"shell": "allow"}, never_always=frozenset({"shell"}))
+    agent = chat(model, Trace("shell", [], ToolTraits()), grants=grants, policy=policy)
     async with running(agents={"chat": agent}, world=memory) as it:
         sid = await it.new_session()
         await answered(it, sid, "always")
@@ -88,16 +88,6 @@ async def test_an_always_that_a_tool_cannot_have_counts_once(memory: World) -> N
 # ---- files ----
 
 
-@dataclass
-class Shelf:
-    contents: dict[str, bytes]
-    reads: list[str] = field(default_factory=list)
-
-    async def read(self, file: File) -> bytes | None:
-        self.reads.append(file.name)
-        return self.contents.get(file.name)
-
-
 async def test_files_are_shown_to_models_that_can_use_them(memory: World) -> None:
     """A1: a text file goes along; an image is told as one to a model that sees none; a lost file is told as lost."""
     shelf = Shelf({"notes.txt": b"hello"})
@@ -105,42 +95,28 @@ async def test_files_are_shown_to_models_that_can_use_them(memory: World) -> Non
     async with running(agents={"chat": chat(model, Trace("one", []), files=shelf)}, world=memory) as it:
         notes, lost = await it.add_file("notes.txt"), await it.add_file("lost.txt", "6b")
         sid = await it.new_session()
-        run = (await it.service.submit(sid, [Text("look"), notes, lost])).run
+        run = (await it.engine.runs.submit(sid, [TextPart("look"), notes, lost])).run
         assert (await it.ended(run.id)).status == "complete"
         (said,) = model.requests[0].messages
-        assert isinstance(said, UserSaid)
+        assert isinstance(said, UserMessage)
         assert said.content[:2] == ("look", Media("notes.txt", "text/plain", b"hello"))
-        assert "no longer there" in str(said.content[2])
+        assert "was deleted" in str(said.content[2])
         assert shelf.reads == ["notes.txt", "lost.txt"]
 
 
 # ---- a history that becomes shorter ----
 
 
-@dataclass
-class Shrinking:
-    """Summarises when it is asked to."""
-
-    compactions: int = 0
-
-    async def reload(self, turn: Turn) -> ModelInput:
-        return ModelInput("They talked.", turn.input.messages[-1:]) if self.compactions else turn.input
-
-    async def compact(self, turn: Turn, summariser: Summariser) -> None:
-        self.compactions += 1
-
-
 async def test_a_full_context_is_compacted_before_the_model_is_asked(memory: World) -> None:
     """O3: near the limit what came before is summarised, once, and the question stays."""
     history = Shrinking()
     model = ScriptedModel(answers(["y" * 4000]), context=1200)
-    async with running(agents={"chat": chat(model, history=history)}, world=memory) as it:
-        sid = await it.new_session()
+    async with chatting(memory, model, history=history) as (it, sid):
         await it.turn(sid, "first")
         assert history.compactions == 0
         await it.turn(sid, "second")
         assert history.compactions == 1
-        assert model.requests[-1].messages == (UserSaid(("second",)),)
+        assert model.requests[-1].messages == (UserMessage(("second",)),)
         assert "They talked." in (model.requests[-1].system or "")
 
 
@@ -150,13 +126,12 @@ async def test_long_results_of_a_long_run_make_room(memory: World) -> None:
         lambda request: [Asks("c", "one", {"x": len(request.messages)})] if len(request.messages) < 12 else ["Done."],
         context=5000,
     )
-    async with running(agents={"chat": chat(model, Trace("one", [], result="x" * 4000))}, world=memory) as it:
-        sid = await it.new_session()
+    async with chatting(memory, model, Trace("one", [], result="x" * 4000)) as (it, sid):
         assert (await it.turn(sid)).status == "complete"
-        results = [len(each.text) for each in model.requests[-1].messages if isinstance(each, ToolSaid)]
-        assert results[-2:] == [4000, 4000]
-        assert max(results[:2]) < 200
-        saved = [part.result for part in (await it.answer(sid)).parts if isinstance(part, Tool)]
+        sizes = [len(each.text) for each in results(model.requests[-1])]
+        assert sizes[-2:] == [4000, 4000]
+        assert max(sizes[:2]) < 200
+        saved = [part.result for part in tool_parts(await it.answer(sid))]
         assert {len(result) for result in saved} == {4000}
 
 
@@ -164,8 +139,7 @@ async def test_a_context_that_the_provider_finds_too_small_is_compacted_too(memo
     """O3: the provider refuses the length before a word is said: the past is summarised, and it is asked again."""
     history = Shrinking()
     model = ScriptedModel(lambda request: ["Fine."] if len(request.messages) == 1 else [Breaks("context-length")])
-    async with running(agents={"chat": chat(model, history=history)}, world=memory) as it:
-        sid = await it.new_session()
+    async with chatting(memory, model, history=history) as (it, sid):
         assert (await it.turn(sid, "first")).status == "complete"
         assert (await it.turn(sid, "second")).status == "complete"
         assert (history.compactions, len(model.requests)) == (1, 3)
@@ -175,49 +149,37 @@ async def test_a_context_that_stays_too_small_is_a_failure(memory: World) -> Non
     """E1: it is tried once more and not for ever."""
     history = Shrinking()
     model = ScriptedModel(answers([Breaks("context-length")]))
-    async with running(agents={"chat": chat(model, history=history)}, world=memory) as it:
-        run = await it.turn(await it.new_session())
+    async with chatting(memory, model, history=history) as (it, sid):
+        run = await it.turn(sid)
         assert run.error is not None
         assert (run.error.code, history.compactions, len(model.requests)) == ("context-length", 1, 2)
 
 
-def session_history(engines: list[Running]) -> SessionHistory:
-    """Over the service of the engine that runs now."""
-
-    async def model_input(rid: RunId, owner: OwnerId) -> ModelInput:
-        return await engines[-1].service.model_input(rid, owner)
-
-    async def compact(sid: SessionId, summariser: Summariser, owner: OwnerId) -> object:
-        return await engines[-1].service.compact(sid, summariser, owner)
-
-    return SessionHistory(model_input, compact)
-
-
 async def test_a_full_context_is_compacted_through_the_engine(world: AnyWorld) -> None:
     """O3: the run's own model writes the summary, the session keeps every message, and the turn goes on."""
-    engines: list[Running] = []
+    engine = LateEngine()
 
-    def script(request: Request) -> list[Piece]:
-        return ["A summary."] if request.system == SUMMARISE else ["y" * 4000]
+    def script(request: ModelRequest) -> list[Piece]:
+        return ["A summary."] if request.system == SUMMARIZE else ["y" * 4000]
 
     model = ScriptedModel(script, context=1200)
-    async with running(agents={"chat": chat(model, history=session_history(engines))}, world=world) as it:
-        engines.append(it)
+    async with running(agents={"chat": chat(model, history=engine)}, world=world) as it:
+        engine.bind(it.engine)
         sid = await it.new_session()
         await it.turn(sid, "first")
         assert (await it.turn(sid, "second")).status == "complete"
-        assert model.requests[-1].messages == (UserSaid(("second",)),)
+        assert model.requests[-1].messages == (UserMessage(("second",)),)
         assert "A summary." in (model.requests[-1].system or "")
         assert len(await it.shown(sid)) == 4
 
 
 async def test_a_compaction_during_a_run_waits_for_its_next_step(world: AnyWorld) -> None:
     """O3: asked for while a tool runs, it is done at once, and the step that follows is shown the summary."""
-    engines: list[Running] = []
+    engine = LateEngine()
     model = ScriptedModel(answers([Asks("c1", "one")], ["Done."]))
     tool = Trace("one", [], before="here", gates=model.gates)
-    async with running(agents={"chat": chat(model, tool, history=session_history(engines))}, world=world) as it:
-        engines.append(it)
+    async with running(agents={"chat": chat(model, tool, history=engine)}, world=world) as it:
+        engine.bind(it.engine)
         sid = await it.new_session()
         model.gates.open("here").set()
         await it.turn(sid, "first")
@@ -225,24 +187,21 @@ async def test_a_compaction_during_a_run_waits_for_its_next_step(world: AnyWorld
         run = await it.send(sid, "second")
         with anyio.fail_after(GUARD):
             await tool.gates.reached("here").wait()
-        await it.service.compact(sid, ModelSummariser(ScriptedModel(answers(["A summary."]))))
+        await it.engine.sessions.compact(sid, ModelSummarizer(ScriptedModel(answers(["A summary."]))))
         tool.gates.open("here").set()
         assert (await it.ended(run.id)).status == "complete"
         before, after = model.requests[-2:]
         assert (len(before.messages), before.system) != (len(after.messages), after.system)
-        assert after.messages[0] == UserSaid(("second",))
+        assert after.messages[0] == UserMessage(("second",))
         assert "A summary." in (after.system or "")
 
 
 async def test_a_summary_that_fails_does_not_fail_the_run(memory: World) -> None:
     """E1: the model cannot summarise; the turn is answered with what there is."""
-    engines: list[Running] = []
-    model = ScriptedModel(
-        lambda request: [Breaks()] if request.system == SUMMARISE else ["y" * 4000],
-        context=1200,
-    )
-    async with running(agents={"chat": chat(model, history=session_history(engines))}, world=memory) as it:
-        engines.append(it)
+    engine = LateEngine()
+    model = ScriptedModel(lambda request: [Breaks()] if request.system == SUMMARIZE else ["y" * 4000], context=1200)
+    async with running(agents={"chat": chat(model, history=engine)}, world=memory) as it:
+        engine.bind(it.engine)
         sid = await it.new_session()
         await it.turn(sid, "first")
         assert (await it.turn(sid, "second")).status == "complete"
@@ -255,47 +214,43 @@ async def test_a_conversation_is_summarised_by_the_model(world: AnyWorld) -> Non
     """O3: the engine's compact and the model's summary meet: the next turn is shown the summary and its question."""
     model = ScriptedModel(answers(["An answer."]))
     writer = ScriptedModel(answers([Thinks("hm"), "They said ", "hello.", Usage(1, 1)]))
-    async with running(agents={"chat": chat(model)}, world=world) as it:
-        sid = await it.new_session()
+    async with chatting(world, model) as (it, sid):
         await it.turn(sid, "hello")
-        await it.service.compact(sid, ModelSummariser(writer))
-        assert writer.requests[0].messages == (UserSaid(("Person: hello\n\nAssistant: An answer.",)),)
+        await it.engine.sessions.compact(sid, ModelSummarizer(writer))
+        assert writer.requests[0].messages == (UserMessage(("User: hello\n\nAssistant: An answer.",)),)
         await it.turn(sid, "next")
-        assert model.requests[-1].messages == (UserSaid(("next",)),)
+        assert model.requests[-1].messages == (UserMessage(("next",)),)
         assert "They said hello." in (model.requests[-1].system or "")
 
 
 async def test_an_empty_summary_is_refused(memory: World) -> None:
     """O3: a history is never replaced by nothing."""
-    async with running(agents={"chat": chat(ScriptedModel(answers(["x"])))}, world=memory) as it:
-        sid = await it.new_session()
+    async with chatting(memory, ScriptedModel(answers(["x"]))) as (it, sid):
         await it.turn(sid)
-        with pytest.raises(ModelFailed):
-            await it.service.compact(sid, ModelSummariser(ScriptedModel(answers([Thinks("hm")]))))
+        with pytest.raises(ModelError):
+            await it.engine.sessions.compact(sid, ModelSummarizer(ScriptedModel(answers([Thinks("hm")]))))
 
 
 @pytest.mark.parametrize(
-    ("says", "title"),
-    [("A Walk", "A Walk"), ('"A Walk."', "A Walk"), ("\n**A Walk**\nmore", "A Walk"), ("", "")],
+    ("says", "title"), [("A Walk", "A Walk"), ('"A Walk."', "A Walk"), ("\n**A Walk**\nmore", "A Walk"), ("", "")]
 )
 async def test_a_title_is_one_clean_line(memory: World, says: str, title: str) -> None:
     """P8: whatever decoration the model adds, the title is a plain line."""
-    async with running(agents={"chat": chat(ScriptedModel(answers(["x"])))}, world=memory) as it:
-        sid = await it.new_session()
+    async with chatting(memory, ScriptedModel(answers(["x"]))) as (it, sid):
         await it.turn(sid)
-        session = await it.service.generate_title(sid, ModelTitler(ScriptedModel(answers([says]))))
+        session = await it.engine.titles.generate(sid, ModelTitler(ScriptedModel(answers([says]))))
         assert session.title == title
 
 
 async def test_settings_of_session_and_run_reach_the_model(memory: World) -> None:
     """A3: the run's settings go before the session's; what is no model setting stays out."""
     model = ScriptedModel(answers(["x"]))
-    async with running(agents={"chat": chat(model, limits=limits())}, world=memory) as it:
-        session = await it.service.create_session(
+    async with running(agents={"chat": chat(model)}, world=memory) as it:
+        session = await it.engine.sessions.create(
             settings={"temperature": 0.1, "seed": 1, "theme": "dark"}, system="Be odd."
         )
-        run = (await it.service.submit(session.id, [Text("q")], settings={"temperature": 0.9})).run
+        run = (await it.engine.runs.submit(session.id, [TextPart("q")], settings={"temperature": 0.9})).run
         await it.ended(run.id)
-        request: Request = model.requests[0]
+        request: ModelRequest = model.requests[0]
         assert request.settings == {"temperature": 0.9, "seed": 1}
         assert "Be odd." in (request.system or "")

@@ -1,22 +1,25 @@
 """A run that is taken up: after a crash, after a decision, by continue. Effects happen once, words are not repeated."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import anyio
 import pytest
 
-from holdfast.agents.chat.prompt import GO_ON
-from holdfast.agents.models.port import Ability, AssistantSaid, Request, ToolSaid, UserSaid
-from holdfast.agents.tools.port import Traits
-from holdfast.core.parts import Part, Reasoning, Text, Tool
-from holdfast.core.recovery import Policy
+from holdfast.agents.chat.system_prompt import CONTINUE
+from holdfast.core.events import Decision
+from holdfast.core.parts import Part, ReasoningPart, TextPart, ToolPart
+from holdfast.core.recovery import RecoveryPolicy
 from holdfast.core.run import Run
 from holdfast.core.transcript import EMPTY, fold
-from tests.agents.models import Asks, Gates, Piece, ScriptedModel, Thinks, Trace, Wait, Writes, answers, chat
+from holdfast.ports.model import Ability, AssistantMessage, ModelRequest, ToolMessage, UserMessage
+from holdfast.ports.tool import ToolTraits
+from tests.agents.models import Asks, Piece, ScriptedModel, Thinks, Trace, Wait, Writes, answers, chat, results
 from tests.engine.checks import check_one_end
-from tests.harness import GUARD, AnyWorld, Hold, Running, World, appends, running
+from tests.harness import GUARD, AnyWorld, Running, World, running
+from tests.taps import Hold, appends
 
 pytestmark = pytest.mark.anyio
 
@@ -45,7 +48,7 @@ async def crashed(
 
 async def until_shown(it: Running, run: Run, shown: Sequence[str]) -> None:
     seen = EMPTY
-    async with it.service.watch(run.id) as subscription:
+    async with it.engine.subscriptions.watch(run.id) as subscription:
         while shape(seen.parts) != shown:
             entries = await subscription.next()
             assert entries is not None, f"the run ended; clients had been shown {shape(seen.parts)}"
@@ -55,19 +58,27 @@ async def until_shown(it: Running, run: Run, shown: Sequence[str]) -> None:
 def shape(parts: Sequence[Part]) -> list[str]:
     """Words as they are, tools by name and state."""
     return [
-        f"{part.name}:{part.state}" if isinstance(part, Tool) else part.text
+        f"{part.name}:{part.state}" if isinstance(part, ToolPart) else part.text
         for part in parts
-        if isinstance(part, Tool | Text | Reasoning)
+        if isinstance(part, ToolPart | TextPart | ReasoningPart)
     ]
 
 
 def settings(how: str) -> dict[str, Any]:
-    return {"recovery": Policy(auto_continue=how == "automatic")}
+    return {"recovery": RecoveryPolicy(auto_continue=how == "automatic")}
+
+
+@asynccontextmanager
+async def completed(world: AnyWorld, run: Run, model: ScriptedModel, *tools: Trace) -> AsyncIterator[Running]:
+    """A new process, in which the run was continued and has completed."""
+    async with running(agents={"chat": chat(model, *tools)}, world=world) as it:
+        assert (await it.ended((await go_on(it, run, "continue")).id)).status == "complete"
+        yield it
 
 
 async def go_on(it: Running, run: Run, how: str) -> Run:
     """By a person's continue, or by itself."""
-    return run if how == "automatic" else (await it.service.continue_run(run.id)).run
+    return run if how == "automatic" else (await it.engine.runs.continue_run(run.id)).run
 
 
 # ---- tools ----
@@ -101,60 +112,46 @@ async def between(world: AnyWorld, model: ScriptedModel, *tools: Trace) -> Run:
     return await crashed(world, model, *tools, shown=["I do. ", "one:done", "two:pending"], tap=second)
 
 
-@HOW
-async def test_an_effect_without_a_result_asks_before_it_is_repeated(world: AnyWorld, how: str) -> None:
-    """X5: the tool had its effect, the process died before its result: a person is asked, and on *once* it repeats."""
+@pytest.mark.parametrize(("how", "decision"), [("continue", "once"), ("automatic", "once"), ("continue", "deny")])
+async def test_an_effect_without_a_result_asks_before_it_is_repeated(
+    world: AnyWorld, how: str, decision: Decision
+) -> None:
+    """X5: the tool had its effect, the process died before its result: a person is asked. On *once* it repeats; on
+    *deny* it is not run, the model is told, and the rest goes on."""
     effects: list[str] = []
-    gates = Gates()
     script = answers(["I do. ", *DO], ["Both done."])
-    slow = Trace("one", effects, after="here", gates=gates)
-    run = await crashed(
-        world, ScriptedModel(script), slow, Trace("two", effects), shown=["I do. ", "one:running", "two:pending"]
-    )
+    slow, one, two = Trace("one", effects, after="here"), Trace("one", effects), Trace("two", effects)
+    run = await crashed(world, ScriptedModel(script), slow, two, shown=["I do. ", "one:running", "two:pending"])
     assert effects == ["one 1"]
-    tools = Trace("one", effects), Trace("two", effects)
-    async with running(agents={"chat": chat(ScriptedModel(script), *tools)}, world=world, **settings(how)) as it:
+    model = ScriptedModel(script)
+    async with running(agents={"chat": chat(model, one, two)}, world=world, **settings(how)) as it:
         more = await go_on(it, run, how)
         await it.until(more.id, "waiting")
         assert effects == ["one 1"]
         question = await it.question(more.id)
         assert (question.call_id, question.args) == ("c1", {"x": 1})
-        assert "not known" in question.reason
-        await it.service.decide(more.id, question.id, "once")
+        assert "may already have taken effect" in question.reason
+        await it.engine.runs.decide(more.id, question.id, decision)
         assert (await it.ended(more.id)).status == "complete"
-        assert effects == ["one 1", "one 1", "two 2"]
-        assert shape((await it.answer(run.session_id)).parts) == ["I do. ", "one:done", "two:done", "Both done."]
-
-
-async def test_denying_the_repeat_tells_the_model(world: AnyWorld) -> None:
-    """X5: the person does not want it again: it is not run, and the rest goes on."""
-    effects: list[str] = []
-    script = answers(["I do. ", *DO], ["Well."])
-    slow = Trace("one", effects, after="here")
-    run = await crashed(
-        world, ScriptedModel(script), slow, Trace("two", effects), shown=["I do. ", "one:running", "two:pending"]
-    )
-    model = ScriptedModel(script)
-    tools = Trace("one", effects), Trace("two", effects)
-    async with running(agents={"chat": chat(model, *tools)}, world=world) as it:
-        more = await go_on(it, run, "continue")
-        await it.until(more.id, "waiting")
-        await it.service.decide(more.id, (await it.question(more.id)).id, "deny")
-        assert (await it.ended(more.id)).status == "complete"
-        assert effects == ["one 1", "two 2"]
-        said = [each for each in model.requests[-1].messages if isinstance(each, ToolSaid)]
-        assert [(each.call_id, each.is_error) for each in said] == [("c1", True), ("c2", False)]
+        denied = decision == "deny"
+        assert effects == (["one 1", "two 2"] if denied else ["one 1", "one 1", "two 2"])
+        said = results(model.requests[-1])
+        assert [(each.call_id, each.is_error) for each in said] == [("c1", denied), ("c2", False)]
+        assert shape((await it.answer(run.session_id)).parts) == [
+            "I do. ",
+            "one:denied" if denied else "one:done",
+            "two:done",
+            "Both done.",
+        ]
 
 
 async def test_a_repeatable_tool_is_repeated_without_asking(world: AnyWorld) -> None:
     """X5: a tool that says it is safe to repeat is run again after a crash in its middle."""
     effects: list[str] = []
     script = answers([Asks("c1", "one")], ["Done."])
-    safe = Traits(repeatable=True, rule="allow")
+    safe = ToolTraits(repeatable=True, rule="allow")
     run = await crashed(world, ScriptedModel(script), Trace("one", effects, safe, before="x"), shown=["one:running"])
-    async with running(agents={"chat": chat(ScriptedModel(script), Trace("one", effects, safe))}, world=world) as it:
-        more = await it.ended((await go_on(it, run, "continue")).id)
-        assert more.status == "complete"
+    async with completed(world, run, ScriptedModel(script), Trace("one", effects, safe)):
         assert effects == ["one"]
 
 
@@ -164,8 +161,7 @@ async def test_a_model_without_tools_takes_up_what_one_with_tools_left(world: An
     first = ScriptedModel(answers(["I do. ", Asks("c1", "one"), Wait("here")]))
     run = await crashed(world, first, Trace("one", effects), shown=["I do. ", "one:pending"])
     model = ScriptedModel(answers([], ["Done."]), frozenset())
-    async with running(agents={"chat": chat(model, Trace("one", effects))}, world=world) as it:
-        assert (await it.ended((await go_on(it, run, "continue")).id)).status == "complete"
+    async with completed(world, run, model, Trace("one", effects)):
         assert effects == ["one"]
         assert model.requests[0].tools == ()
 
@@ -175,24 +171,23 @@ async def test_a_tool_that_is_gone_leaves_its_outcome_unknown_to_the_model(world
     script = answers([Asks("c1", "one")], ["Well."])
     run = await crashed(world, ScriptedModel(script), Trace("one", [], after="here"), shown=["one:running"])
     model = ScriptedModel(script)
-    async with running(agents={"chat": chat(model)}, world=world) as it:
-        assert (await it.ended((await go_on(it, run, "continue")).id)).status == "complete"
+    async with completed(world, run, model):
         said = model.requests[0].messages[-1]
-        assert isinstance(said, ToolSaid)
+        assert isinstance(said, ToolMessage)
         assert "no tool named 'one'" in said.text
-        assert "whether that took effect is not known" in said.text
+        assert "it is unknown whether it took effect" in said.text
 
 
 async def test_an_allowance_is_not_used_twice(world: AnyWorld) -> None:
     """X5: allowed once, started, and lost in a crash: the person is asked again, also if the tool asks anyway."""
     effects: list[str] = []
     script = answers([Asks("c1", "one")], ["Done."])
-    asks = Traits(rule="ask")
+    asks = ToolTraits(rule="ask")
     slow = Trace("one", effects, asks, after="here")
     async with running(agents={"chat": chat(ScriptedModel(script), slow)}, world=world) as it:
         run = await it.send(await it.new_session())
         await it.until(run.id, "waiting")
-        await it.service.decide(run.id, (await it.question(run.id)).id, "once")
+        await it.engine.runs.decide(run.id, (await it.question(run.id)).id, "once")
         with anyio.fail_after(GUARD):
             await slow.gates.reached("here").wait()
         await it.crash()
@@ -200,7 +195,7 @@ async def test_an_allowance_is_not_used_twice(world: AnyWorld) -> None:
     async with running(agents={"chat": chat(ScriptedModel(script), quick)}, world=world, **settings("automatic")) as it:
         await it.until(run.id, "waiting")
         assert effects == ["one"]
-        await it.service.decide(run.id, (await it.question(run.id)).id, "once")
+        await it.engine.runs.decide(run.id, (await it.question(run.id)).id, "once")
         assert (await it.ended(run.id)).status == "complete"
         assert effects == ["one", "one"]
 
@@ -215,11 +210,9 @@ async def test_a_call_that_was_half_written_is_asked_for_again(world: AnyWorld) 
     run = await crashed(world, first, *tools, shown=["I do. ", "one:pending", "two:pending"])
     assert effects == []
     model = ScriptedModel(answers([], [Asks("c2", "two", {"x": 22})], ["Done."]))
-    async with running(agents={"chat": chat(model, *tools)}, world=world) as it:
-        more = await it.ended((await go_on(it, run, "continue")).id)
-        assert more.status == "complete"
+    async with completed(world, run, model, *tools):
         assert effects == ["one 1", "two 22"]
-        assert [each.call_id for each in model.requests[0].messages if isinstance(each, ToolSaid)] == ["c1"]
+        assert [each.call_id for each in results(model.requests[0])] == ["c1"]
 
 
 async def test_words_before_a_half_written_call_are_not_said_twice(world: AnyWorld) -> None:
@@ -228,8 +221,7 @@ async def test_words_before_a_half_written_call_are_not_said_twice(world: AnyWor
     run = await crashed(world, first, Trace("one", []), shown=["I do it now. ", "one:pending"])
     effects: list[str] = []
     model = ScriptedModel(answers(["I do it ", "now. ", Asks("c1", "one", {"x": 1})], ["Done."]))
-    async with running(agents={"chat": chat(model, Trace("one", effects))}, world=world) as it:
-        assert (await it.ended((await go_on(it, run, "continue")).id)).status == "complete"
+    async with completed(world, run, model, Trace("one", effects)) as it:
         assert shape((await it.answer(run.session_id)).parts) == ["I do it now. ", "one:not_run", "one:done", "Done."]
         assert effects == ["one 1"]
 
@@ -240,9 +232,8 @@ async def test_what_came_after_an_open_call_belongs_to_its_step(world: AnyWorld)
     first = ScriptedModel(answers([Asks("c1", "one"), "So I did.", Wait("here")]))
     run = await crashed(world, first, Trace("one", effects), shown=["one:pending", "So I did."])
     model = ScriptedModel(answers([], ["End."]))
-    async with running(agents={"chat": chat(model, Trace("one", effects))}, world=world) as it:
-        assert (await it.ended((await go_on(it, run, "continue")).id)).status == "complete"
-        assert isinstance(model.requests[0].messages[-1], ToolSaid)
+    async with completed(world, run, model, Trace("one", effects)):
+        assert isinstance(model.requests[0].messages[-1], ToolMessage)
         assert effects == ["one"]
 
 
@@ -251,8 +242,8 @@ async def test_what_came_after_an_open_call_belongs_to_its_step(world: AnyWorld)
 HALF = "The quick brown fox jumps over"
 
 
-def goes_on(*pieces: Piece) -> Callable[[Request], Sequence[Piece]]:
-    def script(request: Request) -> Sequence[Piece]:
+def goes_on(*pieces: Piece) -> Callable[[ModelRequest], Sequence[Piece]]:
+    def script(request: ModelRequest) -> Sequence[Piece]:
         return pieces
 
     return script
@@ -279,10 +270,10 @@ async def test_words_that_were_cut_off_are_gone_on_with(
     async with running(agents={"chat": chat(model)}, world=world, **settings(how)) as it:
         ended = await it.ended((await go_on(it, run, how)).id)
         assert ended.status == "complete"
-        assert (await it.answer(run.session_id)).parts == (Reasoning("hm"), Text(HALF + " the lazy dog."))
+        assert (await it.answer(run.session_id)).parts == (ReasoningPart("hm"), TextPart(HALF + " the lazy dog."))
         last = model.requests[0].messages[-1]
-        partial = AssistantSaid((Reasoning("hm"), Text(HALF)))
-        assert last == (partial if abilities else UserSaid((GO_ON,)))
+        partial = AssistantMessage((ReasoningPart("hm"), TextPart(HALF)))
+        assert last == (partial if abilities else UserMessage((CONTINUE,)))
         assert partial in model.requests[0].messages
 
 
@@ -290,20 +281,18 @@ async def test_thoughts_that_were_cut_off_are_thought_anew(world: AnyWorld) -> N
     """X5: half a thought stays in the message, is not sent back, and is not glued to what is thought next."""
     run = await crashed(world, ScriptedModel(goes_on(Thinks("perha"), Wait("here"))), shown=["perha"])
     model = ScriptedModel(answers([Thinks("now I see", {"sig": 1}), Asks("c1", "one")], ["Done."]))
-    async with running(agents={"chat": chat(model, Trace("one", []))}, world=world) as it:
-        assert (await it.ended((await go_on(it, run, "continue")).id)).status == "complete"
+    async with completed(world, run, model, Trace("one", [])) as it:
         assert shape((await it.answer(run.session_id)).parts) == ["perha", "now I see", "one:done", "Done."]
-        assert model.requests[0].messages == (UserSaid(("hello",)),)
+        assert model.requests[0].messages == (UserMessage(("hello",)),)
         said = model.requests[1].messages[1]
-        assert isinstance(said, AssistantSaid)
-        assert said.parts[0] == Reasoning("now I see", {"sig": 1})
+        assert isinstance(said, AssistantMessage)
+        assert said.parts[0] == ReasoningPart("now I see", {"sig": 1})
 
 
 async def test_a_text_that_was_already_whole_ends_the_run(world: AnyWorld) -> None:
     """X5: the process died after the last word and before the end: the model has nothing to add, and that is fine."""
     run = await crashed(world, ScriptedModel(goes_on("All said.", Wait("here"))), shown=["All said."])
-    async with running(agents={"chat": chat(ScriptedModel(goes_on()))}, world=world) as it:
-        assert (await it.ended((await go_on(it, run, "continue")).id)).status == "complete"
+    async with completed(world, run, ScriptedModel(goes_on())) as it:
         assert shape((await it.answer(run.session_id)).parts) == ["All said."]
 
 
@@ -314,7 +303,7 @@ async def test_a_question_outlives_a_restart(world: AnyWorld) -> None:
     """X5: parked, restarted, answered: the tool runs once and the run goes on in the new process."""
     effects: list[str] = []
     script = answers(["I ask. ", Asks("c1", "one", {"x": 1})], ["Done."])
-    tool = Trace("one", effects, Traits())
+    tool = Trace("one", effects, ToolTraits())
     async with running(agents={"chat": chat(ScriptedModel(script), tool)}, world=world) as it:
         run = await it.send(await it.new_session())
         await it.until(run.id, "waiting")
@@ -322,7 +311,7 @@ async def test_a_question_outlives_a_restart(world: AnyWorld) -> None:
     model = ScriptedModel(script)
     async with running(agents={"chat": chat(model, tool)}, world=world) as it:
         assert (await it.row(run.id)).status == "waiting"
-        await it.service.decide(run.id, (await it.question(run.id)).id, "once")
+        await it.engine.runs.decide(run.id, (await it.question(run.id)).id, "once")
         assert (await it.ended(run.id)).status == "complete"
         assert effects == ["one 1"]
         assert len(model.requests) == 1
@@ -333,7 +322,7 @@ async def test_several_questions_of_one_step_are_asked_one_after_another(world: 
     """X5: each call has its own answer, and a denied one does not take the others along."""
     effects: list[str] = []
     model = ScriptedModel(answers([*DO, Asks("c3", "one", {"x": 3})], ["Done."]))
-    tools = Trace("one", effects, Traits()), Trace("two", effects, Traits())
+    tools = Trace("one", effects, ToolTraits()), Trace("two", effects, ToolTraits())
     async with running(agents={"chat": chat(model, *tools)}, world=world) as it:
         run = await it.send(await it.new_session())
         asked = []
@@ -341,7 +330,7 @@ async def test_several_questions_of_one_step_are_asked_one_after_another(world: 
             await it.until(run.id, "waiting")
             question = await it.question(run.id)
             asked.append(question.call_id)
-            await it.service.decide(run.id, question.id, decision)
+            await it.engine.runs.decide(run.id, question.id, decision)
         assert (await it.ended(run.id)).status == "complete"
         assert asked == ["c1", "c2", "c3"]
         assert effects == ["one 1", "one 3"]
@@ -351,12 +340,12 @@ async def test_a_call_that_an_ended_run_left_waiting_is_asked_about_by_the_next(
     """X5: cancelled while it waited, then continued: the question is asked anew, and nothing ran meanwhile."""
     effects: list[str] = []
     model = ScriptedModel(answers([Asks("c1", "one")], ["Done."]))
-    async with running(agents={"chat": chat(model, Trace("one", effects, Traits()))}, world=memory) as it:
+    async with running(agents={"chat": chat(model, Trace("one", effects, ToolTraits()))}, world=memory) as it:
         run = await it.send(await it.new_session())
         await it.until(run.id, "waiting")
-        await it.service.cancel(run.id)
-        more = (await it.service.continue_run(run.id)).run
+        await it.engine.runs.cancel(run.id)
+        more = (await it.engine.runs.continue_run(run.id)).run
         await it.until(more.id, "waiting")
-        await it.service.decide(more.id, (await it.question(more.id)).id, "once")
+        await it.engine.runs.decide(more.id, (await it.question(more.id)).id, "once")
         assert (await it.ended(more.id)).status == "complete"
         assert effects == ["one"]

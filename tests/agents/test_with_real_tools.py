@@ -9,12 +9,12 @@ from typing import Any
 import anyio
 import pytest
 
-from holdfast.agents.models.port import ToolSaid
-from holdfast.agents.tools.policy import Policy
-from holdfast.agents.tools.port import Traits
-from holdfast.agents.tools.toolbox import Toolbox, own_tools
-from holdfast.core.parts import Json, Text, Tool
+from holdfast.core.parts import Json, TextPart, ToolPart
 from holdfast.core.transcript import EMPTY, fold
+from holdfast.ports.model import ToolMessage
+from holdfast.ports.tool import ToolTraits
+from holdfast.tools.approval_policy import ApprovalPolicy
+from holdfast.tools.toolbox import Toolbox, builtin_tools
 from tests.agents.models import Asks, ScriptedModel, Trace, answers, chat
 from tests.engine.checks import check_one_end
 from tests.harness import GUARD, AnyWorld, Running, World, running
@@ -22,12 +22,12 @@ from tests.harness import GUARD, AnyWorld, Running, World, running
 pytestmark = pytest.mark.anyio
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
-FREE = Policy({"shell": "allow", "write_file": "allow", "edit_file": "allow"})
+FREE = ApprovalPolicy({"shell": "allow", "write_file": "allow", "edit_file": "allow"})
 STUBBORN = "trap '' TERM; echo $$; while :; do sleep 100; done"
 
 
 def agent(model: ScriptedModel, root: Path, **options: Any) -> Any:
-    return chat(model, *own_tools(ENVIRONMENT), workspaces=root, **options)
+    return chat(model, *builtin_tools(ENVIRONMENT), workspaces=root, **options)
 
 
 async def test_reading_is_free_and_writing_asks(world: AnyWorld, tmp_path: Path) -> None:
@@ -46,9 +46,9 @@ async def test_reading_is_free_and_writing_asks(world: AnyWorld, tmp_path: Path)
         await it.until(run.id, "waiting")
         question = await it.question(run.id)
         assert (question.call_id, question.name) == ("c2", "write_file")
-        await it.service.decide(run.id, question.id, "once")
+        await it.engine.runs.decide(run.id, question.id, "once")
         assert (await it.ended(run.id)).status == "complete"
-        assert model.requests[-1].messages[-1] == ToolSaid("c3", "read_file", "hello")
+        assert model.requests[-1].messages[-1] == ToolMessage("c3", "read_file", "hello")
         assert await anyio.Path(tmp_path / "ws" / sid / "a.txt").read_text() == "hello"
 
 
@@ -64,7 +64,7 @@ async def test_a_stopped_run_keeps_the_output_and_leaves_no_process(world: AnyWo
         handle = os.pidfd_open(int(printed))
         try:
             if end == "cancel":
-                assert (await it.service.cancel(run.id)).status == "cancelled"
+                assert (await it.engine.runs.cancel(run.id)).status == "cancelled"
             else:
                 await it.crash()
             assert select.select([handle], [], [], GUARD)[0]
@@ -72,8 +72,8 @@ async def test_a_stopped_run_keeps_the_output_and_leaves_no_process(world: AnyWo
             os.close(handle)
         if end == "cancel":
             assert (await it.answer(sid)).parts == (
-                Text("I run. "),
-                Tool("c1", "shell", {"command": STUBBORN}, "unknown", output=printed),
+                TextPart("I run. "),
+                ToolPart("c1", "shell", {"command": STUBBORN}, "unknown", output=printed),
             )
             await check_one_end(it, run, "cancelled")
 
@@ -81,9 +81,9 @@ async def test_a_stopped_run_keeps_the_output_and_leaves_no_process(world: AnyWo
 async def first_output(it: Running, rid: Any) -> str:
     """What the tool printed, as a client is shown it."""
     with anyio.fail_after(GUARD):
-        async with it.service.watch(rid) as subscription:
+        async with it.engine.subscriptions.watch(rid) as subscription:
             seen = EMPTY
-            while not (tools := [part for part in seen.parts if isinstance(part, Tool) and part.output]):
+            while not (tools := [part for part in seen.parts if isinstance(part, ToolPart) and part.output]):
                 entries = await subscription.next()
                 assert entries is not None, "the run ended before it printed anything"
                 seen = fold(entries, seen)
@@ -103,7 +103,7 @@ async def first_output(it: Running, rid: Any) -> str:
 async def test_a_session_chooses_its_tools(memory: World, session: Json, run: Json, names: list[str]) -> None:
     """X5: a run's choice goes before its session's; our own tool of a name goes before a server's."""
     model = ScriptedModel(answers(["Done."]))
-    other = Trace("a", [], Traits(rule="deny"))
+    other = Trace("a", [], ToolTraits(rule="deny"))
 
     async def more() -> list[Trace]:
         return [other, Trace("b", [])]
@@ -117,8 +117,8 @@ async def test_a_session_chooses_its_tools(memory: World, session: Json, run: Js
         return found
 
     async with running(agents={"chat": chat(model, find_tools=find)}, world=memory) as it:
-        sid = (await it.service.create_session(settings=session)).id
-        sent = (await it.service.submit(sid, [Text("q")], settings=run)).run
+        sid = (await it.engine.sessions.create(settings=session)).id
+        sent = (await it.engine.runs.submit(sid, [TextPart("q")], settings=run)).run
         assert (await it.ended(sent.id)).status == "complete"
         assert sorted(spec.name for spec in model.requests[0].tools) == names
         assert other not in found

@@ -1,4 +1,4 @@
-"""The bench measures what it says: real servers, real sockets, a scripted upstream."""
+"""Tests of the bench: a quick run with real servers, the load client and the upstream."""
 
 import json
 import subprocess
@@ -7,16 +7,15 @@ from pathlib import Path
 
 import httpx
 
-from bench import wire
-from bench.child import Child
-from bench.load import Client
-from bench.targets import completions
+from bench import stamped_tokens
+from bench.load_client import StreamClient
+from bench.servers import completions
+from bench.worker_process import WorkerProcess
 from tests.nursery import ROOT
 
 
-def test_a_quick_bench_carries_every_token_through_both_servers(tmp_path: Path) -> None:
-    """One scenario end to end: every stream is whole through Holdfast and through the relay, and the figures are
-    kept with the machine and the commit."""
+def test_quick_bench_carries_every_token_through_both_servers(tmp_path: Path) -> None:
+    """Every stream is complete through Holdfast and through the relay, and the results name machine and commit."""
     command = [sys.executable, "-m", "bench", "--quick", "--only", "tokens", "--scenario", "100 streams, full"]
     servers = ["--server", "Holdfast", "--server", "bare relay"]
     done = subprocess.run(
@@ -29,19 +28,22 @@ def test_a_quick_bench_carries_every_token_through_both_servers(tmp_path: Path) 
     )
     assert done.returncode == 0, done.stderr
     assert "CPU ÷ relay" in done.stdout
-    kept = json.loads((tmp_path / "results.json").read_text())
-    assert {"commit", "cpu", "cores", "python"} <= set(kept["machine"])
-    assert kept["not_shown"] == []
-    assert [(s["server"], s["whole"]) for s in kept["tokens"]] == [("Holdfast", 100), ("bare relay", 100)]
-    assert all(s["cpu_us_per_token"] > 0 for s in kept["tokens"])
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert {"commit", "cpu", "cores", "python"} <= set(results["machine"])
+    assert results["not_measured"] == []
+    assert [(s["server"], s["whole"]) for s in results["tokens"]] == [("Holdfast", 100), ("bare relay", 100)]
+    assert all(s["cpu_us_per_token"] > 0 for s in results["tokens"])
 
 
-def test_the_load_client_notices_what_is_missing_or_out_of_order() -> None:
-    """A stream with a lost token, or with two in the wrong order, is not whole, however it was cut."""
+def test_load_client_notices_missing_and_reordered_tokens() -> None:
+    """A stream with a missing, repeated or reordered token is not whole, however it is split into reads."""
 
-    def read(*numbers: int, cut: int) -> Client:
-        body = b"".join(b'data: {"text":"%b.0000001 "}\n\n' % wire.NUMBERS[n] for n in numbers) + b"data: [DONE]\n\n"
-        client = Client(b"", 3, lambda: None, lambda: None)
+    def read(*numbers: int, cut: int) -> StreamClient:
+        body = (
+            b"".join(b'data: {"text":"%b.0000001 "}\n\n' % stamped_tokens.NUMBERS[n] for n in numbers)
+            + b"data: [DONE]\n\n"
+        )
+        client = StreamClient(b"", 3, lambda: None, lambda: None)
         client.status = 200
         for at in range(0, len(body), cut):
             client.on_body(body[at : at + cut])
@@ -54,19 +56,19 @@ def test_the_load_client_notices_what_is_missing_or_out_of_order() -> None:
         assert not read(0, 1, 1, 2, cut=cut).whole
 
 
-def test_a_stream_that_comes_in_between_does_not_mix_up_the_others() -> None:
-    """What a server that stands by asks the upstream for is answered, and is no part of what is measured."""
-    with Child("bench.upstream") as upstream, Child("bench.load") as load:
-        address = httpx.URL(upstream.tell("address"))
+def test_unrelated_stream_does_not_disturb_the_scenario() -> None:
+    """The upstream answers a request of an idle server without counting it into the scenario."""
+    with WorkerProcess("bench.upstream") as upstream, WorkerProcess("bench.load_client") as load:
+        address = httpx.URL(upstream.call("address"))
         assert address.port is not None
-        upstream.tell("begin", tokens=20, rate=20.0)
+        upstream.call("begin", tokens=20, rate=20.0)
         asked = completions(address.port, 3, "/v1/chat/completions", "bench")
-        load.tell("open", port=address.port, requests=asked, tokens=20)
-        upstream.tell("gather", streams=3)
-        upstream.tell("go")
+        load.call("open", port=address.port, requests=asked, tokens=20)
+        upstream.call("gather", streams=3)
+        upstream.call("go")
         other = httpx.post(f"{address}/chat/completions", json={"messages": [], "stream": True})
         assert other.text.endswith("data: [DONE]\n\n")
-        load.tell("tokens")
-        upstream.tell("finish")
-        load.tell("end")
-        assert load.tell("result")["whole"] == 3
+        load.call("tokens")
+        upstream.call("finish")
+        load.call("end")
+        assert load.call("result")["whole"] == 3

@@ -1,16 +1,17 @@
-"""A real browser on a real server. Where there is no Chromium or no built app, everything here is skipped, loudly."""
+"""A real browser on a real server. Without Chromium or the built app, all browser tests are skipped with a reason."""
 
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, sync_playwright
 
-from holdfast.faces.http.web import APP
-from tests.browser.see import GUARD_MS
-from tests.http.conftest import Start, http_nursery, server, shared, start
+from holdfast.server.web_app import APP
+from tests.browser.chat_page import GUARD_MS
+from tests.http.conftest import Start, http_nursery, shared, start
+from tests.http.conftest import fresh as server
 
 __all__ = ["Start", "http_nursery", "server", "shared", "start"]
 
@@ -18,7 +19,7 @@ CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser")
 Open = Callable[..., Page]
 
 
-def missing() -> str | None:
+def missing_requirement() -> str | None:
     if CHROMIUM is None:
         return "no chromium on this machine (Debian: apt install chromium)"
     if not (APP / "index.html").exists():
@@ -27,7 +28,7 @@ def missing() -> str | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    reason = missing()
+    reason = missing_requirement()
     here = Path(__file__).parent
     for item in items:
         if reason is not None and here in item.path.parents:
@@ -36,46 +37,45 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module")
 def playwright() -> Iterator[Playwright]:
-    """Not for the whole session: while it is open an event loop runs in this thread, and no other test can run one."""
+    """Not session-scoped: while it is open an event loop runs in this thread, and no other test can run one."""
     with sync_playwright() as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def browser(playwright: Playwright) -> Iterator[Browser]:
-    found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
-    yield found
-    found.close()
+    launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
+    yield launched
+    launched.close()
 
 
 @pytest.fixture
-def complaints() -> list[str]:
-    """What the pages wrote to the console as errors. Empty at the end, unless a test takes out what it caused."""
+def console_errors() -> list[str]:
+    """Errors and warnings in the console. Checked to be empty at the end: a test removes those that it caused."""
     return []
 
 
 @pytest.fixture
-def context(browser: Browser, complaints: list[str]) -> Iterator[BrowserContext]:
-    made = browser.new_context(viewport={"width": 1200, "height": 800})
-    made.set_default_timeout(GUARD_MS)
-    yield made
-    made.close()
-    assert complaints == []
+def context(browser: Browser, console_errors: list[str]) -> Iterator[BrowserContext]:
+    created = browser.new_context()
+    created.set_default_timeout(GUARD_MS)
+    yield created
+    created.close()
+    assert console_errors == []
 
 
 @pytest.fixture
-def open_page(context: BrowserContext, complaints: list[str]) -> Open:
-    def note(message: ConsoleMessage) -> None:
+def open_page(context: BrowserContext, console_errors: list[str]) -> Open:
+    def on_console(message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
-            complaints.append(message.text)
+            console_errors.append(message.text)
 
-    def begin(url: str, **size: Any) -> Page:
+    def open_url(url: str, width: int = 1200, height: int = 800) -> Page:
         page = context.new_page()
-        if size:
-            page.set_viewport_size({"width": size["width"], "height": size["height"]})
-        page.on("console", note)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.set_viewport_size({"width": width, "height": height})
+        page.on("console", on_console)
+        page.on("pageerror", lambda error: console_errors.append(str(error)))
         page.goto(url)
         return page
 
-    return begin
+    return open_url

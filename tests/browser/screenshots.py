@@ -1,6 +1,7 @@
-"""`make screenshots`: every screen, light and dark, on a desk and on a phone, into build/screenshots; those that the
-README shows go to docs/pictures. `python -m tests.browser.screenshots settings chat` takes some of them only."""
+"""`make screenshots`: every screen, light and dark, desktop and phone, into build/screenshots. Those that the README
+shows are copied to docs/pictures. `python -m tests.browser.screenshots settings chat` takes only some."""
 
+import re
 import shutil
 import sys
 import tempfile
@@ -10,8 +11,8 @@ from typing import Final, Literal
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.browser.conftest import CHROMIUM, missing
-from tests.browser.story import STORY
+from tests.browser.conftest import CHROMIUM, missing_requirement
+from tests.browser.demo_server import ANSWERS
 from tests.http.client import Served
 from tests.nursery import Fresh
 
@@ -22,18 +23,17 @@ README: Final = (
     *("tools-desk-dark", "chat-phone-light", "drawer-phone-dark", "approval-phone-light"),
 )
 SIZES: Final = {"desk": (1280, 840), "phone": (360, 740)}
-Scheme = Literal["light", "dark"]
 
 
-class Scene:
-    """Sessions with something to see in them."""
+class DemoSessions:
+    """Sessions with something to show."""
 
     def __init__(self, server: Served) -> None:
         self.server = server
         titles = ("Tide table for Brest", "Publish the site", "Minutes, in short", "The brochure in Breton", "Knots")
         self.sessions: dict[str, str] = {}
         self.runs: dict[str, str] = {}
-        for prompt, title in reversed(list(zip(STORY, titles, strict=False))):
+        for prompt, title in reversed(list(zip(ANSWERS, titles, strict=False))):
             sid = server.session(title=title)
             self.sessions[title] = sid
             self.runs[title] = server.send(sid, prompt)["run"]["id"]
@@ -48,7 +48,7 @@ class Scene:
         server.call("PATCH", f"/api/sessions/{aside}", {"archived": True})
         server.call("PATCH", f"/api/sessions/{self.sessions['Knots']}", {"pinned": True})
 
-    def places(self) -> dict[str, str]:
+    def paths(self) -> dict[str, str]:
         return {
             "home": "/",
             "chat": f"/c/{self.sessions['Tide table for Brest']}",
@@ -68,7 +68,7 @@ class Scene:
 
 
 def main(wanted: Sequence[str]) -> int:
-    reason = missing()
+    reason = missing_requirement()
     if reason is not None:
         print(f"No pictures: {reason}", file=sys.stderr)
         return 1
@@ -77,11 +77,11 @@ def main(wanted: Sequence[str]) -> int:
     OUT.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as directory, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        with Served(Fresh("tests.browser.story"), Path(directory) / "data") as server:
-            scene = Scene(server.ready())
+        with Served(Fresh("tests.browser.demo_server"), Path(directory) / "data") as server:
+            sessions = DemoSessions(server.ready())
             for scheme in ("light", "dark"):
                 for size in SIZES:
-                    _shoot(browser, scene, scheme, size, wanted)
+                    _take(browser, sessions, scheme, size, wanted)
         browser.close()
     (ROOT / "docs" / "pictures").mkdir(exist_ok=True)
     for name in README if not wanted else ():
@@ -90,35 +90,37 @@ def main(wanted: Sequence[str]) -> int:
     return 0
 
 
-def _shoot(browser: Browser, scene: Scene, scheme: Scheme, size: str, wanted: Sequence[str]) -> None:
+def _take(
+    browser: Browser, sessions: DemoSessions, scheme: Literal["light", "dark"], size: str, wanted: Sequence[str]
+) -> None:
     width, height = SIZES[size]
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     page = context.new_page()
-    for name, path in scene.places().items():
+    for name, path in sessions.paths().items():
         if (wanted and name not in wanted) or (name == "drawer" and size != "phone"):
             continue
-        page.goto(scene.server.url + path)
-        _settle(page, name)
+        page.goto(sessions.server.url + path)
+        _prepare(page, name)
         page.screenshot(path=OUT / f"{name}-{size}-{scheme}.png")
     context.close()
 
 
-def _settle(page: Page, name: str) -> None:
-    """What the picture is about is there, and nothing moves."""
+def _prepare(page: Page, name: str) -> None:
+    """Prepare the screen, and wait until everything is loaded."""
     if name == "compare":
         page.get_by_label("Model 1").select_option(label="Atlas Large")
         page.get_by_label("Model 2").select_option(label="Breeze Small")
         page.get_by_role("textbox", name="Prompt").fill("Write one sentence about the sea.")
         page.get_by_role("button", name="Compare", exact=True).click()
-        expect(page.get_by_role("button", name="Continue with this one")).to_have_count(2)
+        expect(page.get_by_role("button", name="Continue this chat")).to_have_count(2)
     if name == "palette":
         expect(page.get_by_role("textbox", name="Message")).to_be_visible()
         page.keyboard.press("Control+k")
-        expect(page.get_by_role("combobox", name="Command")).to_be_focused()
+        expect(page.get_by_role("combobox", name="Search chats and commands")).to_be_focused()
     if name == "drawer":
-        page.get_by_role("button", name="Show sessions").click()
+        page.get_by_role("button", name="Open sidebar").click()
     if name in ("settings", "tools", "memory"):
-        expect(page.get_by_text("Storage answers")).to_have_count(1)
+        expect(page.get_by_text("Server is healthy")).to_have_count(1)
         page.evaluate("() => document.getElementById(location.hash.slice(1))?.scrollIntoView()")
     if name in ("chat", "recorder"):
         expect(page.locator(".katex").first).to_be_visible()
@@ -127,7 +129,7 @@ def _settle(page: Page, name: str) -> None:
         page.get_by_role("region", name="Tool edit_file").get_by_role("button").click()
         page.get_by_role("region", name="Conversation").evaluate("box => { box.scrollTop = 1 }")
     if name == "recorder":
-        page.locator(".track-lanes .tools .span").last.click()
+        page.get_by_role("region", name="Timeline").get_by_title(re.compile("^shell:")).click()
     page.wait_for_load_state("networkidle") if name == "login" else page.wait_for_timeout(400)
 
 

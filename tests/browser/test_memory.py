@@ -1,81 +1,71 @@
-"""Memory on the page: what is remembered, of which chat, and how to have it otherwise."""
+"""Memory on the page: save a chat to memory, and search, edit, pin and delete memories."""
 
 from playwright.sync_api import expect
 
+from tests.browser.chat_page import answers, axe_violations, button, check_transcript, send, session_of, wait_idle
 from tests.browser.conftest import Open, Start
-from tests.browser.see import answers, axe, button, finished, same, send, session_of
 from tests.http.streams import until
 
 
-def test_a_chat_is_remembered_and_the_next_one_is_told(start: Start, open_page: Open) -> None:
-    """M2, M3: a chat says what is not remembered yet; Remember now does it; the next one shows what it was told."""
+def test_a_chat_is_remembered_and_recalled_in_the_next(start: Start, open_page: Open) -> None:
+    """M2, M3: a chat shows what is not remembered yet; saving remembers it; the next chat shows what was recalled."""
     server = start(remembers=True)
     page = open_page(server.url)
-    send(page, "I live in Lisbon.")
-    expect(answers(page)).to_contain_text("I live in Lisbon.")
-    finished(page)
+    send(page, "I live in Lisbon.", shows="I live in Lisbon.")
+    wait_idle(page)
     first = session_of(page)
     head = page.get_by_role("main")
-    head.get_by_role("button", name="More about").click()
+    head.get_by_role("button", name="Options for").click()
     page.get_by_role("menuitem", name="Memory").click()
-    panel = page.get_by_role("dialog", name="Memory of this chat")
-    expect(panel.get_by_role("status")).to_contain_text("1 turn not yet")
-    assert axe(page) == []
-    button(panel, "Remember now").click()
-    expect(panel.get_by_role("status")).to_contain_text("1 turn of it is remembered. Nothing new")
-    expect(button(panel, "Remember now")).to_be_disabled()
+    panel = page.get_by_role("dialog", name="Chat memory")
+    expect(panel.get_by_role("status")).to_contain_text("1 turn not remembered yet")
+    assert axe_violations(page) == []
+    button(panel, "Save to memory").click()
+    expect(panel.get_by_role("status")).to_contain_text("1 turn remembered. Up to date.")
+    expect(button(panel, "Save to memory")).to_be_disabled()
     page.keyboard.press("Escape")
     button(page, "New chat").click()
     expect(page.get_by_role("article")).to_have_count(0)
-    send(page, "Where do I live?")
-    expect(answers(page)).to_contain_text("Where do I live?")
-    finished(page)
-    card = answers(page).get_by_text("Remembered 1 thing")
+    send(page, "Where do I live?", shows="Where do I live?")
+    wait_idle(page)
+    card = answers(page).get_by_text("Used 1 memory")
     expect(card).to_be_visible()
     card.click()
     expect(answers(page)).to_contain_text("lives in Lisbon")
-    expect(answers(page).get_by_role("link", name="its chat")).to_have_attribute("href", f"/c/{first}")
-    same(page, server, session_of(page))
+    expect(answers(page).get_by_role("link", name="Source chat")).to_have_attribute("href", f"/c/{first}")
+    check_transcript(page, server)
 
 
-def test_facts_are_found_changed_pinned_and_forgotten(start: Start, open_page: Open) -> None:
-    """Everything that is remembered can be looked for, put better, pinned and erased."""
-    server = start(remembers=True)
-    sid = server.session()
+def test_memories_are_searched_edited_pinned_and_deleted(start: Start, open_page: Open) -> None:
+    """All memories can be searched, edited, pinned and deleted, also together with their chat."""
+    server = start(remembers=True, engine={"sweep": 0.2})
+    sid = server.session(title="Secret")
     for said in ("I live in Lisbon.", "I love olives."):
         server.events(server.send(sid, said)["run"]["id"])
     server.post(f"/api/sessions/{sid}/memory/commit", {})
     page = open_page(f"{server.url}/settings#memory")
     memory = page.get_by_role("region", name="Memory", exact=True)
-    rows = memory.get_by_role("list", name="Remembered").get_by_role("listitem")
+    rows = memory.get_by_role("list", name="Memories").get_by_role("listitem")
     expect(rows).to_have_count(2)
-    assert axe(page) == []
-    memory.get_by_role("searchbox", name="Search memory").fill("olives")
+    assert axe_violations(page) == []
+    memory.get_by_role("searchbox", name="Search memories").fill("olives")
     expect(rows).to_have_count(1)
     rows.get_by_role("button", name="Edit").click()
-    page.get_by_role("textbox", name="In words").fill("The person likes green olives.")
+    page.get_by_role("textbox", name="Memory").fill("The person likes green olives.")
     button(page, "Save").click()
     expect(rows).to_contain_text("green olives")
     rows.get_by_role("button", name="Pin").click()
-    expect(rows).to_contain_text("pinned")
-    memory.get_by_role("searchbox", name="Search memory").fill("")
+    expect(rows).to_contain_text("Pinned")
+    memory.get_by_role("searchbox", name="Search memories").fill("")
     expect(rows).to_have_count(2)
-    rows.filter(has_text="Lisbon").get_by_role("button", name="Forget").click()
+    rows.filter(has_text="Lisbon").get_by_role("button", name="Delete").click()
     expect(rows).to_have_count(1)
     found = server.get("/api/memory")["items"]
     assert [(fact["text"], fact["pinned"]) for fact in found] == [("The person likes green olives.", True)]
-
-
-def test_a_chat_is_deleted_and_forgotten(start: Start, open_page: Open) -> None:
-    """Whoever deletes a chat says whether what was learnt from it goes too."""
-    server = start(remembers=True, engine={"sweep": 0.2})
-    sid = server.session(title="Secret")
-    server.events(server.send(sid, "I live in Lisbon.")["run"]["id"])
-    server.post(f"/api/sessions/{sid}/memory/commit", {})
-    page = open_page(f"{server.url}/c/{sid}")
-    page.get_by_role("main").get_by_role("button", name="More about Secret").click()
+    page.goto(f"{server.url}/c/{sid}")
+    page.get_by_role("main").get_by_role("button", name="Options for Secret").click()
     page.get_by_role("menuitem", name="Delete").click()
-    page.get_by_role("checkbox", name="Forget what was learnt").check()
+    page.get_by_role("checkbox", name="Also delete its memories").check()
     button(page.get_by_role("dialog"), "Delete").click()
     expect(page).to_have_url(f"{server.url}/")
     until(lambda: server.get("/api/memory")["items"], lambda facts: facts == [])

@@ -1,4 +1,4 @@
-"""Settings, and what else needs models to choose from: the server is that of the pictures."""
+"""Settings, and what needs several models: the server is that of the screenshots."""
 
 import re
 from collections.abc import Iterator
@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Playwright, Response, expect
 
+from tests.browser.chat_page import answers, axe_violations, button, message_box, send, session_of, wait_idle
 from tests.browser.conftest import CHROMIUM, Open
-from tests.browser.see import GUARD_MS, answers, axe, button, finished, message_box, send, session_of
 from tests.http.client import Served
-from tests.nursery import Fresh
+from tests.nursery import ForkServer, Nursery
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with Served(Fresh("tests.browser.story"), tmp_path_factory.mktemp("story") / "data") as served:
+def demo(fork_server: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with Served(Nursery(fork_server, "tests.browser.demo_server"), tmp_path_factory.mktemp("demo") / "data") as served:
         yield served.ready()
 
 
@@ -24,91 +24,86 @@ def section(page: Page, name: str) -> Any:
     return page.get_by_role("region", name=name, exact=True)
 
 
-def test_a_model_is_chosen_and_the_window_is_measured(story: Served, open_page: Open) -> None:
-    """The picker finds a model by its name; the answer says which one it was; and how full its context is."""
-    page = open_page(story.url)
-    page.get_by_role("button", name="Model: Atlas Large").click()
-    page.get_by_role("combobox", name="Find a model").fill("bree")
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("button", name="Model: Breeze Small")).to_be_visible()
-    send(page, "What is a good knot for a wet rope?")
-    expect(answers(page)).to_contain_text("double fisherman")
-    finished(page)
-    sid = session_of(page)
-    assert story.answer(sid)["model"] == "house/breeze-small"
-    expect(answers(page)).to_contain_text("house/breeze-small")
-    expect(page.get_by_role("meter", name="Context: about 2,146 of 128,000 tokens")).to_be_visible()
-
-
-def test_models_are_tried_and_chosen(story: Served, open_page: Open) -> None:
-    """Test asks a model for a word; the default is kept by the server."""
-    page = open_page(f"{story.url}/settings")
+def test_a_model_is_tested_chosen_and_metered(demo: Served, open_page: Open) -> None:
+    """A model is tested in the settings and found by its name; the answer shows it, and the meter how full it is."""
+    page = open_page(f"{demo.url}/settings")
     models = section(page, "Models")
     button(models, "Test: Atlas Large").click()
-    expect(models.get_by_role("status")).to_contain_text("It said “Hello!”")
+    expect(models.get_by_role("status")).to_contain_text("Answered “Hello!”")
     expect(button(models, "Test: Comet")).to_be_disabled()
+    button(page, "New chat").click()
+    page.get_by_role("button", name="Model: Atlas Large").click()
+    page.get_by_role("combobox", name="Search models").fill("bree")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Model: Breeze Small")).to_be_visible()
+    send(page, "What is a good knot for a wet rope?", shows="double fisherman")
+    wait_idle(page)
+    sid = session_of(page)
+    assert demo.answer(sid)["model"] == "house/breeze-small"
+    expect(answers(page)).to_contain_text("house/breeze-small")
+    expect(page.get_by_role("meter", name="Context used: about 2,146 of 128,000 tokens")).to_be_visible()
 
 
 def changes_settings(response: Response) -> bool:
-    """Not the answer to a look at them, which may still be under way."""
+    """Whether it answers a change, not a read that may still be under way."""
     return response.url.endswith("/api/settings") and response.request.method == "PATCH"
 
 
-def test_rules_for_tools(story: Served, open_page: Open) -> None:
-    """Each tool is listed with what it does by itself; a rule of one's own is kept and can be taken back."""
-    page = open_page(f"{story.url}/settings#tools")
+def test_rules_for_tools(demo: Served, open_page: Open) -> None:
+    """Each tool is listed with its default; a custom rule is kept and can be removed."""
+    page = open_page(f"{demo.url}/settings#tools")
     tools = section(page, "Agents and tools")
     rule = tools.get_by_role("combobox", name="Rule for edit_file")
     expect(rule).to_have_value("")
     with page.expect_response(changes_settings):
         rule.select_option("Deny")
-    assert story.get("/api/settings")["tools"] == {"edit_file": "deny"}
-    button(tools, "Add a rule").click()
-    page.get_by_role("textbox", name="A pattern").fill("charts__*")
+    assert demo.get("/api/settings")["tools"] == {"edit_file": "deny"}
+    button(tools, "Add rule").click()
+    page.get_by_role("textbox", name="Tool name or pattern").fill("charts__*")
     with page.expect_response(changes_settings):
         button(page, "Save").click()
     expect(tools.get_by_role("combobox", name="Rule for charts__*")).to_have_value("ask")
     for name in ("edit_file", "charts__*"):
         with page.expect_response(changes_settings):
             tools.get_by_role("combobox", name=f"Rule for {name}").select_option("")
-    assert story.get("/api/settings")["tools"] == {}
+    assert demo.get("/api/settings")["tools"] == {}
 
 
-def test_mcp_servers_are_added_and_removed(story: Served, open_page: Open) -> None:
-    """A server is added with an address, tried, and removed; those of the configuration stay."""
-    page = open_page(f"{story.url}/settings#mcp")
+def test_mcp_servers_are_added_and_removed(demo: Served, open_page: Open) -> None:
+    """A server is added by URL, tested and removed; those of the configuration file stay."""
+    page = open_page(f"{demo.url}/settings#mcp")
     servers = section(page, "MCP servers")
     expect(servers.get_by_role("listitem")).to_have_count(2)
-    button(servers, "Add a server").click()
-    form = page.get_by_role("dialog", name="Add an MCP server")
+    button(servers, "Add server").click()
+    form = page.get_by_role("dialog", name="Add MCP server")
     form.get_by_role("textbox", name="Name").fill("weather")
-    form.get_by_role("textbox", name="Address").fill("https://weather.example/mcp")
+    form.get_by_role("textbox", name="URL").fill("https://weather.example/mcp")
     button(form, "Add").click()
     expect(form).to_have_count(0)
     row = servers.get_by_role("listitem").filter(has_text="weather")
     expect(row).to_contain_text("https://weather.example/mcp")
     button(row, "Test: weather").click()
-    expect(row).to_contain_text("1 tools: weather__soundings")
+    expect(row).to_contain_text("1 tool: weather__soundings")
     button(row, "Remove: weather").click()
     button(page.get_by_role("dialog"), "Remove").click()
     expect(servers.get_by_role("listitem")).to_have_count(2)
     expect(button(servers, "Remove: library")).to_have_count(0)
 
 
-def test_a_password_and_a_token(server: Served, open_page: Open, browser: Browser, complaints: list[str]) -> None:
-    """Setting a password keeps this page logged in and sends others to the login; tokens are made and revoked."""
+def test_a_password_and_a_token(server: Served, open_page: Open, browser: Browser, console_errors: list[str]) -> None:
+    """Setting a password keeps this page logged in and sends others to the login; tokens are created and revoked."""
     page = open_page(f"{server.url}/settings#access")
     access = section(page, "Password and tokens")
-    button(access, "New token").click()
-    page.get_by_role("textbox", name="What it is for").fill("backup script")
+    button(access, "Create token").click()
+    page.get_by_role("textbox", name="Name").fill("backup script")
     button(page, "Save").click()
-    expect(access).to_contain_text("Copy it now")
+    expect(access).to_contain_text("Copy this token now")
     expect(access.get_by_role("listitem")).to_contain_text("backup script")
     button(access, "Revoke: backup script").click()
     expect(access.get_by_role("listitem")).to_have_count(0)
     access.get_by_label("New password").fill("correct horse")
-    button(access, "Set a password").click()
-    expect(access.get_by_role("status")).to_contain_text("The password is set")
+    button(access, "Set password").click()
+    expect(access.get_by_role("status")).to_contain_text("Password saved")
     page.reload()
     expect(access).to_contain_text("A password is set.")
     stranger = browser.new_context()
@@ -121,11 +116,11 @@ def test_a_password_and_a_token(server: Served, open_page: Open, browser: Browse
     stranger.close()
     button(access, "Log out").click()
     expect(page).to_have_url(re.compile("/login"))
-    complaints[:] = [text for text in complaints if "401" not in text]
+    console_errors[:] = [text for text in console_errors if "401" not in text]
 
 
-def test_data_out_and_in(server: Served, open_page: Open) -> None:
-    """Everything is exported in one file, and what is imported is in the list."""
+def test_export_and_import(server: Served, open_page: Open) -> None:
+    """All chats are exported to one file, and imported chats are in the list."""
     server.events(server.send(server.session(title="To be kept"), "words")["run"]["id"])
     page = open_page(f"{server.url}/settings#data")
     data = section(page, "Data")
@@ -134,54 +129,49 @@ def test_data_out_and_in(server: Served, open_page: Open) -> None:
     with page.expect_file_chooser() as chosen:
         button(data, "Import chats").click()
     chosen.value.set_files(saved.value.path().rename(saved.value.path().with_suffix(".jsonl")))
-    expect(data.get_by_role("status")).to_have_text("1 chat was imported.")
-    nav = page.get_by_role("navigation", name="Sessions")
+    expect(data.get_by_role("status")).to_have_text("1 chat imported")
+    nav = page.get_by_role("navigation", name="Chats")
     expect(nav.get_by_role("link", name="To be kept")).to_have_count(2)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_in_what_opens(story: Served, browser: Browser, scheme: Any) -> None:
+def test_dialogs_and_menus_have_no_accessibility_violations(demo: Served, open_page: Open) -> None:
     """No accessibility violation in full settings, dialogs, menus, pickers and panes, light and dark."""
-    story.events(story.send(story.session(title="Knots"), "What is a good knot for a wet rope?")["run"]["id"])
-    context = browser.new_context(color_scheme=scheme)
-    context.set_default_timeout(GUARD_MS)
-    page = context.new_page()
-    page.goto(f"{story.url}/settings")
-    expect(page.get_by_text("Storage answers")).to_be_visible()
+    demo.events(demo.send(demo.session(title="Knots"), "What is a good knot for a wet rope?")["run"]["id"])
+    page = open_page(f"{demo.url}/settings")
+    expect(page.get_by_text("Server is healthy")).to_be_visible()
     expect(section(page, "MCP servers")).to_contain_text("charts.example")
-    assert axe(page) == []
-    button(page, "Add a server").click()
-    assert axe(page) == []
+    assert axe_violations(page) == []
+    button(page, "Add server").click()
+    assert axe_violations(page) == []
     page.keyboard.press("Escape")
-    page.goto(story.url)
+    page.goto(demo.url)
     page.get_by_role("button", name="Model: ").click()
-    expect(page.get_by_role("combobox", name="Find a model")).to_be_focused()
-    assert axe(page) == []
+    expect(page.get_by_role("combobox", name="Search models")).to_be_focused()
+    assert axe_violations(page) == []
     page.keyboard.press("Escape")
-    row = page.get_by_role("navigation", name="Sessions").get_by_role("listitem").filter(has_text="Knots").first
+    row = page.get_by_role("navigation", name="Chats").get_by_role("listitem").filter(has_text="Knots").first
     row.hover()
-    button(row, "More about Knots").click()
+    button(row, "Options for Knots").click()
     expect(page.get_by_role("menuitem", name="Rename")).to_be_focused()
-    assert axe(page) == []
-    page.goto(f"{story.url}/compare")
+    assert axe_violations(page) == []
+    page.goto(f"{demo.url}/compare")
     page.get_by_role("textbox", name="Prompt").fill("Write one sentence about the sea.")
     button(page, "Compare").click()
-    expect(button(page, "Continue with this one")).to_have_count(2)
-    assert axe(page) == []
-    context.close()
+    expect(button(page, "Continue this chat")).to_have_count(2)
+    assert axe_violations(page) == []
 
 
-def test_it_can_be_installed(story: Served, playwright: Playwright, tmp_path: Path) -> None:
-    """Chromium has nothing against installing the page as an app."""
+def test_the_app_can_be_installed(demo: Served, playwright: Playwright, tmp_path: Path) -> None:
+    """Chromium finds no obstacle to installing the page as an app."""
     context = playwright.chromium.launch_persistent_context(
         tmp_path / "profile", executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
     )
     page = context.new_page()
-    page.goto(story.url)
+    page.goto(demo.url)
     expect(message_box(page)).to_be_visible()
     chromium = context.new_cdp_session(page)
     manifest = chromium.send("Page.getAppManifest")
     assert manifest["errors"] == []
-    assert manifest["url"].startswith(story.url)
+    assert manifest["url"].startswith(demo.url)
     assert chromium.send("Page.getInstallabilityErrors")["installabilityErrors"] == []
     context.close()

@@ -1,7 +1,6 @@
 """Real server processes with the real crew, and one scripted upstream for all of them."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +8,13 @@ import pytest
 
 from tests.chat.stage import KEY, KEY_NAME, PROVIDER, Stage, stage
 from tests.http.client import Served
-from tests.nursery import Nursery
-
-Start = Callable[..., Served]
+from tests.http.conftest import Start, starting
+from tests.nursery import ForkServer, Nursery
 
 
 @pytest.fixture(scope="session")
-def chat_nursery() -> Iterator[Nursery]:
-    with Nursery("tests.chat.server") as nursery:
-        yield nursery
+def chat_nursery(fork_server: ForkServer) -> Nursery:
+    return Nursery(fork_server, "tests.chat.server")
 
 
 @pytest.fixture(scope="session")
@@ -31,23 +28,14 @@ def settings(up: Stage, more: dict[str, Any] | None = None, **changes: Any) -> d
     provider = {"base_url": up.url, "api_key_env": KEY_NAME, "models": ["default"]}
     tables = {"providers": {PROVIDER: provider}, **(more or {})}
     environment = {KEY_NAME: KEY, **changes.pop("environment", {})}
-    return {"more": tables, "environment": environment, **changes}
+    return {**tables, "environment": environment, **changes}
 
 
 @pytest.fixture
 def start(tmp_path: Path, chat_nursery: Nursery, up: Stage) -> Iterator[Start]:
     """Start a server on the test's directory, once or after the last one has gone."""
-    lives: list[Served] = []
-    with ExitStack() as started:
-
-        def begin(**changes: Any) -> Served:
-            served = Served(chat_nursery, tmp_path / "data", **settings(up, **changes))
-            lives.append(started.enter_context(served))
-            return lives[-1].ready()
-
+    with starting(lambda **changes: Served(chat_nursery, tmp_path / "data", **settings(up, **changes))) as begin:
         yield begin
-    for served in lives:  # no call may end in an exception that nobody foresaw
-        assert "Exception in ASGI application" not in served.complaints, served.complaints
 
 
 @pytest.fixture(scope="session")

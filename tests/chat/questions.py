@@ -2,8 +2,15 @@
 
 from typing import Any
 
+from tests.chat.stage import PROVIDER
 from tests.http.client import Served
 from tests.http.streams import until
+
+
+def begin(served: Served, model: str, text: str) -> tuple[str, str]:
+    """Begins a turn in a new session; the ids of session and run."""
+    sid = served.session(title="A person's", model=f"{PROVIDER}/{model}")
+    return sid, served.begin(sid, text)
 
 
 def asked(served: Served, rid: str) -> Any:

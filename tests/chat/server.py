@@ -1,4 +1,4 @@
-"""The real server with its real crew in a process of its own: `python -m tests.chat.server <settings as JSON>`.
+"""The real server with its real agents in a process of its own: `python -m tests.chat.server <settings as JSON>`.
 
 It knows only the models that the settings name, and pauses between attempts take no time. The first line out is
 `{"url": …}`; when stdin closes, the process goes at once.
@@ -8,42 +8,25 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import anyio
 
-from holdfast import logs, wiring
-from holdfast.agents.models.catalogue import Catalogue, CatalogueSettings
-from holdfast.agents.models.endpoint import Patience
-from holdfast.agents.models.openai import OpenAIModel
-from holdfast.agents.models.port import Model
-from holdfast.agents.models.retry import RetryPolicy
+from holdfast import app, logs
+from holdfast.app.agents import build_agents
 from holdfast.config import Config
 from holdfast.core.errors import HoldfastError
-from holdfast.ports import Append, Clock, Journal
-from holdfast.wiring.crew import Office
-
-
-@dataclass
-class Asked:
-    """Beside the fields of `Config`: what is found in the environment, changes to models' endpoints by name, and the
-    type of event that the journal never gets to take."""
-
-    config: Config
-    environment: Mapping[str, str] = field(default_factory=dict)
-    tuned: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    stuck: str | None = None
-
-
-def read(settings: dict[str, Any]) -> Asked:
-    data_dir = Path(settings.pop("data_dir"))
-    nowhere = {"PATH": os.environ["PATH"], "HOLDFAST_MODELS_DIR": str(data_dir / "no-models")}
-    environment = {**nowhere, **settings.pop("environment", {})}
-    tuned, stuck = settings.pop("tuned", {}), settings.pop("stuck", None)
-    return Asked(Config(data_dir=data_dir, **settings), environment, tuned, stuck)
+from holdfast.models.catalog import CatalogSettings, ModelCatalog
+from holdfast.models.openai_client import OpenAIModel
+from holdfast.models.request_policy import RequestPolicy, RetryPolicy, Timeouts
+from holdfast.ports.clock import Clock
+from holdfast.ports.journal import Append, Journal
+from holdfast.ports.model import Model
+from holdfast.ports.store import Store
+from tests.nursery import write_line
 
 
 class Stuck:
@@ -64,42 +47,46 @@ class Stuck:
         return await self._journal.append(batch)
 
 
-class Tuned(Catalogue):
-    def __init__(self, tuned: Mapping[str, Mapping[str, Any]], settings: CatalogueSettings, clock: Clock) -> None:
-        super().__init__(replace(settings, ports={}, retry=RetryPolicy(attempts=3)), clock)
+class Tuned(ModelCatalog):
+    def __init__(self, tuned: Mapping[str, Mapping[str, Any]], settings: CatalogSettings, clock: Clock) -> None:
+        policy = RequestPolicy(retry=RetryPolicy(attempts=3), sleep=_nap)
+        super().__init__(replace(settings, ports={}, policy=policy), clock)
         self._tuned = tuned
 
     def get(self, model_id: str) -> Model:
         model = super().get(model_id)
         if not isinstance(model, OpenAIModel):
             return model
-        changes = dict(self._tuned.get(model.endpoint.model, {}))
-        if "patience" in changes:
-            changes["patience"] = Patience(**changes["patience"])
-        return replace(model, endpoint=replace(model.endpoint, **changes), sleep=_nap)
+        changes = dict(self._tuned.get(model.name, {}))
+        if "timeouts" in changes:
+            changes["timeouts"] = Timeouts(**changes["timeouts"])
+        return replace(model, policy=replace(model.policy, **changes))
 
 
 async def _nap(_: float) -> None:
     await anyio.lowlevel.checkpoint()
 
 
-async def _serve(asked: Asked) -> None:
-    catalogue = partial(Tuned, asked.tuned)
-    hire = partial(Office, environment=asked.environment, home=asked.config.data_dir / "no-home", catalogue=catalogue)
+async def _serve(
+    config: Config,
+    environment: Mapping[str, str] = {},
+    tuned: Mapping[str, Mapping[str, Any]] = {},
+    stuck: str | None = None,
+) -> None:
+    """Beside the configuration: what is found in the environment, changes to models' endpoints by name, and the type of
+    event that the journal never gets to take."""
+    home, sign = config.data_dir / "no-home", config.data_dir / "stuck"
+    found = {"PATH": os.environ["PATH"], "HOLDFAST_MODELS_DIR": str(config.data_dir / "no-models"), **environment}
+    build = partial(build_agents, environment=found, home=home, make_catalog=partial(Tuned, tuned))
+
+    def around(store: Store, journal: Journal) -> tuple[Store, Journal]:
+        return store, journal if stuck is None else cast(Journal, Stuck(journal, stuck, sign))
+
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_end_with_the_test)
-        wiring.tune_gc()  # as `holdfast serve` does
-        await wiring.serve(asked.config, hire, _ready, lambda store, journal: (store, _around(asked, journal)))
+        app.tune_gc()  # as `holdfast serve` does
+        await app.serve(config, build, lambda url: write_line({"url": url}), around)
         tasks.cancel_scope.cancel()
-
-
-def _around(asked: Asked, journal: Journal) -> Journal:
-    sign = asked.config.data_dir / "stuck"
-    return journal if asked.stuck is None else cast(Journal, Stuck(journal, asked.stuck, sign))
-
-
-def _ready(url: str) -> None:
-    os.write(1, json.dumps({"url": url}).encode() + b"\n")
 
 
 async def _end_with_the_test() -> None:
@@ -108,10 +95,12 @@ async def _end_with_the_test() -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    asked = read(json.loads(arguments[0]))
-    logs.configure(asked.config.log_level, asked.config.log_format)
+    settings = json.loads(arguments[0])
+    more = {name: settings.pop(name) for name in ("environment", "tuned", "stuck") if name in settings}
+    config = Config(**{**settings, "data_dir": Path(settings["data_dir"])})
+    logs.configure(config.log_level, config.log_format)
     try:
-        anyio.run(_serve, asked, backend_options={"use_uvloop": True})
+        anyio.run(partial(_serve, config, **more), backend_options={"use_uvloop": True})
     except HoldfastError as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from holdfast.agents.chat.helpers import SUMMARISE, TITLE
-from holdfast.memory.reading import SYSTEM
+from holdfast.agents.chat.summary_and_title import SUMMARIZE, TITLE
+from holdfast.memory.model_extractor import SYSTEM
 from tests.upstream import GUARD, End, Exchange, Hang, Head, Script, Upstream, delta, listening, says, sse
 
 Job = Literal["chat", "title", "summary", "memory"]
@@ -64,7 +64,7 @@ class ByModel(Upstream):
 def _key(exchange: Exchange) -> tuple[str, Job]:
     asked = exchange.json()
     first = asked["messages"][0]["content"]
-    jobs: dict[str, Job] = {TITLE: "title", SUMMARISE: "summary", SYSTEM: "memory"}
+    jobs: dict[str, Job] = {TITLE: "title", SUMMARIZE: "summary", SYSTEM: "memory"}
     return asked["model"], jobs.get(first, "chat") if isinstance(first, str) else "chat"
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.chat.conftest import Start
 from tests.chat.questions import asked, decide, effects, note, results
 from tests.chat.stage import PROVIDER, Stage, calls
 from tests.http.client import Served
+from tests.http.conftest import Start
 from tests.upstream import End, Head, Script, delta, says, sse
 
 
@@ -51,16 +51,6 @@ def test_reading_is_free_and_changing_asks(shared: Served, up: Stage) -> None:
     assert results(up.asked("defaults", 3))["c3"] == "a"
 
 
-def test_once_is_for_one_call(shared: Served, up: Stage) -> None:
-    """X5: the next call of the same tool asks again, and only the first answer to a question counts."""
-    sid, rid = turn(shared, up, "once", calls(write("c1", "a")), calls(write("c2", "b")), says("Done."))
-    first = decide(shared, rid, "once")
-    shared.refused("already-decided", "POST", f"/api/runs/{rid}/approvals/{first['approval_id']}", {"decision": "deny"})
-    assert decide(shared, rid, "once")["call_id"] == "c2"
-    shared.ended(rid)
-    assert workspace(shared, sid) == ["a", "b"]
-
-
 def test_session_is_for_one_session(shared: Served, up: Stage) -> None:
     """X5: the tool asks no more in this session, in this run and the next, and does in another session."""
     sid, rid = turn(shared, up, "session", calls(write("c1", "a")), calls(write("c2", "b")), says("Done."))
@@ -85,17 +75,6 @@ def test_always_is_for_all_sessions(start: Start, up: Stage) -> None:
     sid, rid = turn(served, up, "always 2", calls(write("c1", "b")), says("Done."))
     assert served.ended(rid)["status"] == "complete"
     assert workspace(served, sid) == ["b"]
-
-
-def test_deny_is_told_to_the_model(shared: Served, up: Stage) -> None:
-    """X5: a denied call did not run; the model is told, and answers."""
-    sid, rid = turn(shared, up, "deny", calls(("c1", "shell", note("ran"))), says("Then not."))
-    decide(shared, rid, "deny")
-    assert shared.ended(rid)["status"] == "complete"
-    assert effects(shared, sid) == []
-    tool, text = shared.answer(sid)["parts"]
-    assert (tool["state"], text["text"]) == ("denied", "Then not.")
-    assert "denied" in results(up.asked("deny", 2))["c1"]
 
 
 @pytest.mark.parametrize("has_password", [False, True], ids=["open", "with a password"])
@@ -140,19 +119,6 @@ def test_rules_of_the_config(start: Start, up: Stage) -> None:
     assert served.ended(rid)["status"] == "complete"
     assert (served.data_dir / "workspaces" / sid / "a").read_text() == "a"
     assert "do not allow" in results(up.asked("rules", 2))["c2"]
-
-
-def test_cancel_while_it_asks(shared: Served, up: Stage) -> None:
-    """C3: a run that is cancelled while it waits keeps the call as not run, and its question can no longer be
-    answered."""
-    sid, rid = turn(shared, up, "cancel asking", calls(write("c1", "a"), text="May I? "), says("Done."))
-    question = asked(shared, rid)
-    assert shared.cancel(rid)["status"] == "cancelled"
-    text, tool = shared.answer(sid)["parts"]
-    assert (text["text"], tool["state"]) == ("May I? ", "not_run")
-    path = f"/api/runs/{rid}/approvals/{question['approval_id']}"
-    shared.refused("already-decided", "POST", path, {"decision": "once"})
-    assert workspace(shared, sid) == []
 
 
 def test_what_a_provider_signed_goes_back_after_the_answer(start: Start, up: Stage) -> None:

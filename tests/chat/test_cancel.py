@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from tests.chat.conftest import Start
-from tests.chat.questions import decide
+from tests.chat.questions import begin, decide
 from tests.chat.stage import PROVIDER, Stage, calls
 from tests.http.client import Served
+from tests.http.conftest import Start
 from tests.http.streams import GUARD, said, until
 from tests.upstream import Hang, Head, delta, sse
 
@@ -49,8 +49,7 @@ def test_cancel_closes_the_upstream_connection(moment: str, script: Any, shown: 
     model, took = f"cancel {moment}", []
     up.play(model, script)
     for n in range(1, TIMES + 1):
-        sid = shared.session(title="A person's")
-        rid = shared.begin(sid, "Hello", model=f"{PROVIDER}/{model}")
+        sid, rid = begin(shared, model, "Hello")
         up.asked(model, n)
         if shown:
             with shared.watch(rid) as stream:
@@ -72,8 +71,7 @@ def test_cancel_while_connecting(start: Start) -> None:
         served = start(more={"providers": {PROVIDER: provider}})
         took = []
         for _ in range(TIMES):
-            sid = served.session(title="A person's")
-            rid = served.begin(sid, "Hello", model=f"{PROVIDER}/deaf")
+            _, rid = begin(served, "deaf", "Hello")
             with served.watch(rid) as stream:
                 stream.until("step.started")
             until(lambda: connecting(port))
@@ -133,8 +131,7 @@ def test_cancel_ends_a_shell_command_with_its_children(start: Start, up: Stage) 
     up.play("cancel shell", calls(("c1", "shell", {"command": COMMAND}), text="I run. "))
     served, took = start(), []
     for _ in range(TIMES):
-        sid = served.session(title="A person's")
-        rid = served.begin(sid, "Run it", model=f"{PROVIDER}/cancel shell")
+        sid, rid = begin(served, "cancel shell", "Run it")
         decide(served, rid, "once")
         pids = printed(served, rid, 3)
         ended = gone(pids)

@@ -9,22 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agents.models import weights
-from holdfast.agents.models.local import LOCAL_ID
-from tests.chat.conftest import Start
+from holdfast.models import local_model_weights
+from holdfast.models.local_model import LOCAL_ID
 from tests.chat.stage import KEY
 from tests.chat.test_cancel import TIMES, moment_of, report
 from tests.http.client import Served
+from tests.http.conftest import Start
 from tests.http.streams import GUARD, until
 
-DIRECTORY = weights.default_directory(os.environ, Path.home())
+DIRECTORY = local_model_weights.default_directory(os.environ, Path.home())
 QUIET = 0.5
 """Seconds without a computation after which it is over."""
 LONG = "The quick brown fox jumps over the lazy dog and runs into the deep dark forest. " * 150
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at processor time as Linux shows it"),
-    pytest.mark.skipif(weights.find(DIRECTORY) is None, reason="the weights are not here: holdfast models pull"),
+    pytest.mark.skipif(
+        local_model_weights.find(DIRECTORY) is None, reason="the weights are not here: holdfast models pull"
+    ),
 ]
 
 
@@ -55,7 +57,7 @@ def test_cancel_stops_the_local_model(moment: str, start: Start) -> None:
 
 def worker(served: Served) -> int:
     children = Path(f"/proc/{served.process.pid}/task/{served.process.pid}/children").read_text().split()
-    (found,) = [int(pid) for pid in children if b"local_worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    (found,) = [int(pid) for pid in children if b"local_model_worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     return found
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from tests.chat.conftest import Start
-from tests.chat.questions import told
+from tests.chat.questions import begin, told
 from tests.chat.stage import PROVIDER, Stage
 from tests.http.client import Served
+from tests.http.conftest import Start
 from tests.http.streams import said, until
-from tests.upstream import End, Head, Meet, Script, answers, delta, says, sse
+from tests.upstream import End, Head, Script, answers, delta, says, sse
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 32
 PDF = b"%PDF-1.7 and so on"
@@ -40,33 +40,6 @@ def test_model_names_a_session_in_the_background(shared: Served, up: Stage) -> N
     assert up.count("titles", job="title") == 1
 
 
-def test_title_of_a_person_stays(shared: Served, up: Stage) -> None:
-    """P8: one that was set while the model was still thinking about it is not overwritten."""
-    up.play("slow titles", says("Yes."))
-    up.play("slow titles", [Head(), *sse(delta(content="The model's")), Meet("titling"), *says()[1:]], job="title")
-    sid = shared.session(model=f"{PROVIDER}/slow titles")
-    shared.turn(sid, "Hello")
-    up.reached("titling")
-    shared.call("PATCH", f"/api/sessions/{sid}", {"title": "Mine"}, 200)
-    up.let("titling")
-    up.play("next titles", says("Later"), job="title")
-    other = shared.session(model=f"{PROVIDER}/next titles")
-    shared.turn(other, "Hello")
-    until(lambda: shared.look(other)["title"], lambda title: title == "Later")  # the earlier one has been decided
-    assert shared.look(sid)["title"] == "Mine"
-
-
-def test_title_that_fails_harms_nobody(shared: Served, up: Stage) -> None:
-    """P8: an upstream that refuses to name a session leaves it as it is; the next turn asks again."""
-    up.play("no titles", says("Yes."), says("Yes again."))
-    up.play("no titles", answers(400, {"error": {"message": "no"}}), says("At last"), job="title")
-    sid = shared.session(model=f"{PROVIDER}/no titles")
-    assert shared.turn(sid, "Hello")["status"] == "complete"
-    up.asked("no titles", job="title")
-    assert shared.turn(sid, "Again")["status"] == "complete"
-    until(lambda: shared.look(sid)["title"], lambda title: title == "At last")
-
-
 # ---- the context ----
 
 
@@ -91,29 +64,6 @@ def test_full_context_is_compacted(start: Start, up: Stage) -> None:
     assert [said(message) for message in served.messages(sid)] == [long, "Noted. " * 200, "What is it about?", "A fox."]
 
 
-def test_context_that_is_smaller_than_thought(shared: Served, up: Stage) -> None:
-    """O3: a provider that says that the context is full is asked again with a summary, in the same run."""
-    full = answers(400, {"error": {"message": "maximum context length is 9", "code": "context_length_exceeded"}})
-    up.play("overflows", says("Noted."), full, says("A fox."))
-    up.play("overflows", says("It is all about a fox."), job="summary")
-    sid = shared.session(title="A person's", model=f"{PROVIDER}/overflows")
-    shared.turn(sid, "The fox is quick.")
-    assert said(shared.turn(sid, "What is it about?")) == "A fox."
-    assert told(up.asked("overflows", 3)) == [("user", "What is it about?")]
-    assert "It is all about a fox." in up.asked("overflows", 3)["messages"][0]["content"]
-
-
-def test_summary_that_fails_does_not_end_the_run(start: Start, up: Stage) -> None:
-    """O3 E1: without a summary the question is asked as it is, and the provider decides."""
-    up.play("cannot compact", says("Noted."), says("A fox."))
-    up.play("cannot compact", answers(400, {"error": {"message": "no"}}), job="summary")
-    served = start(more=small(up, 6000))
-    sid = served.session(title="A person's", model=f"{PROVIDER}/cannot compact")
-    served.turn(sid, "The fox is quick. " * 1000)
-    assert said(served.turn(sid, "What is it about?")) == "A fox."
-    assert len(told(up.asked("cannot compact", 2))) == 3
-
-
 # ---- usage ----
 
 
@@ -125,8 +75,7 @@ def test_usage_and_cost_are_the_providers_numbers(shared: Served, up: Stage) -> 
         with_usage(100, 20, 0.25, delta(tool_calls=[step]), delta(finish="tool_calls")),
         with_usage(130, 5, 0.5, delta(content="Empty."), delta(finish="stop")),
     )
-    sid = shared.session(title="A person's", model=f"{PROVIDER}/costs")
-    rid = shared.begin(sid, "What is there?")
+    sid, rid = begin(shared, "costs", "What is there?")
     run = shared.ended(rid)
     assert run["usage"] == {"input_tokens": 230, "output_tokens": 25, "cost": 0.75}
     assert shared.answer(sid)["usage"] == run["usage"]
@@ -209,13 +158,13 @@ def test_provider_that_is_down_is_shown_as_such(start: Start, up: Stage) -> None
     assert [found[f"well/{name}"]["available"] for name in "ab"] == [True, True]
     down = {name: found[f"{name}"] for name in ("closed/x", "silent/y", "odd/z")}
     assert not any(model["available"] for model in down.values())
-    assert "nothing answers there: connection refused)" in down["closed/x"]["reason"]
+    assert "the server cannot be reached: connection refused)" in down["closed/x"]["reason"]
     assert "did not list its models in time" in down["silent/y"]["reason"]
     assert "odd" in down["odd/z"]["reason"]
     sid = served.session(title="A person's")
     run = served.ended(served.begin(sid, "Hello", model="closed/x"))
     assert (run["status"], run["error"]["code"]) == ("failed", "unavailable")
-    assert "nothing answers there: connection refused)" in run["error"]["message"]
+    assert "the server cannot be reached: connection refused)" in run["error"]["message"]
     unknown = served.ended(served.begin(sid, "Hello", model="nobody/x"))
     assert unknown["status"] == "failed"
     assert "There is no model" in unknown["error"]["message"]

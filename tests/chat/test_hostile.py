@@ -14,7 +14,7 @@ from tests.http.streams import said
 from tests.models.hostile import CASES, Case
 from tests.models.hostile_case import OK
 from tests.nursery import Nursery
-from tests.upstream import Chunk, Forever, Hang, Meet, Raw, Script
+from tests.upstream import Chunk, Forever, Hang, PauseAt, Raw, Script
 
 
 def _run_case(case: Case) -> Case:
@@ -23,7 +23,7 @@ def _run_case(case: Case) -> Case:
     if case.calls:
         return replace(case, scripts=(*case.scripts, OK), text=case.text + "All good", requests=2, finish="stop")
     if case.code is None and not case.text:
-        return replace(case, code="empty-answer", says=("without saying anything",))
+        return replace(case, code="empty-answer", says=("returned an empty answer",))
     if case.code == "context-length" and not case.text:
         return replace(case, requests=2)
     if case.code is not None and case.text:
@@ -35,7 +35,7 @@ def _shown_first(name: str, script: Script) -> Script:
     """Words that arrive together with a reset may be lost in the network, and nobody was shown them. Here they are
     shown before it gets worse."""
     at = next(n for n, step in enumerate(script) if isinstance(step, Chunk | Raw))
-    return [*script[: at + 1], Meet(name), *script[at + 1 :]]
+    return [*script[: at + 1], PauseAt(name), *script[at + 1 :]]
 
 
 RUNS = tuple(_run_case(case) for case in CASES)
@@ -44,14 +44,14 @@ RUNS = tuple(_run_case(case) for case in CASES)
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory, chat_nursery: Nursery, up: Stage) -> Iterator[Served]:
     """One server for all cases, with each case's own limits for its model."""
-    tuned = {case.name: _plain(case.endpoint) for case in RUNS if case.endpoint}
+    tuned = {case.name: _plain(case.policy) for case in RUNS if case.policy}
     directory = tmp_path_factory.mktemp("hostile") / "data"
     with Served(chat_nursery, directory, **settings(up, tuned=tuned)) as served:
         yield served.ready()
 
 
 def _plain(changes: Any) -> dict[str, Any]:
-    return {name: asdict(value) if name == "patience" else value for name, value in changes.items()}
+    return {name: asdict(value) if name == "timeouts" else value for name, value in changes.items()}
 
 
 @pytest.mark.parametrize("case", RUNS, ids=lambda case: case.name)

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from tests.chat.conftest import Start
-from tests.chat.questions import told
+from tests.chat.questions import begin, told
 from tests.chat.stage import PROVIDER, Stage
 from tests.http.client import Served
+from tests.http.conftest import Start
 from tests.http.streams import said, until
-from tests.upstream import Hang, Head, Meet, Script, delta, says, sse
+from tests.upstream import Hang, Head, Script, delta, says, sse
 
 HALF: Script = [Head(), *sse(delta(content="Half an ")), Hang()]
 
@@ -27,36 +27,11 @@ def test_attached_client_that_leaves_takes_the_upstream_with_it(shared: Served, 
     assert said(shared.answer(sid)) == "Half an "
 
 
-def test_stop_on_one_pane_leaves_the_others(shared: Served, up: Stage) -> None:
-    """U2 L3: one stream over several models; a stopped one closes its upstream, the others go on to their end."""
-    up.play("left pane", HALF)
-    up.play("right pane", [Head(), *sse(delta(content="Half ")), Meet("panes"), *says("and half.")[1:]])
-    runs = [{"input": "Hello", "model": f"{PROVIDER}/{model}"} for model in ("left pane", "right pane")]
-    with shared.stream("POST", "/api/compare", json={"runs": runs}) as stream:
-        rids: dict[str, str] = {}
-        texts = 0
-        while len(rids) < 2 or texts < 2:
-            frame = stream.next()
-            assert frame is not None
-            texts += frame.event == "text.delta"
-            if frame.event == "run.started":
-                rids[frame.data["model"]] = frame.data["run_id"]
-        shared.cancel(rids[f"{PROVIDER}/left pane"])
-        up.closed("left pane")
-        up.let("panes")
-        stream.rest()
-    assert shared.run(rids[f"{PROVIDER}/left pane"])["status"] == "cancelled"
-    right = until(lambda: shared.run(rids[f"{PROVIDER}/right pane"]), lambda run: run["status"] != "running")
-    assert right["status"] == "complete"
-    assert said(shared.answer(right["session_id"])) == "Half and half."
-
-
 def test_shutdown_closes_the_upstream_and_keeps_the_partial(start: Start, up: Stage) -> None:
     """L2 X3 X5: a run that outlives the drain is interrupted with its partial, and can be continued after a restart."""
     up.play("shutdown", HALF, says("answer."))
     served = start(drain=0.1)
-    sid = served.session(title="A person's", model=f"{PROVIDER}/shutdown")
-    rid = served.begin(sid, "Hello")
+    sid, rid = begin(served, "shutdown", "Hello")
     with served.watch(rid) as stream:
         stream.until("text.delta")
     assert served.terminate() == 0

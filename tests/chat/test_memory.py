@@ -2,10 +2,10 @@
 
 import json
 
-from tests.chat.conftest import Start
 from tests.chat.stage import Stage
+from tests.http.conftest import Start
 from tests.http.streams import until
-from tests.upstream import answers, says
+from tests.upstream import says
 
 FACT = "The person lives in Lisbon."
 
@@ -30,20 +30,6 @@ def test_model_extracts_and_the_next_conversation_is_told(start: Start, up: Stag
     assert system["role"] == "system"
     assert FACT in system["content"]
     assert up.count("remembers", job="memory") == 1
-
-
-def test_a_model_that_fails_is_asked_again(start: Start, up: Stage) -> None:
-    """M5: an upstream that refuses leaves the turn dirty with a reason; asked again, it commits."""
-    server = start()
-    model = up.play("forgets", says("Yes."))
-    up.play("forgets", answers(401, {"error": {"message": "bad key"}}), says("[]"), job="memory")
-    sid = server.session(model=model)
-    server.turn(sid, "I live in Lisbon.")
-    failed = server.post(f"/api/sessions/{sid}/memory/commit", {})
-    assert failed["dirty_turns"] == 1
-    assert failed["last_error"]
-    assert server.post(f"/api/sessions/{sid}/memory/commit", {})["committed"] == 1
-    assert server.get("/api/memory")["items"] == []
 
 
 def test_rules_alone_where_the_config_says_so(start: Start, up: Stage) -> None:

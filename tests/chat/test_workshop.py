@@ -3,11 +3,11 @@
 import sys
 from pathlib import Path
 
-from holdfast.faces.http.gate import set_password
-from holdfast.storage.keys import KeyFile
-from tests.chat.conftest import Start
+from holdfast.server.authenticator import set_password
+from holdfast.storage.key_file import KeyFile
 from tests.chat.stage import Stage
 from tests.http.client import Served
+from tests.http.conftest import Start
 from tests.upstream import Head, says
 
 PROGRAM = str(Path(__file__).parents[1] / "tools" / "mcp_server.py")

@@ -1,4 +1,4 @@
-"""A server process of a test's own, as the HTTP tests have it, and the directory it serves."""
+"""Fixtures: a server process as in the HTTP tests, and its data directory."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import nurseries
-from tests.http.conftest import Start, http_nursery, server, start
-from tests.nursery import Nursery
+from tests.http.conftest import Start, http_nursery, shared, start
+from tests.http.conftest import fresh as server
+from tests.nursery import ForkServer, Nursery
 
-__all__ = ["Start", "http_nursery", "server", "start"]
+__all__ = ["Start", "http_nursery", "server", "shared", "start"]
 
 
 @pytest.fixture(scope="session", autouse=True)
-def command_nursery() -> Iterator[None]:
-    """What `terminal.holdfast` and `terminal.Terminal` start their processes with."""
-    with Nursery("tests.cli.program") as nursery:
-        nurseries.append(nursery)
-        yield
-        nurseries.clear()
+def command_nursery(fork_server: ForkServer) -> Iterator[None]:
+    """Forks the processes of `terminal.holdfast` and `terminal.Terminal`."""
+    nurseries.append(Nursery(fork_server, "tests.cli.program"))
+    yield
+    nurseries.clear()
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
-"""The real `holdfast`, with the scripted agent of `tests.http.scripts` where no model is connected:
-`python -m tests.cli.program …`, or forked by a nursery. `--at-terminal` first makes stdin the controlling terminal of a
-session of its own, as a login does."""
+"""The real `holdfast` with the scripted agent of `tests.http.scripts`: `python -m tests.cli.program …`, or forked by a
+nursery. With `--at-terminal` as the first argument, stdin becomes the controlling terminal, as after a login."""
 
 import fcntl
 import os
@@ -11,24 +10,10 @@ import warnings
 from collections.abc import Mapping, Sequence
 
 from holdfast import __main__ as command
-from holdfast import wiring  # noqa: F401  a nursery has it ready; `holdfast` itself imports it when it is needed
+from holdfast import app  # noqa: F401  imported once by the nursery; `holdfast` imports it on demand
 from holdfast.agents.scripted import ScriptedAgent
 from holdfast.config import Config
-from holdfast.faces.cli import (  # noqa: F401  and so with these
-    access,
-    backup,
-    bench,
-    chat,
-    client,
-    doctor,
-    memory,
-    migrating,
-    models,
-    runs,
-    sessions,
-    transfer,
-)
-from holdfast.ports import Agent
+from holdfast.ports.agent import Agent
 from tests.http import scripts
 
 
@@ -37,7 +22,7 @@ def agents(_: Config) -> Mapping[str, Agent]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """In a fork: as if it had just been started at a shell that knows nothing of Holdfast."""
+    """Runs a command as if it were started by a shell without any HOLDFAST_* variable."""
     warnings.simplefilter("error")
     for name in [name for name in os.environ if name.startswith("HOLDFAST_") or name in ("COLUMNS", "LINES")]:
         del os.environ[name]
@@ -47,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
         del rest[0]
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may have it ignored
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # the test runner may ignore it
     sys.argv = ["holdfast", *rest]
     try:
         command.main(agents)

@@ -1,4 +1,4 @@
-"""Commands as processes: run to their end, or at a terminal of their own, where a test can type."""
+"""Runs commands as processes, to their end or at a terminal in which a test can type."""
 
 import fcntl
 import json
@@ -8,61 +8,42 @@ import re
 import select
 import signal
 import struct
-import subprocess
-import sys
 import tempfile
 import termios
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from tests.nursery import ROOT, Nursery
+from tests.nursery import Nursery
 
 GUARD: Final = 60.0
-_STEERING: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
+_CONTROL_SEQUENCES: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 
 
 nurseries: Final[list[Nursery]] = []
-"""The one that the fixture `nursery` has started."""
+"""Holds the nursery that the fixture `command_nursery` has started."""
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(NamedTuple):
     returncode: int
     stdout: bytes
     stderr: bytes
 
 
-def holdfast(
-    *arguments: object, data: Path | None = None, stdin: bytes = b"", environ: dict[str, str] | None = None
-) -> Done:
-    """Run a command to its end."""
-    if environ is not None:
-        command = [sys.executable, "-m", "tests.cli.program", *_arguments(arguments, data)]
-        own = subprocess.run(
-            command,
-            input=stdin,
-            capture_output=True,
-            timeout=GUARD,
-            check=False,
-            cwd=ROOT,
-            env={**os.environ, **environ},
-        )
-        return Done(own.returncode, own.stdout, own.stderr)
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as complaints:
+def holdfast(*arguments: object, data: Path | None = None, stdin: bytes = b"") -> Done:
+    """Runs a command to its end."""
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as errors:
         given.write(stdin)
         given.seek(0)
         read, write = os.pipe()
         try:
-            process = nurseries[0].spawn(_arguments(arguments, data), given.fileno(), write, complaints.fileno())
+            process = nurseries[0].spawn(_arguments(arguments, data), given.fileno(), write, errors.fileno())
         finally:
             os.close(write)
-        said = _read_all(read, process.pid)
+        output = _read_all(read, process.pid)
         code = process.wait()
-        complaints.seek(0)
-        return Done(code, said, complaints.read())
+        errors.seek(0)
+        return Done(code, output, errors.read())
 
 
 def _read_all(fd: int, pid: int) -> bytes:
@@ -79,10 +60,19 @@ def _read_all(fd: int, pid: int) -> bytes:
 
 
 def ok(*arguments: object, data: Path | None = None, stdin: bytes = b"") -> str:
-    """What it printed; it must have gone well."""
+    """Runs a command that must succeed, and returns its output."""
     done = holdfast(*arguments, data=data, stdin=stdin)
     assert done.returncode == 0, (done.returncode, done.stdout.decode(), done.stderr.decode())
     return done.stdout.decode()
+
+
+def refused(*arguments: object, message: str, code: int = 1, data: Path | None = None, stdin: bytes = b"") -> None:
+    """Runs a command that must fail with this exit code, this message on stderr and nothing on stdout."""
+    done = holdfast(*arguments, data=data, stdin=stdin)
+    errors = done.stderr.decode()
+    assert (done.returncode, done.stdout) == (code, b""), errors
+    assert message in errors
+    assert "Traceback" not in errors
 
 
 def as_json(*arguments: object, data: Path) -> Any:
@@ -94,10 +84,10 @@ def _arguments(arguments: tuple[object, ...], data: Path | None) -> list[str]:
 
 
 class Terminal:
-    """A command at a terminal. `seen` is everything it has shown, without what steers a terminal."""
+    """A command at a terminal. `seen` is its output without control sequences."""
 
     def __init__(self, *arguments: object, data: Path, width: int = 1000) -> None:
-        """So wide that what is typed stays on its line."""
+        """The default width keeps typed text on one line."""
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
         try:
@@ -110,7 +100,7 @@ class Terminal:
         self._at = 0
 
     def until(self, text: str) -> str:
-        """Wait until this is shown after what was waited for before; returns what is between."""
+        """Waits for this text after the last one that was waited for, and returns what is between them."""
         ends_at = time.monotonic() + GUARD
         while (found := self.seen.find(text, self._at)) < 0:
             assert self._read(ends_at), f"{text!r} was not shown; this was:\n{self.seen[self._at :]}"
@@ -125,14 +115,14 @@ class Terminal:
             got = os.read(self._master, 65536)
         except OSError:  # the other end is closed
             return False
-        self.seen += _STEERING.sub("", got.decode("utf-8", "replace"))
+        self.seen += _CONTROL_SEQUENCES.sub("", got.decode("utf-8", "replace"))
         return bool(got)
 
     def say(self, text: str) -> None:
         os.write(self._master, text.encode())
 
     def enter(self, line: str) -> None:
-        """Type a line; what follows comes after its echo."""
+        """Types a line and waits for its echo."""
         self.say(f"{line}\n")
         self.until(f"{line}\n")
 
@@ -154,9 +144,15 @@ class Terminal:
     def interrupt(self) -> None:
         self.say("\x03")
 
+    def quit(self, typed: str = "\x04") -> None:
+        """Leaves a chat at its prompt."""
+        self.until("you> ")
+        self.say(typed)
+        assert self.end() == 0
+
     def end(self, press: str | None = None) -> int:
-        """Wait for its end; the exit code. `press` is pressed again each second: Python's own prompt loses a Ctrl-C
-        that comes between its being shown and its waiting for a key."""
+        """Waits for the exit code. `press` is pressed again each second, because Python loses a Ctrl-C that arrives
+        between showing its prompt and waiting for a key."""
         ends_at = time.monotonic() + GUARD
         while self._read(ends_at if press is None else min(ends_at, time.monotonic() + 1.0)) or (
             press is not None and self._press(press, ends_at)
@@ -169,7 +165,7 @@ class Terminal:
     def __enter__(self) -> "Terminal":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._code is None:
             os.kill(self._process.pid, signal.SIGKILL)
             self._process.wait()

@@ -1,4 +1,4 @@
-"""The password and tokens, from the command line, beside a running server."""
+"""`holdfast password` and `holdfast token` next to a running server."""
 
 import stat
 
@@ -9,7 +9,7 @@ from tests.http.client import Served
 
 
 def test_a_password_is_asked_for_from_now_on(server: Served) -> None:
-    """Set beside a running server: the next call needs it; commands on this machine still come in; removed again."""
+    """A new password applies to the next call; commands on this machine still work; it can be removed."""
     data = server.data_dir
     assert server.http.get("/api/sessions").status_code == 200
     ok("password", "--stdin", data=data, stdin=b"correct horse\n")
@@ -21,17 +21,17 @@ def test_a_password_is_asked_for_from_now_on(server: Served) -> None:
 
 
 def test_a_password_is_typed_twice_and_never_shown(server: Served) -> None:
-    """At a terminal: without echo; two that differ, or one that is short, change nothing."""
+    """The terminal shows no password; two that differ, or a short one, change nothing."""
     data = server.data_dir
     for first, second, said, code in (
-        ("long enough", "long enough", "The password is set", 0),
-        ("long enough 2", "something else", "The two are not the same", 1),
+        ("long enough", "long enough", "Password set.", 0),
+        ("long enough 2", "something else", "The passwords do not match", 1),
         ("short", "short", "at least 8 characters", 1),
     ):
         with Terminal("password", data=data) as terminal:
             terminal.until("New password: ")
             terminal.say(f"{first}\n")
-            terminal.until("The same again: ")
+            terminal.until("Repeat password: ")
             terminal.say(f"{second}\n")
             terminal.until(said)
             assert terminal.end() == code
@@ -40,13 +40,13 @@ def test_a_password_is_typed_twice_and_never_shown(server: Served) -> None:
 
 
 def test_a_password_needs_a_terminal_or_stdin(server: Served) -> None:
-    """Nobody to ask and nothing given: a usage error."""
+    """Without a terminal and `--stdin`, it is a usage error."""
     assert holdfast("password", data=server.data_dir).returncode == 2
     assert holdfast("password", "--stdin", data=server.data_dir, stdin=b"short\n").returncode == 1
 
 
 def test_a_token_is_shown_once_and_can_be_taken_back(server: Served) -> None:
-    """Made, used, listed by name alone, revoked: at once, beside the running server."""
+    """A token works at once, is listed by name only, and stops working when it is revoked."""
     data = server.data_dir
     ok("password", "--stdin", data=data, stdin=b"correct horse\n")
     token = ok("token", "create", "laptop", data=data).strip()

@@ -1,18 +1,17 @@
-"""Backups beside a server that is busy: whole, checked, and good to start from."""
+"""`holdfast backup`: complete and usable copies, also of a busy server."""
 
 import json
 import os
 import sqlite3
 import stat
 from pathlib import Path
-from typing import Any
 
 import anyio
 import httpx
 import pytest
 
 from holdfast.storage.sqlite import backup
-from tests.cli.terminal import as_json, holdfast, ok
+from tests.cli.terminal import as_json, ok, refused
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.nursery import Fresh
@@ -20,14 +19,8 @@ from tests.nursery import Fresh
 RUNS = 20
 
 
-def begin(server: Served, text: str, title: str = "") -> dict[str, Any]:
-    sid = server.call("POST", "/api/sessions", {"title": title})["id"]
-    run: dict[str, Any] = server.call("POST", f"/api/sessions/{sid}/runs", {"input": text}, 202)["run"]
-    return run
-
-
 async def shown(url: str, rid: str, enough: int) -> str:
-    """What a client is shown of a run, as far as so many characters."""
+    """Reads at least so many characters of a run, as a client does."""
     text = ""
     async with httpx.AsyncClient(base_url=url, timeout=30) as http, http.stream("GET", f"/api/runs/{rid}/events") as s:
         async for line in s.aiter_lines():
@@ -39,12 +32,12 @@ async def shown(url: str, rid: str, enough: int) -> str:
 
 
 def test_a_backup_of_a_busy_server_has_what_was_shown(start: Start, tmp_path: Path) -> None:
-    """Twenty runs stream: everything that anybody had been shown before the backup is in it, and the server goes on."""
+    """While twenty runs stream, a backup contains everything that clients had seen, and the server continues."""
     server = start()
     file = server.http.post("/api/files", files={"file": ("notes.txt", b"words " * 1000, "text/plain")}).json()
     parts = [{"type": "text", "text": "done"}, {"type": "file", "file_id": file["id"]}]
-    before = begin(server, parts, "finished")  # type: ignore[arg-type]
-    runs = [begin(server, json.dumps([{"tokens": 100_000, "rate": 200}])) for _ in range(RUNS)]
+    before = server.post(f"/api/sessions/{server.session()}/runs", {"input": parts}, 202)["run"]
+    runs = [server.send(server.session(), [{"tokens": 100_000, "rate": 200}])["run"] for _ in range(RUNS)]
     seen: dict[str, str] = {}
 
     async def watch() -> None:
@@ -76,11 +69,11 @@ def test_a_backup_of_a_busy_server_has_what_was_shown(start: Start, tmp_path: Pa
 
 
 def test_a_backup_is_private_and_leaves_out_what_is_of_the_moment(server: Served, tmp_path: Path) -> None:
-    """Keys come along, 0600; the lock and `server.json` do not; cursors of the change feed are not taken on."""
+    """Keys are copied with mode 0600; the lock, `server.json` and the change feed's generation are not."""
     ok("password", "--stdin", data=server.data_dir, stdin=b"correct horse\n")
     ok("chat", "hello", data=server.data_dir)
     copy = tmp_path / "copy"
-    copy.mkdir()  # an empty directory will do
+    copy.mkdir()  # an empty directory is accepted
     ok("backup", copy, data=server.data_dir)
     assert sorted(path.name for path in copy.iterdir()) == ["holdfast.db", "journal.db", "keys.json"]
     assert {stat.S_IMODE(path.stat().st_mode) for path in copy.iterdir()} == {0o600}
@@ -92,7 +85,7 @@ def test_a_backup_is_private_and_leaves_out_what_is_of_the_moment(server: Served
 
 
 def test_a_backup_without_a_server(data: Path, tmp_path: Path) -> None:
-    """The command opens the directory itself; the copy answers like the original, and can be backed up again."""
+    """Without a server the command opens the directory itself; a backup can be backed up again."""
     ok("chat", "hello", data=data)
     ok("backup", tmp_path / "one", data=data)
     ok("backup", tmp_path / "two", data=tmp_path / "one")
@@ -102,7 +95,7 @@ def test_a_backup_without_a_server(data: Path, tmp_path: Path) -> None:
 
 
 def test_workspaces_come_along(data: Path, tmp_path: Path) -> None:
-    """What tools have made, with links as links; a pipe that one left there is passed over."""
+    """Workspaces are copied with symbolic links as links; pipes are skipped."""
     ok("chat", "hello", data=data)
     made = data / "workspaces" / "ses_1" / "deep"
     made.mkdir(parents=True)
@@ -119,29 +112,27 @@ def test_workspaces_come_along(data: Path, tmp_path: Path) -> None:
 
 
 def test_a_backup_goes_nowhere_else(server: Served, tmp_path: Path) -> None:
-    """Not over something, not into the data directory, not below what is not there; nothing is left behind."""
+    """A backup into an existing file, the data directory or a missing parent is refused and leaves nothing behind."""
     ok("chat", "hello", data=server.data_dir)
     full = tmp_path / "full"
     full.mkdir()
     (full / "precious").write_text("x")
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "nowhere")
-    for target, said in (
-        (full, "is there already"),
-        (full / "precious", "is there already"),
-        (link, "is there already"),
+    for target, message in (
+        (full, "already exists"),
+        (full / "precious", "already exists"),
+        (link, "already exists"),
         (server.data_dir / "copy", "inside the data directory"),
-        (tmp_path / "no" / "copy", "make it first"),
+        (tmp_path / "no" / "copy", "create it first"),
     ):
-        done = holdfast("backup", target, data=server.data_dir)
-        assert done.returncode == 1
-        assert said in done.stderr.decode()
+        refused("backup", target, data=server.data_dir, message=message)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "full", "link"]
     assert [path.name for path in full.iterdir()] == ["precious"]
 
 
 def test_a_browser_cannot_ask_for_a_backup(server: Served, tmp_path: Path) -> None:
-    """Only who shows a token may have the server write somewhere."""
+    """Only a request with a token may make the server write files."""
     body = {"path": str(tmp_path / "copy")}
     assert server.http.post("/api/backup", json=body).status_code == 403
     wrong = {"Authorization": "Bearer wrong"}
@@ -153,18 +144,18 @@ def test_a_browser_cannot_ask_for_a_backup(server: Served, tmp_path: Path) -> No
     assert not (tmp_path / "copy").exists()
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     pass
 
 
 def test_a_backup_that_is_stopped_leaves_nothing(data: Path, tmp_path: Path) -> None:
-    """Whoever asked has gone: what was begun is removed."""
+    """If the client leaves, the unfinished copy is removed."""
     ok("chat", "hello", data=data)
 
     def report(what: str, done: int, total: int) -> None:
         if what == "journal.db":
-            raise Stopped
+            raise StoppedError
 
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         backup.copy(data, tmp_path / "copy", report)
     assert [path.name for path in tmp_path.iterdir()] == ["data"]

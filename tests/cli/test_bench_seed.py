@@ -1,14 +1,12 @@
-"""`holdfast bench seed`: a directory of the size that was asked for, and no other is touched."""
+"""`holdfast bench seed`: creates a directory of the requested size and touches no other."""
 
 from pathlib import Path
 
-from holdfast.faces.cli.exits import Exit
-from tests.cli.terminal import as_json, holdfast, ok
+from tests.cli.terminal import as_json, ok, refused
 
 
 def test_a_seeded_directory_has_what_was_asked_for(data: Path) -> None:
-    """Sessions and messages are as many as were asked for, the rare word is in one session of a thousand, and the
-    longest session is there."""
+    """The directory has the requested sessions and messages, the rare word and the longest session."""
     ok("bench", "seed", "--sessions", 1010, "--messages", 2, "--longest", 30, data=data)
     sessions = as_json("sessions", "list", "--limit", 1000, data=data)
     assert len(sessions) == 1000  # the most that are listed
@@ -21,10 +19,8 @@ def test_a_seeded_directory_has_what_was_asked_for(data: Path) -> None:
 
 
 def test_seeding_refuses_a_directory_that_is_in_use(data: Path) -> None:
-    """A directory with anything in it is left alone."""
+    """A directory that is not empty is refused."""
     data.mkdir()
     (data / "mine").write_text("mine")
-    done = holdfast("bench", "seed", data=data)
-    assert done.returncode == Exit.FAILED
-    assert b"is not empty" in done.stderr
+    refused("bench", "seed", data=data, message="is not empty")
     assert [file.name for file in data.iterdir()] == ["mine"]

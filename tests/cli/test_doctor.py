@@ -1,10 +1,10 @@
-"""`doctor` sees what is wrong, says it, and changes nothing."""
+"""`holdfast doctor` reports problems and changes nothing."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-from tests.cli.terminal import holdfast, ok
+from tests.cli.terminal import holdfast, ok, refused
 from tests.contract.machine import snapshot
 from tests.http.client import Served
 
@@ -17,23 +17,23 @@ def findings(data: Path) -> tuple[int, dict[str, Any]]:
 
 
 def test_all_is_well_beside_a_running_server(server: Served) -> None:
-    """Nothing to complain about, and who has the directory is said."""
+    """All checks pass, and the lock names the server's process."""
     ok("chat", "hello", data=server.data_dir)
     code, found = findings(server.data_dir)
     assert code == 0
     assert str(server.process.pid) in found["lock"]["text"]
     assert found["contents"]["text"] == "1 sessions, 2 messages, 1 runs"
-    assert "All is well." in holdfast("doctor", data=server.data_dir).stderr.decode()
+    assert "All checks passed." in holdfast("doctor", data=server.data_dir).stderr.decode()
 
 
 def test_a_directory_that_is_not_there_yet(data: Path) -> None:
-    """Nothing is wrong with a machine on which nothing was begun, and nothing is made."""
+    """A missing data directory is fine, and is not created."""
     assert findings(data)[0] == 0
     assert not data.exists()
 
 
 def test_damage_is_seen_and_nothing_is_changed(data: Path) -> None:
-    """A damaged database, open modes and missing contents: each is named, and the exit code is 1."""
+    """Damaged databases and wrong file modes are reported with exit code 1."""
     ok("chat", "hello", data=data)
     data.chmod(0o755)
     (data / "keys.json").chmod(0o644)
@@ -51,9 +51,7 @@ def test_damage_is_seen_and_nothing_is_changed(data: Path) -> None:
 
 
 def test_a_wrong_setting_is_a_usage_error(data: Path, tmp_path: Path) -> None:
-    """The config file is read like for every command."""
+    """Every command validates the configuration file."""
     file = tmp_path / "holdfast.toml"
     file.write_text("colour = 1\n")
-    done = holdfast("doctor", "--config", file, data=data)
-    assert done.returncode == 2
-    assert "'colour' is not a setting" in done.stderr.decode()
+    refused("doctor", "--config", file, data=data, code=2, message="'colour' is not a setting")

@@ -1,17 +1,17 @@
-"""`holdfast memory`, through a server and without one."""
+"""`holdfast memory`, with and without a running server."""
 
 from pathlib import Path
 
-from tests.cli.terminal import as_json, holdfast, ok
+from tests.cli.terminal import as_json, ok, refused
 from tests.http.conftest import Start
 
 
 def test_facts_are_listed_changed_and_forgotten(start: Start) -> None:
-    """What is remembered is shown with its id, found by words, said better, pinned, and taken away."""
+    """Facts are listed, searched, edited, pinned and deleted."""
     server = start(remembers=True)
     data, sid = server.data_dir, server.session()
     server.turn(sid, "I live in Lisbon. I love olives.")
-    assert "0 turns remembered, 1 to go, by notes" in ok("memory", "status", sid, data=data)
+    assert "0 turns in memory, 1 pending (provider: notes)" in ok("memory", "status", sid, data=data)
     assert as_json("memory", "commit", sid, data=data)["committed"] == 1
     assert as_json("memory", "commit", sid, data=data)["nothing_new"] is True
     [home] = as_json("memory", "list", "lisbon", data=data)
@@ -21,13 +21,11 @@ def test_facts_are_listed_changed_and_forgotten(start: Start) -> None:
     assert home["pinned"] is True
     ok("memory", "delete", home["id"], data=data)
     assert [fact["text"] for fact in as_json("memory", "list", data=data)] == ["The person likes olives."]
-    gone = holdfast("memory", "delete", home["id"], data=data)
-    assert gone.returncode != 0
-    assert home["id"] in gone.stderr.decode()
+    refused("memory", "delete", home["id"], data=data, message=home["id"])
 
 
 def test_commands_work_without_a_server(start: Start, data: Path) -> None:
-    """M11: with no server running, a command sees what is dirty, leaves it so, and commits it when told to."""
+    """M11: without a server, status leaves pending turns alone, and commit commits them."""
     server = start(remembers=True)
     sid = server.session()
     server.turn(sid, "I live in Lisbon.")

@@ -1,4 +1,4 @@
-"""What docs/operations.md shows is executed."""
+"""Executes the commands that the documentation shows."""
 
 import os
 import re
@@ -7,20 +7,22 @@ import subprocess
 import sys
 from pathlib import Path
 
-from holdfast.faces.cli.exits import Exit
+from holdfast.cli.exit_codes import ExitCode
 from tests.cli.terminal import GUARD, ok
 from tests.http.client import Served
 from tests.nursery import ROOT
 
-PAGE = ROOT / "docs" / "operations.md"
+GUIDES = ROOT / "docs" / "how-to"
+REFERENCE = ROOT / "docs" / "reference" / "cli.md"
 
 
-def test_the_commands_of_the_page_work(server: Served, tmp_path: Path) -> None:
-    """Backup, doctor, password and token, as they are written there, beside a running server."""
+def test_commands_of_the_guides_work(server: Served, tmp_path: Path) -> None:
+    """Backup, doctor, password and token work next to a running server as the guides show them."""
     ok("chat", "hello", data=server.data_dir)
     backups = tmp_path / "backups"
     backups.mkdir()
-    blocks = re.findall(r"```bash\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    pages = [(GUIDES / name).read_text() for name in ("backup.md", "access.md")]
+    blocks = [block for page in pages for block in re.findall(r"```bash\n(.*?)```", page, re.DOTALL)]
     assert len(blocks) == 2
     function = f'holdfast() {{ {shlex.quote(sys.executable)} -m holdfast "$@"; }}\n'
     environ = {
@@ -39,6 +41,6 @@ def test_the_commands_of_the_page_work(server: Served, tmp_path: Path) -> None:
     assert "laptop" in ok("token", "list", data=server.data_dir)
 
 
-def test_the_page_has_every_exit_code() -> None:
-    """One table in the code, the same one on the page."""
-    assert re.findall(r"^\| (\d+) \|", PAGE.read_text(), re.MULTILINE) == [str(int(code)) for code in Exit]
+def test_reference_lists_every_exit_code() -> None:
+    """The table of exit codes in the reference is the one in the code."""
+    assert re.findall(r"^\| (\d+) \|", REFERENCE.read_text(), re.MULTILINE) == [str(int(code)) for code in ExitCode]

@@ -1,22 +1,29 @@
-"""Starting a server from the command line, and what is said when that cannot be done."""
+"""`holdfast serve`, refusals to start, and settings of commands."""
 
+import asyncio
 import json
 import os
+import re
 import select
+import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
+from holdfast.cli.app import build
+from holdfast.cli.context import CliContext
 from holdfast.storage.sqlite import DataDir
-from tests.cli.terminal import GUARD, holdfast, ok
-from tests.http.client import Served
+from tests.cli.terminal import GUARD, Done, as_json, holdfast, ok, refused
+from tests.contract.machine import filled, tmpfs
 from tests.nursery import ROOT
 
 
@@ -35,7 +42,7 @@ def serving(*arguments: str) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
 
 
 def test_serve_says_where_and_stops_when_told(data: Path) -> None:
-    """The address is printed, the server answers there, `server.json` is private, and SIGTERM ends it with 0."""
+    """The server prints its address, keeps `server.json` private, and exits with 0 on SIGTERM."""
     with serving("--data-dir", str(data)) as (process, url):
         assert httpx.get(f"{url}/healthz").json() == {"status": "ok"}
         file = data / "server.json"
@@ -46,52 +53,108 @@ def test_serve_says_where_and_stops_when_told(data: Path) -> None:
         assert not file.exists()
 
 
-def test_settings_come_from_flags_variables_and_the_file(tmp_path: Path) -> None:
-    """A flag goes before a variable, and that before the file."""
+def test_a_flag_overrides_the_file(tmp_path: Path) -> None:
+    """The data directory comes from the named file, or from the flag."""
     file = tmp_path / "holdfast.toml"
     file.write_text('data_dir = "from-file"\n')
-    assert ok("chat", "hello", "--config", file) == "hello\n"
-    assert (tmp_path / "from-file" / "holdfast.db").exists()
-    environ = {"HOLDFAST_DATA_DIR": str(tmp_path / "from-variable")}
-    assert holdfast("chat", "hello", "--config", file, environ=environ).returncode == 0
-    assert (tmp_path / "from-variable" / "holdfast.db").exists()
-    assert holdfast("chat", "hello", "--config", file, data=tmp_path / "flag", environ=environ).returncode == 0
-    assert (tmp_path / "flag" / "holdfast.db").exists()
+    for data, expected in ((None, tmp_path / "from-file"), (tmp_path / "flag", tmp_path / "flag")):
+        assert ok("chat", "hello", "--config", file, data=data) == "hello\n"
+        assert (expected / "holdfast.db").exists()
 
 
-def test_a_second_server_is_refused(server: Served) -> None:
-    """The directory is in use: exit code 3, and who has it."""
-    done = holdfast("serve", "--port", "0", data=server.data_dir)
-    assert done.returncode == 3
-    assert f"process {server.process.pid}" in done.stderr.decode()
+def in_use(data: Path) -> Iterator[None]:
+    with closing(DataDir.open(data)):
+        yield
 
 
-def test_a_directory_in_use_by_something_silent(data: Path) -> None:
-    """The lock is held and nobody answers: exit code 3, for every command that needs the data."""
-    ok("chat", "hello", data=data)
-    held = DataDir.open(data)
-    try:
-        for command in (["sessions", "list"], ["chat", "hello"], ["backup", data.parent / "copy"]):
-            done = holdfast(*command, data=data)
-            assert done.returncode == 3, done.stderr.decode()
-            assert f"process {os.getpid()}" in done.stderr.decode()
-    finally:
-        held.close()
-
-
-def test_a_damaged_directory_is_named(data: Path) -> None:
-    """Where no server runs, a database that cannot be read is said to be one, in a line and with exit code 1."""
-    ok("chat", "hello", data=data)
+def damaged(data: Path) -> Iterator[None]:
     (data / "holdfast.db").write_bytes(b"x" * 200)
-    for command in (["sessions", "list"], ["chat", "hello"]):
-        done = holdfast(*command, data=data)
-        assert done.returncode == 1
-        assert "holdfast.db is not a database" in done.stderr.decode()
-        assert "Traceback" not in done.stderr.decode()
+    yield
+
+
+def newer(data: Path) -> Iterator[None]:
+    with closing(sqlite3.connect(data / "holdfast.db")) as db:
+        db.execute("PRAGMA user_version = 9999")
+    yield
+
+
+def read_only(data: Path) -> Iterator[None]:
+    with tmpfs(data.with_name("disk"), "size=9m") as disk:
+        shutil.move(data, disk / "data")
+        data.symlink_to(disk / "data")
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        yield
+
+
+def full(data: Path) -> Iterator[None]:
+    with tmpfs(data.with_name("disk"), "size=1m") as disk:
+        with suppress(OSError):
+            (disk / "filler").write_bytes(bytes(2_000_000))
+        shutil.rmtree(data)
+        data.symlink_to(disk / "data")
+        (disk / "data").mkdir()
+        yield
+
+
+@pytest.mark.parametrize(
+    ("prepare", "code", "message"),
+    [
+        (in_use, 3, "is in use by process"),
+        (damaged, 1, "holdfast.db is not a database"),
+        (newer, 1, "was written by a newer Holdfast"),
+        (read_only, 1, "read-only file system"),
+        (full, 1, "Free some disk space"),
+    ],
+)
+def test_a_refusal_to_start_is_one_sentence_and_an_exit_code(
+    data: Path, prepare: Callable[[Path], Iterator[None]], code: int, message: str
+) -> None:
+    """With the real agents too, whose connections run in a task group: no traceback of an exception group."""
+    asyncio.run(filled(data))
+    with contextmanager(prepare)(data):
+        command = [sys.executable, "-m", "holdfast", "serve", "--port", "0", "--data-dir", str(data)]
+        if prepare is in_use:
+            own = subprocess.run(command, capture_output=True, timeout=GUARD, cwd=ROOT, check=False)
+            done = Done(own.returncode, own.stdout, own.stderr)
+        else:
+            done = holdfast(*command[3:])
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr.decode()
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("prepare", "code", "message"),
+    [(in_use, 3, f"process {os.getpid()}"), (damaged, 1, "holdfast.db is not a database")],
+    ids=["in-use", "damaged"],
+)
+@pytest.mark.parametrize("command", [["sessions", "list"], ["chat", "hello"], ["backup", "copy"]], ids=" ".join)
+def test_a_directory_that_cannot_be_opened_is_named(
+    data: Path, prepare: Callable[[Path], Iterator[None]], code: int, message: str, command: list[str]
+) -> None:
+    """A lock whose holder does not answer, or a damaged database, is reported in one line by every command."""
+    asyncio.run(filled(data))
+    with contextmanager(prepare)(data):
+        refused(*command, data=data, code=code, message=message)
+
+
+def test_config_show_prints_values_and_sources(data: Path, tmp_path: Path) -> None:
+    """Flags, file and defaults are told apart, as text and as JSON; a password is masked; nothing is created."""
+    file = tmp_path / "my.toml"
+    file.write_text('log_level = "info"\npassword = "swordfish"\n[tools]\nshell = "deny"\n')
+    shown = ok("config", "show", "--config", file, data=data)
+    assert f"data_dir\t{data}\t--data-dir\n" in shown
+    assert "port\t8484\tdefault\n" in shown
+    assert f"password\t********\t{file}\n" in shown
+    assert "swordfish" not in shown
+    assert {"name": "tools.shell", "value": "deny", "source": str(file)} in as_json(
+        "config", "show", "--config", file, data=data
+    )
+    assert not data.exists()
 
 
 def test_a_stale_file_that_names_a_stranger(data: Path) -> None:
-    """After a crash another program may have the port, and another process the number: neither is taken for ours."""
+    """A stale `server.json` may name another process and another program's port; neither is used."""
     ok("chat", "hello", data=data)
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         url = f"http://127.0.0.1:{stranger.getsockname()[1]}"
@@ -101,49 +164,42 @@ def test_a_stale_file_that_names_a_stranger(data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "message"),
     [
-        (["--host", "0.0.0.0"], 2, "there is no password"),
-        (["--port", "99999"], 2, "65535"),
-        (["--config", "/nowhere/holdfast.toml"], 2, "cannot be read"),
+        (["--port", "0", "--host", "0.0.0.0"], "no password is set"),
+        (["--port", "99999"], "65535"),
+        (["--port", "0", "--config", "/nowhere/holdfast.toml"], "cannot be read"),
     ],
 )
-def test_a_wrong_setting_is_named(data: Path, arguments: list[str], code: int, said: str) -> None:
-    """Before anything is opened: exit code 2 and the setting's name."""
-    done = holdfast("serve", *arguments, *([] if "--port" in arguments else ["--port", "0"]), data=data)
-    assert (done.returncode, done.stdout) == (code, b"")
-    assert said in done.stderr.decode()
+def test_a_wrong_setting_is_named(data: Path, arguments: list[str], message: str) -> None:
+    """A wrong setting is named, with exit code 2, before anything is opened."""
+    refused("serve", *arguments, data=data, code=2, message=message)
 
 
 def test_a_port_in_use_is_named(data: Path) -> None:
-    """Another program has the port: exit code 2, and what to do."""
+    """If another program uses the port, the error suggests --port and the exit code is 2."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        done = holdfast("serve", "--port", taken.getsockname()[1], data=data)
-    assert done.returncode == 2
-    assert "choose another with --port" in done.stderr.decode()
+        refused("serve", "--port", taken.getsockname()[1], data=data, code=2, message="another port with --port")
 
 
 def test_reading_makes_no_directory(data: Path) -> None:
-    """A mistyped directory is said to be empty, and is not made."""
+    """A mistyped data directory is an error and is not created."""
     for command in (["sessions", "list"], ["export"], ["backup", data.parent / "copy"]):
-        done = holdfast(*command, data=data)
-        assert done.returncode == 1
-        assert "There is nothing in" in done.stderr.decode()
+        refused(*command, data=data, message="No data in")
     assert not data.exists()
 
 
-COMMANDS = [
-    *(["serve"], ["chat"], ["export"], ["import"], ["backup"], ["doctor"], ["password"]),
-    *(["runs", name] for name in ("list", "show", "replay", "follow")),
-    *(["sessions", name] for name in ("list", "search", "show")),
-    *(["models", name] for name in ("list", "pull")),
-    *(["token", name] for name in ("create", "list", "revoke")),
-]
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_command_has_help_with_an_example(command: list[str]) -> None:
-    """`--help` says what it does and shows how."""
-    shown = ok(*command, "--help")
-    assert "Example" in shown
-    assert f"holdfast {' '.join(command)}" in shown
+def test_every_command_has_help_with_an_example() -> None:
+    """`--help` of each command contains an example of it."""
+    app = build(CliContext())
+    groups = {f"{group.name} ": group.typer_instance or app for group in app.registered_groups}
+    names = [
+        f"{prefix}{command.name or command.callback.__name__}"
+        for prefix, group in {"": app, **groups}.items()
+        for command in group.registered_commands
+        if command.callback is not None
+    ]
+    assert len(names) == 27
+    for name in names:
+        shown = CliRunner().invoke(app, [*name.split(), "--help"], prog_name="holdfast").output
+        assert re.search(rf"Examples?:\s+holdfast {name}", shown), shown

@@ -5,7 +5,7 @@ import random
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import anyio
 
 from tests.cluster.conftest import QUICK, Cluster
 from tests.cluster.kills import CONTINUES, wave
-from tests.nursery import Nursery
+from tests.nursery import ForkServer, Nursery
 from tests.servers import PostgresServer, RedisServer
 
 _PER_WAVE = 5
@@ -28,20 +28,13 @@ def main() -> int:
     print(f"seed {seed}", flush=True)
     chance = random.Random(seed)
     with ExitStack() as held:
-        postgres = PostgresServer(durable=True)
-        held.callback(postgres.remove)
-        postgres.start()
-        redis = RedisServer()
-        held.callback(redis.remove)
-        redis.start()
-        nursery = held.enter_context(Nursery("tests.http.server"))
+        postgres = held.enter_context(closing(PostgresServer(durable=True))).start()
+        redis = held.enter_context(closing(RedisServer())).start()
+        nursery = Nursery(held.enter_context(ForkServer()), "tests.http.server")
         for name, settings in (("PostgreSQL", {}), ("Redis", {"journal_url": redis.url})):
             root = Path(held.enter_context(tempfile.TemporaryDirectory()))
-            cluster = Cluster(nursery, root, postgres, **QUICK, **settings)
-            try:
+            with closing(Cluster(nursery, root, postgres, **QUICK, **settings)) as cluster:
                 _waves(cluster, chance, name, asked.kills // 2 if settings else asked.kills - asked.kills // 2)
-            finally:
-                cluster.remove()
     return 0
 
 

@@ -2,30 +2,27 @@
 
 import itertools
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.http.client import Served
-from tests.nursery import Nursery
+from tests.nursery import ForkServer, Nursery
 from tests.servers import Nginx, PostgresServer, RedisServer, Wire, free_port
 
 
 @pytest.fixture(scope="session")
-def cluster_nursery() -> Iterator[Nursery]:
-    with Nursery("tests.http.server") as nursery:
-        yield nursery
+def cluster_nursery(fork_server: ForkServer) -> Nursery:
+    return Nursery(fork_server, "tests.http.server")
 
 
 @pytest.fixture(scope="session")
 def durable_postgres() -> Iterator[PostgresServer]:
     """Everything is on that makes a commit outlive a crash."""
-    server = PostgresServer(durable=True)
-    try:
+    with closing(PostgresServer(durable=True)) as server:
         yield server.start()
-    finally:
-        server.remove()
 
 
 NUMBERS = itertools.count(1)
@@ -74,14 +71,14 @@ class Cluster:
             self._nginx = Nginx(self.ports)
         return self._nginx.url
 
-    def remove(self) -> None:
+    def close(self) -> None:
         for served in self._lives:
             if served.exit_code is None:
                 served.kill()
         for wire in self._wires:
-            wire.remove()
+            wire.close()
         if self._nginx is not None:
-            self._nginx.remove()
+            self._nginx.close()
 
     @property
     def complaints(self) -> str:
@@ -94,21 +91,15 @@ QUICK: dict[str, Any] = {"lease_time": 3.0, "engine": {"sweep": 0.5, "poll": 1.0
 
 @pytest.fixture
 def cluster(cluster_nursery: Nursery, tmp_path: Path, durable_postgres: PostgresServer) -> Iterator[Cluster]:
-    made = Cluster(cluster_nursery, tmp_path, durable_postgres, **QUICK)
-    try:
+    with closing(Cluster(cluster_nursery, tmp_path, durable_postgres, **QUICK)) as made:
         yield made
-    finally:
-        made.remove()
     assert "Exception in ASGI application" not in made.complaints, made.complaints
 
 
 @pytest.fixture
 def redis() -> Iterator[RedisServer]:
-    server = RedisServer()
-    try:
+    with closing(RedisServer()) as server:
         yield server.start()
-    finally:
-        server.remove()
 
 
 @pytest.fixture
@@ -116,9 +107,6 @@ def with_redis(
     cluster_nursery: Nursery, tmp_path: Path, durable_postgres: PostgresServer, redis: RedisServer
 ) -> Iterator[Cluster]:
     """The store in PostgreSQL, the journal in Redis."""
-    made = Cluster(cluster_nursery, tmp_path, durable_postgres, **QUICK, journal_url=redis.url)
-    try:
+    with closing(Cluster(cluster_nursery, tmp_path, durable_postgres, **QUICK, journal_url=redis.url)) as made:
         yield made
-    finally:
-        made.remove()
     assert "Exception in ASGI application" not in made.complaints, made.complaints

@@ -1,4 +1,4 @@
-"""Sixty conversations through nginx while nodes are killed: what every client saw must be gap-free and equal to what is
+"""Conversations through nginx while nodes are killed: what every client saw must be gap-free and equal to what is
 stored. One wave of it is a test; `python -m tests.cluster` repeats waves."""
 
 import json
@@ -22,7 +22,6 @@ PATIENCE: Final = 100.0
 CONTINUES: Final[dict[str, Any]] = {"policy": {"auto_continue": True, "max_resumes": 1000}}
 _LOST: Final = (aiohttp.ClientError, TimeoutError, OSError)
 _TOKENS: Final = 60
-_RATE: Final = 10.0
 
 
 class News:
@@ -48,6 +47,7 @@ class Conversation:
     front: str
     http: aiohttp.ClientSession
     news: News
+    rate: float
     entries: list[Entry] = field(default_factory=list)
     answered: int = 0
     reconnects: int = 0
@@ -70,10 +70,10 @@ class Conversation:
     async def live(self) -> None:
         self.sid = (await self._insist("POST", "/api/sessions", {}))["id"]
         script = [
-            {"tokens": _TOKENS, "rate": _RATE},
+            {"tokens": _TOKENS, "rate": self.rate},
             {"call": self.name},
             {"say": "and "},
-            {"tokens": _TOKENS, "rate": _RATE},
+            {"tokens": _TOKENS, "rate": self.rate},
         ]
         sent = await self._insist(
             "POST", f"/api/sessions/{self.sid}/runs", {"input": json.dumps(script)}, {"Idempotency-Key": self.name}
@@ -147,14 +147,16 @@ class Report:
     refusals: Counter[int]
 
 
-async def wave(cluster: Cluster, chance: random.Random, *, kills: int, conversations: int = 60) -> Report:
-    """`kills` nodes die while the conversations go on; each comes back a while later."""
+async def wave(
+    cluster: Cluster, chance: random.Random, *, kills: int, conversations: int = 60, rate: float = 10.0
+) -> Report:
+    """`kills` nodes die while the conversations go on, at `rate` tokens a second; each comes back a while later."""
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=30.0)
     prefix = f"{chance.randrange(1 << 40):x}"
     front = await to_thread.run_sync(lambda: cluster.front)
     async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0)) as http:
         news = News()
-        clients = [Conversation(f"{prefix}-{n}", front, http, news) for n in range(conversations)]
+        clients = [Conversation(f"{prefix}-{n}", front, http, news, rate) for n in range(conversations)]
         with anyio.fail_after(PATIENCE):
             async with anyio.create_task_group() as group:
                 for client in clients:

@@ -162,31 +162,6 @@ def test_a_node_that_stops_hands_its_queue_over(cluster: Cluster) -> None:
         assert third.ended(rid)["status"] == "complete"
 
 
-def test_a_node_that_is_replaced_interrupts_no_run(cluster: Cluster) -> None:
-    """A rolling upgrade: where runs may be continued, a node that stops hands them over; whoever watches through
-    another node is shown one unbroken answer."""
-    continues: dict[str, Any] = {"policy": {"auto_continue": True}, "drain": 0.0}
-    face, leaving = cluster.start(0, engine=FACE, **continues), cluster.start(1, **continues)
-    sid = face.session()
-    rid = face.begin(sid, [{"say": "a "}, {"call": "once"}, {"say": "b "}, {"meet": "here"}, {"say": "c"}])
-    follower = face.follow(rid)
-    leaving.order(reached="here")
-    assert leaving.terminate() == 0
-    assert face.run(rid)["status"] == "queued"
-    heir = cluster.start(2, **continues)
-    heir.order(reached="here")
-    heir.order(open="here")
-    frames = follower.ended()
-    assert [frame.seq for frame in frames] == list(range(1, len(frames) + 1))
-    assert [frame.event for frame in frames if frame.event.startswith("run.")] == [
-        "run.started",
-        "run.resumed",
-        "run.complete",
-    ]
-    assert said(settled(heir, sid)) == shown(frames) == "a b c"
-    assert leaving.effects + heir.effects == ["once"]
-
-
 def test_a_file_sent_to_one_node_is_served_by_another(cluster: Cluster) -> None:
     """An upload is in the shared store: every node has its bytes, and the same content is kept once."""
     face, worker = face_and_worker(cluster)

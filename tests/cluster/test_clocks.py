@@ -13,13 +13,15 @@ import psycopg
 import pytest
 from anyio import to_thread
 
-from holdfast.agents.scripted import Call, Hang, Meet, Say
+from holdfast.agents.scripted import CallTool, Hang, Meet, Say
 from holdfast.core.ids import LOCAL, FileId, RunId
-from holdfast.core.recovery import Policy
+from holdfast.core.recovery import RecoveryPolicy
 from holdfast.core.run import Run
-from holdfast.ports import Journal, SessionQuery, Store, Wakeups
-from holdfast.storage.memory import MemoryWakeups
-from holdfast.storage.postgres import Place, PostgresJournal, PostgresStore
+from holdfast.ports.journal import Journal
+from holdfast.ports.store import SessionQuery, Store
+from holdfast.ports.wakeups import Wakeups
+from holdfast.storage.in_memory import InMemoryWakeups
+from holdfast.storage.postgres import PostgresConfig, PostgresJournal, PostgresStore
 from holdfast.storage.postgres.files import PostgresFiles
 from holdfast.testing import CountingIds, FakeClock
 from tests.harness import GUARD, Running, Script, running, texts
@@ -35,8 +37,8 @@ TIMED: dict[str, Any] = {
     "lease_renewal": 0.05,
     "retention": LIMIT,
     "answer_within": LIMIT,
-    "orphan_grace": LIMIT,
-    "recovery": Policy(give_up_after=LIMIT),
+    "unused_file_grace": LIMIT,
+    "recovery": RecoveryPolicy(give_up_after=LIMIT),
 }
 
 
@@ -55,11 +57,14 @@ class Shared:
     url: str
     clock: FakeClock = field(default_factory=FakeClock)
     ids: CountingIds = field(default_factory=CountingIds)
-    wakeups: Wakeups = field(default_factory=MemoryWakeups)
+    wakeups: Wakeups = field(default_factory=InMemoryWakeups)
 
     @asynccontextmanager
     async def open(self, *, cluster: bool = False) -> AsyncIterator[tuple[Store, Journal]]:
-        store, journal = PostgresStore(Place(self.url)), PostgresJournal(Place(self.url, "holdfast_journal"))
+        store, journal = (
+            PostgresStore(PostgresConfig(self.url)),
+            PostgresJournal(PostgresConfig(self.url, "holdfast_journal")),
+        )
         try:
             yield store, journal
         finally:
@@ -122,7 +127,7 @@ async def test_a_lease_neither_lapses_early_nor_lives_too_long(world: Shared, of
         assert held.lease.until is not None
         assert before + LIMIT - 1 < held.lease.until < world.now() + LIMIT
         await other.tick()
-        await other.service.session(run.session_id)
+        await other.engine.sessions.get(run.session_id)
         assert (await other.row(run.id)).status == "running"
         await worker.crash()
         await other.tick()
@@ -137,7 +142,7 @@ async def test_an_attached_run_lives_as_long_as_its_connection(world: Shared, of
     """L3: a client at one node, its run at the other: its line is neither dead at once nor for ever."""
     async with two_nodes(world, off, [Say("x"), Meet("here"), Hang()]) as (worker, other):
         run = await other.send(await worker.new_session(), lifetime="attached")
-        async with other.service.attached(run.id):
+        async with other.engine.connections.attached(run.id):
             await worker.reached("here")
             await renewed(other, run.id, await other.row(run.id))
             await worker.tick()
@@ -169,7 +174,7 @@ async def test_a_lost_journal_is_sought_for_as_long_as_it_should(world: Shared, 
 
 async def test_journals_and_questions_are_kept_for_as_long_as_is_said(world: Shared, off: float) -> None:
     """X5: retention and the time to answer count by the store's clock, whichever node wrote and whichever looks."""
-    async with two_nodes(world, off, [Say("a"), Call("t", asks=True)]) as (worker, other):
+    async with two_nodes(world, off, [Say("a"), CallTool("t", asks=True)]) as (worker, other):
         done = await other.send(await other.new_session())
         asked = await worker.until(done.id, "waiting")
         for node in (worker, other):
@@ -189,7 +194,7 @@ async def test_journals_and_questions_are_kept_for_as_long_as_is_said(world: Sha
 
 async def test_a_file_that_was_just_sent_is_not_old(world: Shared, off: float, tmp_path: Path) -> None:
     """A1: a node that is behind, or one that is ahead and sweeps, takes no file away that is about to be sent."""
-    files = PostgresFiles(Place(world.url), tmp_path)
+    files = PostgresFiles(PostgresConfig(world.url), tmp_path)
     async with two_nodes(world, off, [Say("a")], files=files) as (worker, other):
         sent = [await upload(node) for node in (worker, other)]
         for node in (worker, other):
@@ -202,7 +207,7 @@ async def test_a_file_that_was_just_sent_is_not_old(world: Shared, off: float, t
 
 
 async def upload(node: Running) -> FileId:
-    library = node.engine.library
+    library = node.engine.attachments
     assert library is not None
     with await to_thread.run_sync(library.begin) as incoming:
         incoming.write(b"tides")
@@ -221,7 +226,7 @@ async def test_sessions_are_listed_in_the_order_of_what_happened(world: Shared, 
         await worker.turn(sids[1])
         await worker.turn(sids[0])
         sids.append(await other.new_session())
-        listed = [view.session for view in await worker.service.sessions(SessionQuery(LOCAL, limit=len(sids)))]
+        listed = [view.session for view in await worker.engine.sessions.list(SessionQuery(LOCAL, limit=len(sids)))]
         assert [session.id for session in listed] == [sids[n] for n in (4, 0, 1, 3, 2)]
         for session in listed:
             assert session.created_at <= session.updated_at <= world.now()

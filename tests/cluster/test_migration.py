@@ -10,9 +10,9 @@ import anyio
 import psycopg
 import pytest
 
+from holdfast.app import migrate_store
 from holdfast.config import Config
 from holdfast.core.errors import HoldfastError
-from holdfast.wiring import moving
 from tests.cluster.conftest import Cluster
 from tests.http.client import Served
 from tests.nursery import Nursery
@@ -86,10 +86,10 @@ def test_a_move_that_was_broken_off_goes_on(
     """Broken off anywhere and begun again, the move ends with everything there once, journals in Redis included."""
     data_dir = tmp_path / "node0"
     before = lived_in(cluster_nursery, data_dir)
-    config = Config(data_dir, store_url=with_redis.store_url, journal_url=redis.url)
+    config = Config(data_dir=data_dir, store_url=with_redis.store_url, journal_url=redis.url)
     steps: list[str] = []
 
-    class Broken(Exception):
+    class BrokenError(Exception):
         pass
 
     def until(limit: int) -> Any:
@@ -99,14 +99,14 @@ def test_a_move_that_was_broken_off_goes_on(
             steps.append(what)
             left[0] -= 1
             if left[0] < 0:
-                raise Broken
+                raise BrokenError
 
         return report
 
     for limit in (0, 2, 5, 9):
-        with pytest.raises(Broken):
-            anyio.run(moving.move, config, until(limit))
-    counts = anyio.run(moving.move, config, until(10_000))
+        with pytest.raises(BrokenError):
+            anyio.run(migrate_store.migrate, config, until(limit))
+    counts = anyio.run(migrate_store.migrate, config, until(10_000))
     assert counts["sessions"] == 5
     assert {"journals", "contents of files", "messages", "facts verified"} <= set(steps)
     check(with_redis, before)
@@ -120,13 +120,13 @@ def test_a_move_into_a_database_with_data_is_refused(
     node = cluster.start(0)
     node.session(title="of somebody else")
     node.kill()
-    config = Config(tmp_path / "old", store_url=cluster.store_url)
+    config = Config(data_dir=tmp_path / "old", store_url=cluster.store_url)
     with pytest.raises(HoldfastError, match="already"):
-        anyio.run(moving.move, config, lambda *_: None)
+        anyio.run(migrate_store.migrate, config, lambda *_: None)
     with psycopg.connect(cluster.store_url, autocommit=True) as db:
         db.execute("DELETE FROM holdfast.sessions; DELETE FROM holdfast.docs")
-    anyio.run(moving.move, config, lambda *_: None)
+    anyio.run(migrate_store.migrate, config, lambda *_: None)
     with psycopg.connect(cluster.store_url, autocommit=True) as db:
         db.execute("UPDATE holdfast.messages SET status = 'failed' WHERE id = (SELECT min(id) FROM holdfast.messages)")
     with pytest.raises(HoldfastError, match="messages"):
-        anyio.run(moving.move, config, lambda *_: None)
+        anyio.run(migrate_store.migrate, config, lambda *_: None)

@@ -1,20 +1,18 @@
 """What follows from a run's end is done by one node, and not by each."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from typing import Any
 
 import anyio
 import pytest
 
-from holdfast.agents.scripted import AgentTable, Say, ScriptedAgent
-from holdfast.core.parts import Text
+from holdfast.agents.scripted import Say
 from holdfast.core.session import Message, Session
-from holdfast.engine.engine import Engine
-from holdfast.engine.settings import Settings
-from holdfast.engine.titles import Titles
-from holdfast.ports import Titler
-from holdfast.storage.postgres import Place, PostgresJournal, PostgresStore, PostgresWakeups
-from holdfast.system import RandomIds, SystemClock
+from holdfast.ports.agent import Titler
+from holdfast.storage.postgres import PostgresConfig, PostgresWakeups
+from holdfast.system import SystemClock
+from tests.cluster.test_clocks import Shared
+from tests.harness import running
 from tests.http.streams import GUARD
 from tests.servers import PostgresServer
 
@@ -28,51 +26,35 @@ class Counting:
         return f"Title {self.asked}"
 
 
-@asynccontextmanager
-async def node(url: str) -> AsyncIterator[Engine]:
-    store = PostgresStore(Place(url))
-    journal, wakeups = PostgresJournal(Place(url, "holdfast_journal")), PostgresWakeups(Place(url))
-    engine = Engine(
-        store=store,
-        journal=journal,
-        wakeups=wakeups,
-        agents=AgentTable({"chat": ScriptedAgent([Say("hello")])}),
-        clock=SystemClock(),
-        ids=RandomIds(),
-        settings=Settings(poll=0.5),
-    )
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(engine.run)
-        yield engine
-        engine.stop()
-    for part in (wakeups, journal, store):
-        await part.close()
-
-
 @pytest.mark.anyio
 async def test_a_session_is_named_once(durable_postgres: PostgresServer) -> None:
     """P8: both nodes hear that a run has ended, and the one that ended it asks for a title."""
-    url, titler = durable_postgres.database("titles"), Counting()
+    world, titler = Shared(durable_postgres.database("titles")), Counting()
+    options: dict[str, Any] = {"cluster": True, "clock": SystemClock()}
+    wakeups = [PostgresWakeups(PostgresConfig(world.url)) for _ in range(2)]
 
     async def the_titler(_: Session) -> Titler:
         return titler
 
     with anyio.fail_after(GUARD):
-        async with node(url) as first, node(url) as second, anyio.create_task_group() as tasks:
-            for engine in (first, second):
-                tasks.start_soon(Titles(engine.service, the_titler).run)
+        async with (
+            running([Say("hello")], world, wakeups=wakeups[0], **options) as first,
+            running([Say("hello")], world, wakeups=wakeups[1], **options) as second,
+            anyio.create_task_group() as tasks,
+        ):
+            for node in (first, second):
+                tasks.start_soon(node.engine.titles.run, the_titler)
             await anyio.wait_all_tasks_blocked()
-            sessions = [await engine.service.create_session() for engine in (first, second) * 4]
-            changes = first.service.watch_changes(None)
+            unnamed = {await node.new_session() for node in (first, second) * 4}
+            changes = first.engine.subscriptions.watch_changes(None)
             await changes.begin()
-            for session in sessions:
-                await first.service.submit(session.id, [Text("hi")])
-            unnamed = {session.id for session in sessions}
+            for sid in unnamed:
+                await first.send(sid)
             while unnamed:
-                for sid in list(unnamed):
-                    if (await first.service.session(sid)).session.titled_by != "nobody":
-                        unnamed.discard(sid)
+                unnamed = {sid for sid in unnamed if (await first.session_row(sid)).titled_by == "nobody"}
                 if unnamed:
                     await changes.next()
             tasks.cancel_scope.cancel()
-    assert titler.asked == len(sessions)
+        for each in wakeups:
+            await each.close()
+    assert titler.asked == 8

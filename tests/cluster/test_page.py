@@ -1,4 +1,4 @@
-"""What docs/operations.md says about several nodes is executed."""
+"""Executes what the cluster guide shows."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from tests.cluster.conftest import Cluster
 from tests.nursery import ROOT
 from tests.servers import PostgresServer
 
-PAGE = ROOT / "docs" / "operations.md"
+PAGE = ROOT / "docs" / "how-to" / "cluster.md"
 
 
 def test_the_commands_of_the_page_work(cluster: Cluster, durable_postgres: PostgresServer, tmp_path: Path) -> None:

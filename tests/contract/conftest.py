@@ -1,40 +1,38 @@
 """One PostgreSQL for a session of tests; each test finds it empty."""
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import psycopg
 import pytest
 import redis
 
-from holdfast.storage.postgres import Place, schema
-from holdfast.storage.redis import RedisPlace
+from holdfast.storage.postgres import PostgresConfig, schema
+from holdfast.storage.redis import RedisConfig
 from tests.servers import PostgresServer, RedisServer
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    server = PostgresServer()
-    try:
+    with closing(PostgresServer()) as server:
         server.start()
-        schema.prepare(Place(server.url()), schema.STORE)
-        schema.prepare(Place(server.url(), "holdfast_journal"), schema.JOURNAL)
+        schema.prepare(PostgresConfig(server.url()), schema.STORE)
+        schema.prepare(PostgresConfig(server.url(), "holdfast_journal"), schema.JOURNAL)
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture
-def place(postgres: PostgresServer) -> Place:
+def place(postgres: PostgresServer) -> PostgresConfig:
     _empty(postgres.url(), "holdfast")
     with psycopg.connect(postgres.url(), autocommit=True) as db:
         db.execute("INSERT INTO holdfast.changes_floor DEFAULT VALUES")
-    return Place(postgres.url())
+    return PostgresConfig(postgres.url())
 
 
 @pytest.fixture
-def journal_place(postgres: PostgresServer) -> Place:
+def journal_place(postgres: PostgresServer) -> PostgresConfig:
     _empty(postgres.url(), "holdfast_journal")
-    return Place(postgres.url(), "holdfast_journal")
+    return PostgresConfig(postgres.url(), "holdfast_journal")
 
 
 def _empty(url: str, schema: str) -> None:
@@ -46,15 +44,12 @@ def _empty(url: str, schema: str) -> None:
 
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[RedisServer]:
-    server = RedisServer()
-    try:
+    with closing(RedisServer()) as server:
         yield server.start()
-    finally:
-        server.remove()
 
 
 @pytest.fixture
-def redis_place(redis_server: RedisServer) -> RedisPlace:
+def redis_place(redis_server: RedisServer) -> RedisConfig:
     with redis.Redis(port=redis_server.port) as db:
         db.flushall()
-    return RedisPlace(redis_server.url)
+    return RedisConfig(redis_server.url)

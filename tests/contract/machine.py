@@ -4,16 +4,16 @@ import select
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
 
 from holdfast.core.events import RunEnded, entry
 from holdfast.core.ids import RunId
-from holdfast.ports import Append
-from holdfast.storage.sqlite import open_embedded
+from holdfast.ports.journal import Append
+from holdfast.storage.sqlite import SqliteJournal, SqliteStore, open_embedded
 from holdfast.testing import FakeClock
 from holdfast.testing.contracts.samples import GUARD, RID, adding, put, session
 
@@ -54,14 +54,26 @@ def tmpfs(place: Path, options: str) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(place)], check=True, timeout=GUARD)
 
 
+@asynccontextmanager
+async def embedded(path: Path) -> AsyncIterator[tuple[SqliteStore, SqliteJournal]]:
+    data, store, journal = open_embedded(path, FakeClock())
+    yield store, journal
+    await journal.close()
+    await store.close()
+    data.close()
+
+
+@asynccontextmanager
+async def sqlite_journal(directory: Path) -> AsyncIterator[SqliteJournal]:
+    journal = SqliteJournal(directory / "journal.db")
+    yield journal
+    await journal.close()
+
+
 async def filled(path: Path) -> None:
     """A directory with one session, one open run and one settled run."""
-    data, store, journal = open_embedded(path, FakeClock())
-    await put(store, session(title="kept"))
-    await journal.append([adding(RID, 1, "a", "b", "c"), adding(OTHER, 1, "x", "y")])
-    ended = entry(3, RunEnded("complete"))
-    await journal.append([Append(OTHER, 1, [ended], seals=True)])
-    await journal.settled([OTHER])
-    await store.close()
-    await journal.close()
-    data.close()
+    async with embedded(path) as (store, journal):
+        await put(store, session(title="kept"))
+        await journal.append([adding(RID, 1, "a", "b", "c"), adding(OTHER, 1, "x", "y")])
+        await journal.append([Append(OTHER, 1, [entry(3, RunEnded("complete"))], seals=True)])
+        await journal.settled([OTHER])

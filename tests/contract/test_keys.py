@@ -1,19 +1,25 @@
-"""The keyring's file: private, atomic, and seen by a process that did not write it."""
+"""The keyring: private, atomic, and seen by a process that did not write it; in PostgreSQL one for all nodes."""
 
 import stat
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from holdfast.core.errors import StorageUnavailable
-from holdfast.ports import Keyring, Token
-from holdfast.storage.keys import KeyFile
+from holdfast.core.errors import StorageUnavailableError
+from holdfast.ports.keyring import ApiToken, Keyring
+from holdfast.storage.key_file import KeyFile
+from holdfast.storage.postgres import PostgresConfig
+from holdfast.storage.postgres.keyring import PostgresKeys
+from tests.http.streams import until
+from tests.servers import PostgresServer
 
 
-def add(name: str) -> Token:
-    return Token(name, name, "00", 1.0)
+def add(name: str) -> ApiToken:
+    return ApiToken(name, name, "00", 1.0)
 
 
 def test_a_fresh_directory_has_a_key_and_nothing_else(tmp_path: Path) -> None:
@@ -67,7 +73,7 @@ def test_a_change_that_fails_changes_nothing(tmp_path: Path) -> None:
 def test_a_damaged_file_is_told_and_left_alone(tmp_path: Path, content: bytes) -> None:
     """It may be repaired from a backup; until then nobody comes in by accident."""
     (tmp_path / "keys.json").write_bytes(content)
-    with pytest.raises(StorageUnavailable, match="damaged"):
+    with pytest.raises(StorageUnavailableError, match="damaged"):
         KeyFile(tmp_path).read()
     assert (tmp_path / "keys.json").read_bytes() == content
 
@@ -76,3 +82,35 @@ def test_keys_are_in_no_representation() -> None:
     """A keyring that ends up in a log shows nothing."""
     ring = Keyring("cookiesecret", "passwordhash", (), {"openai": "sk-secret"})
     assert not {word for word in ("cookiesecret", "passwordhash", "sk-secret") if word in repr(ring)}
+
+
+def test_a_keyring_is_one_for_all_nodes(place: PostgresConfig) -> None:
+    """Changes at the same time are all kept, and a node that watches has them without being asked."""
+    nodes = [PostgresKeys(place) for _ in range(4)]
+    watching = PostgresKeys(place)
+    watching.start_following()
+    try:
+        key = watching.read().cookie_key
+        start = threading.Barrier(4)
+
+        def add(n: int) -> None:
+            start.wait(20.0)
+            token = ApiToken(f"tok_{n}", f"name {n} \x00", "digest", 1.0)
+            nodes[n].change(lambda ring: replace(ring, tokens=(*ring.tokens, token)))
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(add, range(4)))
+        assert until(lambda: len(watching.read().tokens), lambda count: count == 4)
+        assert {node.read().cookie_key for node in (*nodes, watching)} == {key}
+        assert {token.name for token in watching.read().tokens} == {f"name {n} \x00" for n in range(4)}
+    finally:
+        watching.close()
+
+
+def test_looking_at_a_keyring_makes_nothing(postgres: PostgresServer) -> None:
+    """A command that only looks at an empty database leaves it empty."""
+    url = postgres.database("untouched")
+    assert PostgresKeys(PostgresConfig(url)).read().tokens == ()
+    with psycopg.connect(url) as db:
+        found = db.execute("SELECT count(*) FROM pg_namespace WHERE nspname = 'holdfast'").fetchone()
+    assert found == (0,)

@@ -1,59 +1,351 @@
-"""The storage contracts over a real PostgreSQL."""
+"""The storage contracts over a real PostgreSQL, and what its store does beyond them: other processes write at the
+same time."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import contextlib
+import itertools
+import threading
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
+import anyio
+import psycopg
 import pytest
+from anyio import to_thread
 
-from holdfast.ports import Journal, Store, Wakeups
-from holdfast.storage.postgres import Place, PostgresJournal, PostgresStore, PostgresWakeups
-from holdfast.testing.contracts import (
-    JournalContract,
-    MakeJournal,
-    MakeStore,
-    MakeWakeups,
-    StoreContract,
-    WakeupsContract,
-)
+from holdfast.core.errors import SchemaTooNewError, StorageUnavailableError
+from holdfast.core.ids import LOCAL, FileId, SessionId
+from holdfast.core.parts import TextPart
+from holdfast.core.run import Lease
+from holdfast.engine.change_feed import ChangeSubscription
+from holdfast.engine.run_feed import RunFeed
+from holdfast.engine.wakeup_hub import Signals
+from holdfast.ports.store import Store, Tx
+from holdfast.storage.postgres import PostgresConfig, PostgresJournal, PostgresStore, PostgresWakeups, schema
+from holdfast.testing import contracts
+from holdfast.testing.contracts import opening
+from holdfast.testing.contracts import samples as s
+from tests.servers import PostgresServer
+
+GUARD = 20.0
 
 
-class TestPostgresStore(StoreContract):
+class TestPostgresStore(contracts.StoreContract):
     @pytest.fixture
-    def make_store(self, place: Place) -> MakeStore:
-        @asynccontextmanager
-        async def make() -> AsyncIterator[Store]:
-            store = PostgresStore(place)
-            try:
-                yield store
-            finally:
-                await store.close()
-
-        return make
+    def make_store(self, place: PostgresConfig) -> contracts.MakeStore:
+        return opening(lambda: PostgresStore(place))
 
 
-class TestPostgresJournal(JournalContract):
+class TestPostgresJournal(contracts.JournalContract):
     @pytest.fixture
-    def make_journal(self, journal_place: Place) -> MakeJournal:
-        @asynccontextmanager
-        async def make() -> AsyncIterator[Journal]:
-            journal = PostgresJournal(journal_place)
-            try:
-                yield journal
-            finally:
-                await journal.close()
-
-        return make
+    def make_journal(self, journal_place: PostgresConfig) -> contracts.MakeJournal:
+        return opening(lambda: PostgresJournal(journal_place))
 
 
-class TestPostgresWakeups(WakeupsContract):
+class TestPostgresWakeups(contracts.WakeupsContract):
     @pytest.fixture
-    def make_wakeups(self, place: Place) -> MakeWakeups:
-        @asynccontextmanager
-        async def make() -> AsyncIterator[Wakeups]:
-            wakeups = PostgresWakeups(place)
-            try:
-                yield wakeups
-            finally:
-                await wakeups.close()
+    def make_wakeups(self, place: PostgresConfig) -> contracts.MakeWakeups:
+        return opening(lambda: PostgresWakeups(place))
 
-        return make
+
+@pytest.fixture
+async def stores(place: PostgresConfig) -> AsyncIterator[list[PostgresStore]]:
+    """Two nodes."""
+    made = [PostgresStore(place), PostgresStore(place)]
+    yield made
+    for store in made:
+        await store.close()
+
+
+async def meet(stores: list[PostgresStore], work: Callable[[Tx], Callable[[], bool]]) -> list[bool]:
+    """Run the work in both stores, so that both have read before either writes, at the first attempt. `work` reads, and
+    returns what writes."""
+    both, results = threading.Barrier(2), list[bool]()
+
+    async def take_part(store: PostgresStore) -> None:
+        attempts = itertools.count()
+
+        def attempt(tx: Tx) -> bool:
+            write = work(tx)
+            if next(attempts) == 0:
+                both.wait(GUARD)
+            return write()
+
+        results.append(await store.transact(attempt))
+
+    with anyio.fail_after(GUARD):
+        async with anyio.create_task_group() as group:
+            for store in stores:
+                group.start_soon(take_part, store)
+    return results
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("then", ["wrote", "wrote and read"])
+async def test_a_node_that_stands_still_in_a_transaction_does_not_keep_its_locks(
+    place: PostgresConfig, stores: list[PostgresStore], then: str
+) -> None:
+    """X2, L7: the server ends the abandoned transaction after the limit; another node goes on with the same run, and
+    the node that wakes up has written nothing."""
+    await s.put(stores[0], s.session(), s.run(status="running"))
+    still = PostgresStore(replace(place, answer_within=1.0))
+    stands, may_go_on = threading.Event(), threading.Event()
+
+    def work(tx: Tx) -> None:
+        run = tx.run(s.RID)
+        assert run is not None
+        tx.put_run(replace(run, epoch=7))
+        if then == "wrote and read":
+            tx.open_runs(s.SID)
+        stands.set()
+        assert may_go_on.wait(GUARD)
+
+    async def stand_still() -> None:
+        with pytest.raises(StorageUnavailableError):
+            await still.transact(work)
+
+    with anyio.fail_after(GUARD):
+        async with anyio.create_task_group() as group:
+            group.start_soon(stand_still)
+            await to_thread.run_sync(stands.wait)
+            await s.put(stores[0], s.run(status="running", epoch=8))
+            await anyio.sleep(1.5)  # beyond the limit, whether or not it held a lock
+            may_go_on.set()
+    assert await stores[0].read(lambda tx: tx.run(s.RID)) == s.run(status="running", epoch=8)
+    await still.close()
+
+
+@pytest.mark.anyio
+async def test_a_transaction_that_stalled_between_two_messages_is_ended(
+    place: PostgresConfig, stores: list[PostgresStore]
+) -> None:
+    """X2, X5: a node was cut off after it sent a statement and before the Sync message. PostgreSQL itself would wait
+    for it without a limit, and claims would skip the locked run."""
+    await s.put(stores[0], s.session(), s.run(status="queued"))
+    other = PostgresStore(replace(place, answer_within=0.5))
+    with contextlib.closing(place.connect()) as stalled:
+        with contextlib.suppress(psycopg.OperationalError), stalled.pipeline(), anyio.fail_after(GUARD):
+            stalled.execute("BEGIN")
+            stalled.execute("SELECT id FROM runs WHERE id = %s FOR UPDATE", (s.RID,))
+            while await stores[0].transact(lambda tx: tx.claimable_runs(1)):
+                pass  # the server has not run the statement yet
+            while not await other.transact(lambda tx: tx.claimable_runs(1)):
+                pass
+        assert stalled.closed
+    await other.close()
+
+
+@pytest.mark.anyio
+async def test_two_nodes_that_find_a_session_free_cannot_both_take_it(stores: list[PostgresStore]) -> None:
+    """P4, A3: both look and find no open run, and write different rows: one is done again and finds the other's."""
+    await s.put(stores[0], s.session())
+    names = iter(["run_a", "run_b", "run_c"])
+
+    def work(tx: Tx) -> Callable[[], bool]:
+        free = not tx.open_runs(s.SID)
+
+        def write() -> bool:
+            if free:
+                tx.put_run(s.run(next(names), status="running"))
+            return free
+
+        return write
+
+    assert sorted(await meet(stores, work)) == [False, True]
+    assert len(await stores[0].read(lambda tx: tx.open_runs(s.SID))) == 1
+    assert sum(store.conflicts for store in stores) == 1
+
+
+@pytest.mark.anyio
+async def test_different_sessions_are_in_nobodys_way(stores: list[PostgresStore]) -> None:
+    """P4: transactions of different sessions at the same time are each done once."""
+    await s.put(stores[0], s.session("ses_a"), s.session("ses_b"))
+    sessions = iter(["ses_a", "ses_b"])
+
+    def work(tx: Tx) -> Callable[[], bool]:
+        sid = next(sessions)
+        tx.open_runs(SessionId(sid))
+
+        def write() -> bool:
+            tx.put_run(s.run(f"run_{sid}", sid))
+            tx.add_change("run.changed", LOCAL, SessionId(sid))
+            return True
+
+        return write
+
+    assert await meet(stores, work) == [True, True]
+    assert [store.conflicts for store in stores] == [0, 0]
+
+
+@pytest.mark.anyio
+async def test_a_renewal_is_in_nobodys_way(stores: list[PostgresStore]) -> None:
+    """P4: a node renews all its leases at once, and no writer in those sessions is done again for it."""
+    runs = [s.run(f"run_{n}", status="running", lease=Lease(s.NODE, 1.0), rank=n) for n in range(20)]
+    await s.put(stores[0], s.session(), *runs)
+    roles = iter(["owner", "writer"])
+
+    def work(tx: Tx) -> Callable[[], bool]:
+        role = next(roles)
+        tx.open_runs(s.SID)
+
+        def write() -> bool:
+            if role == "owner":
+                return len(tx.renew_leases(Lease(s.NODE, 9.0), [run.id for run in runs], ())) == len(runs)
+            tx.put_message(s.message("msg_1"))
+            return True
+
+        return write
+
+    assert await meet(stores, work) == [True, True]
+    assert [store.conflicts for store in stores] == [0, 0]
+    assert {run.lease for run in await stores[0].read(lambda tx: tx.open_runs(s.SID))} == {Lease(s.NODE, 9.0)}
+
+
+@pytest.mark.anyio
+async def test_a_file_that_is_being_sent_is_not_dropped_as_an_orphan(stores: list[PostgresStore]) -> None:
+    """A1: one node drops files that no message names while another accepts a message that names one: it stays."""
+    file = s.stored_file("file_1")
+    await s.put(stores[0], s.session(), file)
+    roles = iter(["sweeper", "sender"])
+
+    def work(tx: Tx) -> Callable[[], bool]:
+        role = next(roles, "again")
+        orphans = tx.orphan_files(99.0, 9)
+        found = tx.file(FileId("file_1"))
+
+        def write() -> bool:
+            if role == "sender" or (role == "again" and found is not None and not orphans):
+                tx.put_message(s.message("msg_1", parts=(TextPart("see"), file.part())))
+            else:
+                for orphan in orphans:
+                    tx.drop_file(orphan.id)
+            return True
+
+        return write
+
+    assert await meet(stores, work) == [True, True]
+    named = await stores[0].read(lambda tx: tx.message(s.message("msg_1").id))
+    kept = await stores[0].read(lambda tx: tx.file(FileId("file_1")))
+    assert (named is None) or (kept is not None)
+    assert sum(store.conflicts for store in stores) == 1
+
+
+class OpenTransaction:
+    """A transaction that has written `write` and commits when `may_end` is set."""
+
+    def __init__(self, write: Callable[[Tx], None]) -> None:
+        self.began, self.may_end = threading.Event(), threading.Event()
+        self._write = write
+
+    def __call__(self, tx: Tx) -> None:
+        self._write(tx)
+        tx.changes(0, 9)  # a read sends what was written
+        self.began.set()
+        assert self.may_end.wait(GUARD)
+
+
+@pytest.mark.anyio
+async def test_a_change_is_shown_when_no_smaller_number_can_still_commit(stores: list[PostgresStore]) -> None:
+    """A transaction that began first and is still open holds the feed back; when it commits, both come, in order."""
+    first, second = stores
+    slow = OpenTransaction(lambda tx: tx.add_change("session.changed", LOCAL, SessionId("ses_early")))
+
+    async def feed() -> list[str]:
+        return [change.session_id for change in await second.read(lambda tx: tx.changes(0, 9))]
+
+    with anyio.fail_after(GUARD):
+        async with anyio.create_task_group() as group:
+            group.start_soon(first.transact, slow)
+            assert await to_thread.run_sync(slow.began.wait, GUARD)
+            await second.transact(lambda tx: tx.add_change("session.changed", LOCAL, SessionId("ses_late")))
+            assert await feed() == []
+            assert await second.read(lambda tx: tx.change_bounds()) == (0, 0)
+            assert await second.read(lambda tx: tx.changes_held_back())
+            slow.may_end.set()
+    assert await feed() == ["ses_early", "ses_late"]
+    assert not await second.read(lambda tx: tx.changes_held_back())
+
+
+@pytest.mark.anyio
+async def test_what_was_held_back_is_looked_for_again(stores: list[PostgresStore]) -> None:
+    """Who holds it back, a commit of the journal as a rule, tells nobody when it is over."""
+    first, second = stores
+    slow = OpenTransaction(lambda tx: tx.put_setting(LOCAL, "any", 1))
+    reads = itertools.count()
+
+    class Counted:
+        generation = second.generation
+
+        async def read(self, work: Callable[[Tx], Any]) -> Any:
+            if next(reads) == 3:
+                slow.may_end.set()
+            return await second.read(work)
+
+    feed = ChangeSubscription(
+        cast(Store, Counted()), Signals(), cast(RunFeed, SimpleNamespace(stopping=False, poll=3600.0)), LOCAL, None
+    )
+    await feed.begin()
+    with anyio.fail_after(GUARD):
+        async with anyio.create_task_group() as group:
+            group.start_soon(first.transact, slow)
+            assert await to_thread.run_sync(slow.began.wait, GUARD)
+            await second.transact(lambda tx: tx.add_change("session.changed", LOCAL, SessionId("ses_late")))
+            found = await feed.next()
+    assert found is not None
+    assert [change.session_id for change in found.items] == ["ses_late"]
+
+
+@pytest.mark.anyio
+async def test_the_clock_is_the_servers(stores: list[PostgresStore], place: PostgresConfig) -> None:
+    """Leases are judged by one clock, which stands still within a transaction."""
+    with psycopg.connect(place.url) as db:
+        row = db.execute("SELECT extract(epoch FROM clock_timestamp())::double precision").fetchone()
+    assert row is not None
+    first, again = await stores[0].transact(lambda tx: (tx.now, tx.now))
+    assert first == again
+    assert 0 <= first - row[0] < GUARD
+
+
+def test_nodes_may_start_together(postgres: PostgresServer) -> None:
+    """Eight nodes at an empty database make one schema, and none is refused."""
+    url = postgres.database("together")
+    places = [PostgresConfig(url)] * 8
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda place: schema.prepare(place, schema.STORE), places))
+    with psycopg.connect(url) as db:
+        assert db.execute("SELECT n FROM holdfast.version").fetchall() == [(len(schema.STORE),)]
+
+
+def test_a_schema_of_a_newer_version_is_refused(postgres: PostgresServer) -> None:
+    """An older node does not start on what it does not know, and changes nothing."""
+    url = postgres.database("newer")
+    schema.prepare(PostgresConfig(url), schema.STORE)
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute("UPDATE holdfast.version SET n = 99")
+    with pytest.raises(SchemaTooNewError, match="99"):
+        PostgresStore(PostgresConfig(url))
+
+
+def test_a_server_that_is_not_there_is_said_in_a_sentence() -> None:
+    """Without a server there is one error with the reason, and no password in it."""
+    with pytest.raises(StorageUnavailableError) as caught:
+        PostgresStore(PostgresConfig("postgresql://holdfast:secret@127.0.0.1:1/none"))
+    assert "refused" in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.anyio
+async def test_a_damaged_record_loses_only_what_follows_it(journal_place: PostgresConfig) -> None:
+    """J7: of a row whose bytes were changed on disk, the records before the damaged one are still read."""
+    journal = PostgresJournal(journal_place)
+    await journal.append([s.adding(s.RID, 1, "word 1", "word 2", "word 3")])
+    await journal.append([s.adding(s.RID, 4, "word 4")])
+    with psycopg.connect(journal_place.url, autocommit=True) as db:
+        db.execute(
+            "UPDATE holdfast_journal.log SET frames = set_byte(frames, length(frames) - 5, 0) "
+            "WHERE run = 'run_1' AND last_seq = 3"
+        )
+    assert [found.seq for found in await journal.read(s.RID)] == [1, 2]
+    await journal.close()

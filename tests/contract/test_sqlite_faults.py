@@ -4,21 +4,23 @@ import os
 import signal
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from operator import methodcaller
 from pathlib import Path
 
 import pytest
 
-from holdfast.core.errors import HoldfastError, StorageFull, StorageUnavailable
+from holdfast.core.errors import HoldfastError, StorageFullError, StorageUnavailableError
 from holdfast.core.events import RunEnded, entry
 from holdfast.core.ids import LOCAL, RunId, SessionId
-from holdfast.ports import Append, Head, SessionQuery, Tx
-from holdfast.storage.files import FileStore
+from holdfast.ports.journal import Append, JournalHead
+from holdfast.ports.store import SessionQuery, Tx
+from holdfast.storage.file_store import FileStore
 from holdfast.storage.sqlite import DataDir, SqliteJournal, SqliteStore, open_embedded
 from holdfast.testing import FakeClock
 from holdfast.testing.contracts.samples import RID, adding, message, put, session, texts
-from tests.contract.machine import OTHER, filled, next_line, snapshot, start, tmpfs
+from tests.contract.machine import OTHER, embedded, filled, next_line, snapshot, sqlite_journal, start, tmpfs
+from tests.contract.test_files import save
 from tests.torn import tear
 
 pytestmark = pytest.mark.anyio
@@ -43,7 +45,7 @@ async def test_a_damaged_store_is_refused_and_left_alone(tmp_path: Path, damage:
     file = tmp_path / "holdfast.db"
     file.write_bytes(damage(file.read_bytes()))
     before = snapshot(tmp_path)
-    with pytest.raises(StorageUnavailable) as refused:
+    with pytest.raises(StorageUnavailableError) as refused:
         open_embedded(tmp_path, FakeClock())
     assert str(file) in str(refused.value)
     assert "backup" in str(refused.value)
@@ -62,29 +64,25 @@ async def test_a_damaged_journal_is_unavailable_and_left_alone(
     good = file.read_bytes()
     bad = damage(good)
     file.write_bytes(bad)
-    data, store, journal = open_embedded(tmp_path, FakeClock())
-    assert await store.read(lambda tx: tx.session(SessionId("ses_1"))) is not None
-    calls: list[Callable[[], Awaitable[object]]] = [
-        lambda: journal.append([adding(RID, 4, "d")]),
-        lambda: journal.fence({RID: 9}),
-        lambda: journal.heads([RID]),
-        lambda: journal.read(RID),
-        lambda: journal.settled([RID]),
-        lambda: journal.purge([RID]),
-        journal.reopen,
-    ]
-    for call in calls:
-        with pytest.raises(StorageUnavailable) as refused:
-            await call()
-        assert str(file) in str(refused.value)
-    assert file.read_bytes() == bad
-    file.write_bytes(good)
-    await journal.reopen()
-    assert [found.frame for found in await journal.read(RID)] == [e.frame for e in texts(1, "a", "b", "c")]
-    assert len(await journal.read(OTHER)) == 3
-    await store.close()
-    await journal.close()
-    data.close()
+    async with embedded(tmp_path) as (store, journal):
+        assert await store.read(lambda tx: tx.session(SessionId("ses_1"))) is not None
+        calls: list[Callable[[], Awaitable[object]]] = [
+            lambda: journal.append([adding(RID, 4, "d")]),
+            lambda: journal.fence({RID: 9}),
+            lambda: journal.heads([RID]),
+            lambda: journal.read(RID),
+            lambda: journal.settled([RID]),
+            lambda: journal.purge([RID]),
+            journal.reopen,
+        ]
+        for call in calls:
+            with pytest.raises(StorageUnavailableError, match=str(file)):
+                await call()
+        assert file.read_bytes() == bad
+        file.write_bytes(good)
+        await journal.reopen()
+        assert list(await journal.read(RID)) == texts(1, "a", "b", "c")
+        assert len(await journal.read(OTHER)) == 3
 
 
 @pytest.mark.parametrize("name", ["holdfast.db", "journal.db"])
@@ -94,13 +92,12 @@ async def test_a_file_that_is_gone_but_for_its_wal_is_not_begun_anew(tmp_path: P
     (tmp_path / name).unlink()
     (tmp_path / f"{name}-wal").write_bytes(b"pages")
     if name == "holdfast.db":
-        with pytest.raises(StorageUnavailable, match="is gone"):
+        with pytest.raises(StorageUnavailableError, match="is missing"):
             open_embedded(tmp_path, FakeClock())
     else:
-        journal = SqliteJournal(tmp_path / name)
-        with pytest.raises(StorageUnavailable, match="is gone"):
-            await journal.heads([RID])
-        await journal.close()
+        async with sqlite_journal(tmp_path) as journal:
+            with pytest.raises(StorageUnavailableError, match="is missing"):
+                await journal.heads([RID])
     assert not (tmp_path / name).exists()
     assert (tmp_path / f"{name}-wal").read_bytes() == b"pages"
 
@@ -115,84 +112,64 @@ def spoil(file: Path, change: str) -> None:
     db.close()
 
 
-@pytest.mark.parametrize("how", ["half", "flipped", "checksum"])
-async def test_a_torn_last_record_loses_only_itself(tmp_path: Path, how: str) -> None:
-    """J7: a record with a bad checksum is dropped, the run goes on from the one before it, other runs lose nothing."""
-    file = tmp_path / "journal.db"
-    journal = SqliteJournal(file)
-    await journal.append([adding(RID, 1, "a", "b", "c"), adding(OTHER, 1, "x", "y")])
-    await journal.close()
-    tear(file, RID, how)
-    journal = SqliteJournal(file)
-    assert journal.torn_records == 1
-    assert await journal.heads([RID, OTHER]) == {RID: Head(1, 2), OTHER: Head(1, 2)}
-    assert await journal.append([adding(RID, 3, "again")]) == [None]
-    await journal.close()
-    journal = SqliteJournal(file)
-    assert journal.torn_records == 0
-    assert list(await journal.read(RID)) == texts(1, "a", "b", "again")
-    assert list(await journal.read(OTHER)) == texts(1, "x", "y")
-    await journal.close()
+RECORD_DAMAGE = ["half", "flipped", "checksum"]
+ROW_DAMAGE = ["records = 'text'", "records = x'00'", "records = substr(records, 1, 70)"]
 
 
-@pytest.mark.parametrize("change", ["records = 'text'", "records = x'00'", "records = substr(records, 1, 70)"])
-async def test_a_torn_row_loses_only_what_stood_in_it(tmp_path: Path, change: str) -> None:
-    """J7: of a row that is no longer one, earlier commits are whole, and its runs go on from there."""
+@pytest.mark.parametrize("how", [*RECORD_DAMAGE, *ROW_DAMAGE])
+async def test_a_torn_record_or_row_loses_only_itself(tmp_path: Path, how: str) -> None:
+    """J7: a record with a bad checksum is dropped, or all records of a row that is no longer one; their runs go on from
+    the record before it, and nothing else is lost."""
     file = tmp_path / "journal.db"
-    journal = SqliteJournal(file)
-    await journal.append([adding(RID, 1, "a"), adding(OTHER, 1, "x")])
-    await journal.append([adding(RID, 2, "b" * 100), adding(OTHER, 2, "y")])
-    await journal.close()
-    spoil(file, f"UPDATE log SET {change} WHERE n = 2")
-    journal = SqliteJournal(file)
-    assert journal.torn_records == 1
-    assert await journal.heads([RID, OTHER]) == {RID: Head(1, 1), OTHER: Head(1, 1)}
-    assert await journal.append([adding(RID, 2, "again"), adding(OTHER, 2, "once more")]) == [None, None]
-    await journal.close()
-    journal = SqliteJournal(file)
-    assert journal.torn_records == 0
-    assert list(await journal.read(RID)) == texts(1, "a", "again")
-    assert list(await journal.read(OTHER)) == texts(1, "x", "once more")
-    await journal.close()
+    async with sqlite_journal(tmp_path) as journal:
+        await journal.append([adding(RID, 1, "a"), adding(OTHER, 1, "x")])
+        await journal.append([adding(RID, 2, "b" * 100), adding(OTHER, 2, "y")])
+    if how in RECORD_DAMAGE:
+        tear(file, RID, how)
+    else:
+        spoil(file, f"UPDATE log SET {how} WHERE n = 2")
+    kept = 2 if how in RECORD_DAMAGE else 1
+    async with sqlite_journal(tmp_path) as journal:
+        assert journal.torn_records == 1
+        assert await journal.heads([RID, OTHER]) == {RID: JournalHead(1, 1), OTHER: JournalHead(1, kept)}
+        assert await journal.append([adding(RID, 2, "again"), adding(OTHER, kept + 1, "more")]) == [None, None]
+    async with sqlite_journal(tmp_path) as journal:
+        assert journal.torn_records == 0
+        assert list(await journal.read(RID)) == texts(1, "a", "again")
+        assert list(await journal.read(OTHER)) == texts(1, *["x", "y"][:kept], "more")
 
 
 async def test_a_torn_terminal_record_unseals(tmp_path: Path) -> None:
     """J7: if the terminal event is what was torn, the run is open again and can be sealed once more."""
-    file = tmp_path / "journal.db"
     end = Append(RID, 1, [entry(2, RunEnded("complete"))], seals=True)
-    journal = SqliteJournal(file)
-    await journal.append([adding(RID, 1, "a")])
-    await journal.append([end])
-    await journal.close()
-    tear(file, RID, "half")
-    journal = SqliteJournal(file)
-    assert await journal.heads([RID]) == {RID: Head(1, 1)}
-    assert await journal.append([end]) == [None]
-    assert await journal.heads([RID]) == {RID: Head(1, 2, sealed=True)}
-    await journal.close()
+    async with sqlite_journal(tmp_path) as journal:
+        await journal.append([adding(RID, 1, "a")])
+        await journal.append([end])
+    tear(tmp_path / "journal.db", RID, "half")
+    async with sqlite_journal(tmp_path) as journal:
+        assert await journal.heads([RID]) == {RID: JournalHead(1, 1)}
+        assert await journal.append([end]) == [None]
+        assert await journal.heads([RID]) == {RID: JournalHead(1, 2, sealed=True)}
 
 
 async def test_a_torn_record_ends_what_can_be_read(tmp_path: Path) -> None:
     """J7: damage in the middle ends the run there, at once for readers and for good at the next opening."""
-    file = tmp_path / "journal.db"
-    journal = SqliteJournal(file)
-    await journal.append([adding(RID, 1, "a", "b", "c")])
-    tear(file, RID, "checksum", seq=2)
-    assert list(await journal.read(RID)) == texts(1, "a")
-    await journal.reopen()
-    assert journal.torn_records == 2
-    assert await journal.heads([RID]) == {RID: Head(1, 1)}
-    await journal.close()
+    async with sqlite_journal(tmp_path) as journal:
+        await journal.append([adding(RID, 1, "a", "b", "c")])
+        tear(tmp_path / "journal.db", RID, "checksum", seq=2)
+        assert list(await journal.read(RID)) == texts(1, "a")
+        await journal.reopen()
+        assert journal.torn_records == 2
+        assert await journal.heads([RID]) == {RID: JournalHead(1, 1)}
 
 
 async def test_a_damaged_segment_ends_what_can_be_read(tmp_path: Path) -> None:
     """J7: a settled run with a damaged row is read up to it, and is not an error."""
     await filled(tmp_path)
     spoil(tmp_path / "journal.db", "UPDATE segments SET frames = zeroblob(9)")
-    journal = SqliteJournal(tmp_path / "journal.db")
-    assert list(await journal.read(OTHER)) == []
-    assert len(await journal.read(RID)) == 3
-    await journal.close()
+    async with sqlite_journal(tmp_path) as journal:
+        assert list(await journal.read(OTHER)) == []
+        assert len(await journal.read(RID)) == 3
 
 
 # ---- a full disk ----
@@ -215,27 +192,26 @@ async def fill(journal: SqliteJournal, kept: list[str]) -> None:
 
 
 async def test_a_full_disk_refuses_appends_and_keeps_what_is_there(disk: Path) -> None:
-    """A commit without room raises StorageFull and leaves nothing of itself; what was there can be read, also after a
-    `reopen` without room; when there is room again, the journal goes on where it was."""
+    """A commit without room raises StorageFullError and leaves nothing of itself; what was there can be read, also
+    after a `reopen` without room; when there is room again, the journal goes on where it was."""
     journal = SqliteJournal(disk / "journal.db")
     kept: list[str] = []
-    with pytest.raises(StorageFull):
+    with pytest.raises(StorageFullError):
         await fill(journal, kept)
     for _ in range(2):
-        assert await journal.heads([RID]) == {RID: Head(1, len(kept))}
+        assert await journal.heads([RID]) == {RID: JournalHead(1, len(kept))}
         assert list(await journal.read(RID, limit=10**6)) == texts(1, *kept)
-        with suppress(StorageFull):  # there may be just enough room for it
+        with suppress(StorageFullError):  # there may be just enough room for it
             await journal.reopen()
     (disk / "filler").unlink()
     await journal.reopen()
     before = len(kept)
-    with pytest.raises(StorageFull):
+    with pytest.raises(StorageFullError):
         await fill(journal, kept)
     assert len(kept) > before > 0
     await journal.close()
-    journal = SqliteJournal(disk / "journal.db")
-    assert list(await journal.read(RID, limit=10**6)) == texts(1, *kept)
-    await journal.close()
+    async with sqlite_journal(disk) as journal:
+        assert list(await journal.read(RID, limit=10**6)) == texts(1, *kept)
 
 
 async def test_a_full_disk_refuses_transactions_and_keeps_what_is_there(disk: Path) -> None:
@@ -255,7 +231,7 @@ async def test_a_full_disk_refuses_transactions_and_keeps_what_is_there(disk: Pa
         found = {each.id for each in tx.sessions(everything)}
         return found, {hit.session.id for hit in tx.search(LOCAL, "word", 10**6, None)} == found
 
-    with pytest.raises(StorageFull):
+    with pytest.raises(StorageFullError):
         await put_until_full()
     assert await store.read(look) == (set(kept), True)
     assert kept
@@ -269,19 +245,18 @@ async def test_a_full_disk_refuses_transactions_and_keeps_what_is_there(disk: Pa
 def test_a_full_disk_leaves_no_part_of_a_file(disk: Path) -> None:
     """A content that does not fit is refused and takes up no room afterwards."""
     files = FileStore(disk / "files")
-    with pytest.raises(StorageFull):
-        files.save(bytes(100_000) for _ in range(40))
-    digest, size = files.save([b"small" * 200_000])
-    assert size == 1_000_000
+    with pytest.raises(StorageFullError):
+        save(files, (bytes(100_000) for _ in range(40)))
+    digest = save(files, [b"small" * 200_000])
     with files.open(digest) as file:
-        assert len(file.read()) == size
+        assert len(file.read()) == 1_000_000
 
 
 async def test_opening_on_a_full_disk_says_so(disk: Path) -> None:
     """A directory on a full disk is refused as full, and opens when there is room."""
     with suppress(OSError):
         (disk / "more").write_bytes(bytes(10_000_000))
-    with pytest.raises(StorageFull):
+    with pytest.raises(StorageFullError):
         open_embedded(disk / "data", FakeClock())
     (disk / "more").unlink()
     await filled(disk / "data")
@@ -293,7 +268,7 @@ WRITER = """
     import asyncio, sys
     from pathlib import Path
     from holdfast.core.events import RunEnded, TextDelta, entry
-    from holdfast.ports import Append
+    from holdfast.ports.journal import Append
     from holdfast.storage.sqlite import open_embedded
     from holdfast.testing import FakeClock
     from holdfast.testing.contracts.samples import adding, put, session
@@ -324,41 +299,32 @@ async def test_what_was_acknowledged_outlives_kill_9(tmp_path: Path, lines: int)
         said = [next_line(writer) for _ in range(lines)]
         writer.send_signal(signal.SIGKILL)
         assert writer.stdout is not None
-        said += writer.stdout.read().decode().splitlines()
-    data, store, journal = open_embedded(tmp_path, FakeClock())
-    assert journal.torn_records == 0
-    for what, n, *rest in map(str.split, said):
-        if what == "session":
-            sid = SessionId(f"ses_{n}")
-            assert await store.read(methodcaller("session", sid)) is not None
-            continue
-        last = int(rest[0]) if rest else 9
-        for k in range(1 + int(n) % 3):
-            run = RunId(f"run_{n}_{k}")
-            found = await journal.read(run)
-            assert len(found) >= last
-            assert list(found[:8]) == texts(1, *(f"{run} {seq}" for seq in range(1, min(len(found), 8) + 1)))
-            head = (await journal.heads([run]))[run]
-            assert head.last_seq == len(found)
-            assert head.sealed or what == "event"
-    await store.close()
-    await journal.close()
-    data.close()
+        said += writer.stdout.read().decode().rpartition("\n")[0].splitlines()  # the kill may cut a line
+    async with embedded(tmp_path) as (store, journal):
+        assert journal.torn_records == 0
+        for what, n, *rest in map(str.split, said):
+            if what == "session":
+                assert await store.read(methodcaller("session", SessionId(f"ses_{n}"))) is not None
+                continue
+            last = int(rest[0]) if rest else 9
+            for k in range(1 + int(n) % 3):
+                run = RunId(f"run_{n}_{k}")
+                found = await journal.read(run)
+                assert len(found) >= last
+                assert list(found[:8]) == texts(1, *(f"{run} {seq}" for seq in range(1, min(len(found), 8) + 1)))
+                head = (await journal.heads([run]))[run]
+                assert head.last_seq == len(found)
+                assert head.sealed or what == "event"
 
 
 async def test_errors_of_sqlite_stay_inside(tmp_path: Path) -> None:
     """Whatever SQLite says about a file that is spoilt under way, the caller gets one of our errors."""
     await filled(tmp_path)
-    data, store, journal = open_embedded(tmp_path, FakeClock())
-    db = sqlite3.connect(tmp_path / "holdfast.db")
-    db.execute("DROP TABLE files")
-    db.commit()
-    db.close()
-    with pytest.raises(HoldfastError):
-        await store.transact(lambda tx: tx.digest_in_use("x"))
-    with pytest.raises(HoldfastError):
-        await store.read(lambda tx: tx.digest_in_use("x"))
-    await put(store, session("ses_2"))
-    await store.close()
-    await journal.close()
-    data.close()
+    async with embedded(tmp_path) as (store, _):
+        with closing(sqlite3.connect(tmp_path / "holdfast.db")) as db:
+            db.execute("DROP TABLE files")
+            db.commit()
+        for call in (store.transact, store.read):
+            with pytest.raises(HoldfastError):
+                await call(lambda tx: tx.digest_in_use("x"))
+        await put(store, session("ses_2"))

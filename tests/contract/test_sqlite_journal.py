@@ -2,7 +2,7 @@
 
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from zlib import crc32
@@ -12,15 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.core.errors import JournalPruned, Refused, TooLarge
+from holdfast.core.errors import AppendRefusedError, JournalPrunedError, TooLargeError
 from holdfast.core.events import Entry, RunEnded, entry
 from holdfast.core.ids import RunId
-from holdfast.ports import Append, Head
-from holdfast.storage.sqlite import SqliteJournal, logged, records, schema
-from holdfast.storage.sqlite import journal as journal_module
+from holdfast.ports.journal import Append, Journal, JournalHead
+from holdfast.storage.in_memory import InMemoryJournal
+from holdfast.storage.sqlite import SqliteJournal, journal_index, journal_records, schema
 from holdfast.storage.sqlite.database import prepare
-from holdfast.storage.sqlite.segments import pack, unpack
+from holdfast.storage.sqlite.journal_segments import pack, unpack
 from holdfast.testing.contracts.samples import GUARD, RID, adding, texts
+from tests.contract.machine import OTHER, sqlite_journal
 from tests.torn import WAYS, tear
 
 pytestmark = pytest.mark.anyio
@@ -39,11 +40,15 @@ async def write(journal: SqliteJournal, runs: list[RunId], length: int) -> None:
         await journal.append([Append(run, 1, [events[run][n]], seals=last) for run in runs])
 
 
-def rows(file: Path, table: str) -> int:
-    db = sqlite3.connect(file)
-    (count,) = db.execute(f"SELECT count(*) FROM {table}").fetchone()
-    db.close()
-    return int(count)
+def log_rows(file: Path) -> int:
+    with closing(sqlite3.connect(file)) as db:
+        return int(db.execute("SELECT count(*) FROM log").fetchone()[0])
+
+
+@pytest.fixture
+async def journal(tmp_path: Path) -> AsyncIterator[SqliteJournal]:
+    async with sqlite_journal(tmp_path) as journal:
+        yield journal
 
 
 async def test_settled_runs_leave_the_log(tmp_path: Path) -> None:
@@ -55,14 +60,14 @@ async def test_settled_runs_leave_the_log(tmp_path: Path) -> None:
     await write(journal, runs[:50], 101)
     await write(journal, runs[50:], 101)
     await journal.settled(runs[:10])
-    assert rows(file, "log") == 202  # others have events in the same rows
+    assert log_rows(file) == 202  # others have events in the same rows
     await journal.settled(runs[:50])
-    assert rows(file, "log") == 101
+    assert log_rows(file) == 101
     for _ in range(2):
         for run in runs:
             assert list(await journal.read(run)) == whole(run, 101)
             assert list(await journal.read(run, after=40, limit=3)) == whole(run, 101)[40:43]
-        assert set((await journal.heads(runs)).values()) == {Head(1, 101, sealed=True)}
+        assert set((await journal.heads(runs)).values()) == {JournalHead(1, 101, sealed=True)}
         await journal.close()
         journal = SqliteJournal(file)
         assert journal.torn_records == 0
@@ -74,106 +79,42 @@ async def test_settled_runs_leave_the_log(tmp_path: Path) -> None:
 async def test_what_an_earlier_life_sealed_leaves_the_log_with_the_next_that_is_settled(tmp_path: Path) -> None:
     """It was settled, and the process ended before it could say so. Otherwise it would be read at every start for as
     long as it is kept. A run that is still open stays."""
-    file = tmp_path / "journal.db"
-    journal = SqliteJournal(file)
     runs = [RunId(f"run_{n}") for n in range(60)]
-    await write(journal, runs, 101)
-    await journal.append([adding("run_open", 1, "still open")])
-    await journal.close()
-    journal = SqliteJournal(file)
-    await write(journal, [RunId("run_new")], 2)
-    await journal.settled([RunId("run_new")])
-    assert rows(file, "log") == 1
-    assert all([list(await journal.read(run)) == whole(run, 101) for run in runs])
-    assert await journal.append([adding("run_open", 2, "goes on")]) == [None]
-    await journal.close()
+    async with sqlite_journal(tmp_path) as journal:
+        await write(journal, runs, 101)
+        await journal.append([adding("run_open", 1, "still open")])
+    async with sqlite_journal(tmp_path) as journal:
+        await write(journal, [RunId("run_new")], 2)
+        await journal.settled([RunId("run_new")])
+        assert log_rows(tmp_path / "journal.db") == 1
+        assert all([list(await journal.read(run)) == whole(run, 101) for run in runs])
+        assert await journal.append([adding("run_open", 2, "goes on")]) == [None]
 
 
-class Observed:
-    """On which threads a journal's commits are made."""
+async def test_a_slow_disk_does_not_stall_the_event_loop(
+    journal: SqliteJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L6: a commit is made on the writer's thread; while it lasts, the loop and the readers go on."""
+    await journal.append([adding(OTHER, 1, "read")])
+    append, begun, may_end = journal._writer.append, threading.Event(), threading.Event()
 
-    def __init__(self, journal: SqliteJournal, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.here: list[bool] = []
-        append = journal._writer.append
-
-        def seen(batch: Sequence[Append]) -> Sequence[Refused | None]:
-            self.here.append(threading.current_thread() is threading.main_thread())
-            return append(batch)
-
-        monkeypatch.setattr(journal._writer, "append", seen)
-
-
-async def test_small_commits_of_a_quick_disk_are_made_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When enough have been quick, and not before; one of many runs is left to the thread, as always."""
-    monkeypatch.setattr(journal_module, "_QUICK", GUARD)
-    journal = SqliteJournal(tmp_path / "journal.db")
-    observed = Observed(journal, monkeypatch)
-    for n in range(1, journal_module._PROVEN + 3):
-        assert await journal.append([adding(RID, n, "x")]) == [None]
-    many = [adding(RunId(f"other_{n}"), 1, "y") for n in range(journal_module._FEW + 1)]
-    assert await journal.append(many) == [None] * len(many)
-    assert observed.here == [False] * journal_module._PROVEN + [True, True, False]
-    await journal.close()
-
-
-async def test_the_wal_is_put_into_the_file_by_the_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A commit that has to do it takes long, so the loop's never come to that: the WAL begins anew before."""
-    monkeypatch.setattr(journal_module, "_PROVEN", 0)
-    monkeypatch.setattr(journal_module, "_QUICK", GUARD)
-    monkeypatch.setattr(journal_module, "_CHECKPOINT", 10)
-    file = tmp_path / "journal.db"
-    journal = SqliteJournal(file)
-    observed = Observed(journal, monkeypatch)
-    sizes = set()
-    for n in range(1, 201):
-        await journal.append([adding(RID, n, "x" * 3000)])
-        sizes.add((tmp_path / "journal.db-wal").stat().st_size)
-    assert max(sizes) < 40 * 4120 + (256 << 10)  # with the room that is kept ahead
-    assert observed.here.count(True) > 100
-    await journal.close()
-
-
-async def test_commits_of_a_slow_disk_never_hold_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that takes too long is the last that the loop makes."""
-    monkeypatch.setattr(journal_module, "_PROVEN", 1)
-    monkeypatch.setattr(journal_module, "_QUICK", GUARD)
-    journal = SqliteJournal(tmp_path / "journal.db")
-    observed = Observed(journal, monkeypatch)
-    for n in range(1, 6):
-        if n == 3:
-            monkeypatch.setattr(journal_module, "_QUICK", 0.0)
-        await journal.append([adding(RID, n, "x")])
-    assert observed.here == [False, True, True, False, False]
-    await journal.close()
-
-
-async def test_a_commit_waits_for_what_the_thread_is_doing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even where it could be made at once: there is one connection."""
-    monkeypatch.setattr(journal_module, "_PROVEN", 0)
-    journal = SqliteJournal(tmp_path / "journal.db")
-    observed, begun, may_end = Observed(journal, monkeypatch), threading.Event(), threading.Event()
-
-    def sweep() -> bool:
+    def slow(batch: Sequence[Append]) -> Sequence[AppendRefusedError | None]:
         begun.set()
         assert may_end.wait(GUARD)
-        return False
+        return append(batch)
 
-    monkeypatch.setattr(journal._writer, "sweep", sweep)
+    monkeypatch.setattr(journal._writer, "append", slow)
     with anyio.fail_after(GUARD):
-        async with anyio.create_task_group() as tg:
-            tg.start_soon(journal.settled, [])
+        async with anyio.create_task_group() as group:
+            group.start_soon(journal.append, [adding(RID, 1, "x")])
             await anyio.to_thread.run_sync(begun.wait)
-            tg.start_soon(journal.append, [adding(RID, 1, "x")])
-            await anyio.lowlevel.checkpoint()
-            assert observed.here == []
+            assert list(await journal.read(OTHER)) == texts(1, "read")
             may_end.set()
-    assert observed.here == [False]
-    await journal.close()
+    assert list(await journal.read(RID)) == texts(1, "x")
 
 
-async def test_reading_while_runs_are_settled_finds_every_event(tmp_path: Path) -> None:
+async def test_reading_while_runs_are_settled_finds_every_event(journal: SqliteJournal) -> None:
     """A reader that comes between the log and the segments sees the same events, whichever it finds them in."""
-    journal = SqliteJournal(tmp_path / "journal.db")
     runs = [RunId(f"run_{n}") for n in range(120)]
     await write(journal, runs, 60)
     done = anyio.Event()
@@ -194,65 +135,28 @@ async def test_reading_while_runs_are_settled_finds_every_event(tmp_path: Path) 
                 await journal.settled([run])
             done.set()
     assert reads
-    await journal.close()
 
 
 @pytest.mark.parametrize("settled", [False, True])
 async def test_what_was_purged_is_nowhere_in_the_file(tmp_path: Path, settled: bool) -> None:
     """Erasing a run blanks what it has in the log too, where that may have stayed behind after it was settled."""
-    file = tmp_path / "journal.db"
-    journal = SqliteJournal(file)
-    other = RunId("run_2")
-    await write(journal, [RID, other], 20)
-    if settled:
-        await journal.settled([RID])
-    await journal.purge([RID])
-    await journal.close()
-    assert f"{RID} 7".encode() not in file.read_bytes()
-    journal = SqliteJournal(file)
-    assert list(await journal.read(other)) == whole(other, 20)
-    assert await journal.heads([RID]) == {RID: Head(1, 20, sealed=True, pruned=True)}
-    with pytest.raises(JournalPruned):
-        await journal.read(RID)
-    await journal.close()
+    async with sqlite_journal(tmp_path) as journal:
+        await write(journal, [RID, OTHER], 20)
+        if settled:
+            await journal.settled([RID])
+        await journal.purge([RID])
+    assert f"{RID} 7".encode() not in (tmp_path / "journal.db").read_bytes()
+    async with sqlite_journal(tmp_path) as journal:
+        assert list(await journal.read(OTHER)) == whole(OTHER, 20)
+        assert await journal.heads([RID]) == {RID: JournalHead(1, 20, sealed=True, pruned=True)}
 
 
-async def test_reopening_finds_what_is_on_disk(tmp_path: Path) -> None:
-    """After `reopen` the index is that of the file: live, settled, fenced and erased runs are what they were."""
-    journal = SqliteJournal(tmp_path / "journal.db")
-    live, old, fenced, gone = (RunId(name) for name in ("live", "old", "fenced", "gone"))
-    await write(journal, [old, gone], 5)
-    await journal.append([adding(live, 1, "a", "b", epoch=3)])
-    await journal.settled([old])
-    await journal.purge([gone])
-    await journal.fence({fenced: 7, live: 4})
-    before = await journal.heads([live, old, fenced, gone])
-    await journal.reopen()
-    assert await journal.heads([live, old, fenced, gone]) == before
-    assert before[live] == Head(4, 2)
-    assert list(await journal.read(live)) == texts(1, "a", "b")
-    assert await journal.append([adding(live, 3, "c", epoch=4), adding(fenced, 1, "x", epoch=7)]) == [None, None]
-    await journal.close()
-
-
-async def test_the_size_limit_is_the_callers(tmp_path: Path) -> None:
-    """An event over the limit is refused alone, with both numbers; one at the limit is taken."""
-    frame = texts(1, "x" * 50)[0].frame
-    journal = SqliteJournal(tmp_path / "journal.db", max_event_bytes=len(frame))
-    refused, taken = await journal.append([adding("big", 1, "x" * 51), adding("fits", 1, "x" * 50)])
-    assert isinstance(refused, TooLarge)
-    assert (refused.size, refused.limit, taken) == (len(frame) + 1, len(frame), None)
-    await journal.close()
-
-
-async def test_a_batch_names_each_run_once(tmp_path: Path) -> None:
+async def test_a_batch_names_each_run_once(journal: SqliteJournal) -> None:
     """Two appends of one run in a batch cannot both follow what is there; the mistake is the caller's and nothing is
     written."""
-    journal = SqliteJournal(tmp_path / "journal.db")
     with pytest.raises(ValueError, match="at most one"):
         await journal.append([adding(RID, 1, "a"), adding(RID, 1, "b")])
-    assert await journal.heads([RID]) == {RID: Head()}
-    await journal.close()
+    assert await journal.heads([RID]) == {RID: JournalHead()}
 
 
 def test_segments_hold_frames_of_any_size() -> None:
@@ -273,31 +177,27 @@ PIECES = st.lists(
 
 @given(PIECES, st.integers(0), st.integers(0, 255))
 @settings(max_examples=100)
-def test_stretches_are_what_the_walk_finds_up_to_the_first_damage(
+def test_a_damaged_record_hides_none_before_it(
     pieces: list[tuple[int, int, bytes, bool]], where: int, flips: int
 ) -> None:
-    """Opening reads the log by stretches and goes on by single records where something is not as it should be: both
-    must see the same rows."""
-    blob = b"".join(
-        records.head(alias, seq, frame, seals) + frame if alias else records.blank(len(frame))
-        for alias, seq, frame, seals in pieces
-    )
-    if blob:
-        at = where % len(blob)
-        blob = blob[:at] + bytes([blob[at] ^ flips]) + blob[at + 1 :]
-    found, end = [], 0
-    for stretch in records.stretches(blob):
-        last = len(stretch.places) - 1
-        for n, place in enumerate(stretch.places):
-            found.append((place, stretch.alias, stretch.seq + n, stretch.seals and n == last))
-        end = stretch.end
-    walked = list(records.walk(blob))
-    assert [(one.at, one.alias, one.seq, one.seals) for one in walked[: len(found)]] == found
-    assert all(one.whole for one in walked[: len(found)])
-    assert list(records.walk(blob, end)) == walked[len(found) :]
-    if not flips:
-        blank = next((n for n, piece in enumerate(pieces) if not piece[0]), len(pieces))
-        assert len(found) == blank
+    """J7: every record that was written before the damage is found, none that was not written, and none twice."""
+    blob, written = b"", []
+    for alias, seq, frame, seals in pieces:
+        if alias:
+            written.append((len(blob), alias, seq, frame, seals))
+        blob += journal_records.head(alias, seq, frame, seals) + frame if alias else journal_records.blank(len(frame))
+    damaged = where % len(blob) if blob and flips else len(blob)
+    blob = blob[:damaged] + bytes(byte ^ flips for byte in blob[damaged : damaged + 1]) + blob[damaged + 1 :]
+    found = [
+        (at, some.alias, seq, frame, some.seals and at == some.places[-1])
+        for some in journal_records.ranges(blob)
+        if some.whole and some.alias in (1, 2, 3)  # the checksum does not cover the upper half of the alias
+        for seq, (at, frame) in enumerate(zip(some.places, some.frames, strict=True), some.seq)
+    ]
+    intact = [each for each in written if each[0] + journal_records.HEAD + len(each[3]) <= damaged]
+    assert found[: len(intact)] == intact
+    assert set(found) <= set(written)
+    assert len(set(found)) == len(found)
 
 
 @pytest.mark.parametrize(("room", "least", "most"), [(1 << 20, 99, 99), (3000, 20, 20), (0, 0, 0)])
@@ -320,7 +220,7 @@ async def test_what_the_scan_kept_is_what_is_read(
         tear(file, runs[1], how, 12)
         lost = runs[1:] if how == "length" else runs[1:2]  # nobody knows where the record behind it begins
         expected |= {run: expected[run][:11] for run in lost}
-    monkeypatch.setattr(logged, "_KEPT", room)
+    monkeypatch.setattr(journal_index, "_MAX_CACHED", room)
     journal = SqliteJournal(file)
     index = journal._writer.index
     assert how is not None or least <= sum(len(log.frames) for log in index.runs.values()) <= most
@@ -347,21 +247,19 @@ async def test_what_the_scan_kept_is_not_looked_for_again(tmp_path: Path, monkey
     await journal.close()
     journal = SqliteJournal(file)
     looked_for: list[int] = []
-    frames_at = records.frames_at
+    frames_at = journal_records.frames_at
 
     def counted(blob: bytes, places: Sequence[int], alias: int, seq: int) -> list[bytes]:
         looked_for.append(seq)
         return frames_at(blob, places, alias, seq)
 
-    monkeypatch.setattr(records, "frames_at", counted)
-    assert {run: list(found) for run, found in (await journal.read_whole(runs)).items()} == {
-        run: whole(run, 10) for run in runs
-    }
+    monkeypatch.setattr(journal_records, "frames_at", counted)
+    assert dict(await journal.read_whole(runs)) == {run: whole(run, 10) for run in runs}
     assert not looked_for
     assert list(await journal.read(runs[0])) == whole(runs[0], 10)
     assert looked_for
     await journal.purge([runs[0]])
-    with pytest.raises(JournalPruned):
+    with pytest.raises(JournalPrunedError):
         await journal.read_whole(runs)
     await journal.close()
 
@@ -383,10 +281,23 @@ async def test_a_log_of_rows_per_event_is_taken_over(tmp_path: Path) -> None:
                     (n, alias, place + 1, crc32(frame) + wrong, place == 4, frame),
                 )
     journal = SqliteJournal(file)
-    assert list(await journal.read(RunId("run_1"))) == whole(RunId("run_1"), 5)
-    assert list(await journal.read(RunId("run_2"))) == whole(RunId("run_2"), 5)[:3]
-    assert await journal.heads([RunId("run_1"), RunId("run_2")]) == {
-        RunId("run_1"): Head(3, 5, sealed=True),
-        RunId("run_2"): Head(3, 3),
-    }
+    assert list(await journal.read(RID)) == whole(RID, 5)
+    assert list(await journal.read(OTHER)) == whole(OTHER, 5)[:3]
+    assert await journal.heads([RID, OTHER]) == {RID: JournalHead(3, 5, sealed=True), OTHER: JournalHead(3, 3)}
+    await journal.close()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "in memory"])
+async def test_the_size_limit_is_the_callers(tmp_path: Path, kind: str) -> None:
+    """An event over the limit is refused alone, with both numbers; one at the limit is taken."""
+    limit = len(texts(1, "x" * 50)[0].frame)
+    journal: Journal = (
+        SqliteJournal(tmp_path / "journal.db", max_event_bytes=limit)
+        if kind == "sqlite"
+        else InMemoryJournal(max_entry=limit)
+    )
+    refused, taken = await journal.append([adding("big", 1, "x" * 51), adding("fits", 1, "x" * 50)])
+    assert isinstance(refused, TooLargeError)
+    assert (refused.size, refused.limit, taken) == (limit + 1, limit, None)
+    assert await journal.read(RunId("big")) == []
     await journal.close()

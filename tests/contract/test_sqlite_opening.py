@@ -2,17 +2,18 @@
 
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from holdfast.core.errors import DataDirInUse, SchemaTooNew, StorageError, StorageUnavailable
+from holdfast.core.errors import DataDirInUseError, SchemaTooNewError, StorageError, StorageUnavailableError
 from holdfast.core.ids import SessionId
 from holdfast.storage import sqlite
-from holdfast.storage.sqlite import DataDir, SqliteStore, open_embedded, schema
-from holdfast.storage.sqlite.database import prepare
+from holdfast.storage.sqlite import DataDir, open_embedded, schema
+from holdfast.storage.sqlite.database import connect, connect_unchanged, prepare
 from holdfast.testing import FakeClock
-from tests.contract.machine import filled, next_line, snapshot, start, tmpfs
+from tests.contract.machine import embedded, filled, next_line, snapshot, start, tmpfs
 
 pytestmark = pytest.mark.anyio
 
@@ -23,13 +24,11 @@ pytestmark = pytest.mark.anyio
 async def test_a_directory_is_private_and_each_opening_is_a_new_node(tmp_path: Path) -> None:
     """The directory and the files in it are for their owner alone; a restart is another incarnation."""
     path = tmp_path / "deep" / "data"
-    first, store, journal = open_embedded(path, FakeClock())
-    await store.close()
-    await journal.close()
-    first.close()
-    second = DataDir.open(path)
-    second.close()
-    assert first.node != second.node
+    nodes = []
+    for _ in range(2):
+        async with embedded(path) as (store, _):
+            nodes.append(store.incarnation)
+    assert nodes[0] != nodes[1]
     assert path.stat().st_mode & 0o777 == 0o700
     assert {(path / name).stat().st_mode & 0o077 for name in ("lock", "holdfast.db", "journal.db")} == {0}
 
@@ -44,9 +43,13 @@ def test_a_directory_in_use_by_another_process_is_refused(tmp_path: Path) -> Non
         print("open")
         sys.stdin.read()
     """
+    mine = DataDir.open(tmp_path)
+    with pytest.raises(DataDirInUseError):  # also within one process
+        DataDir.open(tmp_path)
+    mine.close()
     with start(script, tmp_path) as holder:
         assert next_line(holder) == "open"
-        with pytest.raises(DataDirInUse) as refused:
+        with pytest.raises(DataDirInUseError) as refused:
             open_embedded(tmp_path, FakeClock())
         assert str(tmp_path) in str(refused.value)
         assert f"process {holder.pid}" in str(refused.value)
@@ -54,20 +57,11 @@ def test_a_directory_in_use_by_another_process_is_refused(tmp_path: Path) -> Non
     DataDir.open(tmp_path).close()
 
 
-def test_a_directory_in_use_by_this_process_is_refused(tmp_path: Path) -> None:
-    """Two servers in one process exclude each other as well."""
-    first = DataDir.open(tmp_path)
-    with pytest.raises(DataDirInUse):
-        DataDir.open(tmp_path)
-    first.close()
-    DataDir.open(tmp_path).close()
-
-
 @pytest.mark.parametrize("name", ["file", "file/below"])
 def test_a_path_that_is_no_directory_is_refused(tmp_path: Path, name: str) -> None:
     """A file in the way is named and left alone."""
     (tmp_path / "file").write_text("precious")
-    with pytest.raises(StorageUnavailable, match="not a directory"):
+    with pytest.raises(StorageUnavailableError, match="not a directory"):
         DataDir.open(tmp_path / name)
     assert (tmp_path / "file").read_text() == "precious"
 
@@ -77,7 +71,7 @@ def test_a_read_only_directory_is_refused(tmp_path: Path, name: str) -> None:
     """On a read-only file system the sentence says so."""
     with tmpfs(tmp_path / "disk", "ro,size=1m") as disk:
         path = disk / name
-        with pytest.raises(StorageUnavailable, match="read-only file system") as refused:
+        with pytest.raises(StorageUnavailableError, match="read-only file system") as refused:
             open_embedded(path, FakeClock())
         assert str(path) in str(refused.value)
 
@@ -110,7 +104,7 @@ async def test_a_newer_schema_is_refused_untouched(tmp_path: Path, name: str, wh
         db.close()
         shutil.copytree(source, target)
     before = snapshot(target)
-    with pytest.raises(SchemaTooNew, match="newer Holdfast"):
+    with pytest.raises(SchemaTooNewError, match="newer Holdfast"):
         open_embedded(target, FakeClock())
     after = snapshot(target)
     after.pop(f"{name}-shm", None)  # an index of the WAL, made anew by whoever reads it
@@ -144,25 +138,20 @@ async def test_a_failed_upgrade_changes_nothing(tmp_path: Path) -> None:
     broken = (*schema.STORE, "DELETE FROM sessions; CREATE TABLE extra (x); SELECT * FROM nowhere")
     with pytest.raises(StorageError, match=f"not upgraded to version {len(broken)}"):
         prepare(tmp_path / "holdfast.db", broken, keep_copy=True)
-    data, store, journal = open_embedded(tmp_path, FakeClock())
-    assert await store.read(lambda tx: tx.session(SessionId("ses_1"))) is not None
-    await store.close()
-    await journal.close()
-    data.close()
+    async with embedded(tmp_path) as (store, _):
+        assert await store.read(lambda tx: tx.session(SessionId("ses_1"))) is not None
 
 
 async def test_a_journal_that_refuses_leaves_nothing_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The store is opened before it and has a connection by then: its WAL would stay, and its lock."""
     await filled(tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(sqlite, "SqliteJournal", lambda path: (_ for _ in ()).throw(SchemaTooNew("too new")))
-        with pytest.raises(SchemaTooNew):
+        patched.setattr(sqlite, "SqliteJournal", lambda path: (_ for _ in ()).throw(SchemaTooNewError("too new")))
+        with pytest.raises(SchemaTooNewError):
             open_embedded(tmp_path, FakeClock())
     assert "holdfast.db-wal" not in snapshot(tmp_path)
-    data, store, journal = open_embedded(tmp_path, FakeClock())
-    await journal.close()
-    await store.close()
-    data.close()
+    async with embedded(tmp_path):
+        pass
 
 
 async def test_a_restored_copy_begins_a_new_generation(tmp_path: Path) -> None:
@@ -171,9 +160,18 @@ async def test_a_restored_copy_begins_a_new_generation(tmp_path: Path) -> None:
     await filled(tmp_path / "a")
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     for name in ("a", "a", "b", "b"):
-        data = DataDir.open(tmp_path / name)
-        store = SqliteStore(data, FakeClock())
-        generations.append(store.generation)
-        await store.close()
-        data.close()
+        async with embedded(tmp_path / name) as (store, _):
+            generations.append(store.generation)
     assert generations[0] == generations[1] != generations[2] == generations[3]
+
+
+async def test_a_database_in_use_is_read_with_its_wal(tmp_path: Path) -> None:
+    """Also by who connected while the WAL was still empty: that file may be changed at any moment."""
+    await filled(tmp_path)
+    file = tmp_path / "holdfast.db"
+    with closing(connect(file)) as server:
+        server.execute("SELECT count(*) FROM sessions")
+        assert (tmp_path / "holdfast.db-wal").stat().st_size == 0
+        with closing(connect_unchanged(file)) as reader:
+            server.execute("PRAGMA user_version = 7")
+            assert reader.execute("PRAGMA user_version").fetchone() == (7,)

@@ -3,13 +3,13 @@
 import asyncio
 import gc
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator
 
 import anyio
 import pytest
 
-from holdfast.core.errors import StorageUnavailable
-from holdfast.storage.threads import Worker
+from holdfast.core.errors import StorageUnavailableError
+from holdfast.storage.worker_thread import WorkerThread
 from holdfast.testing.contracts.samples import GUARD
 
 pytestmark = pytest.mark.anyio
@@ -19,31 +19,29 @@ def nothing() -> None:
     pass
 
 
-async def test_work_is_done_in_order_on_one_thread() -> None:
-    """What is asked for first is done first, all of it on the same thread, and every caller gets its own answer."""
-    worker = Worker("test")
-    done: list[tuple[int, int]] = []
-
-    def work(n: int) -> Callable[[], int]:
-        def inner() -> int:
-            done.append((n, threading.get_ident()))
-            return n
-
-        return inner
-
-    with anyio.fail_after(GUARD):
-        answers = await asyncio.gather(*(worker.call(work(n)) for n in range(100)))
-    assert answers == list(range(100))
-    assert [n for n, _ in done] == answers
-    assert {thread for _, thread in done} != {threading.get_ident()}
-    assert len({thread for _, thread in done}) == 1
+@pytest.fixture
+async def worker() -> AsyncIterator[WorkerThread]:
+    worker = WorkerThread("test")
+    yield worker
     await worker.close(nothing)
 
 
+async def test_work_is_done_in_order_on_one_thread(worker: WorkerThread) -> None:
+    """What is asked for first is done first, all of it on the same thread, and every caller gets its own answer."""
+    threads: list[int] = []
+
+    def work() -> int:
+        threads.append(threading.get_ident())
+        return len(threads)
+
+    with anyio.fail_after(GUARD):
+        assert await asyncio.gather(*(worker.call(work) for _ in range(100))) == list(range(1, 101))
+    assert len({*threads, threading.get_ident()}) == 2
+
+
 @pytest.mark.parametrize("error", [ValueError("no"), StopIteration()])
-async def test_what_the_work_raises_is_the_callers(error: Exception) -> None:
+async def test_what_the_work_raises_is_the_callers(worker: WorkerThread, error: Exception) -> None:
     """Any exception reaches whoever asked, and the thread goes on."""
-    worker = Worker("test")
 
     def fail() -> None:
         raise error
@@ -51,12 +49,11 @@ async def test_what_the_work_raises_is_the_callers(error: Exception) -> None:
     with pytest.raises((type(error), RuntimeError)), anyio.fail_after(GUARD):
         await worker.call(fail)
     assert await worker.call(lambda: "still there") == "still there"
-    await worker.close(nothing)
 
 
-async def test_a_worker_is_busy_until_its_work_is_done() -> None:
+async def test_a_worker_is_busy_until_its_work_is_done(worker: WorkerThread) -> None:
     """L6: callers that leave do not make a thread idle which is still at their work: others would queue behind it."""
-    worker, go = Worker("test"), threading.Event()
+    go = threading.Event()
     with anyio.move_on_after(0.0):
         await worker.call(lambda: go.wait(GUARD))
     assert worker.waiting == 1
@@ -64,14 +61,13 @@ async def test_a_worker_is_busy_until_its_work_is_done() -> None:
     with anyio.fail_after(GUARD):
         assert await worker.call(lambda: "next") == "next"
     assert worker.waiting == 0
-    await worker.close(nothing)
 
 
 async def test_a_cancelled_call_is_done_to_its_end_and_leaves_no_complaint() -> None:
     """The caller goes at once, the work does not stop halfway, and its late exception is nobody's."""
     complaints: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
-    worker, begun, may_end = Worker("test"), threading.Event(), threading.Event()
+    worker, begun, may_end = WorkerThread("test"), threading.Event(), threading.Event()
     ended: list[str] = []
 
     def work() -> None:
@@ -96,31 +92,9 @@ async def test_a_cancelled_call_is_done_to_its_end_and_leaves_no_complaint() -> 
     assert complaints == []
 
 
-async def test_a_worker_is_idle_only_when_nothing_runs_on_its_thread() -> None:
-    """A caller that went away does not make it idle: its work goes on. A closed one takes nothing more."""
-    worker, begun, may_end = Worker("test"), threading.Event(), threading.Event()
-
-    def work() -> None:
-        begun.set()
-        assert may_end.wait(GUARD)
-
-    with anyio.fail_after(GUARD):
-        assert worker.idle()
-        call = asyncio.ensure_future(worker.call(work))
-        await anyio.to_thread.run_sync(begun.wait)
-        call.cancel()
-        await asyncio.gather(call, return_exceptions=True)
-        assert not worker.idle()
-        may_end.set()
-        await worker.call(nothing)
-        assert worker.idle()
-        await worker.close(nothing)
-        assert not worker.idle()
-
-
 async def test_closing_does_what_was_asked_for_and_refuses_the_rest() -> None:
     """Work that was taken is done before the last word; later calls are refused; closing twice is harmless."""
-    worker = Worker("test")
+    worker = WorkerThread("test")
     done: list[str] = []
     with anyio.fail_after(GUARD):
         call = asyncio.ensure_future(worker.call(lambda: done.append("asked")))
@@ -129,14 +103,14 @@ async def test_closing_does_what_was_asked_for_and_refuses_the_rest() -> None:
         await call
         await worker.close(lambda: done.append("again"))
     assert done == ["asked", "last"]
-    with pytest.raises(StorageUnavailable):
+    with pytest.raises(StorageUnavailableError):
         await worker.call(nothing)
     assert "test" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_a_loop_that_is_closed_meanwhile_is_no_trouble() -> None:
     """An answer that comes after its loop has gone is dropped, and the thread serves the next loop."""
-    worker, begun, may_end = Worker("test"), threading.Event(), threading.Event()
+    worker, begun, may_end = WorkerThread("test"), threading.Event(), threading.Event()
 
     def work() -> None:
         begun.set()

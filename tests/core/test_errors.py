@@ -1,35 +1,35 @@
-"""The one tree of errors."""
+"""All errors share one base class, and their messages say what to do."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from holdfast.core import errors
-from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
+from holdfast.core.ids import ApprovalId, RunId, SessionId
 
 SAMPLES = [
-    errors.NotFound("run", "run_9"),
-    errors.Busy(SessionId("ses_1"), RunId("run_9")),
-    errors.KeyReused("key-7", RunId("run_9")),
-    errors.VersionMismatch(3, 4),
-    errors.NotAllowed("undo", "there is nothing to take back"),
-    errors.AlreadyDecided(ApprovalId("apr_1"), "deny"),
-    errors.Invalid("limit", "must be positive"),
-    errors.CursorAhead(RunId("run_9"), 9, 4),
-    errors.JournalPruned(RunId("run_9")),
-    errors.IllegalTransition("complete", "cancel"),
-    errors.BrokenSequence("Event 3 follows event 1."),
-    errors.Draining(),
-    errors.Fenced(RunId("run_9"), 1, 2),
-    errors.Sealed(RunId("run_9")),
-    errors.SeqConflict(RunId("run_9"), 3, 5),
-    errors.TooLarge(RunId("run_9"), 9, 8),
-    errors.NotJson(RunId("run_9"), "a set"),
+    errors.NotFoundError("run", "run_9"),
+    errors.SessionBusyError(SessionId("ses_1"), RunId("run_9")),
+    errors.KeyReusedError("key-7", RunId("run_9")),
+    errors.VersionMismatchError(3, 4),
+    errors.NotAllowedError("undo", "there is nothing to take back"),
+    errors.AlreadyDecidedError(ApprovalId("apr_1"), "deny"),
+    errors.InvalidInputError("limit", "must be positive"),
+    errors.CursorAheadError(RunId("run_9"), 9, 4),
+    errors.JournalPrunedError(RunId("run_9")),
+    errors.IllegalTransitionError("complete", "cancel"),
+    errors.BrokenSequenceError("Event 3 follows event 1."),
+    errors.DrainingError(),
+    errors.FencedError(RunId("run_9"), 1, 2),
+    errors.SealedError(RunId("run_9")),
+    errors.SeqConflictError(RunId("run_9"), 3, 5),
+    errors.TooLargeError(RunId("run_9"), 9, 8),
+    errors.NotJsonError(RunId("run_9"), "a set"),
     errors.StorageError("The disk said no."),
-    errors.StorageFull("The disk is full."),
-    errors.StorageUnavailable("The disk is away."),
-    errors.DataDirInUse("Another server holds it."),
-    errors.SchemaTooNew("It was written by a later version."),
+    errors.StorageFullError("The disk is full."),
+    errors.StorageUnavailableError("The disk is away."),
+    errors.DataDirInUseError("Another server holds it."),
+    errors.SchemaTooNewError("It was written by a later version."),
 ]
 
 
@@ -58,19 +58,19 @@ def test_every_error_says_something_to_a_person(error: errors.HoldfastError) -> 
 
 def test_messages_name_what_they_are_about() -> None:
     """The ids and numbers that the error carries are in its message."""
-    assert "run_9" in str(errors.Busy(SessionId("ses_1"), RunId("run_9")))
-    assert all(number in str(errors.CursorAhead(RunId("run_9"), 17, 4)) for number in ("run_9", "17", "4"))
-    assert all(number in str(errors.Fenced(RunId("run_9"), 11, 12)) for number in ("run_9", "11", "12"))
+    assert "run_9" in str(errors.SessionBusyError(SessionId("ses_1"), RunId("run_9")))
+    assert all(number in str(errors.CursorAheadError(RunId("run_9"), 17, 4)) for number in ("run_9", "17", "4"))
+    assert all(number in str(errors.FencedError(RunId("run_9"), 11, 12)) for number in ("run_9", "11", "12"))
 
 
 @pytest.mark.parametrize(
     ("error", "kind", "name"),
     [
-        (errors.session_not_found(SessionId("x")), "session", "x"),
-        (errors.message_not_found(MessageId("x")), "message", "x"),
-        (errors.run_not_found(RunId("x")), "run", "x"),
+        (errors.NotFoundError("session", "x"), "session", "x"),
+        (errors.NotFoundError("message", "x"), "message", "x"),
+        (errors.NotFoundError("run", "x"), "run", "x"),
     ],
 )
-def test_what_is_not_there_is_named(error: errors.NotFound, kind: str, name: str) -> None:
+def test_what_is_not_there_is_named(error: errors.NotFoundError, kind: str, name: str) -> None:
     """Each kind of missing thing says which and what it is."""
     assert (error.kind, error.id) == (kind, name)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.core.events import Entry, Unknown, decode, encode, entry
+from holdfast.core.events import Entry, UnknownEvent, decode, encode, entry
 from holdfast.core.parts import Json, all_from_json, all_to_json
 from holdfast.core.transcript import EMPTY, fold
 
@@ -47,7 +47,7 @@ def test_a_recorded_journal_is_what_we_write(name: str) -> None:
     """Every recorded event is known (but for one that is meant not to be) and is encoded to the very same data."""
     for line in lines(name):
         event = decode(line["type"], line["data"])
-        assert isinstance(event, Unknown) is line["type"].startswith("future.")
+        assert isinstance(event, UnknownEvent) is line["type"].startswith("future.")
         said = {name: value for name, value in line["data"].items() if name != "at"}
         assert encode(event) == (line["type"], said)
 

@@ -1,4 +1,4 @@
-"""What becomes of a run that nobody executes, and of a recovery that is pending."""
+"""The verdict on orphaned runs, and the state of pending recoveries."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.core.events import Failure, RunEnded
 from holdfast.core.ids import NodeId
-from holdfast.core.recovery import Look, Policy, Verdict, after_look, due, ending, verdict
+from holdfast.core.recovery import Look, RecoveryPolicy, Verdict, after_look, due, ending, verdict
 from holdfast.core.run import Intent, Lease, Recovery, Run, RunStatus
 from tests.core.values import a_run
 
@@ -80,7 +80,7 @@ def lease(mode: Mode, state: str) -> Lease | None:
 
 def judged(case: Case, mode: Mode) -> Verdict:
     status, held, intent, client, can_continue, auto, budget = case
-    policy = Policy(auto_continue=auto == "on", max_resumes=2)
+    policy = RecoveryPolicy(auto_continue=auto == "on", max_resumes=2)
     run = a_run(
         status=status,
         lease=lease(mode, held),
@@ -106,15 +106,9 @@ def test_the_table_of_verdicts_has_each_case_once() -> None:
     assert sorted(listed) == sorted(product(*AXES.values()))
 
 
-def test_automatic_continue_is_off_by_default() -> None:
-    """X2: without the setting a dead run is ended, not continued."""
-    run = a_run(status="running")
-    assert verdict(run, incarnation=ME, now=NOW, can_continue=True, policy=Policy()) == "end"
-
-
-def test_a_budget_of_no_resumes_never_continues() -> None:
-    """Automatic continue with an empty budget ends the run at once."""
-    policy = Policy(auto_continue=True, max_resumes=0)
+@pytest.mark.parametrize("policy", [RecoveryPolicy(), RecoveryPolicy(auto_continue=True, max_resumes=0)])
+def test_a_dead_run_is_ended_unless_it_may_be_continued(policy: RecoveryPolicy) -> None:
+    """X2: automatic continue is off by default, and does nothing with an empty budget."""
     assert verdict(a_run(status="running"), incarnation=ME, now=NOW, can_continue=True, policy=policy) == "end"
 
 
@@ -141,7 +135,7 @@ def test_a_run_is_sealed_as_somebody_wanted_it_or_as_interrupted(run: Run, expec
 
 # ---- looking again ----
 
-POLICY = Policy(max_attempts=3, give_up_after=100.0)
+POLICY = RecoveryPolicy(max_attempts=3, give_up_after=100.0)
 
 
 @pytest.mark.parametrize(
@@ -170,34 +164,22 @@ def test_found_output_ends_the_recovery_without_a_trace(attempts: int, now: floa
     assert after_look(pending, "output", now, POLICY) == Recovery("recovered", since=0.0, attempts=0)
 
 
-def test_an_arriving_journal_uses_up_no_attempts() -> None:
-    """J4: however often a journal that is still arriving is looked at, the recovery stays as it was."""
-    pending = recovery = Recovery("pending", since=1000.0, attempts=2)
-    for _ in range(50):
-        recovery = after_look(recovery, "unavailable", 1050.0, POLICY)
-    assert recovery == pending
-
-
-def test_a_sealed_journal_without_output_uses_up_the_attempts() -> None:
-    """J5: each empty look counts one, and at the maximum the recovery is given up for good."""
-    seen = [Recovery("pending", since=1000.0)]
-    for _ in range(3):
-        seen.append(after_look(seen[-1], "empty", 1050.0, POLICY))
-    assert seen[1:] == [
-        Recovery("pending", since=1000.0, attempts=1),
-        Recovery("pending", since=1000.0, attempts=2),
-        Recovery("none", since=0.0, attempts=0),
-    ]
-
-
-def test_late_storage_between_empty_looks_neither_counts_nor_forgives() -> None:
-    """J5: attempts used up stay used up while the journal is away again in between."""
+@pytest.mark.parametrize(
+    ("looks", "expected"),
+    [
+        (["unavailable"] * 50, Recovery("pending", since=1000.0)),
+        (["empty"], Recovery("pending", since=1000.0, attempts=1)),
+        (["empty", "unavailable", "empty", "unavailable"], Recovery("pending", since=1000.0, attempts=2)),
+        (["empty", "unavailable", "empty", "empty"], Recovery("none")),
+    ],
+)
+def test_a_sealed_journal_without_output_uses_up_the_attempts(looks: list[Look], expected: Recovery) -> None:
+    """J4, J5: each empty look counts one, and at the maximum the recovery is given up for good; a journal that is
+    still arriving neither counts nor forgives."""
     recovery = Recovery("pending", since=1000.0)
-    looks: tuple[Look, ...] = ("empty", "unavailable", "empty", "unavailable", "unavailable")
     for look in looks:
         recovery = after_look(recovery, look, 1050.0, POLICY)
-    assert recovery == Recovery("pending", since=1000.0, attempts=2)
-    assert after_look(recovery, "empty", 1050.0, POLICY) == Recovery("none")
+    assert recovery == expected
 
 
 @pytest.mark.parametrize("look", ["unavailable", "empty"])
@@ -207,10 +189,3 @@ def test_a_fruitless_look_at_the_give_up_age_is_the_last(look: Look, now: float,
     after = after_look(Recovery("pending", since=1000.0), look, now, POLICY)
     assert after.state == expected
     assert after.state == "pending" or after == Recovery("none")
-
-
-def test_an_explicit_recover_can_still_find_the_output() -> None:
-    """J6: a recovery that was begun anew after it was given up is due again and finds what there is."""
-    again = Recovery("pending", since=5000.0)
-    assert due(again, 5000.0, POLICY)
-    assert after_look(again, "output", 5000.0, POLICY) == Recovery("recovered")

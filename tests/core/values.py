@@ -1,4 +1,4 @@
-"""Small makers of the values that tests of core are about."""
+"""Factories for core values."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -6,7 +6,7 @@ from typing import Any, Final
 from hypothesis import settings
 
 from holdfast.core.ids import LOCAL, MessageId, RunId, SessionId
-from holdfast.core.parts import Text
+from holdfast.core.parts import TextPart
 from holdfast.core.run import Run
 from holdfast.core.session import Message, Role, Session
 
@@ -64,7 +64,7 @@ class Forest:
             role,
             None if parent is None else MessageId(parent),
             created_at=float(len(self.messages)),
-            parts=(Text(name),),
+            parts=(TextPart(name),),
         )
         self.messages[message.id] = replace(message, **changes)
         return message.id

@@ -9,7 +9,7 @@ from pathlib import Path
 from secrets import randbelow
 
 from tests.crash.lives import RandomLives
-from tests.nursery import Nursery
+from tests.nursery import ForkServer, Nursery
 
 KILLS_EACH = 8
 
@@ -22,8 +22,8 @@ def main() -> int:
     first = randbelow(10**6) * 1000 if options.seed is None else options.seed
     kills = events = lost = doubled = wrong = 0
     began = time.monotonic()
-    with Nursery("tests.crash.server") as nursery:
-        seed = first
+    with ForkServer() as forks:
+        nursery, seed = Nursery(forks, "tests.crash.server"), first
         while kills < options.kills:
             planned = min(KILLS_EACH, options.kills - kills)
             with tempfile.TemporaryDirectory(prefix="holdfast-crash-") as place:

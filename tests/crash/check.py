@@ -58,7 +58,7 @@ def _accepted(turn: Turn, dump: Json) -> Iterator[Violation]:
 
 def _once(turn: Turn, dump: Json) -> Iterator[Violation]:
     """Also of a turn that was never answered: it may be there or not, but not twice."""
-    runs = [run for run in dump["runs"].values() if (run["key"], run["session"]) == (turn.key, turn.session)]
+    runs = [run for run in dump["runs"].values() if (run["key"], run["session_id"]) == (turn.key, turn.session)]
     session = dump["sessions"].get(turn.session, {"tree": [], "queued": []})
     questions = [m for m in session["tree"] + session["queued"] if m["key"] == turn.key and m["role"] == "user"]
     if len(runs) > 1:
@@ -79,7 +79,7 @@ def _received(turn: Turn, dump: Json) -> Iterator[Violation]:
     if run is None or message is None or journal is None:
         yield Violation("lost", f"{turn.run}: run, answer or journal is gone")
         return
-    if run["recovery"] == "pending" or isinstance(journal, str):
+    if _is_away(run, journal):
         return  # J1: it is said to be away
     frames = [frame.encode() for frame in journal]
     for seq, frame in enumerate(turn.frames, 1):
@@ -92,6 +92,10 @@ def _received(turn: Turn, dump: Json) -> Iterator[Violation]:
     yield from _compare(turn, "shown", turn.frames, message["parts"], whole=False)
     yield from _compare(turn, "journalled", frames, message["parts"], whole=run["status"] not in OPEN)
     yield from _follows_script(turn, message)
+
+
+def _is_away(run: Json, journal: Json) -> bool:
+    return isinstance(journal, str) or (run["recovery"] is not None and run["recovery"]["state"] == "pending")
 
 
 def _compare(turn: Turn, how: str, frames: Sequence[bytes], parts: Json, *, whole: bool) -> Iterator[Violation]:
@@ -221,7 +225,7 @@ def _settled(ledger: Ledger, turn: Turn, dump: Json) -> Iterator[Violation]:
     if run is None or message is None:
         return  # said already
     status = run["status"]
-    if status == "running" and run["holder"] != dump["node"]:
+    if status == "running" and run["lease"]["holder"] != dump["node"]:
         yield Violation("wrong", f"{turn.run}: shown as running, but its process is gone (X2)")
     may_go_on = turn.decides or ledger.auto_continue
     if status == "running" and turn.frames and turn.seen_in < ledger.lives and not may_go_on:
@@ -230,7 +234,7 @@ def _settled(ledger: Ledger, turn: Turn, dump: Json) -> Iterator[Violation]:
         yield Violation("wrong", f"{turn.run}: the run is {status}, its message {message['status']} (X3)")
     if status in OPEN and turn.ended:
         yield Violation("lost", f"{turn.run}: its end was shown, and it is {status}")
-    if run["recovery"] == "pending" or isinstance(journal, str):
+    if _is_away(run, journal):
         return
     ends = [kind for kind, _ in map(parse, (frame.encode() for frame in journal)) if kind in _ENDS]
     if status in OPEN:
@@ -249,7 +253,7 @@ def _session(sid: str, dump: Json) -> Iterator[Violation]:
     if session is None:
         yield Violation("lost", f"{sid}: the session is gone")
         return
-    runs = [run for run in dump["runs"].values() if run["session"] == sid]
+    runs = [run for run in dump["runs"].values() if run["session_id"] == sid]
     active = [run["id"] for run in runs if run["in_tree"] and run["status"] in OPEN]
     if session["active_run"] not in (active or [None]):
         yield Violation(
@@ -260,7 +264,7 @@ def _session(sid: str, dump: Json) -> Iterator[Violation]:
     if session["head"] != (session["shown"][-1]["id"] if session["shown"] else None):
         yield Violation("wrong", f"{sid}: the head is not the last message that is shown")
     for message in session["tree"]:
-        owner = dump["runs"].get(message["run"])
+        owner = dump["runs"].get(message["run_id"])
         if message["role"] == "assistant" and message["status"] == "streaming" and owner["status"] not in OPEN:
             yield Violation("wrong", f"{sid}: message {message['id']} is streaming and its run {owner['status']} (X2)")
     for mid, count in Counter(message["id"] for message in session["tree"] + session["queued"]).items():

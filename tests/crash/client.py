@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Literal
 
 from tests.nursery import Fresh, Nursery
@@ -25,15 +24,15 @@ _TERMINAL: Final = re.compile(rb"^id: \d+\nevent: run\.(complete|cancelled|faile
 OPEN: Final = ("queued", "running", "waiting")
 
 
-class Died(Exception):
+class DiedError(Exception):
     """The server is gone, and the pipe has been read to its end."""
 
 
-class Enough(Exception):
+class EnoughError(Exception):
     """The client has seen as much as it was to see before the kill."""
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The server answered a command with an error."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -102,7 +101,7 @@ class Ledger:
     def accept(self, turn: Turn, answer: dict[str, Any]) -> None:
         """A2: a second answer to the same key names the same run."""
         run, message = answer["run"], answer["message"]
-        known = (run["id"], run["message"], message["id"], message["created_at"])
+        known = (run["id"], run["message_id"], message["id"], message["created_at"])
         if turn.run is None:
             turn.run, turn.message, turn.user_message, turn.created_at = known
             self.by_run[run["id"]] = turn
@@ -143,12 +142,12 @@ class Budget:
     def left(self) -> float:
         """Seconds; raises Enough when there is nothing left."""
         if self.lines is not None and self.lines <= 0:
-            raise Enough
+            raise EnoughError
         if self.until is None:
             return GUARD
         left = self.until - time.monotonic()
         if left <= 0:
-            raise Enough
+            raise EnoughError
         return left
 
 
@@ -162,9 +161,9 @@ class Server:
         nursery: Nursery | Fresh,
         *,
         die: str | None = None,
-        settings: dict[str, Any] | None = None,
         sweep_at: int | None = None,
         budget: Budget | None = None,
+        **settings: Any,
     ) -> None:
         self.ledger = ledger
         self.log = directory.with_name(directory.name + ".log")
@@ -172,14 +171,11 @@ class Server:
         self.node: str | None = None
         self.said_bye = False
         self.budget = budget or Budget()
-        arguments = [str(directory)]
-        arguments += ["--die", die] if die else []
-        arguments += ["--sweep-at", str(sweep_at)] if sweep_at is not None else []
-        arguments += ["--settings", json.dumps(settings)] if settings else []
+        order = {"directory": str(directory), "die": die, "sweep_at": sweep_at, "settings": settings}
         stdin, self._in = os.pipe()
         self._out, stdout = os.pipe()
         with self.log.open("ab") as log:
-            self._process = nursery.spawn(arguments, stdin, stdout, log.fileno())
+            self._process = nursery.spawn([json.dumps(order)], stdin, stdout, log.fileno())
         os.close(stdin)
         os.close(stdout)
         self._code: int | None = None
@@ -201,9 +197,7 @@ class Server:
     def __enter__(self) -> "Server":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill()
         os.close(self._in)
         os.close(self._out)
@@ -230,7 +224,7 @@ class Server:
     def buried(self) -> int:
         """Read until the process is gone; its exit code."""
         self.budget = Budget()
-        with suppress(Died):
+        with suppress(DiedError):
             self.pump(lambda: False)
         if self._code is None:
             self._code = self._process.wait()
@@ -254,7 +248,7 @@ class Server:
         give_up_at = time.monotonic() + seconds
         while not until():
             if not self._open:
-                raise Died
+                raise DiedError
             left = min(self.budget.left(), give_up_at - time.monotonic())
             if left <= 0:
                 raise TimeoutError(f"it did not come in {seconds} s; the server wrote: {self.complaints()}")
@@ -304,32 +298,30 @@ class Server:
 
     # ---- speaking ----
 
-    def send(self, do: str, **arguments: Any) -> int:
+    def send(self, name: str, *arguments: Any, **options: Any) -> int:
         self._sent += 1
-        line = json.dumps({"id": self._sent, "do": do, **arguments}).encode() + b"\n"
+        line = json.dumps([self._sent, name, arguments, options]).encode() + b"\n"
         try:
             os.write(self._in, line)
         except BrokenPipeError:
             self.buried()
-            raise Died from None
+            raise DiedError from None
         return self._sent
 
-    def answer(self, number: int, seconds: float = GUARD) -> Any:
-        self.pump(lambda: number in self._answers, seconds)
+    def ask(self, name: str, *arguments: Any, **options: Any) -> Any:
+        number = self.send(name, *arguments, **options)
+        self.pump(lambda: number in self._answers)
         found = self._answers.pop(number)
         if "error" in found:
-            raise Refused(**found["error"])
+            raise RefusedError(**found["error"])
         return found["ok"]
-
-    def ask(self, do: str, seconds: float = GUARD, **arguments: Any) -> Any:
-        return self.answer(self.send(do, **arguments), seconds)
 
     # ---- what clients do ----
 
     def create(self) -> str:
-        sid = self.ask("create")
+        sid: str = self.ask("create")["id"]
         self.ledger.sessions.append(sid)
-        return str(sid)
+        return sid
 
     def submit(self, session: str, text: str, *, watch: bool = True, **how: Any) -> Turn:
         """`how` is on_busy, agent and lifetime, as `Turn` has them."""
@@ -345,7 +337,7 @@ class Server:
         self.ledger.turns[turn.key] = turn
         try:
             self.resend(turn, watch=watch)
-        except Refused:
+        except RefusedError:
             del self.ledger.turns[turn.key]
             raise
         return turn
@@ -353,10 +345,10 @@ class Server:
     def resend(self, turn: Turn, *, watch: bool = True) -> None:
         """Send, or send again with the same key."""
         if turn.continues is not None:
-            answer = self.ask("continue", run=turn.continues, key=turn.key)
+            answer = self.ask("continue", turn.continues, key=turn.key)
         else:
             how: dict[str, Any] = {"on_busy": turn.on_busy, "agent": turn.agent, "lifetime": turn.lifetime}
-            answer = self.ask("submit", session=turn.session, text=turn.text, key=turn.key, **how)
+            answer = self.ask("submit", turn.session, turn.text, key=turn.key, **how)
         self.ledger.accept(turn, answer)
         if watch and turn.run not in self.watching.values():
             self.watch(turn)
@@ -366,16 +358,16 @@ class Server:
         number, after = len(self._cursors) + 1, len(turn.frames)
         assert turn.run is not None
         self._cursors[number], self.watching[number] = after, turn.run
-        self.ask("watch", number=number, run=turn.run, after=after)
+        self.ask("watch", number, turn.run, after)
 
     def cancel(self, turn: Turn) -> Any:
         turn.cancels += 1
-        return self.ask("cancel", run=turn.run)
+        return self.ask("cancel", turn.run)
 
     def decide(self, turn: Turn, decision: str) -> None:
-        for question in self.ask("questions", run=turn.run):
+        for question in self.ask("questions", turn.run):
             turn.decides += 1
-            self.ask("decide", run=turn.run, approval=question["approval"], decision=decision)
+            self.ask("decide", turn.run, question["id"], decision)
 
     def until(self, turn: Turn, kind: str) -> None:
         """Until an event of this type has been received."""
@@ -388,5 +380,5 @@ class Server:
         self.until_status(turn, "complete", "cancelled", "failed", "interrupted")
 
     def until_status(self, turn: Turn, *statuses: str) -> None:
-        while self.ask("run", run=turn.run)["status"] not in statuses:
+        while self.ask("run", turn.run)["status"] not in statuses:
             pass

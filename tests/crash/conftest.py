@@ -1,18 +1,16 @@
 """What tests with real processes share."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.crash.lives import World
-from tests.nursery import Nursery
+from tests.nursery import ForkServer, Nursery
 
 
 @pytest.fixture(scope="session")
-def nursery() -> Iterator[Nursery]:
-    with Nursery("tests.crash.server") as nursery:
-        yield nursery
+def nursery(fork_server: ForkServer) -> Nursery:
+    return Nursery(fork_server, "tests.crash.server")
 
 
 @pytest.fixture

@@ -1,12 +1,13 @@
 """One data directory through many lives: work at random, death at random, and the same checks after each."""
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from tests.crash import check
-from tests.crash.client import Budget, Enough, Ledger, Refused, Server, Turn, Violation
+from tests.crash.client import Budget, EnoughError, Ledger, RefusedError, Server, Turn, Violation
 from tests.crash.server import EFFECTS
 from tests.nursery import Fresh, Nursery
 
@@ -19,12 +20,23 @@ class World:
         self._nursery = nursery
         self.ledger = Ledger()
 
-    def start(
-        self, die: str | None = None, budget: Budget | None = None, sweep_at: int | None = None, **settings: Any
-    ) -> Server:
-        return Server(
-            self.directory, self.ledger, self._nursery, die=die, settings=settings, sweep_at=sweep_at, budget=budget
-        )
+    def start(self, **how: Any) -> Server:
+        return Server(self.directory, self.ledger, self._nursery, **how)
+
+    @contextmanager
+    def life(self, **how: Any) -> Iterator[Server]:
+        """A server that is ready."""
+        with self.start(**how) as server:
+            yield server.ready()
+
+    @contextmanager
+    def next_life(self, **how: Any) -> Iterator[tuple[Server, Any]]:
+        """A ready server and its dump, compared with what was shown before; in the end it stops in order, and nothing
+        may have been lost."""
+        with self.life(**how) as server:
+            yield server, self.check(server)
+            server.stop()
+        assert self.violations == []
 
     @property
     def effects(self) -> list[str]:
@@ -39,7 +51,7 @@ class World:
     def dump(self, server: Server) -> Any:
         accepted = [turn for turn in self.turns if turn.run is not None]
         messages = [mid for turn in accepted for mid in (turn.user_message, turn.message)]
-        return server.ask("dump", runs=[turn.run for turn in accepted], messages=messages)
+        return server.ask("dump", [turn.run for turn in accepted], messages)
 
     def check(self, server: Server) -> Any:
         """Compare with what was shown before; what was found is kept in the ledger."""
@@ -55,7 +67,7 @@ class World:
         for turn in self.turns:
             try:
                 server.resend(turn, watch=not turn.ended)
-            except Refused as refused:
+            except RefusedError as refused:
                 if turn.run is None and turn.continues is not None:
                     del self.ledger.turns[turn.key]  # a continue may come too late, a send may not
                 else:
@@ -158,19 +170,17 @@ class RandomLives:
                 if not early:
                     server.budget = Budget(lines=lines) if by_lines else Budget(seconds=seconds)
                 self._work(server)
-            except Enough:
+            except EnoughError:
                 pass
             server.kill()
 
     def finish(self) -> None:
         """Two more lives, both orderly: all that was begun ends, and the last one finds it as the other left it."""
-        with self.world.start(**self._settings) as server:
-            server.ready()
+        with self.world.life(**self._settings) as server:
             self.world.check(server)
             self.world.go_on(server)
             server.stop()
-        with self.world.start(**self._settings) as server:
-            server.ready()
+        with self.world.life(**self._settings) as server:
             self.world.check(server)
             server.stop()
             if "Traceback" in server.complaints():
@@ -211,5 +221,5 @@ class RandomLives:
         self._politely(server.decide, turn, self._chance.choice(("once", "deny")))
 
     def _politely(self, do: Any, *arguments: Any) -> None:
-        with suppress(Refused):  # it came too late: the run has ended, or the session is busy
+        with suppress(RefusedError):  # it came too late: the run has ended, or the session is busy
             do(*arguments)

@@ -17,14 +17,18 @@ from threading import Lock
 from typing import Any, Final, TypeVar, cast
 from unittest.mock import patch
 
-from holdfast.core.errors import Refused
-from holdfast.core.events import ApprovalRequested, Decision, Entry, Event, ToolStarted
-from holdfast.core.ids import ApprovalId, MessageId, NodeId, RunId, SessionId
+from holdfast.app import node as wiring
+from holdfast.core.errors import AppendRefusedError
+from holdfast.core.events import Entry
+from holdfast.core.ids import RunId, SessionId
 from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
-from holdfast.ports import Agent, Append, Approval, Clock, Head, Out, Store, Turn, Tx
-from holdfast.storage.sqlite import DataDir, SqliteJournal, SqliteStore, journal_writer, records
-from holdfast.wiring import node as wiring
+from holdfast.ports.agent import Agent, AgentOutput, Turn
+from holdfast.ports.clock import Clock
+from holdfast.ports.journal import Append
+from holdfast.ports.store import Approval, Store, Tx
+from holdfast.storage.sqlite import DataDir, SqliteJournal, SqliteStore, journal_records, journal_writer
+from tests.http.server import OutputWithEffects
 
 T = TypeVar("T")
 
@@ -134,7 +138,7 @@ def installed(points: Points, sweep_at: int | None = None) -> Iterator[None]:
         patches.enter_context(patch.object(wiring, "open_embedded", open_watched))
         patches.enter_context(patch.object(sqlite3, "connect", connect_watched))
         if sweep_at is not None:
-            patches.enter_context(patch.object(journal_writer, "_DEAD", sweep_at))
+            patches.enter_context(patch.object(journal_writer, "_MIN_DEAD", sweep_at))
         yield
 
 
@@ -146,13 +150,8 @@ class WatchedStore:
         self._inner = inner
         self._points = points
 
-    @property
-    def generation(self) -> str:
-        return self._inner.generation
-
-    @property
-    def incarnation(self) -> NodeId | None:
-        return self._inner.incarnation
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
 
     async def transact(self, work: Callable[[Tx], T]) -> T:
         whats: set[str] = set()
@@ -166,15 +165,6 @@ class WatchedStore:
         result = await self._inner.transact(watched)
         self._points.hits(whats, "after-commit")
         return result
-
-    async def read(self, work: Callable[[Tx], T]) -> T:
-        return await self._inner.read(work)
-
-    def free_bytes(self) -> int | None:
-        return self._inner.free_bytes()
-
-    async def close(self) -> None:
-        await self._inner.close()
 
 
 class _Spy:
@@ -220,9 +210,6 @@ class _Spy:
         self._whats.add("purged")
         self._tx.drop_purges(rids)
 
-    def message(self, mid: MessageId) -> Message | None:
-        return self._tx.message(mid)
-
 
 def _changed(before: Run | None, after: Run) -> Iterator[str]:
     if before is None:
@@ -255,35 +242,14 @@ class WatchedJournal:
         self._inner = inner
         self._points = points
 
-    async def append(self, batch: Sequence[Append]) -> Sequence[Refused | None]:
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def append(self, batch: Sequence[Append]) -> Sequence[AppendRefusedError | None]:
         refusals = await self._inner.append(batch)
         frames = [item.frame for each in batch for item in each.entries]
         self._points.hits(_kinds(frames), "before-publish")
         return refusals
-
-    async def fence(self, epochs: Mapping[RunId, int]) -> Mapping[RunId, Head]:
-        return await self._inner.fence(epochs)
-
-    async def heads(self, runs: Collection[RunId]) -> Mapping[RunId, Head]:
-        return await self._inner.heads(runs)
-
-    async def read(self, run: RunId, after: int = 0, limit: int = 1000) -> Sequence[Entry]:
-        return await self._inner.read(run, after, limit)
-
-    async def read_whole(self, runs: Collection[RunId]) -> Mapping[RunId, Sequence[Entry]]:
-        return await self._inner.read_whole(runs)
-
-    async def settled(self, runs: Collection[RunId]) -> None:
-        await self._inner.settled(runs)
-
-    async def purge(self, runs: Collection[RunId]) -> None:
-        await self._inner.purge(runs)
-
-    async def reopen(self) -> None:
-        await self._inner.reopen()
-
-    async def close(self) -> None:
-        await self._inner.close()
 
 
 _OWN_NAME: Final = {name.rpartition(".")[0] for name in POINTS}
@@ -344,9 +310,8 @@ def _connection_type(points: Points) -> type[sqlite3.Connection]:
 
 
 def _frames(blob: bytes) -> Iterator[bytes]:
-    for record in records.walk(blob):
-        start = record.at + records.HEAD
-        yield blob[start : start + record.length]
+    for some in journal_records.ranges(blob):
+        yield from some.frames
 
 
 _WRITES: Final = re.compile(r"(INSERT|UPDATE|DELETE)\b.*?\b(log|segments|runs)\b", re.DOTALL)
@@ -388,38 +353,13 @@ class EffectiveAgent:
     def can_continue(self) -> bool:
         return self._inner.can_continue
 
-    async def run(self, turn: Turn, out: Out) -> str | None:
-        return await self._inner.run(turn, _EffectiveOut(out, turn.run.id, self._effects, self._points))
-
-
-class _EffectiveOut:
-    def __init__(self, inner: Out, run: RunId, effects: Path, points: Points) -> None:
-        self._inner = inner
-        self._run = run
-        self._effects = effects
-        self._points = points
-
-    async def write(self, event: Event) -> None:
-        await self._inner.write(event)
-
-    def put(self, event: Event) -> bool:
-        return self._inner.put(event)
-
-    async def room(self) -> None:
-        await self._inner.room()
-
-    async def commit(self, event: Event) -> None:
-        await self._inner.commit(event)
-        if isinstance(event, ToolStarted):
+    async def run(self, turn: Turn, out: AgentOutput) -> str | None:
+        def effect(call_id: str) -> None:
             self._points.hit("tool.before-effect")
-            _add_line(self._effects, f"{event.call_id} {self._run}\n")
+            _add_line(self._effects, f"{call_id} {turn.run.id}\n")
             self._points.hit("tool.after-effect")
 
-    async def ask(self, question: ApprovalRequested) -> Decision:
-        return await self._inner.ask(question)
-
-    def new_approval_id(self) -> ApprovalId:
-        return self._inner.new_approval_id()
+        return await self._inner.run(turn, OutputWithEffects(out, effect))
 
 
 def _add_line(path: Path, line: str) -> None:

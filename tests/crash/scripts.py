@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Final
 
-from holdfast.agents.scripted import Action, Call, Hang, Meet, Say, Step, Think, Tokens
-from holdfast.core.parts import Text
-from holdfast.ports import Turn
+from holdfast.agents.scripted import Action, CallTool, Hang, Meet, Say, SayTokens, Step, Think
+from holdfast.core.parts import TextPart
+from holdfast.ports.agent import Turn
 
 AWKWARD = 'größer, 🦀, \u2028, „Zitat“ "x\\y"\r\n\t\x00|'
 """Text that a careless encoding would change."""
@@ -18,7 +18,7 @@ AWKWARD = 'größer, 🦀, \u2028, „Zitat“ "x\\y"\r\n\t\x00|'
 def of_turn(turn: Turn) -> Sequence[Action]:
     """The script for the question that the turn answers."""
     asked = turn.input.messages[-1].parts[0]
-    assert isinstance(asked, Text)
+    assert isinstance(asked, TextPart)
     return of_question(asked.text)
 
 
@@ -36,22 +36,22 @@ def thoughts(question: str) -> str:
     return "".join(action.text for action in of_question(question) if isinstance(action, Think))
 
 
-def calls(question: str) -> dict[str, Call]:
-    return {action.call_id: action for action in of_question(question) if isinstance(action, Call)}
+def calls(question: str) -> dict[str, CallTool]:
+    return {action.call_id: action for action in of_question(question) if isinstance(action, CallTool)}
 
 
 def _text(action: Action) -> str:
     match action:
         case Say(text):
             return text
-        case Tokens(count):
+        case SayTokens(count):
             return "".join(f"t{n} " for n in range(count))
         case _:
             return ""
 
 
 def _tokens(label: str, count: int = 40, rate: int = 0) -> Sequence[Action]:
-    return [Say(f"{label} {AWKWARD}"), Tokens(count, rate or None)]
+    return [Say(f"{label} {AWKWARD}"), SayTokens(count, rate or None)]
 
 
 def _tool(label: str) -> Sequence[Action]:
@@ -60,12 +60,12 @@ def _tool(label: str) -> Sequence[Action]:
         Step(0),
         Think(f"{label} thinks {AWKWARD}"),
         Say(f"{label} before. "),
-        Call(
+        CallTool(
             f"{label}-a", "read", {"path": "/ä", "n": [1, 2.5, None]}, {"lines": 3}, writes_args=('{"path"', ': "/ä"}')
         ),
         Step(1),
         Say(f"{label} between {AWKWARD}. "),
-        Call(f"{label}-b", "write", {"path": "/b"}, "written", output=("one\n", "two\n")),
+        CallTool(f"{label}-b", "write", {"path": "/b"}, "written", output=("one\n", "two\n")),
         Say(f"{label} after."),
     ]
 
@@ -73,7 +73,7 @@ def _tool(label: str) -> Sequence[Action]:
 def _asks(label: str) -> Sequence[Action]:
     return [
         Say(f"{label} before. "),
-        Call(f"{label}-ask", "shell", {"run": "make"}, 0, asks=True),
+        CallTool(f"{label}-ask", "shell", {"run": "make"}, 0, asks=True),
         Say(f"{label} after."),
     ]
 
@@ -84,7 +84,7 @@ def _hold(label: str) -> Sequence[Action]:
 
 
 def _hang(label: str) -> Sequence[Action]:
-    return [Say(f"{label} begins. "), Tokens(20), Hang()]
+    return [Say(f"{label} begins. "), SayTokens(20), Hang()]
 
 
 def _empty(label: str) -> Sequence[Action]:
@@ -107,10 +107,10 @@ def _mixed(label: str, seed: int) -> Sequence[Action]:
         elif kind == "think":
             actions.append(Think(f"{n} {AWKWARD}", after=chance.random() / 50))
         elif kind == "tokens":
-            actions.append(Tokens(chance.randint(5, 150), chance.choice((None, 300.0, 1000.0, 3000.0))))
+            actions.append(SayTokens(chance.randint(5, 150), chance.choice((None, 300.0, 1000.0, 3000.0))))
         else:
             actions.append(
-                Call(
+                CallTool(
                     f"{label}-{n}",
                     chance.choice(("read", "write")),
                     {"n": n},

@@ -11,13 +11,14 @@ from typing import Any, NoReturn
 
 import pytest
 
-from tests.crash.client import Refused, Server, Turn
+from tests.contract.machine import tmpfs
+from tests.crash.client import RefusedError, Server, Turn
 from tests.crash.lives import World, ended_as, last
 from tests.crash.server import EXIT_IN_USE, EXIT_STORAGE
 from tests.nursery import Nursery
 from tests.torn import tear
 
-QUICK: dict[str, Any] = {"storage_patience": 0.3, "final_save": 1.0, "fence_wait": 1.0}
+QUICK: dict[str, Any] = {"storage_retry_time": 0.3, "final_save": 1.0, "fence_wait": 1.0}
 """Nobody waits long for storage that is gone."""
 
 
@@ -45,23 +46,15 @@ class Disk:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
-    path = tmp_path / "disk"
-    path.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(path)]
-    try:
-        subprocess.run(command, check=True, capture_output=True, text=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        why = getattr(error, "stderr", "") or error
-        pytest.skip(f"NOT TESTED, a full or read-only disk: `{' '.join(command[:-1])}` is not permitted here ({why})")
-    try:
+    with tmpfs(tmp_path / "disk", "size=4m") as path:
         yield Disk(path)
-    finally:
-        subprocess.run(["umount", "-l", str(path)], check=True)
 
 
 @pytest.fixture
-def on_disk(disk: Disk, nursery: Nursery) -> World:
-    return World(disk.path / "data", nursery)
+def world(request: pytest.FixtureRequest, tmp_path: Path, nursery: Nursery) -> World:
+    """On the test's own disk, if it has one."""
+    root = request.getfixturevalue("disk").path if "disk" in request.fixturenames else tmp_path
+    return World(root / "data", nursery)
 
 
 def settled_turn(world: World, server: Server) -> Turn:
@@ -77,6 +70,22 @@ def streaming(world: World, server: Server, runs: int = 3) -> list[Turn]:
     return turns
 
 
+def killed_in_mid_stream(world: World) -> tuple[Turn, list[Turn]]:
+    """A life that ends while runs stream: a turn that had ended before, and those that were cut."""
+    with world.life() as server:
+        before, cut = settled_turn(world, server), streaming(world, server)
+        server.kill()
+    return before, cut
+
+
+def refusal(world: World, code: int = EXIT_STORAGE) -> str:
+    """What a server says that does not start."""
+    with world.start() as server:
+        assert server.buried() == code
+        assert server.refused is not None
+        return str(server.refused["message"])
+
+
 def send_for_ever(world: World, server: Server, session: str) -> NoReturn:
     """Until it is refused: SQLite may find room in pages that it has already."""
     while True:
@@ -89,30 +98,24 @@ def statuses(dump: Any, turns: list[Turn]) -> set[str]:
 
 def last_life(world: World) -> Any:
     """One more start: all is as it was left, and works."""
-    with world.start() as server:
-        server.ready()
-        dump = world.check(server)
+    with world.next_life() as (server, dump):
         fresh = settled_turn(world, server)
         assert ended_as(fresh, "complete")
-        server.stop()
-    assert world.violations == []
     return dump
 
 
 # ------------------------------------------------------------------------------------------------ a full disk
 
 
-def test_full_disk_stops_runs_without_losing_what_was_shown(on_disk: World, disk: Disk) -> None:
+def test_full_disk_stops_runs_without_losing_what_was_shown(world: World, disk: Disk) -> None:
     """A1, E1, X1: streams close, new sends are refused as `storage-full`, sessions stay readable; when there is room,
     the runs have failed with that reason and all they had shown, and new sends work, also after a `kill -9`."""
-    world = on_disk
-    with world.start(disk_reserve=0, **QUICK) as server:
-        server.ready()
+    with world.life(disk_reserve=0, **QUICK) as server:
         before = settled_turn(world, server)
         cut = streaming(world, server)
         disk.fill()
         server.pump(lambda: not server.watching)
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RefusedError) as refused:
             send_for_ever(world, server, before.session)
         assert refused.value.code == "storage-full"
         assert "disk space" in refused.value.message
@@ -121,17 +124,15 @@ def test_full_disk_stops_runs_without_losing_what_was_shown(on_disk: World, disk
         server.ask("tick")
         dump = world.dump(server)
         assert statuses(dump, cut) == {"failed"}
-        assert {dump["runs"][turn.run]["error"] for turn in cut} == {"storage-full"}
+        assert {dump["runs"][turn.run]["error"]["code"] for turn in cut} == {"storage-full"}
         world.go_on(server)
         server.kill()
     last_life(world)
 
 
-def test_run_waits_for_room_and_goes_on(on_disk: World, disk: Disk) -> None:
+def test_run_waits_for_room_and_goes_on(world: World, disk: Disk) -> None:
     """X1, L1: if room is made in time nobody notices: no stream closes, nothing is lost, the run completes."""
-    world = on_disk
-    with world.start(disk_reserve=0, storage_patience=60.0) as server:
-        server.ready()
+    with world.life(disk_reserve=0, storage_retry_time=60.0) as server:
         turn = server.submit(server.create(), f"tokens {world.label()} 400 400")
         server.until(turn, "text.delta")
         disk.fill()
@@ -145,18 +146,16 @@ def test_run_waits_for_room_and_goes_on(on_disk: World, disk: Disk) -> None:
     last_life(world)
 
 
-def test_reserve_refuses_new_work_and_saves_the_old(on_disk: World, disk: Disk) -> None:
+def test_reserve_refuses_new_work_and_saves_the_old(world: World, disk: Disk) -> None:
     """A1, L4: below the reserve new sends get `storage-full` and make nothing; a run under way is still saved."""
-    world = on_disk
-    with world.start(disk_reserve=1 << 20) as server:
-        server.ready()
+    with world.life(disk_reserve=1 << 20) as server:
         gate = world.label()
         turn = server.submit(server.create(), f"hold {gate}")
         server.until(turn, "text.delta")
         disk.fill(leave=512 << 10)
-        with pytest.raises(Refused, match="storage-full"):
+        with pytest.raises(RefusedError, match="storage-full"):
             server.submit(turn.session, f"tool {world.label()}")
-        server.ask("open", gate=gate)
+        server.ask("open", gate)
         server.until_ended(turn)
         assert ended_as(turn, "complete")
         dump = world.check(server)
@@ -167,12 +166,10 @@ def test_reserve_refuses_new_work_and_saves_the_old(on_disk: World, disk: Disk) 
     last_life(world)
 
 
-def test_crash_on_a_full_disk_is_recovered_when_there_is_room(on_disk: World, disk: Disk) -> None:
+def test_crash_on_a_full_disk_is_recovered_when_there_is_room(world: World, disk: Disk) -> None:
     """X1, X2, X3: killed while the disk is full and started while it is still full, the server says what is wrong or
     shows what is there; with room, everything is settled."""
-    world = on_disk
-    with world.start(disk_reserve=0) as server:
-        server.ready()
+    with world.life(disk_reserve=0) as server:
         before = settled_turn(world, server)
         cut = streaming(world, server)
         disk.fill()
@@ -192,11 +189,9 @@ def test_crash_on_a_full_disk_is_recovered_when_there_is_room(on_disk: World, di
     assert statuses(dump, cut) == {"interrupted"}
 
 
-def test_shutdown_on_a_full_disk_ends(on_disk: World, disk: Disk) -> None:
+def test_shutdown_on_a_full_disk_ends(world: World, disk: Disk) -> None:
     """L2, X1: SIGTERM while nothing can be written: the process goes, in time, and the next one settles."""
-    world = on_disk
-    with world.start(disk_reserve=0, **QUICK) as server:
-        server.ready()
+    with world.life(disk_reserve=0, **QUICK) as server:
         cut = streaming(world, server)
         disk.fill()
         server.terminate()
@@ -239,19 +234,14 @@ def test_damaged_journal_leaves_sessions_readable_and_output_recoverable(
 ) -> None:
     """J1, J2, X2: sessions can be read, dead runs are interrupted with recovery pending, errors say what is wrong, the
     file is left as it is; with the file back, the output is recovered, all of it."""
-    with world.start() as server:
-        server.ready()
-        before = settled_turn(world, server)
-        cut = streaming(world, server)
-        server.kill()
+    before, cut = killed_in_mid_stream(world)
     checkpoint(world.directory / "journal.db")
     saved = world.directory.with_name("saved")
     shutil.copytree(world.directory, saved)
     journal = world.directory / "journal.db"
     damage(journal)
     damaged = journal.read_bytes() if journal.exists() else None
-    with world.start(**QUICK) as server:
-        server.ready()
+    with world.life(**QUICK) as server:
         dump = world.dump(server)
         assert dump["messages"][before.message]["status"] == "complete"
         for turn in cut:
@@ -267,13 +257,10 @@ def test_damaged_journal_leaves_sessions_readable_and_output_recoverable(
         (world.directory / name).unlink(missing_ok=True)
         if (saved / name).exists():
             shutil.copy2(saved / name, world.directory / name)
-    with world.start() as server:
-        server.ready()
-        dump = world.check(server)
+    with world.next_life() as (server, dump):
         for turn in cut:
-            assert dump["runs"][turn.run]["recovery"] == "recovered"
+            assert dump["runs"][turn.run]["recovery"]["state"] == "recovered"
             assert dump["messages"][turn.message]["recovery"] == "recovered"
-        server.stop()
     last_life(world)
 
 
@@ -281,18 +268,14 @@ def test_damaged_journal_leaves_sessions_readable_and_output_recoverable(
 def test_crash_while_the_journal_is_away(world: World, point: str) -> None:
     """J1, J2, X2: killed while dead runs are being shown as interrupted, and once more while they are; with the file
     back, their output is recovered."""
-    with world.start() as server:
-        server.ready()
-        cut = streaming(world, server)
-        server.kill()
+    _, cut = killed_in_mid_stream(world)
     journal = world.directory / "journal.db"
     checkpoint(journal)
     good = journal.read_bytes()
     garbage(journal)
     with world.start(die=point, **QUICK) as server:
         assert server.buried() == -signal.SIGKILL
-    with world.start(**QUICK) as server:
-        server.ready()
+    with world.life(**QUICK) as server:
         dump = world.dump(server)
         assert {dump["messages"][turn.message]["recovery"] for turn in cut} == {"pending"}
         server.kill()
@@ -304,19 +287,16 @@ def test_crash_while_the_journal_is_away(world: World, point: str) -> None:
 @pytest.mark.parametrize("damage", [cut_short, garbage, empty])
 def test_damaged_store_refuses_to_start_and_is_left_as_it_is(world: World, damage: Callable[[Path], None]) -> None:
     """X1: a clear error and exit code, and nothing that would make it worse."""
-    with world.start() as server:
-        server.ready()
+    with world.life() as server:
         settled_turn(world, server)
         server.stop()
     store = world.directory / "holdfast.db"
     good = store.read_bytes()
     damage(store)
     damaged = store.read_bytes()
-    with world.start() as server:
-        assert server.buried() == EXIT_STORAGE
-        assert server.refused is not None
-        assert str(store) in server.refused["message"]
-        assert "backup" in server.refused["message"]
+    message = refusal(world)
+    assert str(store) in message
+    assert "backup" in message
     assert store.read_bytes() == damaged
     store.write_bytes(good)
     last_life(world)
@@ -325,8 +305,7 @@ def test_damaged_store_refuses_to_start_and_is_left_as_it_is(world: World, damag
 def test_torn_record_loses_only_itself(world: World) -> None:
     """J7: a record with a bad checksum ends what can be read of its run; what is before it, and every other run, is
     kept, and the run is settled."""
-    with world.start() as server:
-        server.ready()
+    with world.life() as server:
         others = [settled_turn(world, server), *streaming(world, server)]
         torn = server.submit(server.create(), f"hold {world.label()}")
         server.until(torn, "text.delta")
@@ -334,16 +313,13 @@ def test_torn_record_loses_only_itself(world: World) -> None:
     world.ledger.gone.add(torn.session)  # it is compared here
     assert torn.run is not None
     tear(world.directory / "journal.db", torn.run, "half")
-    with world.start() as server:
-        server.ready()
-        world.check(server)
-        dump = server.ask("dump", runs=[torn.run], messages=[torn.message, torn.user_message])
+    with world.next_life() as (server, _):
+        dump = server.ask("dump", [torn.run], [torn.message, torn.user_message])
         kept = [frame.encode() for frame in dump["journals"][torn.run]]
         assert kept[:-1] == torn.frames[: len(kept) - 1]
         assert len(kept) - 1 == len(torn.frames) - 1  # and the seal
         assert dump["runs"][torn.run]["status"] == "interrupted"
         assert dump["messages"][torn.user_message]["key"] == torn.key
-        server.stop()
     assert ended_as(others[0], "complete")
     last_life(world)
 
@@ -352,18 +328,14 @@ def test_torn_record_loses_only_itself(world: World) -> None:
 def test_damage_that_the_wal_makes_good_or_not_loses_nothing(world: World, damage: Callable[[Path], None]) -> None:
     """J1, J2, X1: the newest pages are in the write-ahead log: either they are enough, or recovery is pending until the
     file is back. Nothing in between."""
-    with world.start() as server:
-        server.ready()
-        cut = [settled_turn(world, server), *streaming(world, server)][1:]
-        server.kill()
+    _, cut = killed_in_mid_stream(world)
     saved = world.directory.with_name("saved")
     shutil.copytree(world.directory, saved)
     damage(world.directory / "journal.db")
-    with world.start(**QUICK) as server:
-        server.ready()
+    with world.life(**QUICK) as server:
         dump = world.check(server)
         assert statuses(dump, cut) == {"interrupted"}
-        pending = {dump["runs"][turn.run]["recovery"] for turn in cut} == {"pending"}
+        pending = {dump["messages"][turn.message]["recovery"] for turn in cut} == {"pending"}
         server.kill()
     if pending:
         for name in ("journal.db", "journal.db-wal"):
@@ -376,18 +348,15 @@ def test_damage_that_the_wal_makes_good_or_not_loses_nothing(world: World, damag
 def test_torn_end_of_the_wal_loses_only_the_last_commits(world: World, cut: int) -> None:
     """J7: as after a power cut on a disk that lied: the end of the write-ahead log is missing. Every run keeps a
     beginning of what was shown, without gaps, and is settled."""
-    with world.start() as server:
-        server.ready()
-        turns = [settled_turn(world, server), *streaming(world, server)]
-        server.kill()
+    before, streamed = killed_in_mid_stream(world)
+    turns = [before, *streamed]
     wal = world.directory / "journal.db-wal"
     with wal.open("r+b") as file:
         file.truncate(wal.stat().st_size - cut)
     (world.directory / "journal.db-shm").unlink()  # after a power cut it would be gone
-    with world.start() as server:
-        server.ready()
+    with world.life() as server:
         runs, messages = [turn.run for turn in turns], [turn.message for turn in turns]
-        dump = server.ask("dump", runs=runs, messages=messages)
+        dump = server.ask("dump", runs, messages)
         lost = 0
         for turn in turns:
             frames = [frame.encode() for frame in dump["journals"][turn.run]]
@@ -406,16 +375,12 @@ def test_torn_end_of_the_wal_loses_only_the_last_commits(world: World, cut: int)
 
 def test_second_process_is_told_who_has_the_directory(world: World) -> None:
     """X1: the lock is the lease: a second server does not start, says why, and disturbs nothing."""
-    with world.start() as first:
-        first.ready()
+    with world.life() as first:
         turns = streaming(world, first)
-        with world.start() as second:
-            assert second.buried() == EXIT_IN_USE
-            assert second.refused is not None
-            assert second.refused["code"] == "data-dir-in-use"
-            assert f"process {first.pid}" in second.refused["message"]
-            assert str(world.directory) in second.refused["message"]
-            assert second.refused["message"] in second.complaints()
+        message = refusal(world, EXIT_IN_USE)
+        assert f"process {first.pid}" in message
+        assert str(world.directory) in message
+        assert message in first.complaints()  # both write to the same log
         seen = len(turns[0].frames)
         first.pump(lambda: len(turns[0].frames) > seen)
         assert first.kill() == -signal.SIGKILL
@@ -423,24 +388,17 @@ def test_second_process_is_told_who_has_the_directory(world: World) -> None:
     assert statuses(dump, turns) == {"interrupted"}
 
 
-def test_read_only_directory_is_refused_and_unharmed(on_disk: World, disk: Disk) -> None:
+def test_read_only_directory_is_refused_and_unharmed(world: World, disk: Disk) -> None:
     """X1, X3: after a crash, on a disk that came back read-only: a clear error and exit code; writable again, nothing
     is lost."""
-    world = on_disk
-    with world.start() as server:
-        server.ready()
-        settled_turn(world, server)
-        cut = streaming(world, server)
-        server.kill()
+    _, cut = killed_in_mid_stream(world)
     log = world.directory.with_name("data.log")
     shutil.move(log, disk.path.with_name("data.log"))
     os.symlink(disk.path.with_name("data.log"), log)
     disk.remount("ro")
-    with world.start() as server:
-        assert server.buried() == EXIT_STORAGE
-        assert server.refused is not None
-        assert "read-only" in server.refused["message"]
-        assert str(world.directory) in server.refused["message"]
+    message = refusal(world)
+    assert "read-only" in message
+    assert str(world.directory) in message
     disk.remount("rw")
     dump = last_life(world)
     assert statuses(dump, cut) == {"interrupted"}

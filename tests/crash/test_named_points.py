@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.crash.client import Died, Refused, Server, Turn
+from tests.crash.client import DiedError, RefusedError, Server, Turn
 from tests.crash.lives import World, ended_as, last
 
 COMMIT = ("before-commit", "after-commit")
@@ -25,21 +25,17 @@ def die_at(world: World, point: str, work: Callable[[World, Server], None], **se
             server.ready()
             work(world, server)
             server.pump(lambda: False, seconds=15.0)  # the point comes by itself, or not at all
-        except Died:
+        except DiedError:
             pass
         assert server.buried() == -signal.SIGKILL, server.complaints()
 
 
 def come_back(world: World, decision: str = "once", then: Callable[[Server, Any], None] | None = None) -> None:
     """Start again, compare, and go on. `then` looks at what is special about the case."""
-    with world.start() as server:
-        server.ready()
-        dump = world.check(server)
+    with world.next_life() as (server, dump):
         if then is not None:
             then(server, dump)
         world.go_on(server, decision)
-        server.stop()
-    assert world.violations == []
 
 
 def one_turn(script: str, agent: str = "chat") -> Callable[[World, Server], None]:
@@ -106,12 +102,9 @@ def test_status_after_a_crash_says_how_far_the_run_had_come(world: World, point:
     """X2, X3: unanswered is not there, unclaimed is queued, unsealed is interrupted, sealed is complete though nobody
     had settled it. A server that claims nothing shows it."""
     die_at(world, point, one_turn("tool"))
-    with world.start(max_runs=0) as server:
-        server.ready()
-        dump = world.check(server)
+    with world.next_life(max_runs=0) as (_, dump):
         assert [run["status"] for run in dump["runs"].values()] == ([] if status is None else [status])
         assert [s["active_run"] is None for s in dump["sessions"].values()] == [status != "queued"]
-        server.stop()
     come_back(world)
 
 
@@ -122,9 +115,7 @@ def test_tool_with_unknown_outcome_is_asked_about(world: World, decision: str) -
     die_at(world, "tool.after-effect:2", one_turn("tool"))
     cut = only_turn(world)
     label = cut.text.split()[1]
-    with world.start() as server:
-        server.ready()
-        dump = world.check(server)
+    with world.next_life() as (server, dump):
         assert [part["state"] for part in dump["messages"][cut.message]["parts"] if part["type"] == "tool"] == [
             "done",
             "unknown",
@@ -139,8 +130,6 @@ def test_tool_with_unknown_outcome_is_asked_about(world: World, decision: str) -
         repeated = [f"{label}-b"] if decision == "once" else []
         assert [line.split()[0] for line in world.effects] == [f"{label}-a", f"{label}-b", *repeated]
         world.check(server)
-        server.stop()
-    assert world.violations == []
 
 
 # ------------------------------------------------------------------------------------------------ a question
@@ -200,15 +189,11 @@ def test_waiting_run_of_an_agent_that_cannot_continue_is_interrupted(world: Worl
         server.until(turn, "approval.requested")
 
     die_at(world, "park.after-commit", work)
-    with world.start() as server:
-        server.ready()
-        dump = world.check(server)
+    with world.next_life() as (server, dump):
         (run,) = dump["runs"].values()
         assert run["status"] == "interrupted"
-        assert server.ask("questions", run=run["id"]) == []
+        assert server.ask("questions", run["id"]) == []
         assert world.effects == []
-        server.stop()
-    assert world.violations == []
 
 
 # ------------------------------------------------------------------------------------------------ a recovery
@@ -216,8 +201,7 @@ def test_waiting_run_of_an_agent_that_cannot_continue_is_interrupted(world: Worl
 
 def a_dead_server(world: World) -> None:
     """Killed with four runs under way, one of which has a second behind it, and one that waits."""
-    with world.start() as server:
-        server.ready()
+    with world.life() as server:
         shown = []
         for script in ("hang", "hold", "tokens", "empty", "asks"):
             text = f"{script} {world.label()}" + (" 100000 50" if script == "tokens" else "")
@@ -246,9 +230,7 @@ def test_recovery_that_dies_is_recovered(world: World, point: str) -> None:
     with all that was shown; the queued turn runs (A3)."""
     a_dead_server(world)
     die_at(world, point, lambda world, server: None)
-    with world.start() as server:
-        server.ready()
-        world.check(server)
+    with world.next_life() as (server, _):
         world.repeat_all(server)
         queued = world.turns[-1]
         server.until_ended(queued)
@@ -258,12 +240,8 @@ def test_recovery_that_dies_is_recovered(world: World, point: str) -> None:
             assert ended_as(turn, "interrupted")
         server.decide(world.turns[4], "once")
         server.until_ended(world.turns[4])
-        server.stop()
-    with world.start() as server:
-        server.ready()
-        world.check(server)
-        server.stop()
-    assert world.violations == []
+    with world.next_life():
+        pass
 
 
 # ------------------------------------------------------------------------------------------------ a cancel
@@ -290,12 +268,8 @@ def test_cancel_that_was_stored_is_carried_out_by_the_next_life(world: World, po
         server.cancel(turn)
 
     die_at(world, point, work)
-    with world.start() as server:
-        server.ready()
-        (run,) = world.check(server)["runs"].values()
-        assert run["status"] == status
-        server.stop()
-    assert world.violations == []
+    with world.next_life() as (_, dump):
+        assert [run["status"] for run in dump["runs"].values()] == [status]
 
 
 # ------------------------------------------------------------------------------------------------ a queue
@@ -319,19 +293,15 @@ def test_queued_turns_survive_and_run_in_order(world: World, point: str) -> None
         first = server.submit(sid, f"hold {gate}")
         server.until(first, "text.delta")
         others = [server.submit(sid, f"tool {world.label()}") for _ in range(3)]
-        server.ask("open", gate=gate)
+        server.ask("open", gate)
         server.until_ended(others[-1])
 
     die_at(world, point, work)
-    with world.start() as server:
-        server.ready()
-        world.check(server)
+    with world.next_life() as (server, _):
         for turn in world.turns:  # a gate of the life before is shut again, but its run is over
             server.resend(turn, watch=not turn.ended)
         world.finish_all(server)
         dump = world.check(server)
-        server.stop()
-    assert world.violations == []
     started = [dump["runs"][turn.run]["started_at"] for turn in world.turns]
     assert started == sorted(started)
     shown = [m["key"] for m in dump["sessions"][world.ledger.sessions[0]]["shown"] if m["role"] == "user"]
@@ -349,36 +319,27 @@ def test_interrupting_turn_that_was_stored_takes_over_after_a_crash(world: World
         server.submit(sid, f"tool {world.label()}", on_busy="interrupt")
 
     die_at(world, "accept.after-commit:2", work)
-    with world.start() as server:
-        server.ready()
-        world.check(server)
+    with world.next_life() as (server, _):
         world.repeat_all(server)
         world.finish_all(server)
         assert [last(turn) for turn in world.turns] == ["run.cancelled", "run.complete"]
         world.check(server)
-        server.stop()
-    assert world.violations == []
 
 
 def test_attached_runs_end_with_their_server(world: World) -> None:
     """L3, X2, X3: their clients are gone with it: what was streaming is interrupted and kept, what was queued is
     cancelled without ever running."""
-    with world.start() as server:
-        server.ready()
+    with world.life() as server:
         first = server.submit(server.create(), f"hang {world.label()}", lifetime="attached")
         queued = server.submit(first.session, f"tool {world.label()}", lifetime="attached")
         server.until(first, "text.delta")
         server.kill()
-    with world.start() as server:
-        server.ready()
-        dump = world.check(server)
+    with world.next_life() as (server, dump):
         assert dump["runs"][first.run]["status"] == "interrupted"
         assert dump["runs"][queued.run]["status"] == "cancelled"
         assert dump["runs"][queued.run]["reason"] == "disconnected"
         assert dump["messages"][queued.message]["parts"] == []
         assert world.effects == []
-        server.stop()
-    assert world.violations == []
 
 
 # ------------------------------------------------------------------------------------------------ continuing
@@ -417,8 +378,7 @@ def test_automatic_continue_goes_on_with_the_same_run(world: World) -> None:
     die_at(world, "tool.finished.after-commit", one_turn("tool"), recovery=auto)
     turn = only_turn(world)
     shown = len(turn.frames)
-    with world.start(recovery=auto) as server:
-        server.ready()
+    with world.life(recovery=auto) as server:
         world.repeat_all(server)
         server.until_ended(turn)
         assert ended_as(turn, "complete")
@@ -435,12 +395,8 @@ def test_automatic_continue_does_not_touch_what_had_ended(world: World, point: s
     have been shown. A server that claims nothing shows it."""
     auto = {"auto_continue": True}
     die_at(world, point, one_turn("tool"), recovery=auto)
-    with world.start(recovery=auto, max_runs=0) as server:
-        server.ready()
-        (run,) = world.check(server)["runs"].values()
-        assert run["status"] == "complete"
-        server.stop()
-    assert world.violations == []
+    with world.next_life(recovery=auto, max_runs=0) as (_, dump):
+        assert [run["status"] for run in dump["runs"].values()] == ["complete"]
 
 
 @pytest.mark.parametrize("point", ["sweep.middle", *at("sweep")])
@@ -475,7 +431,7 @@ def test_fork_is_there_whole_or_not_at_all(world: World, point: str) -> None:
 
     def work(world: World, server: Server) -> None:
         first, _ = two_sessions(world, server)
-        server.ask("fork", session=first.session, message=first.message)
+        server.ask("fork", first.session, first.message)
 
     die_at(world, point, work)
 
@@ -500,7 +456,7 @@ def test_clear_erases_all_or_nothing_and_finishes_later(world: World, point: str
         live = server.submit(first.session, f"hang {world.label()}")
         server.until(live, "text.delta")
         world.ledger.gone.add(first.session)
-        server.ask("clear", session=first.session)
+        server.ask("clear", first.session)
         server.ask("tick")
         server.ask("tick")
 
@@ -511,11 +467,9 @@ def test_clear_erases_all_or_nothing_and_finishes_later(world: World, point: str
         world.ledger.gone.clear()
         come_back(world)
         return
-    with world.start() as server:
-        server.ready()
-        world.check(server)
+    with world.next_life() as (server, _):
         server.ask("tick")
-        dump = server.ask("dump", runs=[turn.run for turn in cleared], messages=[turn.message for turn in cleared])
+        dump = server.ask("dump", [turn.run for turn in cleared], [turn.message for turn in cleared])
         assert dump["sessions"][gone]["tree"] == []
         assert dump["sessions"][gone]["active_run"] is None
         assert dump["messages"] == {}
@@ -523,8 +477,6 @@ def test_clear_erases_all_or_nothing_and_finishes_later(world: World, point: str
         fresh = server.submit(gone, f"tool {world.label()}")
         server.until_ended(fresh)
         world.go_on(server)
-        server.stop()
-    assert world.violations == []
 
 
 @pytest.mark.parametrize("point", [*at("delete"), *at("erase"), *at("purge"), "purge.middle", *at("purged")])
@@ -535,7 +487,7 @@ def test_delete_hides_at_once_and_erases_in_the_end(world: World, point: str) ->
     def work(world: World, server: Server) -> None:
         first, _ = two_sessions(world, server)
         world.ledger.gone.add(first.session)
-        server.ask("delete", session=first.session)
+        server.ask("delete", first.session)
         server.ask("tick")
 
     die_at(world, point, work)
@@ -545,17 +497,13 @@ def test_delete_hides_at_once_and_erases_in_the_end(world: World, point: str) ->
         world.ledger.gone.clear()
         come_back(world)
         return
-    with world.start() as server:
-        server.ready()
-        world.check(server)
-        with pytest.raises(Refused, match="not-found"):
+    with world.next_life() as (server, _):
+        with pytest.raises(RefusedError, match="not-found"):
             server.submit(gone, f"tool {world.label()}")
         server.ask("tick")
-        dump = server.ask("dump", runs=[deleted.run], messages=[deleted.message, deleted.user_message])
+        dump = server.ask("dump", [deleted.run], [deleted.message, deleted.user_message])
         assert gone not in dump["sessions"]
         assert deleted.run not in dump["runs"]
         assert dump["messages"] == {}
         assert dump["journals"][deleted.run] in ([], "journal-pruned")
         world.go_on(server)
-        server.stop()
-    assert world.violations == []

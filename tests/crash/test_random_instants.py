@@ -8,12 +8,12 @@ from tests.crash.lives import RandomLives
 from tests.nursery import Nursery
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_nothing_shown_is_lost_over_many_deaths(tmp_path: Path, nursery: Nursery, seed: int) -> None:
-    """A1, A2, A3, E2, L5, X1, X2, X3, X4, X5: five kills of one directory, each at another instant; after every start
-    all that any client was ever shown is there once, in order, byte for byte, and in the end every turn has ended."""
+@pytest.mark.parametrize(("seed", "kills"), [(1, 3), pytest.param(2, 8, marks=pytest.mark.soak)])
+def test_nothing_shown_is_lost_over_many_deaths(tmp_path: Path, nursery: Nursery, seed: int, kills: int) -> None:
+    """A1, A2, A3, E2, L5, X1, X2, X3, X4, X5: kills of one directory, each at another instant; after every start all
+    that any client was ever shown is there once, in order, byte for byte, and in the end every turn has ended."""
     lives = RandomLives(tmp_path / "data", nursery, seed)
-    for _ in range(5):
+    for _ in range(kills):
         lives.live_and_die()
         assert lives.world.violations == []
     lives.finish()

@@ -1,4 +1,4 @@
-"""SIGTERM: an orderly stop of a real process, in a new interpreter each time."""
+"""SIGTERM: an orderly stop of a real process."""
 
 import os
 import signal
@@ -7,14 +7,9 @@ from typing import Any, NoReturn
 
 import pytest
 
-from tests.crash.client import Refused, Server
+from tests.crash.client import RefusedError, Server
 from tests.crash.lives import World, ended_as, last
-from tests.nursery import Fresh
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path / "data", Fresh("tests.crash.server"))
+from tests.nursery import Fresh, Nursery
 
 
 def busy(world: World, server: Server, runs: int = 5) -> None:
@@ -29,21 +24,19 @@ def _send_for_ever(world: World, server: Server) -> NoReturn:
 
 
 def look_again(world: World, status: str) -> Any:
-    with world.start() as server:
-        server.ready()
-        dump = world.check(server)
-        server.stop()
-    assert world.violations == []
-    assert {run["status"] for run in dump["runs"].values()} == {status}
+    with world.next_life() as (_, dump):
+        assert {run["status"] for run in dump["runs"].values()} == {status}
     return dump
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_sigterm_seals_runs_as_interrupted_and_shows_it(world: World, number: signal.Signals) -> None:
+def test_sigterm_seals_runs_as_interrupted_and_shows_it(
+    tmp_path: Path, nursery: Nursery, number: signal.Signals
+) -> None:
     """L2, X1, X3: runs under way end as interrupted with the reason `shutdown`, clients are still told, the exit code
-    is 0, and the next life finds nothing to do."""
-    with world.start() as server:
-        server.ready()
+    is 0, and the next life finds nothing to do. For SIGTERM each life is a new interpreter."""
+    world = World(tmp_path / "data", Fresh("tests.crash.server") if number == signal.SIGTERM else nursery)
+    with world.life() as server:
         busy(world, server)
         os.kill(server.pid, number)
         assert server.buried() == 0, server.complaints()
@@ -56,16 +49,15 @@ def test_sigterm_seals_runs_as_interrupted_and_shows_it(world: World, number: si
 
 def test_drain_lets_short_runs_end(world: World) -> None:
     """L1, L4: within the drain time a run ends by itself, and new work is refused with the reason."""
-    with world.start(drain=30.0) as server:
-        server.ready()
+    with world.life(drain=30.0) as server:
         gate = world.label()
         turn = server.submit(server.create(), f"hold {gate}")
         server.until(turn, "text.delta")
-        server.ask("reached", gate=gate)
+        server.ask("reached", gate)
         server.terminate()
-        with pytest.raises(Refused, match="draining"):
+        with pytest.raises(RefusedError, match="draining"):
             _send_for_ever(world, server)  # until the signal has arrived
-        server.ask("open", gate=gate)
+        server.ask("open", gate)
         assert server.buried() == 0, server.complaints()
     assert ended_as(turn, "complete")
     look_again(world, "complete")
@@ -73,27 +65,21 @@ def test_drain_lets_short_runs_end(world: World) -> None:
 
 def test_queued_turns_wait_for_the_next_life(world: World) -> None:
     """A3: a turn in the queue is not touched by a shutdown."""
-    with world.start() as server:
-        server.ready()
+    with world.life() as server:
         first = server.submit(server.create(), f"hang {world.label()}")
         server.until(first, "text.delta")
         server.submit(first.session, f"tool {world.label()}")
         server.terminate()
         assert server.buried() == 0, server.complaints()
-    with world.start() as server:
-        server.ready()
-        world.check(server)
+    with world.next_life() as (server, _):
         world.repeat_all(server)
         world.finish_all(server)
-        server.stop()
     assert [last(turn) for turn in world.turns] == ["run.interrupted", "run.complete"]
-    assert world.violations == []
 
 
 def test_kill_in_the_middle_of_a_shutdown_is_a_crash_like_any_other(world: World) -> None:
     """X1, X3: SIGTERM and then, before it is done, SIGKILL."""
-    with world.start(die="terminal.after-commit:2") as server:
-        server.ready()
+    with world.life(die="terminal.after-commit:2") as server:
         busy(world, server)
         server.terminate()
         assert server.buried() in (-signal.SIGKILL, 0)
@@ -102,8 +88,7 @@ def test_kill_in_the_middle_of_a_shutdown_is_a_crash_like_any_other(world: World
 
 def test_second_sigterm_changes_nothing(world: World) -> None:
     """L2: an impatient supervisor does not cost the final save."""
-    with world.start() as server:
-        server.ready()
+    with world.life() as server:
         busy(world, server)
         server.terminate()
         server.terminate()

@@ -1,4 +1,4 @@
-"""What must hold of any run or session, whatever happened to it."""
+"""Checks that must hold for any run or session."""
 
 from holdfast.core.events import TERMINAL_TYPES
 from holdfast.core.ids import SessionId
@@ -17,9 +17,10 @@ async def check_one_end(it: Running, run: Run, status: str) -> None:
     assert (row.lease, row.connection) == (None, None)
 
 
-async def check_idle(it: Running, sid: SessionId) -> None:
+async def check_idle(it: Running, where: SessionId | Run) -> None:
     """Nothing of the session is open, and its shown branch is a chain of settled messages."""
-    view = await it.service.session(sid)
+    sid = where.session_id if isinstance(where, Run) else where
+    view = await it.engine.sessions.get(sid)
     assert view.active_run is None
     assert view.queued == ()
     shown = await it.shown(sid)

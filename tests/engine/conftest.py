@@ -1,5 +1,8 @@
-"""Where the engine's tests run: `world` is every storage and event loop in turn, `memory` the in-process one on both
-loops, `virtual` the same in virtual time: whenever all tasks wait, the clock jumps to the next deadline."""
+"""Storage and event loops of the engine tests.
+
+`world` is SQLite storage, in `make test-all` also in-memory storage; `memory` is in-memory storage, there also on trio;
+`virtual` is in-memory storage in virtual time: whenever all tasks wait, the clock jumps to the next deadline.
+"""
 
 import shutil
 from pathlib import Path
@@ -17,11 +20,15 @@ pytest.register_assert_rewrite("tests.engine.checks")
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "world" in metafunc.fixturenames:
-        places = [("asyncio", "memory"), ("trio", "memory"), ("asyncio", "sqlite")]
-        ids = ["memory", "memory-trio", "sqlite"]
-        metafunc.parametrize(("anyio_backend", "world"), places, ids=ids, indirect=["world"])
+        places = [
+            pytest.param("asyncio", "memory", id="memory", marks=pytest.mark.soak),
+            pytest.param("trio", "memory", id="memory-trio", marks=pytest.mark.soak),
+            pytest.param("asyncio", "sqlite", id="sqlite"),
+        ]
+        metafunc.parametrize(("anyio_backend", "world"), places, indirect=["world"])
     elif "memory" in metafunc.fixturenames:
-        metafunc.parametrize("anyio_backend", ["asyncio", "trio"])
+        trio_too = pytest.param("trio", marks=pytest.mark.soak)
+        metafunc.parametrize("anyio_backend", ["asyncio", trio_too])
     elif "virtual" in metafunc.fixturenames:
         clock = trio.testing.MockClock(autojump_threshold=0)
         metafunc.parametrize("anyio_backend", [("trio", {"clock": clock})], ids=["virtual"])

@@ -6,15 +6,24 @@ import anyio
 import pytest
 
 from holdfast.agents.scripted import Fail, Hang, Meet, Say, ScriptedAgent
-from holdfast.core.errors import Busy, Draining, KeyReused, NotFound, StorageError, StorageFull, VersionMismatch
+from holdfast.core.errors import (
+    DrainingError,
+    KeyReusedError,
+    NotFoundError,
+    SessionBusyError,
+    StorageError,
+    StorageFullError,
+    VersionMismatchError,
+)
 from holdfast.core.ids import FileId, OwnerId, SessionId
-from holdfast.core.parts import File, Text
+from holdfast.core.parts import FilePart, TextPart
 from holdfast.core.run import Run
-from holdfast.engine.book.accept import Accepted
-from holdfast.ports import Tx
+from holdfast.engine.transactions.accept import Accepted
+from holdfast.ports.store import Tx
 from holdfast.testing import Fault
 from tests.engine.checks import check_idle
-from tests.harness import GUARD, AnyWorld, Running, Script, World, collect, in_turn, running, texts
+from tests.harness import AnyWorld, Running, Script, World, in_turn, running, texts
+from tests.taps import GUARD
 
 pytestmark = pytest.mark.anyio
 
@@ -28,13 +37,13 @@ async def test_an_accepted_turn_is_there_after_a_crash(world: AnyWorld) -> None:
         sid = await it.new_session()
         world.clock.advance(5)
         file = await it.add_file()
-        accepted = await it.service.submit(sid, [Text("look at this"), file])
+        accepted = await it.engine.runs.submit(sid, [TextPart("look at this"), file])
         await it.crash()
     world.clock.advance(100)
     async with running([Say("seen")], world, max_runs=0) as it:
         question, answer = await it.shown(sid)
         assert question == accepted.message
-        assert question.parts == (Text("look at this"), file)
+        assert question.parts == (TextPart("look at this"), file)
         assert question.created_at == world.clock.now() - 100
         assert (answer.id, answer.status, answer.parts) == (accepted.run.message_id, "streaming", ())
         assert (await it.row(accepted.run.id)).status == "queued"
@@ -44,7 +53,7 @@ async def test_the_head_points_at_the_empty_answer_from_the_start(world: AnyWorl
     """A1: user message, empty answer, run and head are one step; settling fills the answer and moves nothing."""
     async with running([Meet("here"), Say("yes")], world) as it:
         sid = await it.new_session()
-        accepted = await it.service.submit(sid, [Text("?")])
+        accepted = await it.engine.runs.submit(sid, [TextPart("?")])
         run, head = accepted.run, (await it.session_row(sid)).head
         assert head == run.message_id
         assert (await it.stored(run.message_id)).parent_id == accepted.message.id == run.user_message_id
@@ -65,17 +74,7 @@ async def test_a_refused_transaction_leaves_nothing(memory: World) -> None:
         it.store.away = False
         assert await it.session_row(sid) == before
         assert await it.shown(sid) == []
-        assert await it.service.runs() == []
-
-
-async def test_a_conflict_inside_makes_no_second_turn(memory: World) -> None:
-    """A1: a transaction that the store runs twice leaves one message and one run."""
-    async with running((), memory, max_runs=0) as it:
-        sid = await it.new_session()
-        it.store.faults.plan = {("transact", it.store.faults.calls["transact"] + 1): Fault("conflict")}
-        run = await it.send(sid)
-        assert [m.id for m in await it.shown(sid)] == [run.user_message_id, run.message_id]
-        assert [r.id for r in await it.service.runs()] == [run.id]
+        assert await it.engine.runs.list() == []
 
 
 async def test_an_attachment_must_exist_and_be_ones_own(world: AnyWorld) -> None:
@@ -83,13 +82,13 @@ async def test_an_attachment_must_exist_and_be_ones_own(world: AnyWorld) -> None
     async with running([Say("ok")], world) as it:
         sid = await it.new_session()
         theirs = await it.add_file(owner=OwnerId("somebody"))
-        for file in (theirs, File(FileId("fil_none"), "x", "text/plain", 1)):
-            with pytest.raises(NotFound):
-                await it.service.submit(sid, [file])
+        for file in (theirs, FilePart(FileId("fil_none"), "x", "text/plain", 1)):
+            with pytest.raises(NotFoundError):
+                await it.engine.runs.submit(sid, [file])
         assert await it.shown(sid) == []
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await it.send(SessionId("ses_none"))
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await it.send(sid, owner=OwnerId("somebody"))
 
 
@@ -99,24 +98,13 @@ Ask = Callable[[Running, Run, str | None], Awaitable[Accepted]]
 """One of the calls that make a run, aimed at an earlier one, with a key."""
 
 
-async def submit(it: Running, first: Run, key: str | None) -> Accepted:
-    return await it.service.submit(first.session_id, [Text("more")], key=key)
-
-
-async def retry(it: Running, first: Run, key: str | None) -> Accepted:
-    return await it.service.retry(first.session_id, first.message_id, key=key)
-
-
-async def edit(it: Running, first: Run, key: str | None) -> Accepted:
-    return await it.service.edit(first.session_id, first.user_message_id, [Text("other")], key=key)
-
-
-async def continue_run(it: Running, first: Run, key: str | None) -> Accepted:
-    return await it.service.continue_run(first.id, key=key)
-
-
-ASKS: list[Ask] = [submit, retry, edit, continue_run]
-each_ask = pytest.mark.parametrize("ask", ASKS)
+ASKS: dict[str, Ask] = {
+    "submit": lambda it, run, key: it.engine.runs.submit(run.session_id, [TextPart("more")], key=key),
+    "retry": lambda it, run, key: it.engine.runs.retry(run.session_id, run.message_id, key=key),
+    "edit": lambda it, run, key: it.engine.runs.edit(run.session_id, run.user_message_id, [TextPart("x")], key=key),
+    "continue": lambda it, run, key: it.engine.runs.continue_run(run.id, key=key),
+}
+each_ask = pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
 
 FAILING: Script = [Say("part"), Fail()]
 
@@ -131,14 +119,14 @@ async def everything(it: Running, sid: SessionId) -> tuple[int, int]:
             level = [child for mid in level for child in tx.children(sid, mid)]
         return found
 
-    return len(await it.service.runs(sid=sid)), await it.store.inner.read(count)
+    return len(await it.engine.runs.list(sid=sid)), await it.store.inner.read(count)
 
 
 @each_ask
 async def test_a_repeat_with_the_same_key_is_the_same_run(world: AnyWorld, ask: Ask) -> None:
     """A2: repeated with its key, a send, retry, edit or continue makes one run and returns it as it is now."""
     async with running(FAILING, world) as it:
-        first = await it.turn(await it.new_session())
+        first = await it.turn()
         made = await ask(it, first, "k")
         assert made.fresh
         repeated = await ask(it, first, "k")
@@ -161,7 +149,7 @@ async def test_a_repeat_with_the_same_key_is_the_same_run(world: AnyWorld, ask: 
 async def test_repeats_at_the_same_time_make_one_run(world: AnyWorld, ask: Ask) -> None:
     """A2: a double click, or a client that retries while the first answer is on its way, makes one run."""
     async with running(FAILING, world) as it:
-        first = await it.turn(await it.new_session())
+        first = await it.turn()
         made: list[Accepted] = []
 
         async def once() -> None:
@@ -175,16 +163,16 @@ async def test_repeats_at_the_same_time_make_one_run(world: AnyWorld, ask: Ask) 
         await it.ended(made[0].run.id)
         assert (await everything(it, first.session_id))[0] == 2
         assert len(it.agent.turns) == 2
-        await check_idle(it, first.session_id)
+        await check_idle(it, first)
 
 
 @each_ask
 async def test_a_lost_answer_is_repeated_without_harm(memory: World, ask: Ask) -> None:
     """A2: the commit happened and was reported as failed; the repeat with the same key finds it."""
     async with running(FAILING, memory, poll=5.0) as it:
-        first = await it.turn(await it.new_session())
+        first = await it.turn()
         await anyio.wait_all_tasks_blocked()
-        it.store.faults.plan = {("transact", it.store.faults.calls["transact"] + 1): Fault("doubt")}
+        it.store.plan = {("transact", it.store.calls["transact"] + 1): Fault("doubt")}
         with pytest.raises(StorageError):
             await ask(it, first, "k")
         repeated = await ask(it, first, "k")
@@ -195,9 +183,7 @@ async def test_a_lost_answer_is_repeated_without_harm(memory: World, ask: Ask) -
 async def test_without_a_key_every_send_is_another(world: AnyWorld) -> None:
     """A2: nothing but the key makes two sends one; the message carries it."""
     async with running([Say("ok")], world) as it:
-        sid = await it.new_session()
-        await it.turn(sid, "same")
-        await it.turn(sid, "same")
+        sid = await it.new_session("same", "same")
         await it.turn(sid, "same", key="k")
         questions = [m for m in await it.shown(sid) if m.role == "user"]
         assert [texts(m.parts) for m in questions] == ["same"] * 3
@@ -209,7 +195,7 @@ async def test_a_key_belongs_to_its_session(world: AnyWorld) -> None:
     async with running([Say("ok")], world) as it:
         one, two = await it.new_session(), await it.new_session()
         assert (await it.turn(one, key="k")).id != (await it.turn(two, key="k")).id
-        theirs = await it.service.create_session(OwnerId("somebody"))
+        theirs = await it.engine.sessions.create(OwnerId("somebody"))
         run = await it.send(theirs.id, key="k", owner=OwnerId("somebody"))
         assert run.session_id == theirs.id
 
@@ -217,8 +203,8 @@ async def test_a_key_belongs_to_its_session(world: AnyWorld) -> None:
 async def test_a_key_with_another_body_is_refused(world: AnyWorld) -> None:
     """A2: the same key for a different request names the run that it was used for, and makes nothing."""
     async with running(FAILING, world) as it:
-        first = await it.turn(await it.new_session(), "first", key="k")
-        sid, ask = first.session_id, it.service
+        first = await it.turn(text="first", key="k")
+        sid, runs = first.session_id, it.engine.runs
         others: list[Callable[[], Awaitable[object]]] = [
             lambda: it.send(sid, "second", key="k"),
             lambda: it.send(sid, "first", key="k", model="m"),
@@ -226,45 +212,44 @@ async def test_a_key_with_another_body_is_refused(world: AnyWorld) -> None:
             lambda: it.send(sid, "first", key="k", settings={"temperature": 1}),
             lambda: it.send(sid, "first", key="k", lifetime="attached"),
             lambda: it.send(sid, "first", key="k", on_busy="interrupt"),
-            lambda: ask.retry(sid, first.message_id, key="k"),
-            lambda: ask.edit(sid, first.user_message_id, [Text("first")], key="k"),
-            lambda: ask.continue_run(first.id, key="k"),
+            lambda: runs.retry(sid, first.message_id, key="k"),
+            lambda: runs.edit(sid, first.user_message_id, [TextPart("first")], key="k"),
+            lambda: runs.continue_run(first.id, key="k"),
         ]
         for other in others:
-            with pytest.raises(KeyReused) as refused:
+            with pytest.raises(KeyReusedError) as refused:
                 await other()
             assert refused.value.run == first.id
         assert await everything(it, sid) == (1, 2)
-        again = await ask.retry(sid, first.message_id, key="r")
+        again = await runs.retry(sid, first.message_id, key="r")
         await it.ended(again.run.id)
-        with pytest.raises(KeyReused):
-            await ask.retry(sid, first.message_id, key="r", model="m")
-        with pytest.raises(KeyReused):
-            await ask.retry(sid, again.run.message_id, key="r")
+        with pytest.raises(KeyReusedError):
+            await runs.retry(sid, first.message_id, key="r", model="m")
+        with pytest.raises(KeyReusedError):
+            await runs.retry(sid, again.run.message_id, key="r")
 
 
 async def test_a_refused_call_uses_up_no_key(world: AnyWorld) -> None:
     """A2: after a refusal (busy, no such file, another version, no room) the key is as good as new."""
     async with running([Meet("here"), *FAILING], world) as it:
-        sid = await it.new_session()
-        run = await it.send(sid)
-        with pytest.raises(Busy):
-            await it.send(sid, key="a", on_busy="reject")
+        run = await it.send()
+        with pytest.raises(SessionBusyError):
+            await it.send(run, key="a", on_busy="reject")
         it.release("here")
         await it.ended(run.id)
-        with pytest.raises(NotFound):
-            await it.service.submit(sid, [File(FileId("fil_none"), "x", "text/plain", 1)], key="b")
-        with pytest.raises(VersionMismatch):
-            await it.service.retry(sid, run.message_id, key="c", if_version=0)
-        with pytest.raises(VersionMismatch):
-            await it.service.edit(sid, run.user_message_id, [Text("x")], key="d", if_version=0)
+        with pytest.raises(NotFoundError):
+            await it.engine.runs.submit(run.session_id, [FilePart(FileId("fil_none"), "x", "text/plain", 1)], key="b")
+        with pytest.raises(VersionMismatchError):
+            await it.engine.runs.retry(run.session_id, run.message_id, key="c", if_version=0)
+        with pytest.raises(VersionMismatchError):
+            await it.engine.runs.edit(run.session_id, run.user_message_id, [TextPart("x")], key="d", if_version=0)
         it.store.free = 0
-        for ask in ASKS:
-            with pytest.raises(StorageFull):
+        for ask in ASKS.values():
+            with pytest.raises(StorageFullError):
                 await ask(it, run, "e")
         it.store.free = None
         for key in "abcde":
-            assert (await it.turn(sid, f"now {key}", key=key)).key == key
+            assert (await it.turn(run, f"now {key}", key=key)).key == key
 
 
 async def test_a_continue_that_found_the_session_busy_uses_up_no_key(world: AnyWorld) -> None:
@@ -272,40 +257,39 @@ async def test_a_continue_that_found_the_session_busy_uses_up_no_key(world: AnyW
     async with running(
         ScriptedAgent(lambda turn: FAILING if len(it.agent.turns) == 1 else [Meet("here")]), world
     ) as it:
-        first = await it.turn(await it.new_session())
-        second = await it.send(first.session_id, "next")
-        with pytest.raises(Busy) as busy:
-            await it.service.continue_run(first.id, key="k")
+        first = await it.turn()
+        second = await it.send(first, "next")
+        with pytest.raises(SessionBusyError) as busy:
+            await it.engine.runs.continue_run(first.id, key="k")
         assert busy.value.run == second.id
-        await it.service.cancel(second.id)
-        assert (await it.service.continue_run(first.id, key="k")).fresh
+        assert len(await it.engine.runs.list(sid=first.session_id)) == 2
+        await it.engine.runs.cancel(second.id)
+        assert (await it.engine.runs.continue_run(first.id, key="k")).fresh
 
 
 async def test_a_stopping_server_takes_no_new_turn_and_uses_up_no_key(world: AnyWorld) -> None:
     """A2: a call refused because the server stops is repeated with its key when it is back."""
     async with running(in_turn(FAILING, [Meet("here"), Say("ok")]), world, drain=GUARD) as it:
-        failed = await it.turn(await it.new_session())
-        await it.send(await it.new_session())
-        await it.reached("here")
+        failed = await it.turn()
+        await it.send_to_gate()
         await it.draining()
-        for ask in ASKS:
-            with pytest.raises(Draining):
+        for ask in ASKS.values():
+            with pytest.raises(DrainingError):
                 await ask(it, failed, "k")
         it.release("here")
     async with running([Say("ok")], world) as it:
-        assert (await it.service.continue_run(failed.id, key="k")).fresh
+        assert (await it.engine.runs.continue_run(failed.id, key="k")).fresh
 
 
 async def test_a_repeat_is_answered_while_no_new_turns_are_taken(world: AnyWorld) -> None:
     """A2: a repeat makes nothing new, so neither a full disk nor a stopping server keeps its answer back."""
     async with running([Meet("here"), Say("ok")], world, drain=GUARD) as it:
-        sid = await it.new_session()
-        run = await it.send(sid, key="k")
+        run = await it.send(key="k")
         it.store.free = 0
-        assert (await it.send(sid, key="k")).id == run.id
+        assert (await it.send(run, key="k")).id == run.id
         it.store.free = None
         await it.draining()
-        assert (await it.send(sid, key="k")).id == run.id
+        assert (await it.send(run, key="k")).id == run.id
         it.release("here")
 
 
@@ -313,12 +297,12 @@ async def test_a_repeated_attached_send_is_the_first_one_s_run(world: AnyWorld) 
     """A2: the second client of an attached run is a plain subscriber: the answer says that it made nothing."""
     async with running([Say("part"), Meet("here"), Hang()], world) as it:
         sid = await it.new_session()
-        first = await it.service.submit(sid, [Text("x")], key="k", lifetime="attached")
-        async with it.service.attached(first.run.id):
+        first = await it.engine.runs.submit(sid, [TextPart("x")], key="k", lifetime="attached")
+        async with it.engine.connections.attached(first.run.id):
             await it.reached("here")
-            again = await it.service.submit(sid, [Text("x")], key="k", lifetime="attached")
+            again = await it.engine.runs.submit(sid, [TextPart("x")], key="k", lifetime="attached")
             assert (again.run.id, again.fresh) == (first.run.id, False)
-            async with it.service.watch(first.run.id) as subscription:
+            async with it.engine.subscriptions.watch(first.run.id) as subscription:
                 assert await subscription.next()
             assert (await it.row(first.run.id)).status == "running"
         assert (await it.ended(first.run.id)).status == "cancelled"
@@ -328,19 +312,19 @@ async def test_a_repeated_attached_send_is_the_first_one_s_run(world: AnyWorld) 
 
 
 async def test_reject_names_the_active_run(world: AnyWorld) -> None:
-    """A3: `reject` on a busy session answers with the active run and leaves everything as it was."""
+    """A3: `reject` on a busy session answers with the active run and leaves everything as it was; on an idle one
+    there is nothing to reject or interrupt."""
     async with running([Meet("here"), Say("done")], world) as it:
-        sid = await it.new_session()
-        run = await it.send(sid, on_busy="reject")
-        await it.reached("here")
-        before = await it.session_row(sid)
-        with pytest.raises(Busy) as busy:
-            await it.send(sid, "more", on_busy="reject")
-        assert (busy.value.run, busy.value.session) == (run.id, sid)
-        assert await it.session_row(sid) == before
+        run = await it.send_to_gate(on_busy="reject")
+        before = await it.session_row(run.session_id)
+        with pytest.raises(SessionBusyError) as busy:
+            await it.send(run, "more", on_busy="reject")
+        assert (busy.value.run, busy.value.session) == (run.id, run.session_id)
+        assert await it.session_row(run.session_id) == before
         it.release("here")
         assert (await it.ended(run.id)).status == "complete"
-        assert (await it.turn(sid, "more", on_busy="reject")).status == "complete"
+        for on_busy in ("reject", "interrupt"):
+            assert (await it.turn(run, "more", on_busy=on_busy)).status == "complete"
 
 
 async def test_queue_is_the_default_and_runs_in_order(world: AnyWorld) -> None:
@@ -360,44 +344,15 @@ async def test_queue_is_the_default_and_runs_in_order(world: AnyWorld) -> None:
         await check_idle(it, sid)
 
 
-async def test_interrupt_cancels_with_the_partial_kept_then_runs(world: AnyWorld) -> None:
-    """A3: `interrupt` ends the active run as cancelled, keeps what it said, and then the new turn runs after it."""
-    async with running(in_turn([Say("half an ans"), Meet("here"), Hang()], [Say("whole")]), world) as it:
-        sid = await it.new_session()
-        first = await it.send(sid, "one")
-        await it.reached("here")
-        second = await it.send(sid, "two", on_busy="interrupt")
-        assert (await it.ended(first.id)).status == "cancelled"
-        assert (await it.ended(second.id)).status == "complete"
-        assert [(m.status, texts(m.parts)) for m in await it.shown(sid)] == [
-            ("complete", "one"),
-            ("cancelled", "half an ans"),
-            ("complete", "two"),
-            ("complete", "whole"),
-        ]
-        assert (await it.row(first.id)).reason == "superseded"
-        await check_idle(it, sid)
-
-
-async def test_interrupt_on_an_idle_session_just_runs(world: AnyWorld) -> None:
-    """A3: there is nothing to interrupt, so the turn runs as any other."""
-    async with running([Say("ok")], world) as it:
-        sid = await it.new_session()
-        assert (await it.turn(sid, on_busy="interrupt")).status == "complete"
-        assert len(await it.shown(sid)) == 2
-
-
 async def test_queued_turns_survive_a_crash(world: AnyWorld) -> None:
     """A3: after a restart the queue goes on in its order, and no turn is there twice."""
     async with running([Say("half"), Meet("here"), Hang()], world) as it:
-        sid = await it.new_session()
-        first = await it.send(sid, "one")
-        await collect(it.service, first.id, until=2)
-        rest = [await it.send(sid, "two"), await it.send(sid, "three")]
+        first = await it.send_and_see(2, text="one")
+        rest = [await it.send(first, "two"), await it.send(first, "three")]
         await it.crash()
     async with running([Say("done")], world) as it:
         for run in rest:
             assert (await it.ended(run.id)).status == "complete"
         assert (await it.row(first.id)).status == "interrupted"
-        assert [texts(m.parts) for m in await it.shown(sid)] == ["one", "half", "two", "done", "three", "done"]
-        await check_idle(it, sid)
+        assert await it.said(first) == ["one", "half", "two", "done", "three", "done"]
+        await check_idle(it, first)

@@ -1,99 +1,85 @@
-"""What a run may not exceed: time, silence, the size of an event and of the whole."""
+"""Limits of a run: total time, idle time, event size and total output."""
 
 import anyio
 import pytest
 import trio
 
-from holdfast.agents.scripted import Call, Hang, Meet, Say, ScriptedAgent, Tokens
-from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, ToolFinished, ToolStarted
-from holdfast.core.parts import Reasoning, Text, Tool
-from holdfast.core.recovery import Policy
+from holdfast.agents.scripted import CallTool, Hang, Meet, Say, SayTokens, ScriptedAgent
+from holdfast.core.events import Event, ReasoningDelta, TextDelta, ToolDelta, ToolFinished, ToolStarted
+from holdfast.core.parts import ReasoningPart, TextPart, ToolPart
+from holdfast.core.recovery import RecoveryPolicy
 from holdfast.core.run import Run
-from holdfast.engine.settings import Settings
-from holdfast.ports import Out, Turn
+from holdfast.engine.settings import EngineSettings
+from holdfast.ports.agent import AgentOutput, Turn
 from tests.engine.checks import check_idle, check_saved_once
-from tests.harness import AnyWorld, Freehand, Running, Script, World, running, texts
+from tests.harness import AnyWorld, Running, Script, World, failure, running, texts, writes
 
 pytestmark = pytest.mark.anyio
 
 HOUR = 3600.0
-DEFAULT = Settings(poll=600.0, sweep=3600.0)
+DEFAULT = EngineSettings(poll=600.0, sweep=3600.0)
 
 
 async def over(it: Running, run: Run, within: float) -> Run:
     """The run, failed by a limit with its partial kept."""
     row = await it.until(run.id, "failed", within=within)
-    assert row.error is not None
-    assert row.error.code == "limit"
+    assert failure(row).code == "limit"
     assert it.agent.upstreams == 0
     await check_saved_once(it, run, "failed")
-    await check_idle(it, run.session_id)
+    await check_idle(it, run)
     return row
 
 
 async def test_a_run_that_takes_too_long_is_ended_with_its_partial(virtual: World) -> None:
     """L2: past the wall-clock limit a run fails with what it has said, saved once."""
-    async with running([Tokens(100_000, rate=1 / 60)], virtual, settings=DEFAULT) as it:
-        run = await it.send(await it.new_session())
+    async with running([SayTokens(100_000, rate=1 / 60)], virtual, settings=DEFAULT) as it:
+        run = await it.send()
         row = await over(it, run, 10 * HOUR)
         assert DEFAULT.wall_limit <= trio.current_time() <= DEFAULT.wall_limit + 10
-        assert row.error is not None
-        assert "21600 seconds" in row.error.message
-        assert texts((await it.answer(run.session_id)).parts).startswith("t0 t1 t2 ")
+        assert "21600 seconds" in failure(row).message
+        assert (await it.answer_text(run)).startswith("t0 t1 t2 ")
 
 
 async def test_an_upstream_that_falls_silent_is_given_up(virtual: World) -> None:
     """E1: nothing came for too long: the run fails, says so, and keeps what there was."""
     async with running([Say("so far"), Hang()], virtual, settings=DEFAULT) as it:
-        run = await it.send(await it.new_session())
+        run = await it.send()
         row = await over(it, run, HOUR)
         assert DEFAULT.idle_limit <= trio.current_time() <= DEFAULT.idle_limit + 15
-        assert row.error is not None
-        assert "600 seconds" in row.error.message
-        assert texts((await it.answer(run.session_id)).parts) == "so far"
+        assert "600 seconds" in failure(row).message
+        assert await it.answer_text(run) == "so far"
 
 
 async def test_a_slow_answer_is_not_a_silent_one(virtual: World) -> None:
     """L1: output, however slow, is no silence."""
-    async with running([Tokens(20, rate=1 / 500)], virtual, settings=DEFAULT) as it:
-        run = await it.send(await it.new_session())
+    async with running([SayTokens(20, rate=1 / 500)], virtual, settings=DEFAULT) as it:
+        run = await it.send()
         assert (await it.until(run.id, "complete", "failed", within=5 * HOUR)).status == "complete"
 
 
 @pytest.mark.parametrize("can_continue", [True, False], ids=["parked", "clinging"])
 async def test_waiting_for_a_person_is_not_counted(virtual: World, can_continue: bool) -> None:
     """L2: neither limit runs while a person thinks, for a parked run and for one that keeps its task."""
-    agent = ScriptedAgent([Say("may I? "), Call("t", asks=True), Say("done")], can_continue=can_continue)
+    agent = ScriptedAgent([Say("may I? "), CallTool("t", asks=True), Say("done")], can_continue=can_continue)
     async with running(agent, virtual, settings=DEFAULT) as it:
-        run = await it.send(await it.new_session())
+        run = await it.send()
         await it.until(run.id, "waiting")
         await anyio.sleep(8 * HOUR)
         assert (await it.row(run.id)).status == "waiting"
-        await it.service.decide(run.id, (await it.question(run.id)).id, "once")
+        await it.decide(run, "once")
         assert (await it.until(run.id, "complete", "failed", within=HOUR)).status == "complete"
         assert agent.effects == ["t"]
 
 
 async def test_time_after_an_answer_counts_again(virtual: World) -> None:
     """L2: a run that kept its task and falls silent after the answer is ended by the idle limit."""
-    agent = ScriptedAgent([Call("t", asks=True), Hang()], can_continue=False)
+    agent = ScriptedAgent([CallTool("t", asks=True), Hang()], can_continue=False)
     async with running(agent, virtual, settings=DEFAULT) as it:
-        run = await it.send(await it.new_session())
+        run = await it.send()
         await it.until(run.id, "waiting")
         await anyio.sleep(HOUR)
-        await it.service.decide(run.id, (await it.question(run.id)).id, "once")
+        await it.decide(run, "once")
         await over(it, run, HOUR)
-
-
-async def test_other_runs_are_not_touched_by_a_limit(virtual: World) -> None:
-    """L2: a limit ends the run that exceeds it and no other."""
-    slow = ScriptedAgent([Tokens(60, rate=1 / 60)])
-    async with running([Say("x"), Hang()], virtual, settings=DEFAULT, agents={"slow": slow}) as it:
-        silent = await it.send(await it.new_session())
-        other = await it.send(await it.new_session(), agent="slow")
-        await it.until(silent.id, "failed", within=HOUR)
-        assert (await it.row(other.id)).status == "running"
-        assert (await it.until(other.id, "complete", "failed", within=2 * HOUR)).status == "complete"
 
 
 # ---- sizes ----
@@ -102,78 +88,67 @@ async def test_other_runs_are_not_touched_by_a_limit(virtual: World) -> None:
 async def test_an_event_over_the_largest_size_fails_its_run(world: AnyWorld) -> None:
     """E1: one event that storage cannot take fails the run with a message that says so; what came before is kept."""
 
-    async def play(turn: Turn, out: Out) -> str | None:
+    async def play(turn: Turn, out: AgentOutput) -> str | None:
         size = (65 << 20) if isinstance(world, World) else (2 << 20)
         await out.write(TextDelta("look: "))
         await out.commit(ToolStarted("t", "read", {}))
         await out.commit(ToolFinished("t", "x" * size))
         return "stop"
 
-    async with running((), world, agents={"chat": Freehand(play)}, max_output=1 << 30) as it:
-        sid = await it.new_session()
-        run = await it.turn(sid)
+    async with running(play, world, max_output=1 << 30) as it:
+        run = await it.turn()
         assert run.status == "failed"
-        assert run.error is not None
-        assert run.error.code == "event-too-large"
-        assert (await it.answer(sid)).parts == (Text("look: "), Tool("t", "read", {}, "unknown"))
+        assert failure(run).code == "event-too-large"
+        assert (await it.answer(run)).parts == (TextPart("look: "), ToolPart("t", "read", {}, "unknown"))
         await check_saved_once(it, run, "failed")
 
 
 async def test_long_text_is_cut_into_events_not_refused(world: AnyWorld) -> None:
     """E1: text of any length is kept whole, in events that storage can take."""
     long = "aé😀\x01" * 500_000
-
-    async def play(turn: Turn, out: Out) -> str | None:
-        await out.write(TextDelta(long))
-        return "stop"
-
-    async with running((), world, agents={"chat": Freehand(play)}) as it:
-        sid = await it.new_session()
-        run = await it.turn(sid)
+    async with running(writes(TextDelta(long)), world) as it:
+        run = await it.turn()
         assert run.status == "complete"
-        assert (await it.answer(sid)).parts == (Text(long),)
+        assert (await it.answer(run)).parts == (TextPart(long),)
 
 
-@pytest.mark.parametrize("kind", ["text", "reasoning", "tool output"])
-async def test_the_largest_output_ends_the_run(world: AnyWorld, kind: str) -> None:
+CHUNK = "0123456789" * 10
+CHUNKS: dict[str, Event] = {
+    "text": TextDelta(CHUNK),
+    "reasoning": ReasoningDelta(CHUNK),
+    "tool output": ToolDelta("t", output_delta=CHUNK),
+}
+
+
+@pytest.mark.parametrize("chunk", CHUNKS.values(), ids=CHUNKS)
+async def test_the_largest_output_ends_the_run(world: AnyWorld, chunk: Event) -> None:
     """L2: a run that says too much is ended as failed, and what it said within the limit is kept."""
-    chunk = "0123456789" * 10
 
-    async def play(turn: Turn, out: Out) -> str | None:
-        if kind == "tool output":
-            await out.commit(ToolStarted("t", "yes", {}))
+    async def play(turn: Turn, out: AgentOutput) -> str | None:
+        await out.commit(ToolStarted("t", "yes", {}))
         while True:
-            if kind == "text":
-                await out.write(TextDelta(chunk))
-            elif kind == "reasoning":
-                await out.write(ReasoningDelta(chunk))
-            else:
-                await out.write(ToolDelta("t", output_delta=chunk))
+            await out.write(chunk)
 
-    async with running((), world, agents={"chat": Freehand(play)}, max_output=20_000) as it:
-        sid = await it.new_session()
-        run = await it.turn(sid)
-        assert run.status == "failed"
-        assert run.error is not None
-        assert run.error.code == "limit"
-        assert "20000" in run.error.message
-        part = (await it.answer(sid)).parts[0]
-        kept = part.output if isinstance(part, Tool) else part.text if isinstance(part, Text | Reasoning) else ""
-        assert 18_000 < len(kept) <= 20_200
+    async with running(play, world, max_output=20_000) as it:
+        run = await it.turn()
+        assert (run.status, failure(run).code) == ("failed", "limit")
+        assert "20000" in failure(run).message
+        part = (await it.answer(run)).parts[-1]
+        assert isinstance(part, ToolPart | TextPart | ReasoningPart)
+        assert 18_000 < len(part.output if isinstance(part, ToolPart) else part.text) <= 20_200
         await check_saved_once(it, run, "failed")
 
 
 async def test_the_largest_output_is_one_for_all_lives_of_a_run(world: AnyWorld) -> None:
     """L2: what a run journalled before it was continued by itself counts towards its limit."""
     async with running([Say("x" * 15_000), Meet("here"), Hang()], world, max_output=20_000) as it:
-        run = await it.send(await it.new_session())
-        await it.reached("here")
+        run = await it.send_to_gate()
         with anyio.fail_after(20):
             while len(texts((await it.folded(run.id)).parts)) < 15_000:
                 await anyio.lowlevel.checkpoint()
         await it.crash()
-    script: Script = [Say("x" * 15_000), Say("y" * 15_000), Call("t")]
-    async with running(script, world, max_output=20_000, recovery=Policy(auto_continue=True)) as it:
+    script: Script = [Say("x" * 15_000), Say("y" * 15_000), CallTool("t")]
+    async with running(script, world, max_output=20_000, recovery=RecoveryPolicy(auto_continue=True)) as it:
         assert (await it.ended(run.id)).status == "failed"
         assert it.agent.effects == []
 
@@ -184,7 +159,7 @@ async def test_the_largest_output_is_one_for_all_lives_of_a_run(world: AnyWorld)
 async def test_draining_has_a_limit(virtual: World) -> None:
     """L2: a stopping server waits so long for its runs, and then seals them as interrupted."""
     async with running([Say("half"), Hang()], virtual, settings=DEFAULT) as it:
-        run = await it.send(await it.new_session())
+        run = await it.send()
         while not it.agent.upstreams:
             await anyio.lowlevel.checkpoint()
         began = trio.current_time()
@@ -196,9 +171,11 @@ async def test_draining_has_a_limit(virtual: World) -> None:
 
 
 async def test_an_agent_that_does_not_let_go_does_not_hold_up_the_end_for_ever(virtual: World) -> None:
-    """C7: a cancel answers after two seconds whatever the agent does about it."""
+    """C7: a cancel that cannot be settled in time answers after two seconds with `cancel_requested`, whatever the agent
+    does about it, and is carried out later."""
 
-    async def play(turn: Turn, out: Out) -> str | None:
+    async def play(turn: Turn, out: AgentOutput) -> str | None:
+        await out.write(TextDelta("part"))
         try:
             await anyio.sleep_forever()
         finally:
@@ -206,12 +183,13 @@ async def test_an_agent_that_does_not_let_go_does_not_hold_up_the_end_for_ever(v
                 await anyio.sleep(60)
         return None
 
-    async with running((), virtual, settings=DEFAULT, agents={"chat": Freehand(play)}) as it:
-        run = await it.send(await it.new_session())
+    async with running(play, virtual, settings=DEFAULT) as it:
+        run = await it.send()
         await it.until(run.id, "running")
         await anyio.sleep(1)
         began = trio.current_time()
-        answer = await it.service.cancel(run.id)
+        answer = await it.engine.runs.cancel(run.id)
         assert trio.current_time() - began == pytest.approx(2.0, abs=0.1)
         assert (answer.status, answer.cancel_requested) == ("running", True)
-        assert (await it.until(run.id, "cancelled", within=120)).status == "cancelled"
+        await it.until(run.id, "cancelled", within=120)
+        assert await it.answer_text(run) == "part"

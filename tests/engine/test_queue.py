@@ -4,19 +4,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.agents.scripted import Action, Call, Crash, Fail, Hang, Meet, Say, ScriptedAgent
-from holdfast.core.errors import NotAllowed, NotFound
-from holdfast.core.ids import LOCAL, FileId, OwnerId, SessionId
-from holdfast.core.parts import File, Text
-from holdfast.ports import Turn
+from holdfast.agents.scripted import Action, Crash, Fail, Hang, Meet, Say, ScriptedAgent
+from holdfast.core.errors import NotAllowedError, NotFoundError
+from holdfast.core.ids import LOCAL, FileId, OwnerId
+from holdfast.core.parts import FilePart, TextPart
+from holdfast.ports.agent import Turn
 from tests.engine.checks import check_idle, check_one_end
-from tests.harness import AnyWorld, Running, running, texts
+from tests.harness import AnyWorld, asked, running
 
 pytestmark = pytest.mark.anyio
-
-
-def asked(turn: Turn) -> str:
-    return texts(turn.input.messages[-1].parts)
 
 
 def first_waits(turn: Turn) -> Sequence[Action]:
@@ -24,46 +20,39 @@ def first_waits(turn: Turn) -> Sequence[Action]:
     return [Say("part "), Meet("here"), Say("whole")] if asked(turn) == "first" else [Say(f"re: {asked(turn)}")]
 
 
-async def said(it: Running, sid: SessionId) -> list[str]:
-    return [texts(m.parts) for m in await it.shown(sid)]
-
-
 async def test_a_queued_turn_is_outside_the_tree(world: AnyWorld) -> None:
     """A3: until it is claimed, a queued turn is listed with its message, and branch, head and search do not have it."""
     async with running(ScriptedAgent(first_waits), world) as it:
         sid = await it.new_session()
-        first = await it.send(sid, "first")
-        await it.reached("here")
+        first = await it.send_to_gate(sid, "first")
         head = (await it.session_row(sid)).head
-        accepted = await it.service.submit(sid, [Text("second zebra")])
-        view = await it.service.session(sid)
+        accepted = await it.engine.runs.submit(sid, [TextPart("second zebra")])
+        view = await it.engine.sessions.get(sid)
         assert view.active_run is not None
         assert (view.active_run.id, view.session.head) == (first.id, head)
         assert [(run.id, message) for run, message in view.queued] == [(accepted.run.id, accepted.message)]
         assert (view.queued[0][0].status, view.queued[0][0].in_tree) == ("queued", False)
         assert len(await it.shown(sid)) == 2
-        assert (await it.service.message(first.user_message_id)).siblings == (first.user_message_id,)
-        assert await it.service.search("zebra") == []
+        assert (await it.engine.messages.get(first.user_message_id)).siblings == (first.user_message_id,)
+        assert await it.engine.sessions.search("zebra") == []
         it.release("here")
         await it.ended(accepted.run.id)
-        assert await said(it, sid) == ["first", "part whole", "second zebra", "re: second zebra"]
-        assert [hit.session.id for hit in await it.service.search("zebra")] == [sid]
+        assert await it.said(sid) == ["first", "part whole", "second zebra", "re: second zebra"]
+        assert [hit.session.id for hit in await it.engine.sessions.search("zebra")] == [sid]
         await check_idle(it, sid)
 
 
 async def test_it_joins_at_the_head_of_that_moment(world: AnyWorld) -> None:
     """A3: a queued turn hangs below whatever is shown when it is claimed, not when it was sent."""
     async with running(ScriptedAgent(first_waits), world) as it:
-        sid = await it.new_session()
-        before = await it.turn(sid, "before")
-        await it.send(sid, "first")
-        await it.reached("here")
-        queued = await it.send(sid, "second")
-        await it.service.undo(sid)
+        before = await it.turn(text="before")
+        await it.send_to_gate(before, "first")
+        queued = await it.send(before, "second")
+        await it.engine.sessions.undo(before.session_id)
         assert (await it.ended(queued.id)).status == "complete"
-        assert await said(it, sid) == ["before", "re: before", "second", "re: second"]
+        assert await it.said(before) == ["before", "re: before", "second", "re: second"]
         assert (await it.stored(queued.user_message_id)).parent_id == before.message_id
-        await check_idle(it, sid)
+        await check_idle(it, before)
 
 
 @pytest.mark.parametrize("end", ["complete", "failed", "crashed", "cancelled", "empty"])
@@ -81,118 +70,83 @@ async def test_the_queue_goes_on_whatever_ended_the_run_before(world: AnyWorld, 
         return [Meet("here"), *ends[end]] if asked(turn) == "first" else [Say("next")]
 
     async with running(ScriptedAgent(script), world) as it:
-        sid = await it.new_session()
-        first = await it.send(sid, "first")
-        await it.reached("here")
-        queued = await it.send(sid, "second")
+        first = await it.send_to_gate(text="first")
+        queued = await it.send(first, "second")
         it.release("here")
         if end == "cancelled":
-            await it.service.cancel(first.id)
+            await it.engine.runs.cancel(first.id)
         assert (await it.ended(queued.id)).status == "complete"
         assert (await it.row(first.id)).status == {"crashed": "failed", "empty": "failed"}.get(end, end)
         assert (await it.stored(queued.user_message_id)).parent_id == first.message_id
-        await check_idle(it, sid)
+        await check_idle(it, first)
 
 
 async def test_interrupt_goes_ahead_of_the_queue(world: AnyWorld) -> None:
     """A3: an interrupting turn runs before those that were queued earlier, which then run in their order."""
     async with running(ScriptedAgent(first_waits), world) as it:
-        sid = await it.new_session()
-        first = await it.send(sid, "first")
-        await it.reached("here")
-        queued = [await it.send(sid, "second"), await it.send(sid, "third")]
-        urgent = await it.send(sid, "urgent", on_busy="interrupt")
+        first = await it.send_to_gate(text="first")
+        queued = [await it.send(first, "second"), await it.send(first, "third")]
+        urgent = await it.send(first, "urgent", on_busy="interrupt")
         for run in (urgent, *queued):
             assert (await it.ended(run.id)).status == "complete"
-        assert (await it.row(first.id)).status == "cancelled"
+        assert await it.outcome(first) == ("cancelled", "superseded")
         assert [asked(turn) for turn in it.agent.turns] == ["first", "urgent", "second", "third"]
-        shown = await said(it, sid)
+        shown = await it.said(first)
         assert shown == ["first", "part ", "urgent", "re: urgent", "second", "re: second", "third", "re: third"]
 
 
 async def test_a_queued_turn_can_be_edited_until_it_runs(world: AnyWorld) -> None:
-    """A3: a queued message says what it was last made to say; once it is claimed, or by others, it cannot be edited."""
+    """A3: a queued message says what it was last made to say; once it is claimed, by others, or with
+    files that do not exist or are not ones own, it cannot be edited."""
     async with running(ScriptedAgent(first_waits), world) as it:
-        sid = await it.new_session()
-        first = await it.send(sid, "first")
-        await it.reached("here")
-        queued = await it.send(sid, "secnod")
-        with pytest.raises(NotFound):
-            await it.service.edit_queued(queued.id, [Text("mine")], OwnerId("somebody"))
+        first = await it.send_to_gate(text="first")
+        queued = await it.send(first, "secnod")
+        with pytest.raises(NotFoundError):
+            await it.engine.runs.edit_queued(queued.id, [TextPart("mine")], OwnerId("somebody"))
+        theirs = await it.add_file(owner=OwnerId("somebody"))
+        for part in (theirs, FilePart(FileId("fil_none"), "x", "text/plain", 1)):
+            with pytest.raises(NotFoundError):
+                await it.engine.runs.edit_queued(queued.id, [part])
+        assert (await it.stored(queued.user_message_id)).parts == (TextPart("secnod"),)
         file = await it.add_file()
-        edited = await it.service.edit_queued(queued.id, [Text("second"), file])
-        assert (edited.run.id, edited.message.parts) == (queued.id, (Text("second"), file))
-        assert (await it.service.session(sid)).queued[0][1] == edited.message
-        with pytest.raises(NotAllowed):
-            await it.service.edit_queued(first.id, [Text("no")])
+        edited = await it.engine.runs.edit_queued(queued.id, [TextPart("second"), file])
+        assert (edited.run.id, edited.message.parts) == (queued.id, (TextPart("second"), file))
+        assert (await it.engine.sessions.get(first.session_id)).queued[0][1] == edited.message
+        with pytest.raises(NotAllowedError):
+            await it.engine.runs.edit_queued(first.id, [TextPart("no")])
         it.release("here")
         await it.ended(queued.id)
-        assert await said(it, sid) == ["first", "part whole", "second", "re: second"]
-        with pytest.raises(NotAllowed):
-            await it.service.edit_queued(queued.id, [Text("too late")])
-
-
-async def test_an_edit_of_the_queue_must_name_files_of_ones_own(world: AnyWorld) -> None:
-    """A3: a queued message cannot be given a file that does not exist or that belongs to somebody else."""
-    async with running(ScriptedAgent(first_waits), world) as it:
-        sid = await it.new_session()
-        await it.send(sid, "first")
-        await it.reached("here")
-        queued = await it.send(sid, "second")
-        theirs = await it.add_file(owner=OwnerId("somebody"))
-        for file in (theirs, File(FileId("fil_none"), "x", "text/plain", 1)):
-            with pytest.raises(NotFound):
-                await it.service.edit_queued(queued.id, [file])
-        assert (await it.stored(queued.user_message_id)).parts == (Text("second"),)
+        assert await it.said(first) == ["first", "part whole", "second", "re: second"]
+        with pytest.raises(NotAllowedError):
+            await it.engine.runs.edit_queued(queued.id, [TextPart("too late")])
 
 
 async def test_a_cancelled_queued_turn_never_joins_the_tree(world: AnyWorld) -> None:
     """A3: cancelled while queued, a turn ends at once, is shown on no branch, and the next one runs in its place."""
     async with running(ScriptedAgent(first_waits), world) as it:
-        sid = await it.new_session()
-        first = await it.send(sid, "first")
-        await it.reached("here")
-        unwanted, wanted = await it.send(sid, "unwanted"), await it.send(sid, "wanted")
-        cancelled = await it.service.cancel(unwanted.id)
+        first = await it.send_to_gate(text="first")
+        unwanted, wanted = await it.send(first, "unwanted"), await it.send(first, "wanted")
+        cancelled = await it.engine.runs.cancel(unwanted.id)
         assert (cancelled.status, cancelled.in_tree) == ("cancelled", False)
         assert await it.types(unwanted.id) == ["run.cancelled"]
-        assert [run.id for run, _ in (await it.service.session(sid)).queued] == [wanted.id]
+        assert [run.id for run, _ in (await it.engine.sessions.get(first.session_id)).queued] == [wanted.id]
         assert (await it.row(first.id)).status == "running"
         it.release("here")
         await it.ended(wanted.id)
-        assert await said(it, sid) == ["first", "part whole", "wanted", "re: wanted"]
-        children = await it.store.inner.read(lambda tx: tx.children(sid, first.message_id))
+        assert await it.said(first) == ["first", "part whole", "wanted", "re: wanted"]
+        children = await it.store.inner.read(lambda tx: tx.children(first.session_id, first.message_id))
         assert list(children) == [wanted.user_message_id]
         assert [asked(turn) for turn in it.agent.turns] == ["first", "wanted"]
-        assert await it.service.search("unwanted") == []
+        assert await it.engine.sessions.search("unwanted") == []
         await check_one_end(it, unwanted, "cancelled")
-
-
-async def test_a_waiting_run_keeps_the_session_busy(world: AnyWorld) -> None:
-    """A3: while a run waits for a person, further turns queue, and run after the answer."""
-
-    def script(turn: Turn) -> Sequence[Action]:
-        return [Call("t", asks=True), Say("whole")] if asked(turn) == "first" else [Say("next")]
-
-    async with running(ScriptedAgent(script), world) as it:
-        sid = await it.new_session()
-        first = await it.send(sid, "first")
-        await it.until(first.id, "waiting")
-        queued = await it.send(sid, "second")
-        await it.tick()
-        assert (await it.row(queued.id)).status == "queued"
-        await it.service.decide(first.id, (await it.question(first.id)).id, "once")
-        assert (await it.ended(queued.id)).status == "complete"
-        assert await said(it, sid) == ["first", "whole", "second", "next"]
 
 
 async def test_what_does_not_fit_stays_queued(world: AnyWorld) -> None:
     """A3: a node executes as many runs as it may, and the others when there is room again."""
     async with running(ScriptedAgent(first_waits), world, max_runs=1) as it:
-        one = await it.send(await it.new_session(), "first")
-        await it.reached("here")
-        two = await it.send(await it.new_session(), "elsewhere")
-        await it.service.amend(two.session_id, {"pinned": True})
+        one = await it.send_to_gate(text="first")
+        two = await it.send(text="elsewhere")
+        await it.engine.sessions.update(two.session_id, {"pinned": True})
         assert (await it.row(two.id)).status == "queued"
         assert it.engine.supervisor.executing == 1
         it.release("here")
@@ -203,25 +157,22 @@ async def test_what_does_not_fit_stays_queued(world: AnyWorld) -> None:
 async def test_queued_turns_stay_with_a_cleared_session(world: AnyWorld) -> None:
     """O1: clear erases what was said; what is still to be said runs on the empty session."""
     async with running(ScriptedAgent(first_waits), world) as it:
-        sid = await it.new_session()
-        first = await it.send(sid, "first")
-        await it.reached("here")
-        queued = await it.send(sid, "second")
-        await it.service.clear(sid)
+        first = await it.send_to_gate(text="first")
+        queued = await it.send(first, "second")
+        await it.engine.sessions.clear(first.session_id)
         assert (await it.ended(queued.id)).status == "complete"
-        assert await said(it, sid) == ["second", "re: second"]
+        assert await it.said(first) == ["second", "re: second"]
         assert (await it.row(first.id)).status == "cancelled"
-        await check_idle(it, sid)
+        await check_idle(it, first)
 
 
 async def test_a_deleted_session_takes_its_queue_with_it(world: AnyWorld) -> None:
     """O1: no queued turn of a deleted session is ever executed."""
     async with running(ScriptedAgent(first_waits), world) as it:
         sid = await it.new_session()
-        first = await it.send(sid, "first")
-        await it.reached("here")
+        first = await it.send_to_gate(sid, "first")
         queued = await it.send(sid, "second")
-        await it.service.delete(sid)
+        await it.engine.sessions.delete(sid)
         await it.until(first.id, "cancelled")
         await it.until(queued.id, "cancelled")
         await it.tick()

@@ -1,4 +1,4 @@
-"""Retention of settled journals, and erasing: clear and delete leave nothing behind."""
+"""Retention of settled journals; clear and delete leave nothing behind."""
 
 import sqlite3
 from contextlib import closing
@@ -8,48 +8,35 @@ import anyio
 import pytest
 
 from holdfast.agents.chat.workspaces import WorkspaceDirectories
-from holdfast.agents.scripted import Call, Fail, Hang, Meet, Say, ScriptedAgent
-from holdfast.core.errors import JournalPruned, NotFound
+from holdfast.agents.scripted import CallTool, Fail, Hang, Meet, Say, ScriptedAgent
+from holdfast.core.errors import JournalPrunedError, NotFoundError
 from holdfast.core.events import Entry, MessageSeeded
-from holdfast.core.ids import LOCAL, FileId
-from holdfast.core.parts import File, Text
-from holdfast.engine.settings import Settings
-from holdfast.storage.files import FileStore
-from tests.harness import (
-    GUARD,
-    AnyWorld,
-    Hold,
-    Running,
-    SqliteWorld,
-    appends,
-    collect,
-    crash_at,
-    follow,
-    in_turn,
-    running,
-    texts,
-)
+from holdfast.core.ids import LOCAL, FileId, RunId
+from holdfast.core.parts import FilePart, TextPart
+from holdfast.engine.settings import EngineSettings
+from holdfast.storage.file_store import FileStore
+from tests.harness import AnyWorld, Running, SqliteWorld, crash_at, in_turn, running, texts
+from tests.taps import Hold, appends
 
 pytestmark = pytest.mark.anyio
 
 DAY = 24 * 3600.0
 
 
-async def pruned(it: Running, rid: object) -> bool:
+async def pruned(it: Running, rid: RunId) -> bool:
+    """Whether a client is told that the journal is gone."""
     try:
-        await collect(it.service, rid)  # type: ignore[arg-type]
-    except JournalPruned:
+        return not await it.collect(rid)
+    except JournalPrunedError:
         return True
-    return False
 
 
 async def test_a_node_that_stops_puts_away_what_it_has_settled(sqlite: SqliteWorld) -> None:
     """The next start need not read it: it was about to be archived when the stop came."""
     about_to = Hold(lambda call, args: call == "journal.settled" and bool(args[0]))
     async with running([Say("an answer")], sqlite, tap=about_to) as it:
-        run = await it.turn(await it.new_session())
-        with anyio.fail_after(GUARD):
-            await about_to.reached.wait()
+        run = await it.turn()
+        await about_to.held()
     with closing(sqlite3.connect(sqlite.path / "journal.db")) as db:
         assert db.execute("SELECT archived FROM runs WHERE run = ?", (run.id,)).fetchall() == [(1,)]
 
@@ -57,10 +44,10 @@ async def test_a_node_that_stops_puts_away_what_it_has_settled(sqlite: SqliteWor
 async def test_settled_journals_are_kept_for_thirty_days(world: AnyWorld) -> None:
     """X4: afterwards the events are gone and the message is not; the younger ones stay."""
     async with running([Say("an answer")], world) as it:
-        old = await it.turn(await it.new_session())
+        old = await it.turn()
         world.clock.advance(2 * DAY)
-        young = await it.turn(await it.new_session())
-        before = await it.answer(old.session_id)
+        young = await it.turn()
+        before = await it.answer(old)
         world.clock.advance(28 * DAY - 1)
         await it.tick()
         assert not await pruned(it, old.id)
@@ -69,18 +56,18 @@ async def test_settled_journals_are_kept_for_thirty_days(world: AnyWorld) -> Non
         assert await pruned(it, old.id)
         assert await it.erased(old.id)
         assert not await pruned(it, young.id)
-        assert await it.answer(old.session_id) == before
-        assert (await it.service.run(old.id)).status == "complete"
+        assert await it.answer(old) == before
+        assert (await it.engine.runs.get(old.id)).status == "complete"
     async with running((), world) as it:
         assert await pruned(it, old.id)
-        assert await it.answer(old.session_id) == before
-    assert Settings().retention == 30 * DAY
+        assert await it.answer(old) == before
+    assert EngineSettings().retention == 30 * DAY
 
 
 async def test_retention_of_zero_is_for_ever(world: AnyWorld) -> None:
     """X4: nothing is pruned where it is set to zero."""
     async with running([Say("an answer")], world, retention=0.0) as it:
-        run = await it.turn(await it.new_session())
+        run = await it.turn()
         world.clock.advance(10_000 * DAY)
         await it.tick()
         assert not await pruned(it, run.id)
@@ -89,13 +76,12 @@ async def test_retention_of_zero_is_for_ever(world: AnyWorld) -> None:
 async def test_what_is_not_settled_is_not_pruned(world: AnyWorld) -> None:
     """J4: a streaming, a waiting and a pending run keep their journals however old they are."""
     lost = await crash_at(world, [Say("lost "), Meet("here"), Hang()], seen=2)
-    script = in_turn([Say("a "), Meet("here"), Say("b")], [Say("c "), Call("t", asks=True)])
+    script = in_turn([Say("a "), Meet("here"), Say("b")], [Say("c "), CallTool("t", asks=True)])
     async with running(script, world, journal_away=True) as it:
         assert (await it.row(lost.id)).is_pending
         it.journal.away = False
-        streaming = await it.send(await it.new_session())
-        await collect(it.service, streaming.id, until=2)
-        waiting = await it.send(await it.new_session())
+        streaming = await it.send_and_see(2)
+        waiting = await it.send()
         await it.until(waiting.id, "waiting")
         it.journal.away = True
         world.clock.advance(0.5 * DAY)
@@ -103,7 +89,7 @@ async def test_what_is_not_settled_is_not_pruned(world: AnyWorld) -> None:
         assert (await it.row(lost.id)).is_pending
         it.journal.away = False
         world.clock.advance(100 * DAY)
-        await it.engine.sweeper.prune()
+        await it.engine.retention.prune()
         for run, text in ((lost, "lost "), (streaming, "a "), (waiting, "c ")):
             assert texts((await it.folded(run.id)).parts) == text
         it.release("here")
@@ -113,17 +99,17 @@ async def test_what_is_not_settled_is_not_pruned(world: AnyWorld) -> None:
 async def test_continuing_after_pruning_uses_the_stored_parts(world: AnyWorld) -> None:
     """X5: a run whose journal is gone is continued from its message."""
     async with running(
-        in_turn([Say("one "), Call("t", result=1), Fail()], [Say("one "), Call("t"), Say("two")]), world
+        in_turn([Say("one "), CallTool("t", result=1), Fail()], [Say("one "), CallTool("t"), Say("two")]), world
     ) as it:
-        run = await it.turn(await it.new_session())
+        run = await it.turn()
         world.clock.advance(31 * DAY)
         await it.tick()
         assert await pruned(it, run.id)
-        more = await it.ended((await it.service.continue_run(run.id)).run.id)
+        more = await it.continue_to_end(run)
         seeded = (await it.events(more.id))[0].event()
         assert isinstance(seeded, MessageSeeded)
         assert texts(seeded.parts) == "one "
-        assert texts((await it.answer(run.session_id)).parts) == "one two"
+        assert await it.answer_text(run) == "one two"
         assert it.agent.effects == ["t"]
 
 
@@ -148,33 +134,38 @@ async def test_clear_and_delete_erase_journal_index_and_files(world: AnyWorld, h
     async with running([Say("of pangolins")], world, files=blobs) as it:
         sid, other = await it.new_session(), await it.new_session()
         mine, shared = await it.add_file(sha256="aa"), await it.add_file(sha256="bb")
-        run = (await it.service.submit(sid, [Text("numbats"), mine, shared])).run
+        run = (await it.engine.runs.submit(sid, [TextPart("numbats"), mine, shared])).run
         await it.ended(run.id)
-        kept = (await it.service.submit(other, [Text("hi"), shared])).run
+        kept = (await it.engine.runs.submit(other, [TextPart("hi"), shared])).run
         await it.ended(kept.id)
-        fork = await it.service.fork(other, kept.message_id)
+        fork = await it.engine.sessions.fork(other, kept.message_id)
         if how == "clear":
-            await it.service.clear(sid)
+            await it.engine.sessions.clear(sid)
             assert await it.shown(sid) == []
         else:
-            await it.service.delete(sid)
-        assert await it.service.search("numbats") == []
+            await it.engine.sessions.delete(sid)
+        assert await it.engine.sessions.search("numbats") == []
         world.clock.advance(3601)
         await it.tick()
-        assert [hit.session.id for hit in await it.service.search("pangolins")] == [fork.id, other]
+        assert [hit.session.id for hit in await it.engine.sessions.search("pangolins")] == [fork.id, other]
         assert await it.erased(run.id)
         assert not await it.erased(kept.id)
         left = await it.store.inner.read(
-            lambda tx: (tx.run(run.id), tx.message(run.message_id), tx.message(run.user_message_id), tx.purges(10))
+            lambda tx: (
+                tx.run(run.id),
+                tx.message(run.message_id),
+                tx.message(run.user_message_id),
+                tx.queued_purges(10),
+            )
         )
         assert (left[:3], list(left[3])) == ((None, None, None), [])
-        with pytest.raises(NotFound):
-            await it.service.run(run.id)
+        with pytest.raises(NotFoundError):
+            await it.engine.runs.get(run.id)
         assert blobs.deleted == ["aa"]
         assert await it.store.inner.read(lambda tx: tx.file(mine.file_id)) is None
         assert await it.store.inner.read(lambda tx: tx.file(shared.file_id)) is not None
-        await it.service.delete(other)
-        await it.service.delete(fork.id)
+        await it.engine.sessions.delete(other)
+        await it.engine.sessions.delete(fork.id)
         world.clock.advance(3601)
         await it.tick()
         assert blobs.deleted == ["aa", "bb"]
@@ -183,24 +174,21 @@ async def test_clear_and_delete_erase_journal_index_and_files(world: AnyWorld, h
 async def test_clear_under_a_run_erases_its_journal_when_it_has_ended(world: AnyWorld) -> None:
     """O1: the run that streamed while the session was cleared leaves no trace either."""
     async with running([Say("secret "), Meet("here"), Hang()], world) as it:
-        sid = await it.new_session()
-        run = await it.send(sid)
-        await collect(it.service, run.id, until=2)
-        await it.service.clear(sid)
+        run = await it.send_and_see(2)
+        await it.engine.sessions.clear(run.session_id)
         await it.until(run.id, "cancelled")
         await it.tick()
         assert await it.erased(run.id)
-        assert await it.service.search("secret") == []
+        assert await it.engine.sessions.search("secret") == []
         assert await it.store.inner.read(lambda tx: tx.message(run.message_id)) is None
 
 
 async def test_a_cleared_conversation_gives_its_keys_back(world: AnyWorld) -> None:
     """A2: keys are kept with their runs: what was erased no longer answers for them."""
     async with running([Say("ok")], world) as it:
-        sid = await it.new_session()
-        first = await it.turn(sid, key="k")
-        await it.service.clear(sid)
-        again = await it.turn(sid, key="k")
+        first = await it.turn(key="k")
+        await it.engine.sessions.clear(first.session_id)
+        again = await it.turn(first, key="k")
         assert again.id != first.id
 
 
@@ -209,15 +197,15 @@ async def test_an_upload_is_kept_until_it_is_sent(world: AnyWorld) -> None:
     blobs = Blobs()
     async with running([Say("ok")], world, files=blobs) as it:
         sent, forgotten = await it.add_file(sha256="aa"), await it.add_file(sha256="bb")
-        await it.service.submit(await it.new_session(), [sent])
+        await it.engine.runs.submit(await it.new_session(), [sent])
         world.clock.advance(3500)
         await it.tick()
         assert blobs.deleted == []
         world.clock.advance(200)
         await it.tick()
         assert blobs.deleted == ["bb"]
-        with pytest.raises(NotFound):
-            await it.service.submit(await it.new_session(), [forgotten])
+        with pytest.raises(NotFoundError):
+            await it.engine.runs.submit(await it.new_session(), [forgotten])
         world.clock.advance(100 * DAY)
         await it.tick()
         assert blobs.deleted == ["bb"]
@@ -229,11 +217,11 @@ async def test_content_that_two_files_share_is_deleted_with_the_last(world: AnyW
     async with running([Say("ok")], world, files=blobs) as it:
         one, _ = await it.add_file(sha256="aa"), await it.add_file(sha256="aa")
         sid = await it.new_session()
-        await it.service.submit(sid, [one])
+        await it.engine.runs.submit(sid, [one])
         world.clock.advance(3601)
         await it.tick()
         assert blobs.deleted == []
-        await it.service.delete(sid)
+        await it.engine.sessions.delete(sid)
         await drained(it)
         world.clock.advance(1)
         await it.tick()
@@ -241,9 +229,7 @@ async def test_content_that_two_files_share_is_deleted_with_the_last(world: AnyW
 
 
 async def drained(it: Running) -> None:
-    with anyio.fail_after(GUARD):
-        while it.engine.supervisor.executing:
-            await anyio.lowlevel.checkpoint()
+    await it.idle()
 
 
 async def test_a_deleted_session_leaves_no_directory(world: AnyWorld, tmp_path: Path) -> None:
@@ -259,11 +245,9 @@ async def test_a_deleted_session_leaves_no_directory(world: AnyWorld, tmp_path: 
             (root / sid / "closed" / "file").touch()
             (root / sid / "link").symlink_to(outside)
             (root / sid / "closed").chmod(0)
-        run = await it.send(mine)
-        await collect(it.service, run.id, until=2)
-        await it.service.delete(mine)
-        with anyio.fail_after(GUARD):
-            await ending.reached.wait()
+        await it.send_and_see(2, mine)
+        await it.engine.sessions.delete(mine)
+        await ending.held()
         await it.tick()
         assert (root / mine).exists()
         ending.go.set()
@@ -277,30 +261,28 @@ async def test_a_deleted_session_leaves_no_directory(world: AnyWorld, tmp_path: 
 async def test_a_purge_that_fails_is_made_up_for(world: AnyWorld) -> None:
     """O1: the journal is away when a session is erased: it is erased when the journal is back."""
     async with running([Say("secret")], world) as it:
-        sid = await it.new_session()
-        run = await it.turn(sid)
+        run = await it.turn()
         await drained(it)
         it.journal.away = True
-        await it.service.delete(sid)
+        await it.engine.sessions.delete(run.session_id)
         await it.tick()
-        assert await it.store.inner.read(lambda tx: tx.session(sid)) is None
+        assert await it.store.inner.read(lambda tx: tx.session(run.session_id)) is None
         assert not await it.erased(run.id)
         await it.crash()
     async with running((), world) as it:
         await it.tick()
         assert await it.erased(run.id)
-        assert list(await it.store.inner.read(lambda tx: tx.purges(10))) == []
+        assert list(await it.store.inner.read(lambda tx: tx.queued_purges(10))) == []
 
 
 async def test_a_client_of_an_erased_run_is_let_go(world: AnyWorld) -> None:
     """L5: whoever watches a run while its session is deleted sees it end."""
     async with running(ScriptedAgent([Say("part "), Meet("here"), Hang()]), world) as it:
-        run = await it.send(await it.new_session())
-        await it.reached("here")
+        run = await it.send_to_gate()
         got: list[Entry] = []
         async with anyio.create_task_group() as tg:
-            await tg.start(follow, it.service, run.id, got)
-            await it.service.delete(run.session_id)
+            await tg.start(it.follow, run.id, got)
+            await it.engine.sessions.delete(run.session_id)
         assert [entry.type for entry in got] == ["run.started", "text.delta", "run.cancelled"]
 
 
@@ -310,13 +292,13 @@ async def test_an_orphan_is_not_made_by_a_fork(world: AnyWorld) -> None:
     async with running([Say("ok")], world, files=blobs) as it:
         sid = await it.new_session()
         file = await it.add_file(sha256="aa")
-        run = (await it.service.submit(sid, [file])).run
+        run = (await it.engine.runs.submit(sid, [file])).run
         await it.ended(run.id)
-        fork = await it.service.fork(sid, run.message_id)
-        await it.service.delete(sid)
+        fork = await it.engine.sessions.fork(sid, run.message_id)
+        await it.engine.sessions.delete(sid)
         world.clock.advance(3601)
         await it.tick()
         assert blobs.deleted == []
         question = (await it.shown(fork.id))[0]
-        assert question.parts == (File(FileId(file.file_id), "notes.txt", "text/plain", 5),)
+        assert question.parts == (FilePart(FileId(file.file_id), "notes.txt", "text/plain", 5),)
         assert await it.store.inner.read(lambda tx: tx.runs(LOCAL, sid=sid)) == []

@@ -1,4 +1,4 @@
-"""§4, when storage fails: what is not durable is not shown, nothing is doubled, and what cannot be kept is given up."""
+"""§4, storage failures: what is not durable is not shown, nothing is duplicated, and runs are stopped in time."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -7,83 +7,59 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from holdfast.agents.scripted import Call, Fail, Hang, Meet, Say, ScriptedAgent, Tokens
-from holdfast.core.errors import StorageError, StorageFull
+from holdfast.agents.scripted import CallTool, Fail, Hang, Meet, Say, SayTokens, ScriptedAgent, Step
+from holdfast.core.errors import StorageError, StorageFullError
 from holdfast.core.events import Entry, ReasoningDelta, TextDelta, ToolFinished, ToolStarted
-from holdfast.core.parts import Text
+from holdfast.core.parts import TextPart
 from holdfast.core.run import Run
 from holdfast.core.transcript import fold
-from holdfast.ports import Out, Turn
-from holdfast.storage.memory import MemoryJournal
+from holdfast.ports.agent import AgentOutput, Turn
+from holdfast.storage.in_memory import InMemoryJournal
 from holdfast.testing import Fault
 from tests.engine.checks import check_idle, check_one_end, check_saved_once
-from tests.harness import (
-    GUARD,
-    AnyWorld,
-    Freehand,
-    Hold,
-    Running,
-    Script,
-    Tap,
-    World,
-    appends,
-    collect,
-    crash_at,
-    in_turn,
-    running,
-    texts,
-)
+from tests.harness import AnyWorld, Freehand, Running, Script, World, crash_at, failure, in_turn, running, texts
+from tests.taps import GUARD, Hold, Tap, When, appends, until
 
 pytestmark = pytest.mark.anyio
 
-PATIENT: dict[str, Any] = {"storage_patience": GUARD}
-BUSY: Script = [Say("one "), Call("a", result=1), Say("two "), Call("b", result=2), Say("three")]
+PATIENT: dict[str, Any] = {"storage_retry_time": GUARD}
+BUSY: Script = [Say("one "), CallTool("a", result=1), Say("two "), CallTool("b", result=2), Say("three")]
 
 
 # ---- durable, then visible ----
 
 
-async def test_nothing_is_shown_before_it_is_durable(world: AnyWorld) -> None:
-    """X1: at the moment a client is given an event, the journal already holds it."""
+async def test_an_event_is_shown_when_its_commit_is_done(virtual: World) -> None:
+    """X1: while an append is on its way to the journal, what is in it reaches nobody, neither as a stream nor as a
+    message."""
+    async with running([Step(0), Meet("go"), Say("soon")], virtual, tap=(hold := Hold(appends("text.delta")))) as it:
+        run = await it.send()
+        got: list[str] = []
 
-    async def play(turn: Turn, out: Out) -> str | None:
-        for n in range(60):
-            await out.write(TextDelta(f"{n} "))
-            await checkpoint()
-        return "stop"
+        async def client() -> None:
+            async with it.engine.subscriptions.watch(run.id) as subscription:
+                while (entries := await subscription.next()) is not None:
+                    got.extend(entry.type for entry in entries)
 
-    async with running((), world, agents={"chat": Freehand(play)}) as it:
-        run = await it.send(await it.new_session())
-        with anyio.fail_after(GUARD):
-            async with it.service.watch(run.id) as subscription:
-                while entries := await subscription.next():
-                    assert (await it.journal.inner.heads([run.id]))[run.id].last_seq >= entries[-1].seq
-
-
-async def test_an_event_that_is_being_committed_is_not_shown(world: AnyWorld) -> None:
-    """X1: while a commit is under way its events reach nobody, neither as a stream nor as a message."""
-    hold = Hold(appends("tool.finished"))
-    async with running([Say("a "), Call("t"), Say("b")], world, tap=hold) as it:
-        run = await it.send(await it.new_session())
-        with anyio.fail_after(GUARD):
+        async with anyio.create_task_group() as tg:
+            tg.start_soon(client)
+            await it.reached("go")
+            it.release("go")
             await hold.reached.wait()
-        seen = await collect(it.service, run.id, until=3)
-        assert [entry.type for entry in seen] == ["run.started", "text.delta", "tool.started"]
-        async with it.service.watch(run.id, after=3) as subscription:
-            with anyio.move_on_after(0.05):
-                assert await subscription.next() is None
-        assert (await it.answer(run.session_id)).last_seq == 3
-        hold.go.set()
-        assert (await it.ended(run.id)).status == "complete"
+            try:
+                await anyio.wait_all_tasks_blocked()
+                assert got == ["run.started", "step.started"]
+                assert (await it.answer(run)).last_seq == 2
+            finally:
+                hold.go.set()
+        assert got == ["run.started", "step.started", "text.delta", "run.complete"]
 
 
 async def test_a_tool_starts_after_its_start_is_durable(world: AnyWorld) -> None:
     """X5: `tool.started` is in the journal before the effect, so that no effect is ever unknown of."""
-    hold = Hold(appends("tool.started"))
-    async with running([Call("t")], world, tap=hold) as it:
-        run = await it.send(await it.new_session())
-        with anyio.fail_after(GUARD):
-            await hold.reached.wait()
+    async with running([CallTool("t")], world, tap=(hold := Hold(appends("tool.started")))) as it:
+        run = await it.send()
+        await hold.held()
         assert it.agent.effects == []
         hold.go.set()
         await it.ended(run.id)
@@ -92,10 +68,8 @@ async def test_a_tool_starts_after_its_start_is_durable(world: AnyWorld) -> None
 
 async def test_output_that_waits_for_a_commit_becomes_one_event(memory: World) -> None:
     """P3: one append of a run is under way at a time; what comes meanwhile is gathered into one event."""
-    hold = Hold(appends("run.started"))
-    async with running([Tokens(1000), Meet("here")], memory, tap=hold) as it:
-        run = await it.send(await it.new_session())
-        await it.reached("here")
+    async with running([SayTokens(1000), Meet("here")], memory, tap=(hold := Hold(appends("run.started")))) as it:
+        run = await it.send_to_gate()
         hold.go.set()
         it.release("here")
         await it.ended(run.id)
@@ -107,15 +81,14 @@ async def test_runs_share_a_commit(memory: World) -> None:
     """P3: what many runs have gathered while one commit was under way becomes the next one."""
     batches: list[int] = []
 
-    class Batches(Hold):
-        async def before(self, call: str, args: Sequence[Any]) -> None:
-            if call == "journal.append":
-                batches.append(len(args[0]))
-            await super().before(call, args)
+    def append(call: str, args: Sequence[Any]) -> bool:
+        if call != "journal.append":
+            return False
+        batches.append(len(args[0]))
+        return len(batches) == 1
 
-    hold = Batches(lambda call, _: call == "journal.append")
-    async with running([Say("x")], memory, tap=hold) as it:
-        runs = [await it.send(await it.new_session()) for _ in range(30)]
+    async with running([Say("x")], memory, tap=(hold := Hold(append, every=True))) as it:
+        runs = [await it.send() for _ in range(30)]
         with anyio.fail_after(GUARD):
             await hold.reached.wait()
             while it.engine.supervisor.executing < 30:
@@ -132,7 +105,7 @@ async def test_runs_share_a_commit(memory: World) -> None:
 BIG = "x" * 20_000
 
 
-async def too_large(turn: Turn, out: Out) -> str | None:
+async def too_large(turn: Turn, out: AgentOutput) -> str | None:
     await out.write(TextDelta("before "))
     await out.commit(ToolStarted("t", "tool", {}))
     await out.commit(ToolFinished("t", BIG))
@@ -142,71 +115,57 @@ async def too_large(turn: Turn, out: Out) -> str | None:
 async def test_a_refused_append_touches_its_run_alone() -> None:
     """E1: an event that is too large fails its own run; the others of the same commit are stored."""
     world = World()
-    world.journal = MemoryJournal(max_entry=10_000)
+    world.journal = InMemoryJournal(max_entry=10_000)
     hold = Hold(appends("tool.started"))
     async with running(
         [Say("a "), Meet("here"), Say("fine")], world, agents={"big": Freehand(too_large)}, tap=hold
     ) as it:
-        others = [await it.send(await it.new_session()) for _ in range(5)]
-        bad = await it.send(await it.new_session(), agent="big")
-        with anyio.fail_after(GUARD):
-            await hold.reached.wait()
+        others = [await it.send() for _ in range(5)]
+        bad = await it.send(agent="big")
+        await hold.held()
         it.release("here")
         hold.go.set()
         failed = await it.ended(bad.id)
         assert failed.status == "failed"
-        assert failed.error is not None
-        assert failed.error.code == "event-too-large"
+        assert failure(failed).code == "event-too-large"
         await check_saved_once(it, bad, "failed")
         for run in others:
             assert (await it.ended(run.id)).status == "complete"
-            assert texts((await it.answer(run.session_id)).parts) == "a fine"
+            assert await it.answer_text(run) == "a fine"
 
 
 async def test_what_came_before_a_refused_event_is_kept() -> None:
     """E1: output that was gathered together with an event that is too large is part of the partial."""
 
-    async def play(turn: Turn, out: Out) -> str | None:
+    async def play(turn: Turn, out: AgentOutput) -> str | None:
         await out.write(TextDelta("before "))
         await out.write(ReasoningDelta(BIG))
         await out.commit(ToolStarted("t", "tool", {}))
         return "stop"
 
     world = World()
-    world.journal = MemoryJournal(max_entry=10_000)
-    async with running((), world, agents={"chat": Freehand(play)}) as it:
-        sid = await it.new_session()
-        run = await it.turn(sid)
+    world.journal = InMemoryJournal(max_entry=10_000)
+    async with running(play, world) as it:
+        run = await it.turn()
         assert run.status == "failed"
-        assert (await it.answer(sid)).parts[0] == Text("before ")
+        assert (await it.answer(run)).parts[0] == TextPart("before ")
 
 
 # ---- a failed commit ----
 
 
-async def test_a_failed_commit_is_retried_and_shown_once(memory: World) -> None:
-    """X1: every single append fails once in turn; clients see each event once, and the run completes."""
+@pytest.mark.parametrize("fault", [Fault("refuse"), Fault("doubt")], ids=lambda fault: fault.kind)
+async def test_a_failed_commit_is_retried_and_shown_once(memory: World, fault: Fault) -> None:
+    """X1: every single append fails once in turn, or is done and reported as failed: clients see each event once,
+    nothing is stored twice, and the run completes."""
     async with running(BUSY, memory, **PATIENT) as it:
         for n in range(1, 9):
-            before = it.journal.faults.calls["append"]
-            it.journal.faults.plan = {("append", before + n): Fault("refuse")}
-            run = await it.send(await it.new_session())
-            got = await collect(it.service, run.id)
+            before = it.journal.calls["append"]
+            it.journal.plan = {("append", before + n): fault}
+            run = await it.send()
+            got = await it.collect(run.id)
             assert got == await it.events(run.id)
             assert [entry.seq for entry in got] == list(range(1, len(got) + 1))
-            assert (await it.ended(run.id)).status == "complete"
-            assert texts(fold(got).parts) == "one two three"
-
-
-async def test_a_commit_that_happened_and_reported_failure_is_not_doubled(memory: World) -> None:
-    """X1: every append in turn is done and reported as failed; nothing is stored or shown twice."""
-    async with running(BUSY, memory, **PATIENT) as it:
-        for n in range(1, 9):
-            before = it.journal.faults.calls["append"]
-            it.journal.faults.plan = {("append", before + n): Fault("doubt")}
-            run = await it.send(await it.new_session())
-            got = await collect(it.service, run.id)
-            assert got == await it.events(run.id)
             assert (await it.ended(run.id)).status == "complete"
             assert texts(fold(got).parts) == "one two three"
             await check_one_end(it, run, "complete")
@@ -220,7 +179,7 @@ async def test_a_doubtful_commit_of_several_runs_is_sorted_out_run_by_run(memory
 
         struck = False
 
-        async def before(self, call: str, args: Sequence[Any]) -> None:
+        async def at(self, when: When, call: str, args: Sequence[Any]) -> None:
             if call == "journal.append" and len(args[0]) > 1 and not self.struck:
                 self.struck = True
                 await it.journal.inner.append(args[0][: len(args[0]) // 2])
@@ -228,9 +187,9 @@ async def test_a_doubtful_commit_of_several_runs_is_sorted_out_run_by_run(memory
 
     tap = Partial()
     async with running(BUSY, memory, tap=tap, **PATIENT) as it:
-        runs = [await it.send(await it.new_session()) for _ in range(8)]
+        runs = [await it.send() for _ in range(8)]
         for run in runs:
-            got = await collect(it.service, run.id)
+            got = await it.collect(run.id)
             assert got == await it.events(run.id)
             assert (await it.ended(run.id)).status == "complete"
             assert texts(fold(got).parts) == "one two three"
@@ -240,16 +199,13 @@ async def test_a_doubtful_commit_of_several_runs_is_sorted_out_run_by_run(memory
 async def test_an_outage_shorter_than_the_patience_is_only_a_pause(world: AnyWorld) -> None:
     """P2: storage is away for a while: nothing is shown meanwhile, then everything, and the run completes."""
     async with running([Say("a "), Meet("here"), *BUSY], world, **PATIENT) as it:
-        run = await it.send(await it.new_session())
-        await collect(it.service, run.id, until=2)
+        run = await it.send_and_see(2)
         it.journal.away = True
         it.release("here")
-        with anyio.fail_after(GUARD):
-            while it.engine.writer.retries < 2:
-                await checkpoint()
+        await until(lambda: it.engine.writer.retries >= 2)
         assert len(await it.events(run.id)) == 2
         it.journal.away = False
-        got = await collect(it.service, run.id)
+        got = await it.collect(run.id)
         assert (await it.ended(run.id)).status == "complete"
         assert texts(fold(got).parts) == "a one two three"
         await check_saved_once(it, run, "complete")
@@ -260,9 +216,9 @@ async def test_an_outage_shorter_than_the_patience_is_only_a_pause(world: AnyWor
 
 async def give_up(it: Running) -> tuple[Run, list[Entry]]:
     """The journal goes away for longer than the patience while a client watches; what the client was shown."""
-    run = await it.send(await it.new_session())
+    run = await it.send()
     with anyio.fail_after(GUARD):
-        async with it.service.watch(run.id) as subscription:
+        async with it.engine.subscriptions.watch(run.id) as subscription:
             got: list[Entry] = []
             while len(got) < 2:
                 got += await subscription.next() or ()
@@ -275,28 +231,15 @@ async def give_up(it: Running) -> tuple[Run, list[Entry]]:
     return run, got
 
 
-async def check_storage_failed(it: Running, run: Run, got: list[Entry]) -> None:
-    row = await it.row(run.id)
-    assert row.status == "failed"
-    assert row.error is not None
-    assert row.error.code.startswith("storage")
-    assert (await it.events(run.id))[:2] == got
-    assert texts((await it.answer(run.session_id)).parts) == "a "
-    await check_one_end(it, run, "failed")
-    await check_idle(it, run.session_id)
-
-
-GIVING_UP: Script = [Say("a "), Meet("here"), Say("b"), Call("t"), Hang()]
+GIVING_UP: Script = [Say("a "), Meet("here"), Say("b"), CallTool("t"), Hang()]
+SILENT: Script = [Say("a "), Meet("here"), Say("b"), Hang()]
 
 
 async def test_who_follows_the_changes_hears_that_a_run_was_given_up(memory: World) -> None:
     """E1: whoever reads the session then settles the run (X2): not only when it is time to look anyway."""
     heard: list[str | None] = []
-    async with (
-        running(GIVING_UP, memory, storage_patience=0.1, poll=3600.0) as it,
-        anyio.create_task_group() as tg,
-    ):
-        changes = it.service.watch_changes(None)
+    async with running(GIVING_UP, memory, storage_retry_time=0.1, poll=3600.0) as it, anyio.create_task_group() as tg:
+        changes = it.engine.subscriptions.watch_changes(None)
         await changes.begin()
 
         async def follow() -> None:
@@ -311,98 +254,46 @@ async def test_who_follows_the_changes_hears_that_a_run_was_given_up(memory: Wor
         tg.cancel_scope.cancel()
 
 
-async def test_after_the_patience_the_run_is_stopped_and_sealed_as_failed(world: AnyWorld) -> None:
-    """E1: storage stays away: the stream closes without an end, and the sweeper seals the run as failed."""
-    async with running(GIVING_UP, world, storage_patience=0.1) as it:
+@pytest.mark.parametrize("script", [GIVING_UP, SILENT], ids=["goes on", "waits for its upstream"])
+@pytest.mark.parametrize("first", ["sweeper", "reader", "early reader"])
+async def test_after_the_retry_time_the_run_is_stopped_and_sealed_as_failed(
+    world: AnyWorld, script: Script, first: str
+) -> None:
+    """E1, C7, J1: storage stays away: the run is stopped at once and its stream closes without an end. Whoever settles
+    it first, also a reader who came during the outage and found it pending, it is failed and not interrupted."""
+    async with running(script, world, storage_retry_time=0.1) as it:
         run, got = await give_up(it)
         assert await it.types(run.id) == ["run.started", "text.delta"]
+        if first == "early reader":
+            with anyio.fail_after(GUARD):
+                while (await it.engine.runs.get(run.id)).is_open:
+                    await checkpoint()
+            assert (await it.answer(run)).recovery == "pending"
         it.journal.away = False
-        await it.tick()
-        await check_storage_failed(it, run, got)
-
-
-async def test_a_run_that_storage_gave_up_is_stopped_in_the_middle_of_an_await(world: AnyWorld) -> None:
-    """C7: a run whose output can no longer be kept is stopped at once, also while its agent waits for the upstream."""
-    async with running([Say("a "), Meet("here"), Say("b"), Hang()], world) as it:
-        run, got = await give_up(it)
-        it.journal.away = False
-        await it.tick()
-        await check_storage_failed(it, run, got)
-
-
-async def test_a_reader_who_comes_before_the_sweeper_finds_it_failed_too(world: AnyWorld) -> None:
-    """E1: whoever is first to settle a run that storage gave up, it is sealed as failed, not as interrupted."""
-    async with running(GIVING_UP, world) as it:
-        run, got = await give_up(it)
-        it.journal.away = False
-        await it.ended(run.id)
-        await check_storage_failed(it, run, got)
-
-
-async def test_a_reader_who_comes_while_the_journal_is_away_does_not_change_the_end(world: AnyWorld) -> None:
-    """J1: read during the outage it is pending; when the journal is back it is failed, because storage failed it."""
-    async with running(GIVING_UP, world) as it:
-        run, _ = await give_up(it)
-        with anyio.fail_after(GUARD):
-            while (await it.service.run(run.id)).is_open:
-                await checkpoint()
-        assert (await it.answer(run.session_id)).recovery == "pending"
-        it.journal.away = False
-        await it.tick()
+        await (it.ended(run.id) if first == "reader" else it.tick())
         row = await it.row(run.id)
-        assert (row.status, texts((await it.answer(run.session_id)).parts)) == ("failed", "a ")
-
-
-async def test_both_stores_away_and_back(world: AnyWorld) -> None:
-    """E3: also if the store was away as well when the run was given up, it is settled as failed afterwards."""
-    async with running(GIVING_UP, world) as it:
-        run = await it.send(await it.new_session())
-        await collect(it.service, run.id, until=2)
-        it.journal.away = it.store.away = True
-        it.release("here")
-        with anyio.fail_after(GUARD):
-            while it.engine.supervisor.executing:
-                await checkpoint()
-        await it.tick()
-        it.journal.away = it.store.away = False
-        await it.tick()
-        row = await it.row(run.id)
-        assert (row.status, texts((await it.answer(run.session_id)).parts)) == ("failed", "a ")
-        assert (await it.service.session(run.session_id)).active_run is None
+        assert (row.status, failure(row).code[:7]) == ("failed", "storage")
+        assert (await it.events(run.id))[:2] == got
+        assert await it.answer_text(run) == "a "
+        await check_one_end(it, run, "failed")
+        await check_idle(it, run)
 
 
 async def test_a_given_up_run_does_not_hold_up_the_session(world: AnyWorld) -> None:
-    """E3: after storage is back the queue goes on behind a run that was given up."""
+    """E3: also if the store was away as well, a run that was given up is failed afterwards, and the queue goes on."""
     async with running(in_turn(GIVING_UP, [Say("fine")]), world) as it:
-        sid = await it.new_session()
-        run = await it.send(sid)
-        await collect(it.service, run.id, until=2)
-        queued = await it.send(sid, "next")
-        it.journal.away = True
+        run = await it.send_and_see(2)
+        queued = await it.send(run, "next")
+        it.journal.away = it.store.away = True
         it.release("here")
-        with anyio.fail_after(GUARD):
-            while it.engine.supervisor.executing:
-                await checkpoint()
-        it.journal.away = False
+        await it.idle()
+        await it.tick()
+        it.journal.away = it.store.away = False
         await it.tick()
         assert (await it.ended(queued.id)).status == "complete"
-        await check_idle(it, sid)
-
-
-async def test_a_cancel_during_an_outage_is_carried_out_afterwards(world: AnyWorld) -> None:
-    """C6: cancelled while the journal is away: requested now, and sealed as cancelled when it is back."""
-    async with running([Say("a "), Meet("here"), Hang()], world, cancel_wait=0.0) as it:
-        run = await it.send(await it.new_session())
-        await collect(it.service, run.id, until=2)
-        it.journal.away = True
-        assert (await it.service.cancel(run.id)).cancel_requested
-        with anyio.fail_after(GUARD):
-            while it.engine.supervisor.executing:
-                await checkpoint()
-        it.journal.away = False
-        await it.tick()
-        assert (await it.row(run.id)).status == "cancelled"
-        assert texts((await it.answer(run.session_id)).parts) == "a "
+        assert await it.said(run) == ["hello", "a ", "next", "fine"]
+        assert (await it.row(run.id)).status == "failed"
+        await check_idle(it, run)
 
 
 ENDINGS: list[tuple[Script, str, str | None]] = [
@@ -417,9 +308,8 @@ async def test_an_end_that_could_not_be_stored_in_time_is_not_a_crash(
 ) -> None:
     """E1: the journal goes away before the end, for longer than the final save: no process went away, so the run is not
     interrupted. It failed, for its own reason if it had one."""
-    async with running([Say("a "), Meet("here"), *rest], virtual, storage_patience=60.0) as it:
-        run = await it.send(await it.new_session())
-        await collect(it.service, run.id, until=2)
+    async with running([Say("a "), Meet("here"), *rest], virtual, storage_retry_time=60.0) as it:
+        run = await it.send_and_see(2)
         it.journal.away = True
         it.release("here")
         while it.engine.supervisor.executing:  # noqa: ASYNC110  virtual time: nobody waits here
@@ -431,20 +321,23 @@ async def test_an_end_that_could_not_be_stored_in_time_is_not_a_crash(
         await check_one_end(it, run, status)
 
 
-async def test_a_cancel_that_no_storage_took_is_still_a_cancel(virtual: World) -> None:
-    """C6: cancelled while store and journal are away: what a person asked for is what the run ends as."""
-    async with running([Say("a "), Meet("here"), Hang()], virtual, storage_patience=60.0) as it:
-        run = await it.send(await it.new_session())
-        await collect(it.service, run.id, until=2)
-        it.store.away = it.journal.away = True
-        with pytest.raises(StorageError):
-            await it.service.cancel(run.id)
+@pytest.mark.parametrize("store_away", [False, True], ids=["journal", "journal and store"])
+async def test_a_cancel_during_an_outage_is_carried_out_afterwards(virtual: World, store_away: bool) -> None:
+    """C6: cancelled while the journal is away, or the store too: what a person asked for is what the run ends as."""
+    async with running([Say("a "), Meet("here"), Hang()], virtual, storage_retry_time=60.0, cancel_wait=0.0) as it:
+        run = await it.send_and_see(2)
+        it.store.away, it.journal.away = store_away, True
+        if store_away:
+            with pytest.raises(StorageError):
+                await it.engine.runs.cancel(run.id)
+        else:
+            assert (await it.engine.runs.cancel(run.id)).cancel_requested
         while it.engine.supervisor.executing:  # noqa: ASYNC110  virtual time: nobody waits here
             await anyio.sleep(1)
         it.store.away = it.journal.away = False
         await it.tick()
-        row = await it.row(run.id)
-        assert (row.status, row.reason) == ("cancelled", "requested")
+        assert await it.outcome(run) == ("cancelled", "requested")
+        assert await it.answer_text(run) == "a "
         await check_one_end(it, run, "cancelled")
 
 
@@ -453,11 +346,11 @@ async def test_who_ends_a_run_meets_no_earlier_words_of_it_in_one_commit(virtual
     never comes to the journal together, which takes one append of a run at a time and could not tell them apart."""
     other = ScriptedAgent([Say("x "), Meet("slow"), Say("y")])
     async with running([Say("a "), Meet("here")], virtual, agents={"other": other}) as it:
-        run = await it.send(await it.new_session())
-        slow = await it.send(await it.new_session(), agent="other")
-        await collect(it.service, run.id, until=2)
-        await collect(it.service, slow.id, until=2)
-        it.journal.faults.plan = {("append", it.journal.faults.calls["append"] + 1): Fault("stall", 60.0)}
+        run = await it.send()
+        slow = await it.send(agent="other")
+        await it.collect(run.id, until=2)
+        await it.collect(slow.id, until=2)
+        it.journal.plan = {("append", it.journal.calls["append"] + 1): Fault("stall", 60.0)}
         other.gate("slow").open.set()
         await anyio.sleep(1)
         it.release("here")
@@ -469,15 +362,14 @@ async def test_who_ends_a_run_meets_no_earlier_words_of_it_in_one_commit(virtual
         await it.tick()
         assert (await it.ended(slow.id)).status == "complete"
         await check_one_end(it, run, "failed")
-        await check_idle(it, run.session_id)
+        await check_idle(it, run)
 
 
 async def test_a_finished_tool_needs_the_journal_alone(memory: World) -> None:
     """P2: the store is away when a tool finishes: that the session was active is not said, and nothing else is lost."""
-    script: Script = [Meet("here"), Call("t"), Meet("there"), Say("done")]
+    script: Script = [Meet("here"), CallTool("t"), Meet("there"), Say("done")]
     async with running(script, memory, touch_every=0.0) as it:
-        run = await it.send(await it.new_session())
-        await it.reached("here")
+        run = await it.send_to_gate()
         it.store.away = True
         it.release("here")
         await it.reached("there")
@@ -488,23 +380,22 @@ async def test_a_finished_tool_needs_the_journal_alone(memory: World) -> None:
 
 async def test_a_store_that_is_away_for_a_moment_ends_no_question(virtual: World) -> None:
     """P2: an agent that keeps its task while a person thinks looks again when the store is back."""
-    agent = ScriptedAgent([Call("t", asks=True), Say("done")], can_continue=False)
-    async with running(agent, virtual, storage_patience=60.0) as it:
-        run = await it.send(await it.new_session())
+    agent = ScriptedAgent([CallTool("t", asks=True), Say("done")], can_continue=False)
+    async with running(agent, virtual, storage_retry_time=60.0) as it:
+        run = await it.send()
         await it.until(run.id, "waiting")
         it.store.away = True
         await anyio.sleep(10)
         it.store.away = False
-        await it.service.decide(run.id, (await it.question(run.id)).id, "once")
+        await it.decide(run, "once")
         assert (await it.ended(run.id)).status == "complete"
 
 
 async def test_a_store_that_is_away_does_not_stop_a_stream(world: AnyWorld) -> None:
     """P2: progress needs the journal alone: with the store away, output goes on being stored and shown."""
     async with running([Say("a "), Meet("here"), Say("b "), Meet("there"), Say("c")], world) as it:
-        run = await it.send(await it.new_session())
-        await it.reached("here")
-        async with it.service.watch(run.id) as subscription:
+        run = await it.send_to_gate()
+        async with it.engine.subscriptions.watch(run.id) as subscription:
             it.store.away = True
             it.release("here")
             got: list[Entry] = []
@@ -521,10 +412,10 @@ async def test_a_store_that_is_away_does_not_stop_a_stream(world: AnyWorld) -> N
 
 Ask = Callable[[Running, Run], Awaitable[object]]
 ASKS: list[Ask] = [
-    lambda it, run: it.send(run.session_id, "more"),
-    lambda it, run: it.service.retry(run.session_id, run.message_id),
-    lambda it, run: it.service.edit(run.session_id, run.user_message_id, [Text("x")]),
-    lambda it, run: it.service.continue_run(run.id),
+    lambda it, run: it.send(run, "more"),
+    lambda it, run: it.engine.runs.retry(run.session_id, run.message_id),
+    lambda it, run: it.engine.runs.edit(run.session_id, run.user_message_id, [TextPart("x")]),
+    lambda it, run: it.engine.runs.continue_run(run.id),
 ]
 
 
@@ -532,10 +423,10 @@ ASKS: list[Ask] = [
 async def test_a_low_disk_refuses_new_turns(world: AnyWorld, ask: Ask) -> None:
     """A1: below the reserve nothing that makes a run is accepted, and nothing of it is stored."""
     async with running([Say("x"), Fail()], world, disk_reserve=1000) as it:
-        run = await it.turn(await it.new_session())
+        run = await it.turn()
         before = await it.session_row(run.session_id)
         it.store.free = 999
-        with pytest.raises(StorageFull):
+        with pytest.raises(StorageFullError):
             await ask(it, run)
         assert await it.session_row(run.session_id) == before
         it.store.free = 1000
@@ -545,13 +436,11 @@ async def test_a_low_disk_refuses_new_turns(world: AnyWorld, ask: Ask) -> None:
 async def test_open_runs_are_saved_on_a_low_disk(world: AnyWorld) -> None:
     """E3: runs that are under way when the disk runs low go on, seal and settle; also a cancel works."""
     async with running([Say("a "), Meet("here"), Say("b")], world) as it:
-        one, two = await it.send(await it.new_session()), await it.send(await it.new_session())
-        with anyio.fail_after(GUARD):
-            while it.agent.upstreams < 2:
-                await checkpoint()
+        one, two = await it.send(), await it.send()
+        await until(lambda: it.agent.upstreams >= 2)
         await it.reached("here")
         it.store.free = 0
-        assert (await it.service.cancel(two.id)).status == "cancelled"
+        assert (await it.engine.runs.cancel(two.id)).status == "cancelled"
         it.release("here")
         assert (await it.ended(one.id)).status == "complete"
         await check_saved_once(it, one, "complete")
@@ -563,4 +452,4 @@ async def test_a_dead_run_is_settled_on_a_low_disk(world: AnyWorld) -> None:
     run = await crash_at(world, [Say("a "), Meet("here"), Hang()], seen=2)
     async with running((), world, disk_reserve=1 << 62) as it:
         assert (await it.row(run.id)).status == "interrupted"
-        assert texts((await it.answer(run.session_id)).parts) == "a "
+        assert await it.answer_text(run) == "a "

@@ -1,4 +1,4 @@
-"""Whole sessions out and in again: everything that was said, under fresh ids, all of it or nothing."""
+"""Export and import of whole sessions: everything, under new ids, all or nothing."""
 
 import json
 from pathlib import Path
@@ -8,21 +8,23 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from holdfast.agents.scripted import Action, Call, Fail, Hang, Meet, Recall, Say, Spend, Think
-from holdfast.core.errors import Invalid
+from holdfast.agents.scripted import Action, CallTool, Fail, Hang, Meet, RecallMemory, Say, Spend, Think
+from holdfast.core.errors import InvalidInputError
 from holdfast.core.ids import SessionId
-from holdfast.core.parts import Text
-from holdfast.engine.transfer import FileRules, Taken, Transfer
-from holdfast.ports import SessionQuery, Summariser
-from holdfast.storage.files import FileStore
-from tests.harness import GUARD, AnyWorld, Running, World, in_turn, running
+from holdfast.core.parts import TextPart
+from holdfast.engine.transfer import FileRules, ImportedSession, Transfer
+from holdfast.ports.agent import Summarizer
+from holdfast.ports.store import SessionQuery
+from holdfast.storage.file_store import FileStore
+from tests.harness import AnyWorld, Running, World, in_turn, running
+from tests.taps import GUARD
 
 pytestmark = pytest.mark.anyio
 
 RICH: list[Action] = [
-    Recall(({"text": "likes tea", "source": "ses_0"},)),
+    RecallMemory(({"text": "likes tea", "source": "ses_0"},)),
     Think("hm"),
-    Call("c1", "search", {"q": "tide"}, result={"high": 6}, output=("looking",)),
+    CallTool("c1", "search", {"q": "tide"}, result={"high": 6}, output=("looking",)),
     Say("At six."),
     Spend(10, 20),
 ]
@@ -31,8 +33,8 @@ RICH: list[Action] = [
 RULES = FileRules(10_000_000, lambda start, said: "text/plain" if start.startswith(b"some") else None, str.strip)
 
 
-class Short(Summariser):
-    async def summarise(self, messages: Any, earlier: str | None) -> str:
+class Short(Summarizer):
+    async def summarize(self, messages: Any, earlier: str | None) -> str:
         return "what was said"
 
 
@@ -45,10 +47,10 @@ async def export(it: Running, sid: SessionId) -> bytes:
     return b"".join([piece async for piece in transfer(it).export(sid)])
 
 
-async def take(it: Running, data: bytes, pieces: int = 7) -> list[Taken]:
+async def take(it: Running, data: bytes, pieces: int = 7) -> list[ImportedSession]:
     importing = transfer(it).importing(RULES)
     try:
-        taken: list[Taken] = []
+        taken: list[ImportedSession] = []
         for at in range(0, len(data), max(1, len(data) // pieces)):
             taken += await importing.feed(data[at : at + max(1, len(data) // pieces)])
         return [*taken, *await importing.finish()]
@@ -77,19 +79,19 @@ def nameless(data: bytes) -> list[dict[str, Any]]:
 
 async def a_full_session(it: Running) -> SessionId:
     """Branches, a failed answer, an undone turn, a compaction, and a file."""
-    sid = (await it.service.create_session(title="Tides", tags=("sea",), project="p", settings={"t": 1})).id
-    incoming = await to_thread.run_sync(it.engine.library.begin)  # type: ignore[union-attr]
+    sid = (await it.engine.sessions.create(title="Tides", tags=("sea",), project="p", settings={"t": 1})).id
+    incoming = await to_thread.run_sync(it.engine.attachments.begin)  # type: ignore[union-attr]
     with incoming:
         incoming.write(b"some words" * 50_000)
-        file = await it.engine.library.add(incoming, "notes.txt", "text/plain")  # type: ignore[union-attr]
-    first = (await it.service.submit(sid, [Text("When?"), file.part()])).run
+        file = await it.engine.attachments.add(incoming, "notes.txt", "text/plain")  # type: ignore[union-attr]
+    first = (await it.engine.runs.submit(sid, [TextPart("When?"), file.part()])).run
     await it.ended(first.id)
-    await it.service.compact(sid, Short())
+    await it.engine.sessions.compact(sid, Short())
     failed = await it.turn(sid, "And now?")
-    again = (await it.service.retry(sid, failed.message_id)).run
+    again = (await it.engine.runs.retry(sid, failed.message_id)).run
     await it.ended(again.id)
     await it.turn(sid, "Thanks")
-    await it.service.undo(sid)
+    await it.engine.sessions.undo(sid)
     return sid
 
 
@@ -119,10 +121,10 @@ async def test_a_session_that_was_taken_in_can_be_used(world: AnyWorld, tmp_path
     async with running(in_turn(*SCRIPTS, [Say("more")]), world, files=FileStore(tmp_path / "files")) as it:
         [taken] = await take(it, await export(it, await a_full_session(it)))
         sid = taken.session.id
-        listed = await it.service.sessions(SessionQuery(taken.session.owner))
+        listed = await it.engine.sessions.list(SessionQuery(taken.session.owner))
         assert sid in [view.session.id for view in listed]
-        assert sid in [hit.session.id for hit in await it.service.search("better")]
-        await it.service.redo(sid)
+        assert sid in [hit.session.id for hit in await it.engine.sessions.search("better")]
+        await it.engine.sessions.redo(sid)
         await it.turn(sid, "Go on")
         assert [message.status for message in await it.shown(sid)] == ["complete"] * 8
 
@@ -140,16 +142,14 @@ async def test_what_is_being_written_is_left_out(memory: World, tmp_path: Path) 
     """An answer that streams is not in the export: its question is the head; the export can be taken in."""
     script: list[Action] = [Say("partial"), Meet("there"), Hang()]
     async with running(script, memory, files=FileStore(tmp_path / "files")) as it:
-        sid = await it.new_session()
-        run = await it.send(sid, "question")
-        await it.send(sid, "queued")
-        await it.reached("there")
-        found = lines(data := await export(it, sid))
+        run = await it.send(text="question")
+        await it.send_to_gate(run, "queued", gate="there")
+        found = lines(data := await export(it, run.session_id))
         assert [line["type"] for line in found] == ["session", "message", "end"]
         assert found[0]["head"] == found[1]["id"] == run.user_message_id
         assert [taken.messages for taken in await take(it, data)] == [1]
         it.release("there")
-        await it.service.cancel(run.id)
+        await it.engine.runs.cancel(run.id)
 
 
 @pytest.mark.parametrize("cut", ["last line", "half", "middle line", "content"])
@@ -164,20 +164,20 @@ async def test_a_damaged_export_changes_nothing(memory: World, tmp_path: Path, c
             "middle line": all_lines[:3] + all_lines[4:],
             "content": [*all_lines[:at], all_lines[at][:40] + b"AAAA" + all_lines[at][44:], *all_lines[at + 1 :]],
         }[cut]
-        before = await it.service.sessions(SessionQuery((await it.service.create_session()).owner))
-        with pytest.raises(Invalid, match=r"^line \d+: "):
+        before = await it.engine.sessions.list(SessionQuery((await it.engine.sessions.create()).owner))
+        with pytest.raises(InvalidInputError, match=r"^line \d+: "):
             await take(it, b"".join(damaged))
-        assert len(await it.service.sessions(SessionQuery(before[0].session.owner))) == len(before)
+        assert len(await it.engine.sessions.list(SessionQuery(before[0].session.owner))) == len(before)
 
 
 async def test_nothing_is_erased_while_everything_is_kept(world: AnyWorld, tmp_path: Path) -> None:
     """While a copy is being made a tick erases no journal and no file; afterwards it does, and recovery never waits."""
     async with running(in_turn(*SCRIPTS), world, files=FileStore(tmp_path / "files")) as it:
         sid = await a_full_session(it)
-        run = (await it.service.runs(sid=sid))[0]
+        run = (await it.engine.runs.list(sid=sid))[0]
         with anyio.fail_after(GUARD):
-            async with it.engine.sweeper.keeping_everything():
-                await it.service.delete(sid)
+            async with it.engine.retention.erasing:
+                await it.engine.sessions.delete(sid)
                 await it.tick()
                 assert await it.events(run.id)
             await it.tick()

@@ -1,4 +1,4 @@
-"""§5 Waiting: a run that asks a person lets go of everything, and its answer is a row that the first one writes."""
+"""§5 Waiting: a run that asks a person holds no lease and no task; the first answer counts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,35 +6,21 @@ from typing import Any
 import anyio
 import pytest
 
-from holdfast.agents.scripted import Action, Call, Meet, Say, ScriptedAgent
-from holdfast.core.errors import AlreadyDecided, NotAllowed, NotFound
+from holdfast.agents.scripted import Action, CallTool, Meet, Say, ScriptedAgent
+from holdfast.core.errors import AlreadyDecidedError, NotAllowedError, NotFoundError
 from holdfast.core.events import Decision
 from holdfast.core.ids import ApprovalId, OwnerId, SessionId
-from holdfast.core.parts import Text, Tool
-from holdfast.core.recovery import Policy
+from holdfast.core.parts import TextPart, ToolPart
+from holdfast.core.recovery import RecoveryPolicy
 from holdfast.core.run import Run
-from holdfast.engine.book import turns
-from holdfast.ports import Turn
+from holdfast.engine.transactions import run_endings
 from tests.engine.checks import check_idle, check_one_end
-from tests.harness import (
-    GUARD,
-    AnyWorld,
-    Both,
-    Hold,
-    Running,
-    Script,
-    Tap,
-    World,
-    appends,
-    collect,
-    crash_at,
-    running,
-    texts,
-)
+from tests.harness import AnyWorld, Running, Script, crash_at, in_turn, running
+from tests.taps import GUARD, Both, Hold, Tap, appends, calls, until
 
 pytestmark = pytest.mark.anyio
 
-ASKING: Script = [Say("may I? "), Call("t", "shell", {"cmd": "ls"}, result="files", asks=True), Say("done")]
+ASKING: Script = [Say("may I? "), CallTool("t", "shell", {"cmd": "ls"}, result="files", asks=True), Say("done")]
 
 
 async def asked(it: Running, sid: SessionId | None = None, **options: Any) -> Run:
@@ -43,8 +29,8 @@ async def asked(it: Running, sid: SessionId | None = None, **options: Any) -> Ru
     return await it.until(run.id, "waiting")
 
 
-async def decide(it: Running, run: Run, decision: Decision) -> Run:
-    return await it.service.decide(run.id, (await it.question(run.id)).id, decision)
+both_kinds = pytest.mark.parametrize("can_continue", [True, False], ids=["parked", "keeps its task"])
+NOT_RUN = (TextPart("may I? "), ToolPart("t", "shell", {"cmd": "ls"}, "not_run"))
 
 
 async def test_a_waiting_run_holds_no_lease_and_no_task(world: AnyWorld) -> None:
@@ -52,36 +38,37 @@ async def test_a_waiting_run_holds_no_lease_and_no_task(world: AnyWorld) -> None
     async with running(ASKING, world) as it:
         run = await asked(it)
         assert run.lease is None
-        with anyio.fail_after(GUARD):
-            while it.engine.supervisor.executing:
-                await anyio.lowlevel.checkpoint()
+        await it.idle()
         assert it.agent.upstreams == 0
-        view = await it.service.session(run.session_id)
+        view = await it.engine.sessions.get(run.session_id)
         assert view.active_run is not None
         assert (view.active_run.id, view.active_run.status) == (run.id, "waiting")
-        answer = await it.answer(run.session_id)
+        answer = await it.answer(run)
         assert answer.status == "streaming"
-        assert answer.parts == (Text("may I? "), Tool("t", "shell", {"cmd": "ls"}, "waiting"))
+        assert answer.parts == (TextPart("may I? "), ToolPart("t", "shell", {"cmd": "ls"}, "waiting"))
         question = await it.question(run.id)
         assert (question.call_id, question.name, question.args) == ("t", "shell", {"cmd": "ls"})
         assert it.agent.effects == []
 
 
 async def test_recovery_leaves_a_waiting_run_alone(world: AnyWorld) -> None:
-    """X2: sweeps, readers and restarts do not end a run that waits for a person."""
+    """X2, X5: sweeps, readers and restarts do not end a run that waits for a person without a limit; an answer that was
+    given before a crash is taken up after it."""
     async with running(ASKING, world) as it:
         run = await asked(it)
         await it.tick()
-        await it.service.session(run.session_id)
+        await it.engine.sessions.get(run.session_id)
+        await it.crash()
+    async with running(ASKING, world, answer_within=0.0, max_runs=0) as it:
+        world.clock.advance(1e9)
+        await it.tick()
+        assert (await it.engine.runs.get(run.id)).status == "waiting"
+        await it.decide(run, "once")
         await it.crash()
     async with running(ASKING, world) as it:
-        world.clock.advance(7 * 24 * 3600)
-        await it.tick()
-        assert (await it.service.run(run.id)).status == "waiting"
-        await decide(it, run, "once")
         assert (await it.ended(run.id)).status == "complete"
         assert it.agent.effects == ["t"]
-        assert texts((await it.answer(run.session_id)).parts) == "may I? done"
+        assert await it.answer_text(run) == "may I? done"
         await check_one_end(it, run, "complete")
 
 
@@ -90,7 +77,7 @@ async def test_an_allowed_tool_runs_once_and_the_run_goes_on(world: AnyWorld, de
     """X5: the decision requeues the run; the executor journals it, runs the tool and finishes the answer."""
     async with running(ASKING, world) as it:
         run = await asked(it)
-        assert (await decide(it, run, decision)).status == "queued"
+        assert (await it.decide(run, decision)).status == "queued"
         assert (await it.ended(run.id)).status == "complete"
         assert it.agent.effects == ["t"]
         assert it.agent.turns[-1].decisions == {"t": decision}
@@ -98,25 +85,23 @@ async def test_an_allowed_tool_runs_once_and_the_run_goes_on(world: AnyWorld, de
         assert types.index("approval.requested") < types.index("run.resumed") < types.index("approval.resolved")
         assert types.index("approval.resolved") < types.index("tool.started") < types.index("tool.finished")
         assert f'"decision":"{decision}"'.encode() in (await it.events(run.id))[types.index("approval.resolved")].frame
-        assert texts((await it.answer(run.session_id)).parts) == "may I? done"
-        await check_idle(it, run.session_id)
+        assert await it.answer_text(run) == "may I? done"
+        await check_idle(it, run)
 
 
-async def test_a_denied_tool_does_not_run(world: AnyWorld) -> None:
+@both_kinds
+async def test_a_denied_tool_does_not_run(world: AnyWorld, can_continue: bool) -> None:
     """X5: denied, the tool is shown as denied, has no effect, and the answer goes on without it."""
-    async with running(ASKING, world) as it:
+    async with running(ScriptedAgent(ASKING, can_continue=can_continue), world) as it:
         run = await asked(it)
-        await decide(it, run, "deny")
+        await it.decide(run, "deny")
         assert (await it.ended(run.id)).status == "complete"
         assert it.agent.effects == []
-        assert (await it.answer(run.session_id)).parts == (
-            Text("may I? "),
-            Tool("t", "shell", {"cmd": "ls"}, "denied"),
-            Text("done"),
-        )
+        denied = ToolPart("t", "shell", {"cmd": "ls"}, "denied")
+        assert (await it.answer(run)).parts == (TextPart("may I? "), denied, TextPart("done"))
 
 
-@pytest.mark.parametrize("can_continue", [True, False])
+@both_kinds
 async def test_a_question_that_nobody_answers_is_denied_with_that_said(world: AnyWorld, can_continue: bool) -> None:
     """X5: after its time the answer is deny; the tool says why, the run goes on, and a later answer comes too late."""
     async with running(ScriptedAgent(ASKING, can_continue=can_continue), world, answer_within=3600.0) as it:
@@ -129,20 +114,11 @@ async def test_a_question_that_nobody_answers_is_denied_with_that_said(world: An
         await it.tick()
         assert (await it.ended(run.id)).status == "complete"
         assert it.agent.effects == []
-        tool = (await it.answer(run.session_id)).parts[1]
-        assert isinstance(tool, Tool)
+        tool = (await it.answer(run)).parts[1]
+        assert isinstance(tool, ToolPart)
         assert (tool.state, tool.result) == ("denied", "Nobody answered within 1 hour, so it was denied.")
-        with pytest.raises(AlreadyDecided):
-            await it.service.decide(run.id, question.id, "once")
-
-
-async def test_a_question_may_be_left_open_for_ever(world: AnyWorld) -> None:
-    """X5: with no limit it waits."""
-    async with running(ASKING, world, answer_within=0.0) as it:
-        run = await asked(it)
-        world.clock.advance(1e9)
-        await it.tick()
-        assert (await it.row(run.id)).status == "waiting"
+        with pytest.raises(AlreadyDecidedError):
+            await it.engine.runs.decide(run.id, question.id, "once")
 
 
 async def test_the_first_decision_wins(world: AnyWorld) -> None:
@@ -154,8 +130,8 @@ async def test_the_first_decision_wins(world: AnyWorld) -> None:
 
         async def answer(decision: Decision) -> None:
             try:
-                await it.service.decide(run.id, question.id, decision)
-            except AlreadyDecided as refused:
+                await it.engine.runs.decide(run.id, question.id, decision)
+            except AlreadyDecidedError as refused:
                 told.append(refused.decision)
 
         async with anyio.create_task_group() as tg:
@@ -165,8 +141,8 @@ async def test_the_first_decision_wins(world: AnyWorld) -> None:
         stored = (await it.approval(question.id)).decision
         assert told == [stored] * 3
         await it.ended(run.id)
-        with pytest.raises(AlreadyDecided) as late:
-            await it.service.decide(run.id, question.id, "once")
+        with pytest.raises(AlreadyDecidedError) as late:
+            await it.engine.runs.decide(run.id, question.id, "once")
         assert late.value.decision == stored
         assert it.agent.effects == ([] if stored == "deny" else ["t"])
         assert (await it.types(run.id)).count("approval.resolved") == 1
@@ -177,30 +153,29 @@ async def test_a_question_is_answered_by_its_owner_about_its_run(world: AnyWorld
     async with running(ASKING, world) as it:
         one, two = await asked(it), await asked(it)
         question = await it.question(one.id)
-        with pytest.raises(NotFound):
-            await it.service.decide(two.id, question.id, "once")
-        with pytest.raises(NotFound):
-            await it.service.decide(one.id, ApprovalId("apr_none"), "once")
-        with pytest.raises(NotFound):
-            await it.service.decide(one.id, question.id, "once", OwnerId("somebody"))
+        with pytest.raises(NotFoundError):
+            await it.engine.runs.decide(two.id, question.id, "once")
+        with pytest.raises(NotFoundError):
+            await it.engine.runs.decide(one.id, ApprovalId("apr_none"), "once")
+        with pytest.raises(NotFoundError):
+            await it.engine.runs.decide(one.id, question.id, "once", OwnerId("somebody"))
         assert (await it.approval(question.id)).decision is None
 
 
-async def test_cancel_answers_the_question_with_deny(world: AnyWorld) -> None:
-    """C6: a waiting run is cancelled at once, its question is closed as denied, and its tool has not run."""
-    async with running(ASKING, world) as it:
+@both_kinds
+async def test_cancel_answers_the_question_with_deny(world: AnyWorld, can_continue: bool) -> None:
+    """C6, C7: a waiting run is cancelled at once, its question is closed as denied, and its tool has not run."""
+    async with running(ScriptedAgent(ASKING, can_continue=can_continue), world) as it:
         run = await asked(it)
         question = await it.question(run.id)
-        assert (await it.service.cancel(run.id)).status == "cancelled"
+        assert (await it.engine.runs.cancel(run.id)).status == "cancelled"
+        assert it.agent.upstreams == 0
         assert (await it.approval(question.id)).decision == "deny"
-        with pytest.raises(AlreadyDecided):
-            await it.service.decide(run.id, question.id, "once")
-        assert (await it.answer(run.session_id)).parts == (
-            Text("may I? "),
-            Tool("t", "shell", {"cmd": "ls"}, "not_run"),
-        )
+        with pytest.raises(AlreadyDecidedError):
+            await it.engine.runs.decide(run.id, question.id, "once")
+        assert (await it.answer(run)).parts == NOT_RUN
         await check_one_end(it, run, "cancelled")
-        await check_idle(it, run.session_id)
+        await check_idle(it, run)
 
 
 async def test_a_question_of_a_run_that_was_asked_to_end_is_no_longer_answered(world: AnyWorld) -> None:
@@ -208,76 +183,42 @@ async def test_a_question_of_a_run_that_was_asked_to_end_is_no_longer_answered(w
     async with running(ASKING, world) as it:
         run = await asked(it)
         question = await it.question(run.id)
-        await it.store.inner.transact(lambda tx: turns.request_cancel(tx, run.id, run.owner, "requested"))
-        with pytest.raises(NotAllowed):
-            await it.service.decide(run.id, question.id, "once")
-        assert (await it.service.run(run.id)).status == "cancelled"
+        await it.store.inner.transact(lambda tx: run_endings.request_cancel(tx, run.id, run.owner, "requested"))
+        with pytest.raises(NotAllowedError):
+            await it.engine.runs.decide(run.id, question.id, "once")
+        assert (await it.engine.runs.get(run.id)).status == "cancelled"
         assert (await it.approval(question.id)).decision == "deny"
         assert it.agent.effects == []
 
 
-async def test_interrupt_answers_the_question_with_deny(world: AnyWorld) -> None:
-    """A3: a new turn may interrupt a run that waits for a person, and runs after it."""
-
-    def script(turn: Turn) -> Sequence[Action]:
-        return ASKING if len(it.agent.turns) == 1 else [Say("instead")]
-
-    async with running(ScriptedAgent(script), world) as it:
+@pytest.mark.parametrize("edit", ["undo", "clear", "delete", "retry", "interrupt"])
+async def test_an_edit_that_hides_a_waiting_run_ends_it(world: AnyWorld, edit: str) -> None:
+    """O1, A3: undo, clear, delete, retry and an interrupting turn end a run that waits for a person like one that
+    runs, and answer its question with deny."""
+    async with running(in_turn(ASKING, [Say("instead")]), world) as it:
         run = await asked(it)
         question = await it.question(run.id)
-        second = await it.send(run.session_id, "never mind", on_busy="interrupt")
-        assert (await it.ended(second.id)).status == "complete"
-        assert (await it.row(run.id)).status == "cancelled"
-        assert (await it.approval(question.id)).decision == "deny"
-        assert [texts(m.parts) for m in await it.shown(run.session_id)] == ["hello", "may I? ", "never mind", "instead"]
-
-
-@pytest.mark.parametrize("edit", ["undo", "clear", "delete", "retry"])
-async def test_an_edit_that_hides_a_waiting_run_ends_it(world: AnyWorld, edit: str) -> None:
-    """O1: undo, clear, delete and retry end a run that waits for a person like one that runs."""
-
-    def script(turn: Turn) -> Sequence[Action]:
-        return ASKING if len(it.agent.turns) == 1 else [Say("instead")]
-
-    async with running(ScriptedAgent(script), world) as it:
-        run = await asked(it)
-        sid = run.session_id
         if edit == "retry":
-            more = await it.service.retry(sid, run.message_id)
-            assert (await it.ended(more.run.id)).status == "complete"
+            await it.ended((await it.engine.runs.retry(run.session_id, run.message_id)).run.id)
+        elif edit == "interrupt":
+            await it.turn(run, "never mind", on_busy="interrupt")
+            assert await it.said(run) == ["hello", "may I? ", "never mind", "instead"]
         else:
-            await {"undo": it.service.undo, "clear": it.service.clear, "delete": it.service.delete}[edit](sid)
+            await getattr(it.engine.sessions, edit)(run.session_id)
         await it.until(run.id, "cancelled")
         assert it.agent.effects == []
+        if edit not in ("clear", "delete"):
+            assert (await it.approval(question.id)).decision == "deny"
         if edit != "delete":
-            await check_idle(it, sid)
-
-
-async def test_a_stream_stays_open_over_the_question(world: AnyWorld) -> None:
-    """L5: a client that watches a waiting run is shown the question, then the rest after the answer."""
-    async with running(ASKING, world) as it:
-        run = await it.send(await it.new_session())
-        got: list[str] = []
-
-        async def client() -> None:
-            got.extend(entry.type for entry in await collect(it.service, run.id))
-
-        async with anyio.create_task_group() as tg:
-            tg.start_soon(client)
-            await it.until(run.id, "waiting")
-            await decide(it, run, "once")
-        assert got == await it.types(run.id)
-        assert got[-1] == "run.complete"
+            await check_idle(it, run)
 
 
 async def test_an_answer_may_come_before_the_run_has_parked(world: AnyWorld) -> None:
     """X5: the question can be answered as soon as it is stored; the run then goes on without having waited."""
-    hold = Hold(appends("approval.requested"))
-    async with running(ASKING, world, tap=hold) as it:
-        run = await it.send(await it.new_session())
-        with anyio.fail_after(GUARD):
-            await hold.reached.wait()
-        await it.service.decide(run.id, (await it.question(run.id)).id, "once")
+    async with running(ASKING, world, tap=(hold := Hold(appends("approval.requested")))) as it:
+        run = await it.send()
+        await hold.held()
+        await it.decide(run, "once")
         hold.go.set()
         assert (await it.ended(run.id)).status == "complete"
         assert it.agent.effects == ["t"]
@@ -287,14 +228,14 @@ async def test_an_answer_may_come_before_the_run_has_parked(world: AnyWorld) -> 
 async def test_news_of_an_earlier_execution_does_not_stop_the_next(world: AnyWorld) -> None:
     """X5: the run is answered, parked and taken up again while its old row is still being read: it goes on."""
     question = Hold(appends("approval.requested"))
-    reading = Hold(lambda call, _: call == "store.read", when="after", armed=False)
+    reading = Hold(calls("store.read"), when="after", armed=False)
     async with running(ASKING, world, tap=Both(question, reading), poll=GUARD) as it:
-        run = await it.send(await it.new_session())
+        run = await it.send()
         with anyio.fail_after(GUARD):
             await question.reached.wait()
             posed = await it.question(run.id)
             reading.armed = True
-            await it.service.decide(run.id, posed.id, "once")
+            await it.engine.runs.decide(run.id, posed.id, "once")
             await reading.reached.wait()
             question.go.set()
             while (await it.row(run.id)).epoch < 2:
@@ -306,25 +247,17 @@ async def test_news_of_an_earlier_execution_does_not_stop_the_next(world: AnyWor
 
 async def test_a_crash_between_asking_and_waiting_leaves_the_question(world: AnyWorld) -> None:
     """X5: the process dies when the question is journalled and not yet waited for: it can still be answered."""
-
-    class Die(Tap):
-        """Takes the store away at the moment at which the question is durable."""
-
-        async def after(self, call: str, args: Sequence[Any]) -> None:
-            if appends("approval.requested")(call, args):
-                it.store.away = True
-
-    async with running(ASKING, world, tap=Die()) as it:
-        run = await it.send(await it.new_session())
-        with anyio.fail_after(GUARD):
-            while not it.store.away:
-                await anyio.lowlevel.checkpoint()
+    async with running(ASKING, world, tap=(journalled := Hold(appends("approval.requested"), when="after"))) as it:
+        run = await it.send()
+        await journalled.held()
+        it.store.away = True
+        journalled.go.set()
         await it.crash()
         assert (await it.row(run.id)).status == "running"
     async with running(ASKING, world) as it:
-        assert (await it.service.run(run.id)).status == "waiting"
+        assert (await it.engine.runs.get(run.id)).status == "waiting"
         assert (await it.row(run.id)).lease is None
-        await decide(it, run, "once")
+        await it.decide(run, "once")
         assert (await it.ended(run.id)).status == "complete"
         assert it.agent.effects == ["t"]
         await check_one_end(it, run, "complete")
@@ -333,40 +266,20 @@ async def test_a_crash_between_asking_and_waiting_leaves_the_question(world: Any
 async def test_a_crash_before_the_question_is_journalled_leaves_one_question(world: AnyWorld) -> None:
     """X5: the process dies when the question is in the store and not in the journal: taken up, the run asks again, and
     the question that nobody was shown is closed."""
-
-    class Die(Tap):
-        async def before(self, call: str, args: Sequence[Any]) -> None:
-            if appends("approval.requested")(call, args):
-                it.store.away = it.journal.away = True
-
-    async with running(ASKING, world, tap=Die()) as it:
-        run = await it.send(await it.new_session())
-        with anyio.fail_after(GUARD):
-            while not it.store.away:
-                await anyio.lowlevel.checkpoint()
+    async with running(ASKING, world, tap=(journalling := Hold(appends("approval.requested")))) as it:
+        run = await it.send()
+        await journalling.held()
+        it.store.away = it.journal.away = True
+        journalling.go.set()
         await it.crash()
         unseen = await it.question(run.id)
-    async with running(ASKING, world, recovery=Policy(auto_continue=True)) as it:
+    async with running(ASKING, world, recovery=RecoveryPolicy(auto_continue=True)) as it:
         await it.until(run.id, "waiting")
-        question = await it.question(run.id)
-        assert question.id != unseen.id
+        assert (await it.question(run.id)).id != unseen.id
         assert (await it.approval(unseen.id)).decision == "deny"
-        with pytest.raises(AlreadyDecided):
-            await it.service.decide(run.id, unseen.id, "once")
-        await it.service.decide(run.id, question.id, "once")
-        assert (await it.ended(run.id)).status == "complete"
-        assert it.agent.effects == ["t"]
-
-
-async def test_an_answer_survives_a_crash_before_it_is_taken_up(world: AnyWorld) -> None:
-    """X5: the decision is in the store: the next process goes on with it."""
-    async with running(ASKING, world) as it:
-        run = await asked(it)
-        await it.crash()
-    async with running(ASKING, world, max_runs=0) as it:
-        await decide(it, run, "once")
-        await it.crash()
-    async with running(ASKING, world) as it:
+        with pytest.raises(AlreadyDecidedError):
+            await it.engine.runs.decide(run.id, unseen.id, "once")
+        await it.decide(run, "once")
         assert (await it.ended(run.id)).status == "complete"
         assert it.agent.effects == ["t"]
 
@@ -374,14 +287,11 @@ async def test_an_answer_survives_a_crash_before_it_is_taken_up(world: AnyWorld)
 @pytest.mark.parametrize("swept", [False, True], ids=["unswept", "swept"])
 async def test_a_short_outage_of_the_journal_does_not_spend_the_answer(world: AnyWorld, swept: bool) -> None:
     """X5: the journal is away when the answered run is taken up, and soon back: the run completes."""
-    tap = Tap()
-    async with running(ASKING, world, tap=tap, storage_patience=GUARD) as it:
+    async with running(ASKING, world, tap=(tap := Tap()), storage_retry_time=GUARD) as it:
         run = await asked(it)
         it.journal.away = True
-        await decide(it, run, "once")
-        with anyio.fail_after(GUARD):
-            while tap.seen.count("journal.fence") < 2:
-                await anyio.lowlevel.checkpoint()
+        await it.decide(run, "once")
+        await until(lambda: tap.seen.count("journal.fence") >= 2)
         if swept:
             await it.tick()
         it.journal.away = False
@@ -392,18 +302,20 @@ async def test_a_short_outage_of_the_journal_does_not_spend_the_answer(world: An
 
 async def test_an_allowance_is_not_used_twice(world: AnyWorld) -> None:
     """X5: allowed once, started, then the process died: the tool is asked about again, not repeated."""
-    slow: Script = [Say("may I? "), Call("t", asks=True, takes=3600.0)]
+    slow: Script = [Say("may I? "), CallTool("t", asks=True, takes=3600.0)]
     async with running(slow, world) as it:
         run = await asked(it)
-        await decide(it, run, "once")
+        await it.decide(run, "once")
         with anyio.fail_after(GUARD):
             while "tool.started" not in await it.types(run.id):
                 await anyio.lowlevel.checkpoint()
         await it.crash()
-    async with running([Say("may I? "), Call("t", asks=True)], world, recovery=Policy(auto_continue=True)) as it:
+    async with running(
+        [Say("may I? "), CallTool("t", asks=True)], world, recovery=RecoveryPolicy(auto_continue=True)
+    ) as it:
         await it.until(run.id, "waiting")
         assert it.agent.effects == []
-        await decide(it, run, "once")
+        await it.decide(run, "once")
         assert (await it.ended(run.id)).status == "complete"
         assert it.agent.effects == ["t"]
 
@@ -418,10 +330,9 @@ def clinging(script: Sequence[Action]) -> ScriptedAgent:
 async def test_whoever_waits_leaves_its_place_at_once(world: AnyWorld) -> None:
     """A3: a run that keeps its task while it waits for a person takes no room, and nobody has to look to find out."""
     async with running(clinging([Meet("here"), *ASKING]), world, max_runs=1, poll=3600.0) as it:
-        first = await it.send(await it.new_session())
-        await it.reached("here")
-        second = await it.send(await it.new_session())
-        await it.service.amend(second.session_id, {"pinned": True})
+        first = await it.send_to_gate()
+        second = await it.send()
+        await it.engine.sessions.update(second.session_id, {"pinned": True})
         assert (await it.row(second.id)).status == "queued"
         it.release("here")
         await it.until(first.id, "waiting")
@@ -435,8 +346,8 @@ async def test_an_agent_that_cannot_continue_keeps_its_task_while_it_waits(world
         assert run.lease is not None
         assert (it.agent.upstreams, it.engine.supervisor.executing) == (1, 1)
         await it.tick()
-        await it.service.session(run.session_id)
-        assert (await decide(it, run, "once")).status == "running"
+        await it.engine.sessions.get(run.session_id)
+        assert (await it.decide(run, "once")).status == "running"
         assert (await it.ended(run.id)).status == "complete"
         assert (len(it.agent.turns), it.agent.effects) == (1, ["t"])
         types = await it.types(run.id)
@@ -453,53 +364,17 @@ async def test_an_agent_that_cannot_continue_is_interrupted_by_a_crash(world: An
     async with running(clinging(ASKING), world) as it:
         assert (await it.row(run.id)).status == "interrupted"
         assert (await it.approval(question.id)).decision == "deny"
-        assert (await it.answer(run.session_id)).parts == (
-            Text("may I? "),
-            Tool("t", "shell", {"cmd": "ls"}, "not_run"),
-        )
-        await check_idle(it, run.session_id)
-
-
-async def test_a_waiting_task_is_cancelled_like_any_other(world: AnyWorld) -> None:
-    """C7: a run that keeps its task while it waits is stopped in the middle of that."""
-    async with running(clinging(ASKING), world) as it:
-        run = await asked(it)
-        question = await it.question(run.id)
-        assert (await it.service.cancel(run.id)).status == "cancelled"
-        assert it.agent.upstreams == 0
-        assert (await it.approval(question.id)).decision == "deny"
-        await check_one_end(it, run, "cancelled")
-
-
-async def test_a_deny_reaches_a_waiting_task(world: AnyWorld) -> None:
-    """X5: the waiting task is told no, and goes on without the tool."""
-    async with running(clinging(ASKING), world) as it:
-        run = await asked(it)
-        await decide(it, run, "deny")
-        assert (await it.ended(run.id)).status == "complete"
-        assert it.agent.effects == []
-
-
-async def test_several_questions_one_after_another(memory: World) -> None:
-    """X5: a run may ask more than once; each question is answered by itself."""
-    script: Script = [Call("a", asks=True), Call("b", asks=True), Call("c", asks=True), Say("done")]
-    async with running(script, memory) as it:
-        run = await asked(it)
-        answers: list[Decision] = ["once", "deny", "once"]
-        for decision in answers:
-            await it.until(run.id, "waiting")
-            await decide(it, run, decision)
-        assert (await it.ended(run.id)).status == "complete"
-        assert it.agent.effects == ["a", "c"]
+        assert (await it.answer(run)).parts == NOT_RUN
+        await check_idle(it, run)
 
 
 async def test_a_run_continued_at_a_question_asks_again(world: AnyWorld) -> None:
     """X5: a run that was interrupted with its question open asks it anew when it is continued."""
-    run = await crash_at(world, clinging([Say("may I? "), Call("t", asks=True), Meet("here")]), seen=3)
-    async with running(clinging([Say("may I? "), Call("t", asks=True), Say("done")]), world) as it:
-        more = (await it.service.continue_run(run.id)).run
+    run = await crash_at(world, clinging([Say("may I? "), CallTool("t", asks=True), Meet("here")]), seen=3)
+    async with running(clinging([Say("may I? "), CallTool("t", asks=True), Say("done")]), world) as it:
+        more = (await it.engine.runs.continue_run(run.id)).run
         await it.until(more.id, "waiting")
         assert it.agent.effects == []
-        await decide(it, more, "once")
+        await it.decide(more, "once")
         assert (await it.ended(more.id)).status == "complete"
         assert it.agent.effects == ["t"]

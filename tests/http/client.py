@@ -1,13 +1,14 @@
 """The test's end: a server process and its client."""
 
-import contextlib
 import json
 import os
+import resource
 import select
 import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -66,6 +67,16 @@ class Served:
     def complaints(self) -> str:
         return self._errors.decode()
 
+    @property
+    def address(self) -> tuple[str, int]:
+        host, _, port = self.url.removeprefix("http://").partition(":")
+        return host, int(port)
+
+    @property
+    def resident(self) -> int:
+        """Bytes of physical memory that the process uses."""
+        return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * resource.getpagesize()
+
     def ready(self) -> "Served":
         self.http.close()
         self.url = self._hear()["url"]
@@ -88,6 +99,16 @@ class Served:
         """Tell the process to do something that no client could."""
         os.write(self._orders, json.dumps(order).encode() + b"\n")
         return self._hear()["ok"]
+
+    def clean(self) -> None:
+        """Leave nothing that the next test would notice."""
+        self.order(reset=True)
+        self.http.cookies.clear()
+        for archived in ("false", "true"):
+            while items := self.get("/api/sessions", params={"limit": 200, "archived": archived})["items"]:
+                for item in items:
+                    self.call("DELETE", f"/api/sessions/{item['id']}", expect=204)
+        until(lambda: self.order(upstreams=True), lambda count: count == 0)
 
     # ---- its end ----
 
@@ -131,11 +152,7 @@ class Served:
     # ---- calls ----
 
     def call(self, method: str, path: str, body: Any = None, expect: int | None = None, **how: Any) -> Any:
-        answer = (
-            self.http.request(method, path, json=body, **how)
-            if body is not None
-            else self.http.request(method, path, **how)
-        )
+        answer = self.http.request(method, path, json=body, **how)
         if expect is not None:
             assert answer.status_code == expect, (answer.status_code, answer.text)
         return answer.json() if answer.content else None
@@ -148,7 +165,7 @@ class Served:
 
     def refused(self, problem: str, method: str, path: str, body: Any = None, **how: Any) -> Any:
         """A call that must be answered with this problem; its body."""
-        answer = self.http.request(method, path, **({} if body is None else {"json": body}), **how)
+        answer = self.http.request(method, path, json=body, **how)
         found = answer.json()
         assert (answer.status_code, found["type"]) == (PROBLEMS[problem], problem), (answer.status_code, found)
         assert answer.headers["content-type"] == "application/problem+json"
@@ -225,33 +242,27 @@ class Served:
     def answer(self, sid: str) -> Any:
         return self.messages(sid)[-1]
 
-    @contextlib.contextmanager
-    def watch(self, rid: str, after: int | None = None, last_id: str | None = None) -> Iterator[Stream]:
-        params = {} if after is None else {"after": after}
-        headers = {} if last_id is None else {"Last-Event-ID": last_id}
-        with self.http.stream("GET", f"/api/runs/{rid}/events", params=params, headers=headers) as response:
+    @contextmanager
+    def stream(self, method: str, path: str, **how: Any) -> Iterator[Stream]:
+        with self.http.stream(method, path, **how) as response:
             if response.status_code != 200:
                 response.read()
             yield Stream(response)
+
+    def watch(self, rid: str, after: int | None = None, last_id: str | None = None) -> AbstractContextManager[Stream]:
+        params = {} if after is None else {"after": after}
+        headers = {} if last_id is None else {"Last-Event-ID": last_id}
+        return self.stream("GET", f"/api/runs/{rid}/events", params=params, headers=headers)
 
     def events(self, rid: str, after: int = 0) -> list[Frame]:
         """All of them, to the end of the run."""
         with self.watch(rid, after) as stream:
             return stream.rest() if stream.response.status_code == 200 else []
 
-    @contextlib.contextmanager
-    def attached(self, sid: str, script: Any, key: str | None = None, **how: Any) -> Iterator[Stream]:
+    def attached(self, sid: str, script: Any, key: str | None = None, **how: Any) -> AbstractContextManager[Stream]:
         body = {"input": script if isinstance(script, str) else json.dumps(script), "lifetime": "attached", **how}
         headers = {} if key is None else {"Idempotency-Key": key}
-        with self.http.stream("POST", f"/api/sessions/{sid}/runs", json=body, headers=headers) as response:
-            if response.status_code != 200:
-                response.read()
-            yield Stream(response)
-
-    @contextlib.contextmanager
-    def stream(self, method: str, path: str, **how: Any) -> Iterator[Stream]:
-        with self.http.stream(method, path, **how) as response:
-            yield Stream(response)
+        return self.stream("POST", f"/api/sessions/{sid}/runs", json=body, headers=headers)
 
     @property
     def effects(self) -> list[str]:

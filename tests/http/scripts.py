@@ -8,9 +8,21 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.agents.scripted import Action, Call, Crash, Fail, Hang, Meet, Recall, Say, Spend, Step, Think, Tokens
+from holdfast.agents.scripted import (
+    Action,
+    CallTool,
+    Crash,
+    Fail,
+    Hang,
+    Meet,
+    Say,
+    SayTokens,
+    Spend,
+    Step,
+    Think,
+)
 from holdfast.core.parts import plain_text
-from holdfast.ports import Turn
+from holdfast.ports.agent import Turn
 
 
 def of_turn(turn: Turn) -> Sequence[Action]:
@@ -34,16 +46,14 @@ def _action(item: dict[str, Any]) -> Action:
         case {"think": text, **rest}:
             return Think(text, rest.get("after", 0.0))
         case {"tokens": count, **rest}:
-            return Tokens(count, rest.get("rate"))
+            return SayTokens(count, rest.get("rate"))
         case {"step": index}:
             return Step(index)
         case {"call": call_id, **rest}:
             tuples: dict[str, Any] = {name: tuple(rest.pop(name)) for name in ("output", "writes_args") if name in rest}
-            return Call(call_id, **rest, **tuples)
+            return CallTool(call_id, **rest, **tuples)
         case {"usage": [given, said]}:
             return Spend(given, said)
-        case {"recall": items}:
-            return Recall(tuple(items))
         case {"meet": name}:
             return Meet(name)
         case {"hang": _}:

@@ -8,38 +8,43 @@ Orders come in on stdin, a JSON object a line, and are answered on stdout the sa
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import anyio
+from anyio.abc import TaskGroup
 
-from holdfast import logs, wiring
+from holdfast import app, logs
 from holdfast.agents.scripted import Gate, ScriptedAgent
+from holdfast.app.agents import AgentServices
+from holdfast.app.late_engine import LateEngine
+from holdfast.app.memory import MemoryProviderTable
 from holdfast.config import Config
-from holdfast.core import ledger
+from holdfast.core import memory_ledger
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import Event, ToolStarted
-from holdfast.core.recovery import Policy
-from holdfast.ports import Journal, Keys, Out, Store, Turn
+from holdfast.core.recovery import RecoveryPolicy
+from holdfast.ports.agent import AgentOutput, Turn
+from holdfast.ports.journal import Journal
+from holdfast.ports.keyring import KeyringStore
+from holdfast.ports.store import Store
 from holdfast.testing.faults import FaultyJournal, FaultyStore
-from holdfast.wiring.bridge import Bridge
-from holdfast.wiring.crew import Fixed
-from holdfast.wiring.memories import Memories
 from tests.http import scripts
 from tests.http.held import Held
+from tests.nursery import read_lines, write_line
 
 EFFECTS = "effects"
 """File in the data directory with one line for each effect of a tool."""
 
 
-class _Noted:
-    """`Out` that notes an effect at the instant at which it may begin."""
+class OutputWithEffects:
+    """An agent's output that calls `effect` at the instant at which the effect of a tool may begin."""
 
-    def __init__(self, out: Out, file: Path) -> None:
+    def __init__(self, out: AgentOutput, effect: Callable[[str], None]) -> None:
         self._out = out
-        self._file = file
+        self._effect = effect
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._out, name)
@@ -47,8 +52,7 @@ class _Noted:
     async def commit(self, event: Event) -> None:
         await self._out.commit(event)
         if isinstance(event, ToolStarted):
-            with self._file.open("a") as file:
-                file.write(f"{event.call_id}\n")
+            self._effect(event.call_id)
 
 
 class Agent(ScriptedAgent):
@@ -56,31 +60,33 @@ class Agent(ScriptedAgent):
         super().__init__(scripts.of_turn, can_continue=can_continue, _gates=gates)
         self._file = file
 
-    async def run(self, turn: Turn, out: Out) -> str | None:
-        return await ScriptedAgent.run(self, turn, _Noted(out, self._file))
+    async def run(self, turn: Turn, out: AgentOutput) -> str | None:
+        return await ScriptedAgent.run(self, turn, OutputWithEffects(out, self._note))
+
+    def _note(self, call_id: str) -> None:
+        with self._file.open("a") as file:
+            file.write(f"{call_id}\n")
 
 
 class Server:
     """Settings beside those of `Config`: `engine` (fields of `Settings`; `memory` those of its policy), `policy` (of
-    `Policy`), `remembers` (with memory, as `more` configures it), and what storage does from the start: `journal_away`,
-    `faults` ([[port, call, how], …])."""
+    `Policy`), `remembers` (with memory) and `journal_away` (from the start)."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         settings["data_dir"] = Path(settings["data_dir"])
         self._journal_away = settings.pop("journal_away", False)
-        self._faults = settings.pop("faults", [])
         self._remembers = settings.pop("remembers", False)
         engine, policy = settings.pop("engine", {}), settings.pop("policy", {})
         if "memory" in engine:
-            engine["memory"] = ledger.Policy(**engine["memory"])
+            engine["memory"] = memory_ledger.LedgerPolicy(**engine["memory"])
         self._config = Config(**settings)
-        told = wiring.engine_settings(self._config)
-        recovery: Policy = replace(told.recovery, **policy)
+        told = app.engine_settings(self._config)
+        recovery: RecoveryPolicy = replace(told.recovery, **policy)
         self._settings = replace(told, recovery=recovery, recall_wait=20.0, **engine)  # a busy machine is no test
-        effects, gates = self._config.data_dir / EFFECTS, dict[str, Gate]()
+        effects, self._gates = self._config.data_dir / EFFECTS, dict[str, Gate]()
         self._agents = {
-            "chat": Agent(effects, gates, can_continue=True),
-            "stiff": Agent(effects, gates, can_continue=False),
+            "chat": Agent(effects, self._gates, can_continue=True),
+            "stiff": Agent(effects, self._gates, can_continue=False),
         }
         self._ports: dict[str, FaultyJournal | FaultyStore] = {}
         self._held: dict[str, Held] = {}
@@ -91,17 +97,15 @@ class Server:
         faulty_journal = FaultyJournal(cast(Journal, self._held["journal"]))
         faulty_journal.away = self._journal_away
         self._ports = {"store": faulty_store, "journal": faulty_journal}
-        for port, call, how in self._faults:
-            self._held[port].fail(call, how)
         return faulty_store, faulty_journal
 
     async def run(self) -> None:
         refused: HoldfastError | None = None
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._obey)
+            tasks.start_soon(self._obey, tasks)
             try:
-                await wiring.serve(
-                    self._config, self._hire, lambda url: say({"url": url}), self._around, self._settings
+                await app.serve(
+                    self._config, self._build_agents, lambda url: write_line({"url": url}), self._around, self._settings
                 )
             except HoldfastError as error:
                 refused = error
@@ -109,23 +113,17 @@ class Server:
         if refused is not None:
             raise refused
 
-    def _hire(self, config: Config, keys: Keys, bridge: Bridge) -> Fixed:
-        return Fixed(self._agents, Memories(config, {}, bridge) if self._remembers else None)
+    def _build_agents(self, config: Config, keys: KeyringStore, engine: LateEngine) -> AgentServices:
+        memory = MemoryProviderTable(config, {}, engine) if self._remembers else None
+        return AgentServices(self._agents, memory=memory)
 
-    async def _obey(self) -> None:
-        rest = b""
-        while True:
-            await anyio.wait_readable(0)
-            got = os.read(0, 1 << 16)
-            if not got:
-                os._exit(9)  # the test is gone
-            *lines, rest = (rest + got).split(b"\n")
-            async with anyio.create_task_group() as orders:
-                for line in lines:
-                    orders.start_soon(self._do, json.loads(line))
+    async def _obey(self, tasks: TaskGroup) -> None:
+        async for order in read_lines():
+            tasks.start_soon(self._do, order)
+        os._exit(9)  # the test is gone
 
     async def _do(self, order: dict[str, Any]) -> None:
-        say({"ok": await self._done(order)})
+        write_line({"ok": await self._done(order)})
 
     async def _done(self, order: dict[str, Any]) -> Any:
         chat = self._agents["chat"]
@@ -137,28 +135,30 @@ class Server:
             case {"upstreams": _}:
                 return sum(agent.upstreams for agent in self._agents.values())
             case {"journal_away": away}:
-                self._ports["journal"].faults.away = away
+                self._ports["journal"].away = away
             case {"store_away": away}:
-                self._ports["store"].faults.away = away
+                self._ports["store"].away = away
             case {"free": free}:
                 cast(FaultyStore, self._ports["store"]).free = free
-            case {"fail": [port, call, how]}:
-                self._held[port].fail(call, how)
             case {"hold": [port, call]}:
                 self._held[port].hold(call)
             case {"held": [port, call]}:
                 await self._held[port].reached(call)
             case {"release": [port, call]}:
                 self._held[port].release(call)
-            case {"calls": [port, operation]}:
-                return self._held[port].calls[operation]
+            case {"reset": _}:
+                self._gates.clear()
+                for held in self._held.values():
+                    held.reset()
+                for port in self._ports.values():
+                    port.away = False
+                cast(FaultyStore, self._ports["store"]).free = None
+                (self._config.data_dir / EFFECTS).unlink(missing_ok=True)
+            case {"calls": [name, operation]}:
+                return self._held[name].calls[operation]
             case _:
                 raise ValueError(order)
         return None
-
-
-def say(thing: Any) -> None:
-    os.write(1, json.dumps(thing).encode() + b"\n")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -18,10 +18,11 @@ GUARD: Final = 30.0
 
 
 def until(look: Callable[[], T], good: Callable[[T], object] = bool) -> T:
-    """Look until it is good."""
+    """Look until it is good. The pause leaves the CPU to the servers that are waited for."""
     ends_at = time.monotonic() + GUARD
     while not good(seen := look()):
         assert time.monotonic() < ends_at, f"still {seen!r}"
+        time.sleep(0.01)
     return seen
 
 
@@ -99,14 +100,14 @@ class Stream:
 
 
 class Follower:
-    """A client in a thread of its own that reads a stream to its end, or until it is told to leave."""
+    """A client in a thread of its own that reads a stream to its end."""
 
     def __init__(self, url: str, method: str, path: str, **how: Any) -> None:
         self._http = httpx.Client(base_url=url, timeout=GUARD, verify=False)
         self._asked: Any = functools.partial(self._http.stream, method, path, **how)
         self.frames: list[Frame] = []
         self.status: int | None = None
-        self._leave = self._over = False
+        self._over = False
         self._news = threading.Condition()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
@@ -116,7 +117,7 @@ class Follower:
             with self._http, self._asked() as response:
                 self.status = response.status_code
                 stream = Stream(response, self.frames)
-                while not self._leave and stream.next() is not None:
+                while stream.next() is not None:
                     self._tell()
         except httpx.TransportError:
             pass  # the server went
@@ -138,11 +139,6 @@ class Follower:
             assert there, f"no {event}: {[frame.event for frame in self.frames]}"
             assert len(found()) >= count, f"the stream ended without {event}: {[frame.event for frame in self.frames]}"
             return found()[count - 1]
-
-    def leave(self) -> list[Frame]:
-        """Close at the next frame."""
-        self._leave = True
-        return self.ended()
 
     def ended(self) -> list[Frame]:
         """All that it was sent, after its stream has ended."""

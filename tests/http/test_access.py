@@ -1,4 +1,4 @@
-"""Who may come in (DESIGN §9), each rule with the attack that it is there for, against a real server."""
+"""Access control (DESIGN §9): each rule with the attack that it prevents, against a real server."""
 
 import json
 import socket
@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from holdfast.faces.http.gate import issue_token, set_password
-from holdfast.storage.keys import KeyFile
+from holdfast.server.authenticator import issue_token, set_password
+from holdfast.storage.key_file import KeyFile
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.http.streams import GUARD
@@ -29,28 +29,27 @@ def body_of(answer: httpx.Response) -> Any:
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8484", "127.0.0.1.evil.example", "", "localhost@evil"])
 def test_a_name_that_was_rebound_to_us_is_refused(shared: Served, host: str) -> None:
-    """DNS rebinding: a page of evil.example has its own name point to 127.0.0.1 and is then of the same origin."""
+    """DNS rebinding: evil.example resolves to 127.0.0.1, so its page would be of the same origin."""
     answer = shared.http.get("/api/sessions", headers={"Host": host})
     assert answer.status_code in (400, 421)
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:1", "127.0.0.1", "127.8.8.8:80", "[::1]:8484", "a.localhost"])
 def test_loopback_names_are_taken(shared: Served, host: str) -> None:
-    """Every name that can only mean this machine is ours."""
+    """Names that always mean this machine are accepted."""
     assert shared.http.get("/api/sessions", headers={"Host": host}).status_code == 200
 
 
 def test_two_hosts_in_one_request_are_refused(shared: Served) -> None:
     """A request that names two hosts means one to a proxy and the other to us."""
-    host, _, port = shared.url.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), GUARD) as line:
+    with socket.create_connection(shared.address, GUARD) as line:
         line.sendall(b"GET /api/sessions HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")
         assert line.recv(4096).split(b" ")[1] in (b"400", b"421")
 
 
 @pytest.mark.parametrize("header", ["Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Anything"])
 def test_a_proxy_in_front_needs_a_password(shared: Served, header: str) -> None:
-    """Whoever comes through a proxy is not at the machine, whatever the connection's address says."""
+    """A request through a proxy is not local, whatever the address of the connection."""
     answer = shared.http.get("/api/sessions", headers={header: "for=10.0.0.1"})
     assert (answer.status_code, body_of(answer)["type"]) == (403, "proxied")
 
@@ -66,7 +65,7 @@ def test_a_proxy_in_front_needs_a_password(shared: Served, header: str) -> None:
     ],
 )
 def test_a_cross_site_form_changes_nothing(server: Served, headers: dict[str, str]) -> None:
-    """A form of another site can post, with one of three types and with JSON for its text; it is not taken."""
+    """A form of another site can post JSON text with one of three media types; it is rejected."""
     answer = server.http.post("/api/sessions", content=b'{"title":"stolen"}', headers=headers)
     assert answer.status_code == 415
     assert server.get("/api/sessions")["items"] == []
@@ -94,14 +93,14 @@ def test_a_cross_site_fetch_changes_nothing(server: Served, headers: dict[str, s
 
 
 def test_a_cross_site_preflight_is_not_granted(server: Served) -> None:
-    """A browser asks before it sends JSON elsewhere; nothing in the answer allows it."""
+    """The response to a CORS preflight grants nothing."""
     asked = {"Origin": EVIL, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
     answer = server.http.options("/api/sessions", headers=asked)
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
 def test_our_own_page_may_do_everything(server: Served) -> None:
-    """The same origin, as a browser says it."""
+    """Requests with our own origin are accepted."""
     headers = {"Origin": server.url, "Sec-Fetch-Site": "same-origin"}
     assert server.http.post("/api/sessions", json={}, headers=headers).status_code == 201
 
@@ -119,7 +118,7 @@ def test_security_headers_are_on_every_answer(server: Served) -> None:
 
 
 def test_bound_elsewhere_it_refuses_to_start_without_a_password(tmp_path: Path, http_nursery: Nursery) -> None:
-    """Others could reach it: it says what to do, and does not listen."""
+    """The error says what to do, and the server does not listen."""
     with Served(http_nursery, tmp_path / "data", host="0.0.0.0") as served:
         assert served.buried() == 2
         assert "holdfast password" in served.complaints
@@ -138,7 +137,7 @@ def guarded(tmp_path: Path, start: Start) -> Served:
 
 
 def test_without_logging_in_nothing_is_shown(guarded: Served) -> None:
-    """Every call needs a cookie or a token, except the ones without which nobody could come in."""
+    """Every request needs a cookie or a token, except login and health checks."""
     for path in ("/api/sessions", "/api/runs", "/api/events", "/metrics", "/openapi.json", "/docs", "/api/tokens"):
         answer = guarded.http.get(path)
         assert (answer.status_code, body_of(answer)["type"]) == (401, "unauthorized")
@@ -150,7 +149,7 @@ def test_without_logging_in_nothing_is_shown(guarded: Served) -> None:
 
 
 def test_a_cookie_is_for_browsers_of_our_own_pages(guarded: Served) -> None:
-    """Logged in, every call works; the cookie is out of reach of scripts and of other sites."""
+    """After login every request works; scripts and other sites cannot use the cookie."""
     answer = guarded.http.post("/api/login", json={"password": PASSWORD})
     assert answer.status_code == 204
     cookie = answer.headers["set-cookie"].lower()
@@ -165,12 +164,12 @@ def test_a_cookie_is_for_browsers_of_our_own_pages(guarded: Served) -> None:
 
 @pytest.mark.parametrize("cookie", ["", "x", "a.b.c", "=", "\x01", "x" * 5000])
 def test_a_forged_cookie_is_none(guarded: Served, cookie: str) -> None:
-    """Only what this server signed counts."""
+    """Only cookies signed by this server are accepted."""
     assert guarded.http.get("/api/sessions", headers={"Cookie": f"holdfast={cookie}"}).status_code in (400, 401)
 
 
 def test_a_new_password_ends_every_login(guarded: Served) -> None:
-    """The cookie is bound to the password; the server sees the new one without a restart."""
+    """The cookie depends on the password; the server notices the new one without a restart."""
     guarded.http.post("/api/login", json={"password": PASSWORD})
     set_password(KeyFile(guarded.data_dir), "another one")
     assert guarded.http.get("/api/sessions").status_code == 401
@@ -179,7 +178,7 @@ def test_a_new_password_ends_every_login(guarded: Served) -> None:
 
 
 def test_guessing_is_slowed_down(guarded: Served) -> None:
-    """After a few wrong passwords even the right one has to wait, and is told how long."""
+    """After a few wrong passwords even the right one must wait; Retry-After says how long."""
     statuses: list[int] = []
     while 429 not in statuses and len(statuses) < 30:  # a slow machine has waited long enough by itself at first
         statuses.append(guarded.http.post("/api/login", json={"password": f"guess {len(statuses)}"}).status_code)
@@ -228,7 +227,7 @@ def test_commands_on_this_machine_find_the_server(guarded: Served) -> None:
 
 
 def test_with_a_password_a_proxy_may_be_in_front(guarded: Served) -> None:
-    """Forwarded requests are taken, and a cookie that came over https stays there."""
+    """Forwarded requests are accepted, and a cookie issued over https is only sent over https."""
     headers = {"X-Forwarded-For": "10.0.0.1", "X-Forwarded-Proto": "https", "X-Forwarded-Host": "chat.example"}
     answer = guarded.http.post(
         "/api/login", json={"password": PASSWORD}, headers={**headers, "Origin": "https://chat.example"}

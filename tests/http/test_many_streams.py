@@ -1,9 +1,8 @@
-"""Many clients who only wait."""
+"""The memory cost of idle streams."""
 
 import resource
 import socket
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
@@ -15,16 +14,10 @@ BOUND = 20_000
 """Bytes that an idle stream may cost the server."""
 
 
-def resident(pid: int) -> int:
-    """Memory of a process that is really there, in bytes."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
-
-
 def open_stream(server: Served, path: str) -> socket.socket:
-    """A client that has read the head of the answer and the first bytes of the stream, and then waits."""
-    host, _, port = server.url.removeprefix("http://").partition(":")
-    line = socket.create_connection((host, int(port)), GUARD)
-    line.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nAccept: text/event-stream\r\n\r\n".encode())
+    """A client that has read the response head and the first bytes of the stream, and then waits."""
+    line = socket.create_connection(server.address, GUARD)
+    line.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n".encode())
     got = b""
     while b"retry: " not in got:
         chunk = line.recv(65536)
@@ -35,21 +28,22 @@ def open_stream(server: Served, path: str) -> socket.socket:
 
 
 @pytest.mark.parametrize("what", ["run", "changes"])
-def test_two_thousand_idle_streams_cost_little_and_hold_up_nobody(server: Served, what: str) -> None:
+def test_two_thousand_idle_streams_cost_little_and_hold_up_nobody(fresh: Served, what: str) -> None:
     """L6: an idle stream is a cursor: it costs less than 20 kB, and other calls are answered as ever."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < STREAMS + 500:
         pytest.skip(f"this machine allows a process {hard} open files")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, STREAMS + 500), hard))
+    server = fresh
     sid = server.session()
     rid = server.stand(sid, [{"say": "hello"}, {"meet": "here"}, {"say": "bye"}])
     path = f"/api/runs/{rid}/events?after=2" if what == "run" else "/api/events"
     with ExitStack() as lines:
         for _ in range(100):  # what is made once, and what the allocator keeps, is not a stream's
             lines.enter_context(open_stream(server, path))
-        before = resident(server.process.pid)
+        before = server.resident
         streams = [lines.enter_context(open_stream(server, path)) for _ in range(STREAMS)]
-        cost = (resident(server.process.pid) - before) / STREAMS
+        cost = (server.resident - before) / STREAMS
         print(f"{cost:.0f} bytes a stream")
         assert cost < BOUND
         assert server.get("/healthz") == {"status": "ok"}

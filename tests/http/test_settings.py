@@ -1,17 +1,17 @@
-"""Settings: what is chosen once and counts from then on. Keys go in and never come out."""
+"""Settings and passwords. Keys are stored and never returned."""
 
 import stat
 
 import httpx
 
-from holdfast.faces.http.gate import set_password
-from holdfast.storage.keys import KeyFile
+from holdfast.server.authenticator import set_password
+from holdfast.storage.key_file import KeyFile
 from tests.http.client import Served
 from tests.http.conftest import Start
 
 
 def test_settings_are_kept_and_only_what_is_named_changes(start: Start) -> None:
-    """P1: they survive `kill -9`, and a refused change changes nothing."""
+    """P1: they survive `kill -9`, and an invalid change has no effect."""
     server = start()
     assert server.get("/api/settings")["default_model"] is None
     server.call("PATCH", "/api/settings", {"default_model": "work/a"}, 200)
@@ -25,8 +25,9 @@ def test_settings_are_kept_and_only_what_is_named_changes(start: Start) -> None:
     assert server.call("PATCH", "/api/settings", {"default_model": None}, 200)["default_model"] is None
 
 
-def test_the_shell_cannot_be_allowed_for_good_on_an_open_server(server: Served) -> None:
-    """DESIGN §9: without a password nobody can be told from anybody; with one it is the owner's choice."""
+def test_the_shell_cannot_be_allowed_for_good_on_an_open_server(start: Start) -> None:
+    """DESIGN §9: without a password the server cannot tell its owner from others; with one it is the owner's choice."""
+    server = start()
     assert server.call("PATCH", "/api/settings", {"tools": {"shell": "allow"}}, 409)["type"] == "not-allowed"
     assert server.get("/api/settings")["tools"] == {}
     set_password(KeyFile(server.data_dir), "correct horse")
@@ -35,7 +36,7 @@ def test_the_shell_cannot_be_allowed_for_good_on_an_open_server(server: Served) 
 
 
 def test_the_private_files_are_private(server: Served) -> None:
-    """Nobody else on the machine can read what is kept."""
+    """Other users of the machine cannot read the data."""
     server.get("/api/settings")
     assert stat.S_IMODE(server.data_dir.stat().st_mode) == 0o700
     for name in ("keys.json", "holdfast.db", "journal.db", "server.json"):
@@ -43,7 +44,7 @@ def test_the_private_files_are_private(server: Served) -> None:
 
 
 def test_usage_of_a_session_is_the_sum_of_its_runs(server: Served) -> None:
-    """Retries and branches count too: they were paid for."""
+    """Retries and branches count too."""
     sid = server.session()
     for n in (1, 2):
         server.events(server.send(sid, [{"say": "x"}, {"usage": [10 * n, n]}])["run"]["id"])
@@ -72,7 +73,7 @@ def test_a_password_is_set_and_changed(start: Start) -> None:
 
 
 def test_a_password_from_outside_is_changed_outside(start: Start) -> None:
-    """One that comes from the environment would be back at the next start: changing it here is refused."""
+    """A password from the environment would return at the next start, so changing it here is an error."""
     server = start(password="correct horse")
     server.http.post("/api/login", json={"password": "correct horse"})
     body = {"current": "correct horse", "new": "battery staple"}
@@ -80,7 +81,7 @@ def test_a_password_from_outside_is_changed_outside(start: Start) -> None:
 
 
 def test_all_sessions_are_exported_at_once(start: Start) -> None:
-    """Everything comes out in one file, archived sessions too, and goes in again as it was."""
+    """One file has all sessions, archived ones included, and imports unchanged."""
     server = start()
     kept = []
     sid = ""

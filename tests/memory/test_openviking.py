@@ -1,4 +1,4 @@
-"""OpenViking as a provider, against a server on a real socket that follows its calls."""
+"""The OpenViking provider against a fake server on a real socket."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,31 +8,30 @@ import pytest
 
 from holdfast.agents.scripted import Say, ScriptedAgent
 from holdfast.core.ids import LOCAL, MessageId, RunId, SessionId
-from holdfast.core.parts import Reasoning, Remembered, Text
-from holdfast.memory.openviking import OpenViking, OpenVikingFailed
-from holdfast.ports import Batch, RememberedTurn
+from holdfast.core.parts import ReasoningPart, RememberedPart, TextPart
+from holdfast.memory.openviking import OpenViking, OpenVikingError
+from holdfast.ports.memory import MemoryBatch, RememberedTurn
 from holdfast.testing.memory import ProviderTable
 from tests.harness import QUICK, Running, World, running
-from tests.memory.viking import Viking, viking
+from tests.memory.fake_openviking import FakeOpenViking, fake_openviking
 
 pytestmark = pytest.mark.anyio
 
 SID = SessionId("ses/1 ü")
+HIDDEN = ReasoningPart("?")
 
 
-def batch(count: int) -> Batch:
+def batch(count: int) -> MemoryBatch:
     turns = [
-        RememberedTurn(
-            n, RunId(f"run_{n}"), MessageId(f"msg_{n}"), 1.0, (Text(f"q{n}"),), (Reasoning("?"), Text(f"a{n}"))
-        )
+        RememberedTurn(n, RunId("run_1"), MessageId("msg_1"), 1.0, (TextPart(f"q{n}"),), (HIDDEN, TextPart(f"a{n}")))
         for n in range(1, count + 1)
     ]
-    return Batch(f"{SID}/1-{count}", LOCAL, SID, None, turns)
+    return MemoryBatch(f"{SID}/1-{count}", LOCAL, SID, None, turns)
 
 
 @asynccontextmanager
-async def remembering() -> AsyncIterator[tuple[Running, Viking]]:
-    async with viking() as there, OpenViking(there.url, "secret") as provider:
+async def remembering() -> AsyncIterator[tuple[Running, FakeOpenViking]]:
+    async with fake_openviking() as there, OpenViking(there.url, "secret") as provider:
         table = ProviderTable({"openviking": provider}, "openviking")
         settings = replace(QUICK, flush=5.0)
         async with running(ScriptedAgent([Say("ok")]), World(), settings, memory=table) as it:
@@ -40,8 +39,8 @@ async def remembering() -> AsyncIterator[tuple[Running, Viking]]:
 
 
 async def test_turns_are_added_and_committed() -> None:
-    """M2: a commit makes the session there, adds both sides of each turn in portions, commits once, with the key."""
-    async with viking() as there, OpenViking(there.url + "/", "secret") as provider:
+    """M2: a commit creates the session, adds both sides of each turn in batches and commits once, with the API key."""
+    async with fake_openviking() as there, OpenViking(there.url + "/", "secret") as provider:
         await provider.commit(batch(70))
         (commit,) = there.archived[SID]
         assert [message["content"] for message in commit[:4]] == ["q1", "a1", "q2", "a2"]
@@ -53,8 +52,8 @@ async def test_turns_are_added_and_committed() -> None:
         assert there.keys == {"secret"}
 
 
-async def test_a_failed_commit_is_told_again() -> None:
-    """M5, M11: a commit that fails there stays dirty, with its reason, and is told again: at least once."""
+async def test_a_failed_commit_is_sent_again() -> None:
+    """M5, M11: turns whose commit failed stay dirty, with the reason, and are sent again: at least once."""
     async with remembering() as (it, there):
         sid = await it.new_session()
         await it.turn(sid, "I live in Bonn.")
@@ -66,8 +65,8 @@ async def test_a_failed_commit_is_told_again() -> None:
         assert {message["content"] for message in commit} == {"I live in Bonn.", "ok"}
 
 
-async def test_what_it_finds_is_recalled() -> None:
-    """Memories that it finds are in front of the model, with where they are there; others are not taken for any."""
+async def test_found_memories_are_recalled() -> None:
+    """Found memories are recalled with their URI; entries without text are skipped."""
     async with remembering() as (it, there):
         there.memories = [
             {"uri": "viking://user/memories/home", "abstract": "Lives in Bonn."},
@@ -77,51 +76,41 @@ async def test_what_it_finds_is_recalled() -> None:
         sid = await it.new_session()
         await it.turn(sid, "Where do I live?")
         part = (await it.answer(sid)).parts[0]
-        assert isinstance(part, Remembered)
+        assert isinstance(part, RememberedPart)
         assert [dict(item) for item in part.items] == [
             {"text": "Lives in Bonn.", "source": "viking://user/memories/home"},
             {"text": "Likes tea.", "source": "viking://user/memories/long"},
         ]
 
 
-async def test_a_server_that_is_away_or_odd_costs_a_note() -> None:
-    """A proxy's page, and no server at all, cost a note and not the run."""
+async def test_a_failing_server_does_not_fail_the_run() -> None:
+    """If the server fails or is unreachable, the run completes and has a note."""
     async with remembering() as (it, there):
         there.fails["find"] = 1
         sid = await it.new_session()
         assert (await it.turn(sid, "Where do I live?")).status == "complete"
         part = (await it.answer(sid)).parts[0]
-        assert isinstance(part, Remembered)
+        assert isinstance(part, RememberedPart)
         assert "502" in (part.note or "")
     async with OpenViking("http://127.0.0.1:9") as nowhere:
+        assert await nowhere.recall(LOCAL, SID, "  ") == []  # an empty query sends no request
         assert await nowhere.health() is not None
         with pytest.raises(OSError, match=r"127\.0\.0\.1"):
             await nowhere.commit(batch(1))
 
 
 async def test_forgetting_erases_the_session_there() -> None:
-    """A session is erased there once; one that was never there is no mistake; health says what is wrong."""
-    async with viking() as there, OpenViking(there.url) as provider:
+    """A session is erased there; an unknown one is not an error; a refusal has the status, the call and the reason."""
+    async with fake_openviking() as there, OpenViking(there.url) as provider:
         assert await provider.health() is None
         there.fails["sessions"] = 1
         assert "UNAVAILABLE" in (await provider.health() or "")
+        there.fails["commit"] = 1
+        with pytest.raises(OpenVikingError, match=r"500 to POST .*commit: INTERNAL"):
+            await provider.commit(batch(1))
         await provider.commit(batch(1))
         await provider.forget(LOCAL, SID)
         assert there.archived == {}
         await provider.forget(LOCAL, SID)
         await provider.commit(batch(1))
         assert list(there.archived) == [SID]
-
-
-async def test_an_empty_question_asks_nobody() -> None:
-    """Nothing is searched for nothing."""
-    async with OpenViking("http://127.0.0.1:9") as nowhere:
-        assert await nowhere.recall(LOCAL, SID, "  ") == []
-
-
-async def test_a_refusal_is_said_in_a_sentence() -> None:
-    """What it answered is in the error, for a person to act on."""
-    async with viking() as there, OpenViking(there.url) as provider:
-        there.fails["commit"] = 1
-        with pytest.raises(OpenVikingFailed, match=r"500 to POST .*commit: INTERNAL"):
-            await provider.commit(batch(1))

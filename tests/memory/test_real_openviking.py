@@ -13,9 +13,9 @@ import pytest
 from aiohttp import web
 
 from holdfast.core.ids import LOCAL, MessageId, RunId, SessionId
-from holdfast.core.parts import Text
+from holdfast.core.parts import TextPart
 from holdfast.memory.openviking import OpenViking
-from holdfast.ports import Batch, RememberedTurn
+from holdfast.ports.memory import MemoryBatch, RememberedTurn
 
 pytestmark = [pytest.mark.anyio, pytest.mark.openviking, pytest.mark.timeout(600)]
 
@@ -88,14 +88,14 @@ async def openviking(directory: Path) -> AsyncIterator[str]:
                     process.kill()
 
 
-def batch(sid: SessionId, first: int, last: int) -> Batch:
+def batch(sid: SessionId, first: int, last: int) -> MemoryBatch:
     turns = [
         RememberedTurn(
-            n, RunId(f"run_{n}"), MessageId(f"msg_{n}"), 1.0, (Text(f"I live in town {n}."),), (Text("I see."),)
+            n, RunId(f"run_{n}"), MessageId(f"msg_{n}"), 1.0, (TextPart(f"I live in town {n}."),), (TextPart("I see."),)
         )
         for n in range(first, last + 1)
     ]
-    return Batch(f"{sid}/{first}-{last}", LOCAL, sid, None, turns)
+    return MemoryBatch(f"{sid}/{first}-{last}", LOCAL, sid, None, turns)
 
 
 @pytest.mark.skipif(

@@ -7,26 +7,30 @@ from typing import Any
 
 import anyio
 
-from holdfast.agents.models.endpoint import Endpoint, Patience
-from holdfast.agents.models.http import Http
-from holdfast.agents.models.openai import OpenAIModel
-from holdfast.agents.models.port import Delta, Model, ModelFailed, ModelInfo, Request, ToolCall, UserSaid
-from holdfast.agents.models.retry import RetryPolicy
 from holdfast.core.events import Event, ReasoningDelta, TextDelta, Usage, merge
+from holdfast.models.http_client import HttpClient
+from holdfast.models.openai_client import OpenAIModel
+from holdfast.models.provider_config import ProviderConfig
+from holdfast.models.request_policy import RequestPolicy, RetryPolicy, Timeouts
+from holdfast.ports.model import Delta, Model, ModelError, ModelInfo, ModelRequest, ToolCall, UserMessage
 from holdfast.testing.fakes import FakeClock
 from tests.upstream import GUARD, Upstream
 
 KEY = "sk-very-secret-0123456789"
-HELLO = Request(None, (UserSaid(("Hello",)),))
+HELLO = ModelRequest(None, (UserMessage(("Hello",)),))
 
 
 @dataclass
 class Outcome:
     deltas: list[Delta] = field(default_factory=list)
     batches: int = 0
-    failed: ModelFailed | None = None
+    failed: ModelError | None = None
     calls: Sequence[ToolCall] = ()
     finish_reason: str | None = None
+
+    @property
+    def code(self) -> str | None:
+        return None if self.failed is None else self.failed.code
 
     @property
     def text(self) -> str:
@@ -41,7 +45,7 @@ class Outcome:
         return [d for d in self.deltas if isinstance(d, Usage)]
 
 
-async def outcome(model: Model, request: Request = HELLO, *, within: float = GUARD) -> Outcome:
+async def outcome(model: Model, request: ModelRequest = HELLO, *, within: float = GUARD) -> Outcome:
     """Ask and read to the end."""
     result = Outcome()
     with anyio.fail_after(within):
@@ -52,7 +56,7 @@ async def outcome(model: Model, request: Request = HELLO, *, within: float = GUA
                     result.batches += 1
                     result.deltas.extend(deltas)
             result.calls, result.finish_reason = answer.calls, answer.finish_reason
-        except ModelFailed as error:
+        except ModelError as error:
             result.failed = error
     return result
 
@@ -69,23 +73,32 @@ class Naps:
 
 
 @asynccontextmanager
-async def client(up: Upstream, naps: Naps | None = None, **changes: Any) -> AsyncIterator[OpenAIModel]:
-    """A model at the upstream; waits between attempts take no time."""
-    http = Http()
-    endpoint = Endpoint(
-        base_url=f"{up.url}/v1",
-        model="test-model",
-        provider="Testing",
-        api_key=KEY,
-        key_name="TEST_API_KEY",
-        patience=Patience(connect=GUARD, first_token=GUARD, idle=GUARD, stalled=GUARD),
-        retry=RetryPolicy(attempts=3),
+async def client(
+    up: Upstream, naps: Naps | None = None, *, api_key: str = KEY, **changes: Any
+) -> AsyncIterator[OpenAIModel]:
+    """A model at the upstream, with changes to its `RequestPolicy`; waits between attempts take no time."""
+    http = HttpClient()
+    config = ProviderConfig(name="Testing", base_url=f"{up.url}/v1", api_key=api_key, key_name="TEST_API_KEY")
+    policy = RequestPolicy(
+        Timeouts(connect=GUARD, first_token=GUARD, idle=GUARD, stalled=GUARD),
+        RetryPolicy(attempts=3),
+        sleep=naps or Naps(),
+        jitter=lambda: 0.0,
     )
     info = ModelInfo("testing/test-model", "Test model", "Testing", abilities=frozenset({"tools", "images"}))
     try:
-        yield OpenAIModel(
-            info, replace(endpoint, **changes), http, FakeClock(), sleep=naps or Naps(), chance=lambda: 0.0
-        )
+        yield OpenAIModel(info, config, "test-model", http, FakeClock(), replace(policy, **changes))
+    finally:
+        await http.aclose()
+
+
+@asynccontextmanager
+async def client_at(url: str, **policy: Any) -> AsyncIterator[OpenAIModel]:
+    """A model at an address where there may be no server."""
+    http = HttpClient()
+    try:
+        config = ProviderConfig(name="Mine", base_url=url)
+        yield OpenAIModel(ModelInfo("a/b", "b", "a"), config, "b", http, FakeClock(), RequestPolicy(**policy))
     finally:
         await http.aclose()
 

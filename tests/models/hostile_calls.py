@@ -1,112 +1,75 @@
 """Tool calls as providers stream them, and as they should not."""
 
-from tests.models.hostile_case import BEGUN, TOOLS, WEATHER, Call, Case, call, stream
+from typing import Any
+
+from tests.models.hostile_case import Call, Case, broken, case, stream
 from tests.upstream import End, delta, sse
 
+
+def piece(index: int | None, call_id: str | None = None, name: str | None = None, args: Any = None) -> dict[str, Any]:
+    known = {"index": index, "id": call_id}
+    return {"function": {"name": name, "arguments": args}} | {k: v for k, v in known.items() if v is not None}
+
+
+def called(name: str, *items: list[dict[str, Any]] | Call, text: str = "") -> Case:
+    """The pieces of each chunk, then the calls that they make."""
+    chunks = [delta(tool_calls=item) for item in items if isinstance(item, list)]
+    words = [delta(content=text)] if text else []
+    script = stream(*words, *chunks, delta(finish="tool_calls"))
+    calls = tuple(item for item in items if isinstance(item, Call))
+    return case(name, script, text=text, calls=calls, finish="tool_calls")
+
+
 CALLS = (
-    Case(
+    called(
         "a call in pieces",
-        (
-            stream(
-                delta(tool_calls=[call(0, "c1", "weather", "")]),
-                delta(tool_calls=[call(0, None, None, '{"city":')]),
-                delta(tool_calls=[call(0, args=' "Łódź"}')]),
-                TOOLS,
-            ),
-        ),
-        calls=(Call("c1", "weather", WEATHER),),
-        finish="tool_calls",
+        [piece(0, "c1", "weather", "")],
+        [piece(0, args='{"city":')],
+        [piece(0, args=' "Łódź"}')],
+        Call("c1", "weather", {"city": "Łódź"}),
     ),
-    Case(
+    called(
         "calls in parallel, interleaved",
-        (
-            stream(
-                delta(tool_calls=[call(0, "c1", "a", "{"), call(1, "c2", "b", "{")]),
-                delta(tool_calls=[call(1, args="}"), call(0, args="}")]),
-                TOOLS,
-            ),
-        ),
-        calls=(Call("c1", "a", {}), Call("c2", "b", {})),
-        finish="tool_calls",
+        [piece(0, "c1", "a", "{"), piece(1, "c2", "b", "{")],
+        [piece(1, args="}"), piece(0, args="}")],
+        Call("c1", "a", {}),
+        Call("c2", "b", {}),
     ),
-    Case(
+    called(
         "whole calls without an index",
-        (stream(delta(tool_calls=[call(None, "c1", "a", "{}"), call(None, "c2", "b", '{"x":1}')]), TOOLS),),
-        calls=(Call("c1", "a", {}), Call("c2", "b", {"x": 1})),
-        finish="tool_calls",
+        [piece(None, "c1", "a", "{}"), piece(None, "c2", "b", '{"x":1}')],
+        Call("c1", "a", {}),
+        Call("c2", "b", {"x": 1}),
     ),
-    Case(
+    called(
         "whole calls under one index",
-        (stream(delta(tool_calls=[call(0, "c1", "a", "{}")]), delta(tool_calls=[call(0, "c2", "b", "{}")]), TOOLS),),
-        calls=(Call("c1", "a", {}), Call("c2", "b", {})),
-        finish="tool_calls",
+        [piece(0, "c1", "a", "{}")],
+        [piece(0, "c2", "b", "{}")],
+        Call("c1", "a", {}),
+        Call("c2", "b", {}),
     ),
-    Case(
+    called(
         "duplicate ids",
-        (
-            stream(
-                delta(tool_calls=[call(0, "c1", "a", "{}"), call(1, "c1", "b", "{}"), call(2, "c1", "c", "{}")]), TOOLS
-            ),
-        ),
-        calls=(Call("c1", "a", {}), Call("c1-2", "b", {}), Call("c1-3", "c", {})),
-        finish="tool_calls",
+        [piece(0, "c1", "a", "{}"), piece(1, "c1", "b", "{}"), piece(2, "c1", "c", "{}")],
+        *(Call("c1", "a", {}), Call("c1-2", "b", {}), Call("c1-3", "c", {})),
     ),
-    Case(
+    called(
         "missing ids",
-        (stream(delta(tool_calls=[call(0, None, "a", "{}"), call(1, "", "b", "{}")]), TOOLS),),
-        calls=(Call("call_1", "a", {}), Call("call_2", "b", {})),
-        finish="tool_calls",
+        [piece(0, None, "a", "{}"), piece(1, "", "b", "{}")],
+        *(Call("call_1", "a", {}), Call("call_2", "b", {})),
     ),
-    Case(
+    called(
         "id and name in every piece",
-        (stream(delta(tool_calls=[call(0, "c1", "a", '{"x"')]), delta(tool_calls=[call(0, "c1", "a", ":1}")]), TOOLS),),
-        calls=(Call("c1", "a", {"x": 1}),),
-        finish="tool_calls",
+        [piece(0, "c1", "a", '{"x"')],
+        [piece(0, "c1", "a", ":1}")],
+        Call("c1", "a", {"x": 1}),
     ),
-    Case(
-        "arguments as an object",
-        (stream(delta(tool_calls=[call(0, "c1", "a", {"x": 1})]), TOOLS),),
-        calls=(Call("c1", "a", {"x": 1}),),
-        finish="tool_calls",
-    ),
-    Case(
-        "arguments as a text of a text",
-        (stream(delta(tool_calls=[call(0, "c1", "a", '"{\\"x\\":1}"')]), TOOLS),),
-        calls=(Call("c1", "a", {"x": 1}),),
-        finish="tool_calls",
-    ),
-    Case(
-        "no arguments",
-        (stream(delta(tool_calls=[call(0, "c1", "a")]), TOOLS),),
-        calls=(Call("c1", "a", {}),),
-        finish="tool_calls",
-    ),
-    Case(
-        "invalid JSON in arguments",
-        (stream(delta(tool_calls=[call(0, "c1", "a", '{"x": ')]), TOOLS),),
-        calls=(Call("c1", "a", '{"x": ', valid=False),),
-        finish="tool_calls",
-    ),
-    Case(
-        "arguments that are no object",
-        (stream(delta(tool_calls=[call(0, "c1", "a", "[1]")]), TOOLS),),
-        calls=(Call("c1", "a", "[1]", valid=False),),
-        finish="tool_calls",
-    ),
-    Case(
-        "a call without a name",
-        (stream(delta(tool_calls=[call(0, "c1", None, "{}")]), TOOLS),),
-        calls=(Call("c1", "", "{}", valid=False),),
-        finish="tool_calls",
-    ),
-    Case(
-        "a call that is no object", ([*BEGUN, *sse(delta(tool_calls=["x"])), End()],), text="Half an ", code="protocol"
-    ),
-    Case(
-        "text, then a call",
-        (stream(delta(content="Let me look."), delta(tool_calls=[call(0, "c1", "a", "{}")]), TOOLS),),
-        text="Let me look.",
-        calls=(Call("c1", "a", {}),),
-        finish="tool_calls",
-    ),
+    called("arguments as an object", [piece(0, "c1", "a", {"x": 1})], Call("c1", "a", {"x": 1})),
+    called("arguments as a text of a text", [piece(0, "c1", "a", '"{\\"x\\":1}"')], Call("c1", "a", {"x": 1})),
+    called("no arguments", [piece(0, "c1", "a")], Call("c1", "a", {})),
+    called("invalid JSON in arguments", [piece(0, "c1", "a", '{"x": ')], Call("c1", "a", '{"x": ', valid=False)),
+    called("arguments that are no object", [piece(0, "c1", "a", "[1]")], Call("c1", "a", "[1]", valid=False)),
+    called("a call without a name", [piece(0, "c1", None, "{}")], Call("c1", "", "{}", valid=False)),
+    broken("a call that is no object", *sse(delta(tool_calls=["x"])), End(), code="protocol"),
+    called("text, then a call", [piece(0, "c1", "a", "{}")], Call("c1", "a", {}), text="Let me look."),
 )

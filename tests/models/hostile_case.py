@@ -4,22 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.agents.models.endpoint import Patience
-from tests.upstream import (
-    GUARD,
-    End,
-    Head,
-    Script,
-    answers,
-    delta,
-    says,
-    sse,
-)
+from holdfast.models.request_policy import Timeouts
+from tests.upstream import GUARD, End, Head, Script, Step, answers, delta, says, sse
 
-SHORT = Patience(connect=GUARD, first_token=0.2, idle=GUARD, stalled=GUARD)
-IMPATIENT = Patience(connect=GUARD, first_token=GUARD, idle=0.2, stalled=GUARD)
-HASTY = Patience(GUARD, GUARD, GUARD, GUARD, tail=0.2)
-BORED = Patience(connect=GUARD, first_token=GUARD, idle=GUARD, stalled=0.2)
+SHORT = Timeouts(connect=GUARD, first_token=0.2, idle=GUARD, stalled=GUARD)
+IMPATIENT = Timeouts(connect=GUARD, first_token=GUARD, idle=0.2, stalled=GUARD)
+HASTY = Timeouts(GUARD, GUARD, GUARD, GUARD, tail=0.2)
+BORED = Timeouts(connect=GUARD, first_token=GUARD, idle=GUARD, stalled=0.2)
 
 
 @dataclass(frozen=True)
@@ -48,22 +39,31 @@ class Case:
     usage: tuple[int, int] | None = None
     requests: int = 1
     slept: tuple[float, ...] | None = None
-    endpoint: Mapping[str, Any] = field(default_factory=dict)
-    """Changes to `Endpoint`."""
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    """Changes to `RequestPolicy`."""
+
+
+def case(
+    name: str, *scripts: Script, says: str | tuple[str, ...] = (), timeouts: Timeouts | None = None, **expected: Any
+) -> Case:
+    if timeouts is not None:
+        expected["policy"] = {"timeouts": timeouts}
+    return Case(name, scripts, says=(says,) if isinstance(says, str) else says, **expected)
+
+
+def recovers(name: str, failure: Script, **expected: Any) -> Case:
+    """A failure that is asked again, and then well."""
+    return case(name, failure, OK, text="All good", requests=2, **expected)
+
+
+def broken(name: str, *steps: Step, **expected: Any) -> Case:
+    """An answer that begins well and goes on with these steps."""
+    return case(name, [*BEGUN, *steps], text="Half an ", **expected)
 
 
 def stream(*events: Any, done: bool = True) -> Script:
     """A stream that ends in order."""
     return [Head(), *sse(*events, *(["[DONE]"] if done else [])), End()]
-
-
-def call(index: int | None, call_id: str | None = None, name: str | None = None, args: Any = None) -> dict[str, Any]:
-    piece: dict[str, Any] = {"function": {"name": name, "arguments": args}}
-    if index is not None:
-        piece["index"] = index
-    if call_id is not None:
-        piece["id"] = call_id
-    return piece
 
 
 def error(status: int, message: str, **fields: Any) -> Script:
@@ -73,5 +73,3 @@ def error(status: int, message: str, **fields: Any) -> Script:
 BEGUN = [Head(), *sse(delta(content="Half an "))]
 FINISHED = delta(finish="stop")
 OK = says("All good")
-TOOLS = delta(finish="tool_calls")
-WEATHER = {"city": "Łódź"}

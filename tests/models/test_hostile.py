@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 async def test_hostile_upstream_has_the_right_outcome(case: Case) -> None:
     """E1: whatever an upstream does, what it said before is kept and the failure is one that a person can act on."""
     naps = Naps()
-    async with upstream(*case.scripts) as up, client(up, naps, **case.endpoint) as model:
+    async with upstream(*case.scripts) as up, client(up, naps, **case.policy) as model:
         got = await outcome(model)
         assert len(up.exchanges) == case.requests
     code = got.failed.code if got.failed else None

@@ -2,17 +2,16 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import anyio
 import pytest
 
-from holdfast.agents.models.catalogue import Catalogue, CatalogueSettings
-from holdfast.agents.models.port import AssistantSaid, Request, UserSaid
-from holdfast.core.parts import Text
+from holdfast.models.catalog import CatalogSettings, ModelCatalog
+from holdfast.ports.model import Model
 from holdfast.testing.fakes import FakeClock
 from tests.models.asking import outcome
-from tests.models.test_local import LONG, WEIGHTS, ask, needs_weights
+from tests.models.test_local_model import LONG, PREFILLED, WEIGHTS, ask, needs_weights
 from tests.upstream import GUARD
 
 pytestmark = [pytest.mark.anyio, needs_weights]
@@ -40,19 +39,22 @@ def port() -> Iterator[int]:
         server.kill()
 
 
-def at(port: int) -> Catalogue:
-    return Catalogue(CatalogueSettings(ports={"llamacpp": port}, here=GUARD), FakeClock())
+@pytest.fixture
+async def model(port: int) -> AsyncIterator[Model]:
+    """Found on its port, it is the default."""
+    settings = CatalogSettings(ports={"llamacpp": port}, local_timeout=GUARD)
+    async with ModelCatalog(settings, FakeClock()) as catalog:
+        name = await catalog.default()
+        assert name in [info.id for info in await catalog.list()]
+        yield catalog.get(name)
 
 
-async def test_it_is_found_and_answers(port: int) -> None:
-    """Found on its port, listed with its context, it is the default and streams text with usage."""
-    async with at(port) as catalogue:
-        name = await catalogue.default()
-        (info,) = [info for info in await catalogue.list() if info.id == name]
-        assert info.provider == "llama.cpp"
-        assert info.name.startswith("SmolLM2")
-        assert (info.context or 0) >= 1024
-        got = await outcome(catalogue.get(name), ask("Say hello with an emoji."))
+async def test_it_is_found_and_answers(model: Model) -> None:
+    """Listed with its context, it streams text with usage."""
+    assert model.info.provider == "llama.cpp"
+    assert model.info.name.startswith("SmolLM2")
+    assert (model.info.context or 0) >= 1024
+    got = await outcome(model, ask("Say hello with an emoji."))
     assert got.failed is None
     assert got.text.strip()
     assert got.batches > 3
@@ -60,31 +62,23 @@ async def test_it_is_found_and_answers(port: int) -> None:
     assert got.finish_reason in ("stop", "length")
 
 
-async def test_it_goes_on_from_a_prefilled_answer(port: int) -> None:
+async def test_it_goes_on_from_a_prefilled_answer(model: Model) -> None:
     """Continuing an interrupted answer repeats nothing of it."""
-    said = (UserSaid(("What is the capital of France?",)), AssistantSaid((Text("The capital of France is"),)))
-    async with at(port) as catalogue:
-        model = catalogue.get(await catalogue.default())
-        assert "prefill" in model.info.abilities
-        got = await outcome(model, Request(None, said, settings={"temperature": 0, "max_tokens": 4}))
+    assert "prefill" in model.info.abilities
+    got = await outcome(model, PREFILLED)
     assert "Paris" in got.text
     assert "capital" not in got.text
 
 
-async def test_a_conversation_that_is_too_long(port: int) -> None:
+async def test_a_conversation_that_is_too_long(model: Model) -> None:
     """The server's words are understood as what they mean."""
-    async with at(port) as catalogue:
-        got = await outcome(catalogue.get(await catalogue.default()), ask(LONG * 2))
-    assert got.failed is not None
-    assert got.failed.code == "context-length"
+    assert (await outcome(model, ask(LONG * 2))).code == "context-length"
 
 
-async def test_cancel_frees_the_server(port: int) -> None:
+async def test_cancel_frees_the_server(model: Model) -> None:
     """C7: the slot of an answer that was given up is free for the next, long before it would have ended."""
-    async with at(port) as catalogue:
-        model = catalogue.get(await catalogue.default())
-        with anyio.CancelScope() as scope:
-            async with model.stream(ask("A very long story.", max_tokens=900)) as answer:
-                async for _ in answer:
-                    scope.cancel()
-        assert (await outcome(model, ask("Hi", max_tokens=3))).text
+    with anyio.CancelScope() as scope:
+        async with model.stream(ask("A very long story.", max_tokens=900)) as answer:
+            async for _ in answer:
+                scope.cancel()
+    assert (await outcome(model, ask("Hi", max_tokens=3))).text

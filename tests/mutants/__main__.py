@@ -20,7 +20,6 @@ from typing import Final
 from tests.mutants.witness import REPORT, Report
 
 ROOT: Final = Path(__file__).parents[2]
-HERE: Final = Path(__file__).parent
 COPIED: Final = ("src", "tests", "pyproject.toml")
 
 IDS: Final = frozenset(
@@ -45,7 +44,7 @@ TESTS_FAILED: Final = 1
 """pytest's exit code when all is well but the tests."""
 
 
-class Missed(Exception):
+class MissedError(Exception):
     """Why a mutant is not caught."""
 
 
@@ -74,7 +73,7 @@ def absent(mutants: Sequence[Mutant]) -> Iterator[str]:
 
 
 class Bench:
-    """Copies of one state of the code, and pytest on them."""
+    """Copies of one state of the code and the patches, and pytest on them: editing the tree disturbs nothing."""
 
     def __init__(self, place: Path) -> None:
         self._place = place
@@ -84,6 +83,7 @@ class Bench:
         self._sound: dict[str, threading.Lock] = {}
         self._checked: set[str] = set()
         copy(ROOT, self._plain)
+        self.mutants = [read(path) for path in sorted((self._plain / "tests" / "mutants").glob("*.patch"))]
 
     def catch(self, mutant: Mutant) -> str:
         """The test that noticed."""
@@ -94,7 +94,7 @@ class Bench:
         shutil.rmtree(code)
         caught = [test for test in report["failed"] if names(report["selected"][test], mutant.id)]
         if exit_code != TESTS_FAILED or not caught:
-            raise Missed(f"no test that names {mutant.id} failed (pytest ended with {exit_code})\n{output}")
+            raise MissedError(f"no test that names {mutant.id} failed (pytest ended with {exit_code})\n{output}")
         return caught[0]
 
     def _check_selection(self, mutant: Mutant) -> None:
@@ -106,10 +106,10 @@ class Bench:
                 return
             exit_code, report, output = run(self._plain, mutant.tests)
             if exit_code != 0:
-                raise Missed(f"the tests do not pass without the patch (pytest ended with {exit_code})\n{output}")
+                raise MissedError(f"the tests do not pass without the patch (pytest ended with {exit_code})\n{output}")
             strangers = [test for test, words in report["selected"].items() if not names(words, mutant.id)]
             if strangers:
-                raise Missed(f"selected, but does not name {mutant.id}: {', '.join(strangers)}")
+                raise MissedError(f"selected, but does not name {mutant.id}: {', '.join(strangers)}")
             self._checked.add(mutant.tests)
 
     def _fresh_copy(self) -> Path:
@@ -140,7 +140,7 @@ def apply(patch: Path, code: Path) -> None:
         ["git", "apply", str(patch)], cwd=code, env=environment, capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
-        raise Missed(f"the patch does not apply; renew it\n{done.stderr}")
+        raise MissedError(f"the patch does not apply; renew it\n{done.stderr}")
 
 
 def run(code: Path, tests: str) -> tuple[int, Report, str]:
@@ -151,25 +151,23 @@ def run(code: Path, tests: str) -> tuple[int, Report, str]:
             **{name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"},
             "PYTHONPATH": os.pathsep.join([str(code / "src"), str(code)]),
             "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # half of the time went into plugins that nothing here needs
             REPORT: str(report),
         }
-        plugins = [f"-p{name}" for name in ("anyio.pytest_plugin", "pytest_timeout", "tests.mutants.witness")]
-        options = ["-pno:cacheprovider", "-q", "--no-header", "--maxfail=1"]
+        options = ["-ptests.mutants.witness", "-pno:cacheprovider", "-q", "--no-header", "--maxfail=1"]
         limits = [f"--timeout={TEST_GUARD}", f"--basetemp={scratch}/files"]
-        command = [sys.executable, "-m", "pytest", *plugins, *options, *limits, *shlex.split(tests)]
+        command = [sys.executable, "-m", "pytest", *options, *limits, *shlex.split(tests)]
         try:
             done = subprocess.run(
                 command, cwd=code, env=environment, capture_output=True, text=True, check=False, timeout=RUN_GUARD
             )
         except subprocess.TimeoutExpired:
-            raise Missed(f"pytest hung for {RUN_GUARD} seconds") from None
+            raise MissedError(f"pytest hung for {RUN_GUARD} seconds") from None
         output = "\n".join((done.stdout + done.stderr).splitlines()[-30:])
         if not report.exists():
-            raise Missed(f"pytest did not get to the tests (it ended with {done.returncode})\n{output}")
+            raise MissedError(f"pytest did not get to the tests (it ended with {done.returncode})\n{output}")
         seen: Report = json.loads(report.read_text())
     if not Path(seen["package"]).is_relative_to(code):
-        raise Missed(f"the tests ran on {seen['package']} and not on the copy")
+        raise MissedError(f"the tests ran on {seen['package']} and not on the copy")
     return done.returncode, seen, output
 
 
@@ -177,15 +175,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--only", metavar="ID", help="an id (C3) or a name (settle-twice)")
     only: str | None = parser.parse_args().only
-    mutants = [read(path) for path in sorted(HERE.glob("*.patch"))]
-    missing = [] if only else list(absent(mutants))
-    for what in missing:
-        print(f"MISSING  {what}: no patch breaks it")
-    if only:
-        mutants = [mutant for mutant in mutants if only in (mutant.id, mutant.name)]
     caught = 0
     with tempfile.TemporaryDirectory(prefix="mutants-") as place, ThreadPoolExecutor(JOBS) as pool:
         bench = Bench(Path(place).resolve())
+        mutants = [mutant for mutant in bench.mutants if only in (None, mutant.id, mutant.name)]
+        missing = [] if only else list(absent(mutants))
+        for what in missing:
+            print(f"MISSING  {what}: no patch breaks it")
         began = {pool.submit(timed, bench, mutant): mutant for mutant in mutants}
         for done in as_completed(began):
             mutant, (seconds, by, why) = began[done], done.result()
@@ -199,7 +195,7 @@ def timed(bench: Bench, mutant: Mutant) -> tuple[float, str | None, str]:
     began = time.monotonic()
     try:
         by, why = bench.catch(mutant), ""
-    except Missed as missed:
+    except MissedError as missed:
         by, why = None, f"{mutant.breaks}\n         {missed}"
     return time.monotonic() - began, by, why
 

@@ -1,7 +1,6 @@
-"""Real server processes with the real crew, one scripted upstream, and clients that others wrote."""
+"""Real server processes with the real agents, a scripted upstream, and the official client."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 from openai import OpenAI
@@ -19,5 +18,5 @@ def client_of(served: Served, **how: object) -> OpenAI:
 
 @pytest.fixture
 def client(shared: Served) -> Iterator[OpenAI]:
-    with ExitStack() as open_ones:
-        yield open_ones.enter_context(client_of(shared))
+    with client_of(shared) as client:
+        yield client

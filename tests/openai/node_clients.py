@@ -1,5 +1,5 @@
-"""Clients from the npm registry, run by the Node that the web app is built with. Where they cannot be had, the tests
-that need them are skipped, and say so."""
+"""Clients from the npm registry, run by the Node that builds the web app. Their tests are skipped, with the reason,
+where the clients cannot be installed."""
 
 import json
 import os
@@ -19,23 +19,23 @@ _NOTE: Final = HERE / "node_modules" / ".holdfast"
 
 
 def fetch() -> str | None:
-    """Make sure of the packages; a sentence if they cannot be had. Safe to call from several processes."""
+    """Install the packages; the reason if that fails. Several processes may call it at once."""
     wanted = (HERE / "package.json").read_text() + (HERE / "package-lock.json").read_text()
     if _NOTE.exists() and _NOTE.read_text() == wanted:
         return None
     try:
-        build.fetch_packages(HERE)
-    except build.CannotBuild as error:
-        return f"SKIPPED: the Node clients cannot be had here: {error}"
+        build.install_packages(HERE)
+    except build.BuildError as error:
+        return f"SKIPPED: the Node clients cannot be installed: {error}"
     _NOTE.write_text(wanted)
     return None
 
 
 def run(served: Served, script: str, scenario: str, **argument: Any) -> Any:
-    """What the scenario printed."""
+    """The JSON value that the scenario printed."""
     node = build.node_directory()
     if node is None:
-        pytest.skip("SKIPPED: no Node 20 or newer on this machine, so no client of Node's was tried")
+        pytest.skip("SKIPPED: this machine has no Node 20 or newer")
     environ = {**os.environ, "HOLDFAST_URL": f"{served.url}/v1", "NODE_NO_WARNINGS": "1"}
     command = [str(node / "node"), str(HERE / script), scenario, json.dumps(argument)]
     done = subprocess.run(command, check=False, env=environ, capture_output=True, text=True, timeout=2 * GUARD)
@@ -44,9 +44,9 @@ def run(served: Served, script: str, scenario: str, **argument: Any) -> Any:
 
 
 def main() -> int:
-    told = fetch()
-    if told is not None:
-        print(f"\n{told}\n", file=sys.stderr)
+    problem = fetch()
+    if problem is not None:
+        print(f"\n{problem}\n", file=sys.stderr)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What the upstream plays in these tests, and what clients are given."""
+"""Answers of the scripted upstream, and what the clients of these tests send."""
 
 from typing import Any, Final
 
@@ -39,8 +39,8 @@ CHAT_TOOL: Final[Any] = {
 }
 
 
-def asks(*pieces: str, call_id: str = "call_1", thinks: str = "") -> Script:
-    """A call of the client's function, its arguments in pieces."""
+def calls_function(*pieces: str, call_id: str = "call_1", thinks: str = "") -> Script:
+    """A call of the client's function, with its arguments in pieces."""
     head = {"index": 0, "id": call_id, "function": {"name": "get_weather", "arguments": ""}}
     rest = [delta(tool_calls=[{"index": 0, "function": {"arguments": piece}}]) for piece in pieces]
     thought = [delta(reasoning_content=thinks)] if thinks else []

@@ -1,28 +1,26 @@
-"""What makes a run durable for a client that knows nothing of us: it may leave, come back, or find the server killed.
-The figures are printed (`pytest -s`); what is asserted is generous, because the machine may be busy."""
+"""Runs of OpenAI clients are durable: clients disconnect, resume, and survive a killed server. Times are printed
+(`pytest -s`); the asserted limits are generous, because the machine may be busy."""
 
 import json
 import socket
 import sqlite3
-import statistics
 import time
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from openai import APIError, NotFoundError, OpenAI
 
-from tests.chat.conftest import Start
 from tests.chat.stage import Stage
 from tests.http.client import Served
+from tests.http.conftest import Start
 from tests.http.streams import GUARD, said, until
 from tests.openai.conftest import client_of
 from tests.openai.scripts import TOOL, named
-from tests.upstream import Hang, Head, Meet, Script, delta, says, sse
+from tests.upstream import Hang, Head, PauseAt, Script, delta, says, sse
 
-BOUND = 5.0
-"""Seconds. Without a cancel, each of these would go on for much longer."""
+CLOSE_LIMIT = 5.0
+"""Seconds. An upstream call that is not cancelled takes much longer."""
 HALF: Script = [Head(), *sse(delta(content="Half an ")), Hang()]
 
 
@@ -30,30 +28,29 @@ def plain(events: list[Any]) -> list[dict[str, Any]]:
     return [event.to_dict() for event in events]
 
 
-def read_until(stream: Any, kind: str) -> list[Any]:
-    """The events up to the first of this type; then the client leaves."""
+def read_first_text(stream: Any) -> list[Any]:
+    """The events up to the first text delta."""
     seen: list[Any] = []
-    for event in stream:
-        seen.append(event)
-        if event.type == kind:
-            break
-    stream.close()
+    while not seen or seen[-1].type != "response.output_text.delta":
+        seen.append(next(stream))
     return seen
 
 
-def test_background_goes_on_without_its_client(client: OpenAI, up: Stage) -> None:
-    """L1 L5: a client that leaves and resumes at its last number gets exactly the rest: no gap, no duplicate."""
-    up.play(
-        "leaves",
-        [
-            Head(),
-            *sse(delta(reasoning_content="Hm. "), delta(content="One ")),
-            Meet("left"),
-            *says("two ", "three.")[1:],
-        ],
+def last_run(served: Served) -> tuple[str, str]:
+    """Status and reason of the newest run, once it has ended."""
+    run = until(
+        lambda: served.get("/api/runs", params={"limit": 1})["items"][0], lambda run: run["status"] != "running"
     )
+    return run["status"], run["reason"]
+
+
+def test_background_continues_without_its_client(client: OpenAI, up: Stage) -> None:
+    """L1 L5: a client that disconnects and resumes after its last number gets exactly the rest."""
+    first = sse(delta(reasoning_content="Hm. "), delta(content="One "))
+    up.play("leaves", [Head(), *first, PauseAt("left"), *says("two ", "three.")[1:]])
     stream = client.responses.create(model=named("leaves"), input="Count", background=True, stream=True)
-    seen = read_until(stream, "response.output_text.delta")
+    seen = read_first_text(stream)
+    stream.close()
     rid = seen[0].response.id
     assert seen[0].response.status == "queued"
     assert client.responses.retrieve(rid).status == "in_progress"
@@ -68,10 +65,10 @@ def test_background_goes_on_without_its_client(client: OpenAI, up: Stage) -> Non
     assert list(client.responses.retrieve(rid, stream=True, starting_after=rest[-1].sequence_number)) == []
 
 
-@pytest.mark.parametrize("automatic", [False, True], ids=["interrupted", "goes on by itself"])
+@pytest.mark.parametrize("automatic", [False, True], ids=["interrupted", "continued"])
 def test_background_survives_kill_9_of_the_server(automatic: bool, start: Start, up: Stage) -> None:
-    """X1 L5: what the client had seen before the kill is there after it, under the same numbers, and the stream goes on
-    from any of them to the end that the run comes to."""
+    """X1 L5: after the kill, the stream has the events that the client has seen under the same numbers, and can be
+    resumed after any of them."""
     model = f"killed {automatic}"
     up.play(model, [Head(), *sse(delta(content="One "), delta(content="two ")), Hang()], says("three."))
     served = start(auto_continue=automatic)
@@ -101,12 +98,10 @@ def test_background_survives_kill_9_of_the_server(automatic: bool, start: Start,
 
 
 def test_cancel_keeps_the_partial(client: OpenAI, up: Stage, shared: Served) -> None:
-    """C2 C7 C8: a cancelled response has what it had said, its watchers are told, and the upstream is let go."""
+    """C2 C7 C8: a cancelled response keeps its output, its streams end, and the upstream call is closed."""
     up.play("cancelled", HALF)
     stream = client.responses.create(model=named("cancelled"), input="Go", background=True, stream=True)
-    seen: list[Any] = []
-    while not seen or seen[-1].type != "response.output_text.delta":
-        seen.append(next(stream))
+    seen = read_first_text(stream)
     cancelled = client.responses.cancel(seen[0].response.id)
     assert (cancelled.status, cancelled.output_text) == ("cancelled", "Half an ")
     last: Any = list(stream)[-1]
@@ -118,67 +113,33 @@ def test_cancel_keeps_the_partial(client: OpenAI, up: Stage, shared: Served) -> 
     assert client.responses.cancel(cancelled.id).status == "cancelled"
 
 
-def _streamed_response(client: OpenAI, model: str) -> Callable[[], None]:
-    stream = client.responses.create(model=model, input="Go", stream=True)
-    while next(stream).type != "response.output_text.delta":
-        pass
-    return stream.close
-
-
-def _streamed_chat(client: OpenAI, model: str) -> Callable[[], None]:
-    stream = client.chat.completions.create(model=model, messages=[{"role": "user", "content": "Go"}], stream=True)
-    while not next(stream).choices[0].delta.content:
-        pass
-    return stream.close
-
-
-@pytest.mark.parametrize("begin", [_streamed_response, _streamed_chat])
-def test_closing_a_plain_stream_closes_the_upstream(
-    begin: Callable[[OpenAI, str], Callable[[], None]], shared: Served, up: Stage
-) -> None:
-    """L3 C7: a plain stream is its connection: when it is closed, the upstream call is, at once."""
-    model, took = f"closed {begin.__name__}", []
-    up.play(model, HALF)
-    for n in range(1, 6):
-        with client_of(shared) as client:
-            leave = begin(client, named(model))
-            at = time.monotonic()
-            leave()
-            took.append(up.closed(model, n) - at)
-    told = sorted(second * 1000 for second in took)
-    print(f"\nupstream closed after {begin.__name__}: median {statistics.median(told):.1f} ms, worst {told[-1]:.1f} ms")
-    assert max(took) < BOUND
-    run = until(
-        lambda: shared.get("/api/runs", params={"limit": 1})["items"][0], lambda run: run["status"] != "running"
-    )
-    assert (run["status"], run["reason"]) == ("cancelled", "disconnected")
-
-
+@pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("path", ["responses", "chat/completions"])
-def test_leaving_a_call_that_does_not_stream_ends_its_run(path: str, shared: Served, up: Stage) -> None:
-    """L3 C7: a plain call without streaming is attached too: the upstream call ends with it."""
-    model = f"leaving {path}"
-    up.play(model, [Head(), *sse(delta(content="Half an ")), Meet(model), Hang()])
+def test_disconnecting_from_a_plain_call_closes_the_upstream(
+    path: str, stream: bool, shared: Served, up: Stage
+) -> None:
+    """L3 C7: a plain call, streamed or not, is attached: disconnecting closes the upstream call at once."""
+    model = f"leaving {path} {stream}"
+    up.play(model, [Head(), *sse(delta(content="Half an ")), PauseAt(model), Hang()])
     asked: Any = {"input": "Go"} if path == "responses" else {"messages": [{"role": "user", "content": "Go"}]}
-    body = json.dumps({"model": named(model), **asked}).encode()
+    body = json.dumps({"model": named(model), "stream": stream, **asked}).encode()
     where = urlsplit(shared.url)
     head = f"POST /v1/{path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    with socket.create_connection((where.hostname or "", where.port or 0), GUARD) as line:
-        line.sendall(head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    with socket.create_connection((where.hostname or "", where.port or 0), GUARD) as connection:
+        connection.sendall(head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body)
         up.reached(model)
         left = time.monotonic()
-    print(f"\nupstream closed after leaving {path}: {(up.closed(model) - left) * 1000:.1f} ms")
-    run = until(
-        lambda: shared.get("/api/runs", params={"limit": 1})["items"][0], lambda run: run["status"] != "running"
-    )
-    assert (run["status"], run["reason"]) == ("cancelled", "disconnected")
+    took = up.closed(model) - left
+    print(f"\nupstream closed after leaving {path}, stream={stream}: {took * 1000:.1f} ms")
+    assert took < CLOSE_LIMIT
+    assert last_run(shared) == ("cancelled", "disconnected")
     up.let(model)
 
 
 def test_detached_chat_survives_its_client(shared: Served, client: OpenAI, up: Stage) -> None:
-    """L1: `Holdfast-Lifetime: detached` keeps a chat alive; the answer's headers name the run, which is resumed
-    natively from any event."""
-    up.play("detached", [Head(), *sse(delta(content="One ")), Meet("detached"), *says("two.")[1:]])
+    """L1: with `Holdfast-Lifetime: detached` a chat continues; the headers name the run, which the native API resumes
+    after any event."""
+    up.play("detached", [Head(), *sse(delta(content="One ")), PauseAt("detached"), *says("two.")[1:]])
     raw = client.chat.completions.with_raw_response.create(
         model=named("detached"),
         messages=[{"role": "user", "content": "Count"}],
@@ -198,7 +159,7 @@ def test_detached_chat_survives_its_client(shared: Served, client: OpenAI, up: S
 
 @pytest.mark.parametrize("path", ["responses", "chat"])
 def test_the_same_key_is_the_same_run(path: str, client: OpenAI, up: Stage) -> None:
-    """A2: a call that is repeated with its idempotency key is answered by the same run; another body is refused."""
+    """A2: a call that is repeated with its idempotency key gets the same run; another body is refused."""
     model = f"key {path}"
     up.play(model, says("Once."))
 
@@ -219,8 +180,8 @@ def test_the_same_key_is_the_same_run(path: str, client: OpenAI, up: Stage) -> N
 
 
 def test_the_same_key_in_a_chain_is_the_same_run(client: OpenAI, up: Stage) -> None:
-    """A2: the same below an earlier response, also while that branch is busy with another one."""
-    up.play("key chain", says("Root."), [Head(), Meet("chain"), *says("Left.")[1:]], says("Right."))
+    """A2: the same below an earlier response, also while its session is busy with another branch."""
+    up.play("key chain", says("Root."), [Head(), PauseAt("chain"), *says("Left.")[1:]], says("Right."))
     model = named("key chain")
     root = client.responses.create(model=model, input="One")
     left = client.responses.create(model=model, input="Two", previous_response_id=root.id, background=True)
@@ -238,7 +199,7 @@ def test_the_same_key_in_a_chain_is_the_same_run(client: OpenAI, up: Stage) -> N
 
 
 def rows(served: Served) -> int:
-    """How many sessions, messages, runs and journalled runs there are."""
+    """The number of rows of sessions, messages, runs and journals."""
     total = 0
     for file, tables in (("holdfast.db", ("sessions", "messages", "runs")), ("journal.db", ("log", "segments"))):
         with sqlite3.connect(f"file:{served.data_dir / file}?mode=ro", uri=True) as database:
@@ -247,9 +208,9 @@ def rows(served: Served) -> int:
     return total
 
 
-def test_what_is_not_to_be_stored_is_gone_when_it_has_ended(start: Start, up: Stage) -> None:
-    """`store: false` is as durable as any run while it lasts, and leaves nothing behind: whole, streamed, left, or cut
-    off by a kill of the server."""
+def test_store_false_leaves_nothing_behind(start: Start, up: Stage) -> None:
+    """A run with `store: false` is erased when it has ended: whole, streamed, disconnected, or killed with the
+    server."""
     up.play("unstored", says("Gone."), says("Gone."), says("Gone."), HALF, HALF)
     served = start()
     model: Any = {"model": named("unstored"), "store": False}
@@ -260,24 +221,24 @@ def test_what_is_not_to_be_stored_is_gone_when_it_has_ended(start: Start, up: St
             client.responses.retrieve(answer.id)
         assert list(client.responses.create(input="Hello", stream=True, **model))[-1].type == "response.completed"
         client.chat.completions.create(messages=[{"role": "user", "content": "Hello"}], **model)
-        read_until(client.responses.create(input="Hello", stream=True, **model), "response.output_text.delta")
+        stream = client.responses.create(input="Hello", stream=True, **model)
+        read_first_text(stream)
+        stream.close()
         assert served.get("/api/sessions")["items"] == [] or until(lambda: not served.get("/api/sessions")["items"])
         until(lambda: rows(served), lambda count: count == 0)
         stream = client.responses.create(input="Hello", stream=True, **model)
-        seen: list[Any] = []
-        while not seen or seen[-1].type != "response.output_text.delta":
-            seen.append(next(stream))
+        seen = read_first_text(stream)
         assert rows(served) > 0
         served.kill()
         stream.close()
     served = start()
-    assert served.get("/api/sessions")["items"] == []  # hidden; the next tick erases it
+    assert served.get("/api/sessions")["items"] == []  # hidden until the next tick erases it
     with client_of(served) as client, pytest.raises(NotFoundError):
         client.responses.retrieve(seen[0].response.id)
 
 
 def test_it_can_be_continued_by_a_person(client: OpenAI, shared: Served, up: Stage) -> None:
-    """What a program asked is a session like others, with its source: a person goes on in it with the same model."""
+    """The session of a program's call names its source, and a person can continue it with the same model."""
     up.play("continued", says("One."), says("Two."))
     answer = client.responses.create(model=named("continued"), input="First", instructions="Be brief.")
     sid = answer.to_dict()["holdfast"]["session"]  # type: ignore[index]
@@ -289,37 +250,18 @@ def test_it_can_be_continued_by_a_person(client: OpenAI, shared: Served, up: Sta
     assert up.count("continued", "title") == 0
 
 
-def test_slow_reader_gets_everything_once(client: OpenAI, shared: Served, up: Stage) -> None:
-    """L5 L6: a client that does not read while the run goes on finds everything afterwards, in order and once; what its
-    line did not take is read from where it was."""
-    up.play(
-        "slow", [Head(), *sse(delta(content="First. ")), Meet("slow"), *says(*(f"{n:2000}" for n in range(6000)))[1:]]
-    )
-    stream = client.responses.create(model=named("slow"), input="Much", background=True, stream=True)
-    seen: list[Any] = []
-    while not seen or seen[-1].type != "response.output_text.delta":
-        seen.append(next(stream))
-    up.let("slow")
-    rid = seen[0].response.id
-    shared.ended(f"run_{rid.removeprefix('resp_')}")
-    seen += stream
-    assert [event.sequence_number for event in seen] == list(range(len(seen)))
-    text = "".join(event.delta for event in seen if event.type == "response.output_text.delta")
-    assert text == "First. " + "".join(f"{n:2000}" for n in range(6000))
-    assert seen[-1].response.output_text == text
-
-
-def test_interrupted_run_is_continued_with_what_it_was_asked_with(start: Start, up: Stage) -> None:
-    """X5: a person continues natively what the kill cut off: with the same instructions and tools, and as a response of
-    its own that begins with what was said."""
+def test_continued_run_keeps_its_parameters(start: Start, up: Stage) -> None:
+    """X5: a person continues an interrupted run: with the same instructions and tools, and as a new response that
+    begins with the output so far."""
     up.play("taken up", [Head(), *sse(delta(content="One ")), Hang()], says("two."))
     served = start()
     with client_of(served) as client:
         stream = client.responses.create(
             model=named("taken up"), input="Count", instructions="Slowly.", tools=[TOOL], background=True, stream=True
         )
-        first = read_until(stream, "response.output_text.delta")[0].response.id
+        first = read_first_text(stream)[0].response.id
         served.kill()
+        stream.close()
     served = start()
     rid = served.post(f"/api/runs/run_{first.removeprefix('resp_')}/continue", expect=202)["run"]["id"]
     served.ended(rid)
@@ -333,8 +275,8 @@ def test_interrupted_run_is_continued_with_what_it_was_asked_with(start: Start, 
     assert asked["tools"][0]["function"]["name"] == "get_weather"
 
 
-def test_copy_of_what_is_not_to_be_stored_is_kept(start: Start, up: Stage) -> None:
-    """A person who forks a session that goes with its run has the copy for good."""
+def test_fork_of_an_unstored_session_is_kept(start: Start, up: Stage) -> None:
+    """A fork of a session with `store: false` is not erased with it."""
     up.play("forked", [Head(), *sse(delta(content="Half")), Hang()], says("Whole."))
     served = start()
     past: Any = [{"role": "user", "content": "One"}, {"role": "assistant", "content": "Two"}]

@@ -1,4 +1,4 @@
-"""Clients of Node's that nobody here wrote: the official one, and the Vercel AI SDK with its OpenAI provider."""
+"""Node clients: the official one, and the Vercel AI SDK with its OpenAI provider."""
 
 import json
 import time
@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.chat.conftest import Start
 from tests.chat.stage import Stage
 from tests.http.client import Served
+from tests.http.conftest import Start
 from tests.openai import node_clients
-from tests.openai.scripts import CHAT_TOOL, TIDE, TOOL, asks, named, thinks_and_says
-from tests.upstream import Hang, Head, Meet, Script, delta, says, sse
+from tests.openai.scripts import CHAT_TOOL, TIDE, TOOL, calls_function, named, thinks_and_says
+from tests.upstream import Hang, Head, PauseAt, Script, delta, says, sse
 
 HALF: Script = [Head(), *sse(delta(content="Half an ")), Hang()]
 
@@ -29,7 +29,7 @@ def ask(served: Served, scenario: str, **argument: Any) -> Any:
 
 
 def test_text_and_reasoning(shared: Served, up: Stage) -> None:
-    """Whole and streamed: text, reasoning, and events in order."""
+    """Text and reasoning, whole and streamed, with the events in order."""
     up.play("node text", thinks_and_says("Hm. ", "Good ", "morning."))
     found = ask(shared, "text", model=named("node text"))
     assert (found["status"], found["text"]) == ("completed", "Good morning.")
@@ -39,7 +39,7 @@ def test_text_and_reasoning(shared: Served, up: Stage) -> None:
 
 
 def test_structured_output_and_the_typed_helper(shared: Served, up: Stage) -> None:
-    """`responses.stream` and `responses.parse` give what the schema says."""
+    """`responses.stream` and `responses.parse` return what the schema describes."""
     up.play("node structured", thinks_and_says("", *TIDE))
     found = ask(shared, "structured", model=named("node structured"))
     assert found == {"streamed": json.loads(TIDE), "parsed": json.loads(TIDE)}
@@ -47,40 +47,36 @@ def test_structured_output_and_the_typed_helper(shared: Served, up: Stage) -> No
 
 @pytest.mark.parametrize("scenario", ["tools", "chat"])
 def test_function_tools_round_trip(scenario: str, shared: Served, up: Stage) -> None:
-    """Of a response, and of a chat with its streaming helper."""
+    """Functions are called and answered in responses, and in chat completions with the streaming helper."""
     model = f"node {scenario}"
-    up.play(model, asks('{"ci', 'ty":"Brest"}'), says("Rain."))
+    up.play(model, calls_function('{"ci', 'ty":"Brest"}'), says("Rain."))
     found = ask(shared, scenario, model=named(model), tool=TOOL, chatTool=CHAT_TOOL)
     assert (found["args"], found["text"]) == ('{"city":"Brest"}', "Rain.")
     assert [m["role"] for m in up.asked(model, 2)["messages"]] == ["user", "assistant", "tool"]
 
 
-def test_leave_and_resume(shared: Served, up: Stage) -> None:
-    """L5: the program ends in mid-stream; another one resumes at its cursor, with no gap and no duplicate."""
-    up.play("node leaves", [Head(), *sse(delta(content="One ")), Meet("node left"), *says("two ", "three.")[1:]])
-    seen = ask(shared, "leave", model=named("node leaves"))
-    up.let("node left")
+@pytest.mark.parametrize("killed", [False, True])
+def test_leave_and_resume(killed: bool, start: Start, shared: Served, up: Stage) -> None:
+    """X1 L5: the program exits in mid-stream; another one resumes at its number without a gap or a duplicate, also if
+    the server was killed in between."""
+    model = f"node leaves {killed}"
+    rest = [Hang()] if killed else [PauseAt(model), *says("two.")[1:]]
+    up.play(model, [Head(), *sse(delta(content="One ")), *rest], says("two."))
+    served = start(auto_continue=True) if killed else shared
+    seen = ask(served, "leave", model=named(model))
+    if killed:
+        served.kill()
+        served = start(auto_continue=True)
+    else:
+        up.let(model)
     rid = seen[0]["response"]["id"]
-    rest = ask(shared, "resume", id=rid, after=seen[-1]["sequence_number"])
-    assert seen + rest == ask(shared, "resume", id=rid)
-    assert rest[-1]["response"]["output"][0]["content"][0]["text"] == "One two three."
-
-
-def test_resume_after_kill_9(start: Start, up: Stage) -> None:
-    """X1 L5: the same with the server killed in between."""
-    up.play("node killed", [Head(), *sse(delta(content="One ")), Hang()], says("two."))
-    served = start(auto_continue=True)
-    seen = ask(served, "leave", model=named("node killed"))
-    served.kill()
-    served = start(auto_continue=True)
-    rid = seen[0]["response"]["id"]
-    rest = ask(served, "resume", id=rid, after=seen[-1]["sequence_number"])
-    assert seen + rest == ask(served, "resume", id=rid)
-    assert rest[-1]["response"]["output"][0]["content"][0]["text"] == "One two."
+    resumed = ask(served, "resume", id=rid, after=seen[-1]["sequence_number"])
+    assert seen + resumed == ask(served, "resume", id=rid)
+    assert resumed[-1]["response"]["output"][0]["content"][0]["text"] == "One two."
 
 
 def test_cancel_keeps_the_partial(shared: Served, up: Stage) -> None:
-    """C2: what was said before the cancel is in the answer to it."""
+    """C2: the response to the cancel has the output so far."""
     up.play("node cancel", HALF)
     seen = ask(shared, "leave", model=named("node cancel"))
     assert ask(shared, "cancel", id=seen[0]["response"]["id"]) == {"status": "cancelled", "text": "Half an "}
@@ -88,21 +84,14 @@ def test_cancel_keeps_the_partial(shared: Served, up: Stage) -> None:
 
 
 def test_closing_a_plain_stream_closes_the_upstream(shared: Served, up: Stage) -> None:
-    """L3: breaking out of the loop is leaving."""
+    """L3: breaking out of the loop closes the connection."""
     up.play("node close", HALF)
     assert ask(shared, "close", model=named("node close")) is True
     assert up.closed("node close") < time.monotonic()
 
 
-def test_previous_response_branches(shared: Served, up: Stage) -> None:
-    """O2: two answers below one response."""
-    up.play("node branches", says("Root."), says("Left."), says("Right."))
-    assert ask(shared, "branches", model=named("node branches")) == ["Root.", "Left.", "Right."]
-    assert [m["content"] for m in up.asked("node branches", 3)["messages"]] == ["One", "Root.", "Three"]
-
-
 def test_errors(shared: Served) -> None:
-    """Unknown ids and wrong types are the client's own classes of errors, with the parameter."""
+    """Unknown ids and wrong types raise the client's error classes, with the parameter."""
     missing, wrong, hot = ask(shared, "errors", model=named("default"))
     assert (missing["name"], missing["status"]) == ("NotFoundError", 404)
     assert (wrong["name"], wrong["param"]) == ("BadRequestError", "input")
@@ -111,7 +100,7 @@ def test_errors(shared: Served) -> None:
 
 @pytest.mark.parametrize("api", ["responses", "chat"])
 def test_vercel_text(api: str, shared: Served, up: Stage) -> None:
-    """The AI SDK streams text, reasoning and usage, and makes a whole text."""
+    """The AI SDK streams text, reasoning and usage, and generates a whole text."""
     model = f"vercel text {api}"
     up.play(model, thinks_and_says("Hm. ", "Good ", "morning."))
     found = node_clients.run(shared, "vercel.mjs", "text", model=named(model), api=api)
@@ -123,15 +112,12 @@ def test_vercel_text(api: str, shared: Served, up: Stage) -> None:
 
 @pytest.mark.parametrize("api", ["responses", "chat"])
 def test_vercel_tools(api: str, shared: Served, up: Stage) -> None:
-    """The AI SDK runs its own tool and sends the result back, by reference where it takes the call to be stored."""
+    """The AI SDK runs its tool and sends the result back; in responses it refers to the stored call."""
     model = f"vercel tools {api}"
-    up.play(model, asks('{"ci', 'ty":"Brest"}'), says("Rain."))
+    up.play(model, calls_function('{"ci', 'ty":"Brest"}'), says("Rain."))
     found = node_clients.run(shared, "vercel.mjs", "tools", model=named(model), api=api)
-    assert found == {
-        "text": "Rain.",
-        "calls": [["get_weather", {"city": "Brest"}]],
-        "results": ["rain in Brest"],
-    }
+    calls = [["get_weather", {"city": "Brest"}]]
+    assert found == {"text": "Rain.", "calls": calls, "results": ["rain in Brest"]}
     messages = up.asked(model, 2)["messages"]
     assert [m["role"] for m in messages] == ["user", "assistant", "tool"]
     assert "rain in Brest" in messages[2]["content"]
@@ -139,7 +125,7 @@ def test_vercel_tools(api: str, shared: Served, up: Stage) -> None:
 
 @pytest.mark.parametrize("api", ["responses", "chat"])
 def test_vercel_structured(api: str, shared: Served, up: Stage) -> None:
-    """The AI SDK's structured output has what its schema says."""
+    """The AI SDK's structured output matches its schema."""
     model = f"vercel structured {api}"
     up.play(model, says(TIDE))
     assert node_clients.run(shared, "vercel.mjs", "structured", model=named(model), api=api) == json.loads(TIDE)

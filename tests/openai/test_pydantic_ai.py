@@ -1,4 +1,4 @@
-"""pydantic-ai, a framework that nobody here wrote, pointed at us: its chat and its responses models."""
+"""pydantic-ai as a client: its chat and its responses models."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +13,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from tests.chat.stage import Stage
 from tests.http.client import Served
 from tests.http.streams import GUARD
-from tests.openai.scripts import TIDE, Tide, asks, named, thinks_and_says
+from tests.openai.scripts import TIDE, Tide, calls_function, named, thinks_and_says
 from tests.upstream import says
 
 pytestmark = pytest.mark.anyio
@@ -25,16 +25,16 @@ def kind(request: pytest.FixtureRequest) -> Any:
 
 
 @asynccontextmanager
-async def asking(served: Served, kind: Any, model: str) -> AsyncIterator[Any]:
+async def model_of(served: Served, kind: Any, model: str) -> AsyncIterator[Any]:
     async with AsyncOpenAI(base_url=f"{served.url}/v1", api_key="none", timeout=GUARD, max_retries=0) as client:
         yield kind(named(model), provider=OpenAIProvider(openai_client=client))
 
 
 async def test_streamed_text(kind: Any, shared: Served, up: Stage) -> None:
-    """An agent of its streams our answer, with instructions and usage."""
+    """Its agent streams the answer, with instructions and usage."""
     model = f"pydantic text {kind.__name__}"
     up.play(model, thinks_and_says("Hm. ", "Good ", "morning."))
-    async with asking(shared, kind, model) as asked:
+    async with model_of(shared, kind, model) as asked:
         agent = Agent(asked, instructions="Be kind.")
         async with agent.run_stream("Hello") as result:
             pieces = [piece async for piece in result.stream_text(delta=True)]
@@ -44,16 +44,16 @@ async def test_streamed_text(kind: Any, shared: Served, up: Stage) -> None:
 
 
 async def test_tools_and_structured_output(kind: Any, shared: Served, up: Stage) -> None:
-    """Its tool is called with our model's arguments, its result goes back, and a typed output comes out of the end."""
+    """Its tool gets the model's arguments, the result goes back, and the output is typed."""
     model = f"pydantic tools {kind.__name__}"
-    up.play(model, asks('{"ci', 'ty":"Brest"}'), says(TIDE))
+    up.play(model, calls_function('{"ci', 'ty":"Brest"}'), says(TIDE))
     asked: list[str] = []
 
     def get_weather(city: str) -> str:
         asked.append(city)
         return "rain"
 
-    async with asking(shared, kind, model) as ours:
+    async with model_of(shared, kind, model) as ours:
         agent = Agent(ours, output_type=NativeOutput(Tide), tools=[get_weather])
         result = await agent.run("Tides?")
     assert (result.output, asked) == (Tide(place="Brest", hours=[6, 18]), ["Brest"])

@@ -1,4 +1,4 @@
-"""What is refused, and how: in OpenAI's shape, with the parameter named. What is ignored is said."""
+"""Refused requests have OpenAI's error shape and name the parameter; ignored parameters are reported."""
 
 from pathlib import Path
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from openai import APIStatusError, AuthenticationError, BadRequestError, NotFoundError, OpenAI
 
-from holdfast.faces.http.gate import issue_token, set_password
-from holdfast.storage.keys import KeyFile
-from tests.chat.conftest import Start
+from holdfast.server.authenticator import issue_token, set_password
+from holdfast.storage.key_file import KeyFile
 from tests.chat.stage import Stage
 from tests.http.client import Served
+from tests.http.conftest import Start
 from tests.openai.conftest import client_of
 from tests.openai.scripts import CHAT_TOOL, PNG, TOOL, named
 from tests.upstream import says
@@ -22,11 +22,11 @@ FUNCTION: Any = {"type": "function", "function": {"name": "f", "arguments": "{}"
 @pytest.mark.parametrize(
     ("param", "body"),
     [
-        ("temperature", {"temperature": "hot"}),
-        ("temperature", {"temperature": 3}),
-        ("stream", {"stream": "yes"}),
-        ("max_output_tokens", {"max_output_tokens": 0}),
-        ("metadata.a", {"metadata": {"a": 1}}),
+        ("temperature", {"input": "Hello", "temperature": "hot"}),
+        ("temperature", {"input": "Hello", "temperature": 3}),
+        ("stream", {"input": "Hello", "stream": "yes"}),
+        ("max_output_tokens", {"input": "Hello", "max_output_tokens": 0}),
+        ("metadata.a", {"input": "Hello", "metadata": {"a": 1}}),
         ("input[0].role", {"input": [{"role": "nobody", "content": "x"}]}),
         ("input[0].content", {"input": [{"role": "user", "content": 5}]}),
         ("input[0].content[0].text", {"input": [{"role": "user", "content": [{"type": "input_text"}]}]}),
@@ -41,63 +41,52 @@ FUNCTION: Any = {"type": "function", "function": {"name": "f", "arguments": "{}"
         ("input", {"input": []}),
         ("input", {"input": ""}),
         ("input", {"input": [{"role": "assistant", "content": "x"}]}),
-        ("tools[0].type", {"tools": [{"type": "web_search"}]}),
-        ("tools[0].parameters", {"tools": [{"type": "function", "name": "f", "parameters": 1}]}),
-        ("tool_choice", {"tool_choice": "required"}),
-        ("tool_choice.name", {"tools": [TOOL], "tool_choice": {"type": "function", "name": "other"}}),
-        ("text.format.type", {"text": {"format": {"type": "xml"}}}),
-        ("text.format.schema", {"text": {"format": {"type": "json_schema", "name": "a"}}}),
-        ("reasoning.effort", {"reasoning": {"effort": "heroic"}}),
-        ("truncation", {"truncation": "auto"}),
-        ("include[0]", {"include": ["message.output_text.logprobs"]}),
-        ("previous_response_id", {"previous_response_id": "resp_none"}),
-        ("conversation", {"conversation": "conv_none"}),
-        ("store", {"store": False, "background": True}),
-        ("no_such_parameter", {"no_such_parameter": 1}),
-    ],
-)
-def test_wrong_response_names_its_parameter(param: str, body: dict[str, Any], client: OpenAI, shared: Served) -> None:
-    """A wrong type, value or wish is a 400 that names its parameter, and leaves nothing behind."""
-    before = shared.get("/api/runs", params={"limit": 1})["items"]
-    with pytest.raises(BadRequestError) as refused:
-        client.post("/responses", cast_to=object, body={"model": named("default"), "input": "Hello", **body})
-    assert refused.value.param == param
-    assert refused.value.type == "invalid_request_error"
-    assert shared.get("/api/runs", params={"limit": 1})["items"] == before
-
-
-@pytest.mark.parametrize(
-    ("param", "body"),
-    [
+        ("tools[0].type", {"input": "Hello", "tools": [{"type": "web_search"}]}),
+        ("tools[0].parameters", {"input": "Hello", "tools": [{"type": "function", "name": "f", "parameters": 1}]}),
+        ("tool_choice", {"input": "Hello", "tool_choice": "required"}),
+        ("tool_choice.name", {"input": "Hello", "tools": [TOOL], "tool_choice": {"type": "function", "name": "other"}}),
+        ("text.format.type", {"input": "Hello", "text": {"format": {"type": "xml"}}}),
+        ("text.format.schema", {"input": "Hello", "text": {"format": {"type": "json_schema", "name": "a"}}}),
+        ("reasoning.effort", {"input": "Hello", "reasoning": {"effort": "heroic"}}),
+        ("truncation", {"input": "Hello", "truncation": "auto"}),
+        ("include[0]", {"input": "Hello", "include": ["message.output_text.logprobs"]}),
+        ("previous_response_id", {"input": "Hello", "previous_response_id": "resp_none"}),
+        ("conversation", {"input": "Hello", "conversation": "conv_none"}),
+        ("store", {"input": "Hello", "store": False, "background": True}),
+        ("no_such_parameter", {"input": "Hello", "no_such_parameter": 1}),
         ("messages", {"messages": []}),
         ("messages[0].role", {"messages": [{"role": "wizard", "content": "x"}]}),
         ("messages[1].tool_call_id", {"messages": [*USER, {"role": "tool", "tool_call_id": "c", "content": "x"}]}),
         ("messages[0].tool_calls[0].id", {"messages": [{"role": "assistant", "tool_calls": [FUNCTION]}]}),
         ("messages[1].content", {"messages": [*USER, {"role": "assistant"}]}),
         ("messages", {"messages": [*USER, {"role": "assistant", "content": "x"}]}),
-        ("n", {"n": 2}),
-        ("logprobs", {"logprobs": True}),
-        ("logit_bias", {"logit_bias": {"1": 5}}),
-        ("functions", {"functions": [{"name": "f"}]}),
-        ("stop", {"stop": 5}),
-        ("modalities", {"modalities": ["text", "audio"]}),
-        ("max_tokens", {"max_tokens": 5, "max_completion_tokens": 5}),
+        ("n", {"messages": USER, "n": 2}),
+        ("logprobs", {"messages": USER, "logprobs": True}),
+        ("logit_bias", {"messages": USER, "logit_bias": {"1": 5}}),
+        ("functions", {"messages": USER, "functions": [{"name": "f"}]}),
+        ("stop", {"messages": USER, "stop": 5}),
+        ("modalities", {"messages": USER, "modalities": ["text", "audio"]}),
+        ("max_tokens", {"messages": USER, "max_tokens": 5, "max_completion_tokens": 5}),
         (
             "tool_choice.function.name",
-            {"tools": [CHAT_TOOL], "tool_choice": {"type": "function", "function": {"name": "g"}}},
+            {"messages": USER, "tools": [CHAT_TOOL], "tool_choice": {"type": "function", "function": {"name": "g"}}},
         ),
-        ("response_format.json_schema", {"response_format": {"type": "json_schema"}}),
+        ("response_format.json_schema", {"messages": USER, "response_format": {"type": "json_schema"}}),
     ],
 )
-def test_wrong_chat_names_its_parameter(param: str, body: dict[str, Any], client: OpenAI) -> None:
-    """The same for chats."""
+def test_a_wrong_call_names_its_parameter(param: str, body: dict[str, Any], client: OpenAI, shared: Served) -> None:
+    """An invalid or unsupported parameter is a 400 that names it, and no run is created."""
+    before = shared.get("/api/runs", params={"limit": 1})["items"]
+    path = "/chat/completions" if "messages" in body else "/responses"
     with pytest.raises(BadRequestError) as refused:
-        client.post("/chat/completions", cast_to=object, body={"model": named("default"), "messages": USER, **body})
+        client.post(path, cast_to=object, body={"model": named("default"), **body})
     assert refused.value.param == param
+    assert refused.value.type == "invalid_request_error"
+    assert shared.get("/api/runs", params={"limit": 1})["items"] == before
 
 
 def test_unknown_ids_are_not_found(client: OpenAI) -> None:
-    """Ids that name nothing are 404, in the same shape."""
+    """Unknown ids are 404, in the same shape."""
     for call in (client.responses.retrieve, client.responses.cancel, client.responses.delete):
         with pytest.raises(NotFoundError) as missing:
             call("resp_none")
@@ -112,7 +101,7 @@ def test_unknown_ids_are_not_found(client: OpenAI) -> None:
 
 
 def test_models_are_listed_and_found(client: OpenAI) -> None:
-    """Models that can be asked, and agents of ours, under the names that a call takes."""
+    """Available models and agents are listed under the names that a call accepts."""
     listed = [model.id for model in client.models.list()]
     assert named("default") in listed
     assert "agent:chat" in listed
@@ -120,15 +109,15 @@ def test_models_are_listed_and_found(client: OpenAI) -> None:
 
 
 def test_model_may_be_named_without_its_provider(client: OpenAI, up: Stage) -> None:
-    """A program that knows one provider says the model's bare name, and is told the same back."""
+    """The bare name of a model is accepted, and the response repeats it."""
     up.play("bare-name", says("Here."))
     answer = client.responses.create(model="bare-name", input="Hello")
     assert (answer.output_text, answer.model) == ("Here.", "bare-name")
 
 
-def test_what_a_provider_does_not_know_is_refused_or_said(start: Start, up: Stage) -> None:
-    """What would change the answer is refused where it cannot be passed on; what only colours it is said to be left
-    out."""
+def test_parameters_that_a_provider_does_not_accept(start: Start, up: Stage) -> None:
+    """Parameters that do not reach the model are refused if the answer would be wrong without them; others are ignored
+    and reported."""
     own = {"deep": {"kind": "deepseek", "base_url": up.url, "api_key": "k", "models": ["deep-1"]}}
     served = start(more={"providers": own})
     up.play("deep-1", says("Fine."))
@@ -141,20 +130,15 @@ def test_what_a_provider_does_not_know_is_refused_or_said(start: Start, up: Stag
         assert (asked["temperature"], "seed" in asked, "user" in asked) == (0.5, False, False)
         answer = client.responses.create(model="deep/deep-1", input="Hi", reasoning={"effort": "low"})
         assert answer.to_dict()["holdfast"]["ignored"] == ["reasoning.effort"]  # type: ignore[index]
-        for param, body in (
-            ("tools", {"tools": [CHAT_TOOL]}),
-            ("stop", {"stop": "x"}),
-            ("max_tokens", {"max_tokens": 5}),
-        ):
+        for param, value in (("tools", [CHAT_TOOL]), ("stop", "x"), ("max_tokens", 5)):
+            body = {"model": "demo/scripted", "messages": USER, param: value}
             with pytest.raises(BadRequestError) as refused:
-                client.post(
-                    "/chat/completions", cast_to=object, body={"model": "demo/scripted", "messages": USER, **body}
-                )
+                client.post("/chat/completions", cast_to=object, body=body)
             assert refused.value.param == param
 
 
 def test_bearer_token_where_there_is_a_password(start: Start, tmp_path: Path, up: Stage) -> None:
-    """With a password, a program shows a token of ours as its API key; without one it is refused in OpenAI's shape."""
+    """With a password, the API key must be an access token; another key is refused in OpenAI's shape."""
     (tmp_path / "data").mkdir(mode=0o700)
     keys = KeyFile(tmp_path / "data")
     set_password(keys, "a long password")
@@ -168,8 +152,8 @@ def test_bearer_token_where_there_is_a_password(start: Start, tmp_path: Path, up
         assert client.responses.create(model=named("guarded"), input="Hello").output_text == "Come in."
 
 
-def test_what_is_no_call_has_the_same_shape(shared: Served) -> None:
-    """Paths, methods, bodies and sizes that are wrong are answered as OpenAI does, and elsewhere as we do."""
+def test_malformed_requests_have_the_same_shape(shared: Served) -> None:
+    """Wrong paths, methods, bodies and sizes below /v1 have OpenAI's error shape, elsewhere the native one."""
     json_type = {"Content-Type": "application/json"}
     for status, method, path, how in (
         (404, "GET", "/v1/nothing", {}),
@@ -186,7 +170,7 @@ def test_what_is_no_call_has_the_same_shape(shared: Served) -> None:
 
 
 def test_wrong_lifetime_is_refused(client: OpenAI) -> None:
-    """A lifetime that is none is named, as any parameter is."""
+    """An unknown lifetime is a 400 that names the header."""
     with pytest.raises(APIStatusError) as refused:
         client.responses.create(model=named("default"), input="x", extra_headers={"Holdfast-Lifetime": "eternal"})
     assert (refused.value.status_code, refused.value.param) == (400, "Holdfast-Lifetime")

@@ -1,4 +1,4 @@
-"""Responses, as the official Python client asks for them."""
+"""Responses with the official Python client."""
 
 import json
 from typing import Any
@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 from openai import BadRequestError, NotFoundError, OpenAI
 
-from tests.chat.conftest import Start
 from tests.chat.questions import told
 from tests.chat.stage import PROVIDER, Stage, calls
 from tests.http.client import Served
+from tests.http.conftest import Start
 from tests.http.streams import said
 from tests.openai.conftest import client_of
-from tests.openai.scripts import PNG, TIDE, TOOL, Tide, asks, named, thinks_and_says
-from tests.upstream import Hang, Head, Meet, delta, says, sse
+from tests.openai.scripts import PNG, TIDE, TOOL, Tide, calls_function, named, thinks_and_says
+from tests.upstream import Hang, Head, PauseAt, delta, says, sse
 
 
 def test_text_and_reasoning(client: OpenAI, up: Stage) -> None:
-    """A plain call has the text, the reasoning and the usage of the model's answer, and its parameters reach it."""
+    """A plain call returns text, reasoning and usage, and its parameters reach the model."""
     up.play("text", thinks_and_says("Hm. ", "Good ", "morning."))
     answer = client.responses.create(
         model=named("text"),
@@ -45,8 +45,8 @@ def test_text_and_reasoning(client: OpenAI, up: Stage) -> None:
     assert again.to_dict() == answer.to_dict()
 
 
-def test_stream_and_its_typed_helper(client: OpenAI, up: Stage) -> None:
-    """Events come in order and numbered; the helper follows them to the parsed answer."""
+def test_stream_and_structured_output(client: OpenAI, up: Stage) -> None:
+    """Events are numbered in order; the typed helper parses the answer. Schemas reach the model in the chat format."""
     up.play("stream", thinks_and_says("Hm. ", *TIDE))
     events = list(client.responses.create(model=named("stream"), input="Tides?", stream=True))
     assert [event.sequence_number for event in events] == list(range(len(events)))
@@ -61,22 +61,17 @@ def test_stream_and_its_typed_helper(client: OpenAI, up: Stage) -> None:
     form = up.asked("stream", 2)["response_format"]
     assert (form["type"], form["json_schema"]["strict"]) == ("json_schema", True)
     assert form["json_schema"]["schema"]["required"] == ["place", "hours"]
-
-
-def test_structured_output(client: OpenAI, up: Stage) -> None:
-    """A schema goes to the model as the chat format has it; `json_object` too."""
-    up.play("structured", says(TIDE))
-    parsed = client.responses.parse(model=named("structured"), input="Tides?", text_format=Tide)
-    assert parsed.output_parsed == Tide(place="Brest", hours=[6, 18])
-    client.responses.create(model=named("structured"), input="JSON", text={"format": {"type": "json_object"}})
-    assert up.asked("structured", 2)["response_format"] == {"type": "json_object"}
+    parsed = client.responses.parse(model=named("stream"), input="Tides?", text_format=Tide)
+    assert parsed.output_parsed == final.output_parsed
+    client.responses.create(model=named("stream"), input="JSON", text={"format": {"type": "json_object"}})
+    assert up.asked("stream", 4)["response_format"] == {"type": "json_object"}
 
 
 @pytest.mark.parametrize("way", ["previous", "sent back", "by reference"])
 def test_function_tools_round_trip(way: str, client: OpenAI, up: Stage, shared: Served) -> None:
-    """A call of the client's own function ends the run; its output begins the next turn, whichever way it is sent."""
+    """A call of the client's function completes the run; its output starts the next turn, however it is sent."""
     model = f"round trip {way}"
-    up.play(model, asks('{"ci', 'ty":"Brest"}', thinks="Where? "), says("Rain."))
+    up.play(model, calls_function('{"ci', 'ty":"Brest"}', thinks="Where? "), says("Rain."))
     first = client.responses.create(
         model=named(model), input="Weather?", tools=[TOOL], tool_choice={"type": "function", "name": "get_weather"}
     )
@@ -104,8 +99,8 @@ def test_function_tools_round_trip(way: str, client: OpenAI, up: Stage, shared: 
 
 
 def test_streamed_call_of_a_function(client: OpenAI, up: Stage) -> None:
-    """The typed helper sees the arguments grow and parses them."""
-    up.play("streamed call", asks('{"ci', 'ty":"Brest"}'))
+    """The typed helper gets the arguments in deltas and parses them."""
+    up.play("streamed call", calls_function('{"ci', 'ty":"Brest"}'))
     with client.responses.stream(model=named("streamed call"), input="Weather?", tools=[TOOL]) as stream:
         deltas = [event.delta for event in stream if event.type == "response.function_call_arguments.delta"]
         final = stream.get_final_response()
@@ -115,7 +110,7 @@ def test_streamed_call_of_a_function(client: OpenAI, up: Stage) -> None:
 
 
 def test_previous_response_branches(client: OpenAI, up: Stage, shared: Served) -> None:
-    """O2: two answers to one response are two branches below it, each with the same past; nothing is destroyed."""
+    """O2: two calls after one response are two branches below it with the same past; no message is lost."""
     up.play("branches", says("Root."), says("Left."), says("Right."), says("Leaf."))
     model = named("branches")
     root = client.responses.create(model=model, input="One", instructions="Only here.")
@@ -135,8 +130,8 @@ def test_previous_response_branches(client: OpenAI, up: Stage, shared: Served) -
 
 
 def test_branches_of_one_response_at_the_same_time(client: OpenAI, up: Stage) -> None:
-    """O2: a branch does not stop another one that is being answered; it goes on beside it with the same past."""
-    held = [Head(), *sse(delta(content="Left")), Meet("beside"), *says(".")[1:]]
+    """O2: a branch does not wait for another one that is being answered, and has the same past."""
+    held = [Head(), *sse(delta(content="Left")), PauseAt("beside"), *says(".")[1:]]
     up.play("beside", says("Root."), held, says("Right."))
     model = named("beside")
     root = client.responses.create(model=model, input="One")
@@ -153,8 +148,8 @@ def test_branches_of_one_response_at_the_same_time(client: OpenAI, up: Stage) ->
     assert ended.response.output_text == "Left."
 
 
-def test_conversation_goes_on_at_its_head(client: OpenAI, up: Stage) -> None:
-    """A conversation is a session: each response sees what came before, and the client keeps only its id."""
+def test_conversation_continues_at_its_head(client: OpenAI, up: Stage) -> None:
+    """A conversation is a session: each response has the earlier ones as its past, and the client keeps only the id."""
     up.play("conversation", says("One."), says("Two."))
     conversation = client.conversations.create(metadata={"topic": "numbers"})
     for text in ("First", "Second"):
@@ -169,7 +164,7 @@ def test_conversation_goes_on_at_its_head(client: OpenAI, up: Stage) -> None:
 
 
 def test_input_items_and_deleting(client: OpenAI, up: Stage) -> None:
-    """What was asked can be listed; what is deleted is gone, and what hangs below it is not."""
+    """Input items can be listed. A deleted response is gone; the responses below it are not."""
     up.play("deleting", says("One."), says("Two."))
     first = client.responses.create(model=named("deleting"), input="First")
     second = client.responses.create(model=named("deleting"), input="Second", previous_response_id=first.id)
@@ -185,7 +180,7 @@ def test_input_items_and_deleting(client: OpenAI, up: Stage) -> None:
 
 
 def test_images_and_files(start: Start, up: Stage) -> None:
-    """Images and files that come with the call reach a model that reads them."""
+    """Images and files in the call reach a model that reads them."""
     provider = {"base_url": up.url, "models": ["sees"], "abilities": ["images", "documents"]}
     served = start(more={"providers": {PROVIDER: provider}})
     up.play("sees", says("A pixel."))
@@ -204,8 +199,8 @@ def test_images_and_files(start: Start, up: Stage) -> None:
     assert "words" in sent[2]["text"]
 
 
-def test_agent_of_ours(start: Start, up: Stage) -> None:
-    """`agent:chat` runs the agent with its tools, which are shown as the server's own calls."""
+def test_agent_of_the_server(start: Start, up: Stage) -> None:
+    """`agent:chat` asks the chat agent; the calls of its tools are shown as calls of the server's."""
     served = start(more={"tools": {"write_file": "allow"}, "models": {"default": named("agent")}})
     up.play("agent", calls(("c1", "write_file", {"path": "a.txt", "content": "1"}), text="First. "), says("Done."))
     with client_of(served) as client:
@@ -219,8 +214,8 @@ def test_agent_of_ours(start: Start, up: Stage) -> None:
         assert refused.value.param == "tools"
 
 
-def test_length_and_failure_are_told(client: OpenAI, up: Stage) -> None:
-    """An answer that hit its limit is incomplete; one whose model failed has failed, with its reason."""
+def test_length_limit_and_failure(client: OpenAI, up: Stage) -> None:
+    """An answer that reached its limit is incomplete; one whose model failed is failed, with the reason."""
     up.play("too long", says("Once upon", finish="length"))
     answer = client.responses.create(model=named("too long"), input="A story", max_output_tokens=16)
     assert answer.status == "incomplete"

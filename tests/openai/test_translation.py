@@ -1,8 +1,9 @@
-"""Journals as events and chunks: the same on every replay, wherever it is cut, and the same answer as the fold has."""
+"""Journals as events and chunks: the same in every replay, however it is divided, and the same output as the fold."""
 
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -11,23 +12,25 @@ from hypothesis import strategies as st
 
 from holdfast.core import events as ev
 from holdfast.core.ids import MessageId, RunId, SessionId
-from holdfast.core.parts import Text
+from holdfast.core.parts import TextPart
 from holdfast.core.transcript import fold
-from holdfast.faces.openai import chunks, frames, output
-from holdfast.faces.openai.chunks import ChatChunks
-from holdfast.faces.openai.events import ResponseEvents
+from holdfast.server.openai import chat_chunks, response_object
+from holdfast.server.openai.chat_chunks import ChatChunks
+from holdfast.server.openai.json_bytes import dump
+from holdfast.server.openai.response_events import ResponseEvents
+from holdfast.server.openai.translator import Translator
 from tests import strategies
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """The machine may be busy."""
 RUN = RunId("run_1")
-BASE = frames.dump({"id": "resp_1", "object": "response"})
-CHAT = chunks.about("chatcmpl-1", 1, "some/model", "chat.completion.chunk")
+BASE = dump({"id": "resp_1", "object": "response"})
+CHAT = dump({"id": "chatcmpl-1", "object": "chat.completion.chunk"})
 STARTED = ev.RunStarted(RUN, SessionId("ses_1"), MessageId("msg_2"), MessageId("msg_1"), "some/model", "direct")
 
 
 def read(sent: Sequence[bytes]) -> list[Any]:
-    """What a client makes of the frames."""
+    """The frames, parsed as a client does."""
     found = []
     for frame in sent:
         head, _, data = frame.partition(b"data: ")
@@ -40,12 +43,15 @@ def read(sent: Sequence[bytes]) -> list[Any]:
     return found
 
 
-def translated(entries: Sequence[ev.Entry], cuts: Sequence[int], *, own_tools: bool) -> list[bytes]:
-    events = ResponseEvents(RUN, BASE, queued=False, own_tools=own_tools)
-    sent, before = events.open(), 0
-    for cut in [*sorted(cuts), len(entries)]:
-        sent += events.feed(entries[before:cut])
-        before = cut
+def fed(translator: Translator, entries: Sequence[ev.Entry], cuts: Sequence[int]) -> list[bytes]:
+    """What it returns for the entries, divided at the cuts."""
+    places = [0, *sorted(min(cut, len(entries)) for cut in cuts), len(entries)]
+    return [frame for start, end in pairwise(places) for frame in translator.feed(entries[start:end])]
+
+
+def translated(entries: Sequence[ev.Entry], cuts: Sequence[int] = (), *, server_tools: bool) -> list[bytes]:
+    events = ResponseEvents(RUN, BASE, queued=False, server_tools=server_tools)
+    sent = events.open() + fed(events, entries, cuts)
     assert events.number == len(sent)
     return sent
 
@@ -53,42 +59,32 @@ def translated(entries: Sequence[ev.Entry], cuts: Sequence[int], *, own_tools: b
 @unhurried
 @given(strategies.journals(), st.integers(-1, 60))
 def test_resuming_gives_exactly_the_rest(entries: list[ev.Entry], after: int) -> None:
-    """L5: from any number on, the events are those of the whole, without what the client has."""
-    events = ResponseEvents(RUN, BASE, queued=False, own_tools=False, after=after)
+    """L5: the events after a number are those of the whole stream."""
+    events = ResponseEvents(RUN, BASE, queued=False, server_tools=False, after=after)
     rest = events.open() + [frame for entry in entries for frame in events.feed([entry])]
-    assert rest == translated(entries, [], own_tools=False)[after + 1 :]
+    assert rest == translated(entries, server_tools=False)[after + 1 :]
 
 
-def chunked(entries: Sequence[ev.Entry], cuts: Sequence[int], *, own_tools: bool) -> list[bytes]:
-    translator = ChatChunks(CHAT, include_usage=True, own_tools=own_tools)
-    sent: list[bytes] = []
-    before = 0
-    for cut in [*sorted(cuts), len(entries)]:
-        sent += translator.feed(entries[before:cut])
-        before = cut
-    return sent
+def chunked(entries: Sequence[ev.Entry], cuts: Sequence[int] = (), *, server_tools: bool) -> list[bytes]:
+    return fed(ChatChunks(CHAT, include_usage=True, server_tools=server_tools), entries, cuts)
 
 
 @unhurried
 @given(strategies.journals(), st.lists(st.integers(0, 40), max_size=5), st.booleans())
-def test_events_are_the_same_wherever_the_journal_is_cut(entries: list[ev.Entry], cuts: list[int], own: bool) -> None:
-    """L5: numbers and ids come from the journal alone, without a gap, and every replay gives the same bytes."""
-    cuts = [min(cut, len(entries)) for cut in cuts]
-    whole = translated(entries, [], own_tools=own)
-    assert translated(entries, cuts, own_tools=own) == whole
-    assert translated(entries, range(len(entries)), own_tools=own) == whole
-    assert [event["sequence_number"] for event in read(whole)] == list(range(len(whole)))
-
-
-@unhurried
-@given(strategies.journals(), st.lists(st.integers(0, 40), max_size=5), st.booleans())
-def test_chunks_are_the_same_wherever_the_journal_is_cut(entries: list[ev.Entry], cuts: list[int], own: bool) -> None:
-    """L5: the same for a chat, whose end is its last chunk."""
-    cuts = [min(cut, len(entries)) for cut in cuts]
-    whole = chunked(entries, [], own_tools=own)
-    assert chunked(entries, cuts, own_tools=own) == whole
-    read([chunk for chunk in whole if chunk != chunks.DONE])
-    assert whole.count(chunks.DONE) == (1 if entries and entries[-1].type == "run.complete" else 0)
+def test_frames_are_the_same_however_the_journal_is_divided(
+    entries: list[ev.Entry], cuts: list[int], own: bool
+) -> None:
+    """L5: numbers and ids are derived from the journal, without a gap: every replay gives the same bytes. A chat
+    completion ends with `[DONE]` if the run is complete."""
+    for translate in (translated, chunked):
+        whole = translate(entries, server_tools=own)
+        assert translate(entries, cuts, server_tools=own) == whole
+        assert translate(entries, range(len(entries)), server_tools=own) == whole
+    events = read(translated(entries, server_tools=own))
+    assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    chunks = chunked(entries, server_tools=own)
+    read([chunk for chunk in chunks if chunk != chat_chunks.DONE])
+    assert chunks.count(chat_chunks.DONE) == (1 if entries and entries[-1].type == "run.complete" else 0)
 
 
 words = strategies.texts(max_size=6)
@@ -96,7 +92,7 @@ words = strategies.texts(max_size=6)
 
 @st.composite
 def answers(draw: st.DrawFn) -> list[ev.Entry]:
-    """Journals as a model alone writes them: words, thoughts and calls of the client's functions, and an end."""
+    """Journals of a model alone: text, reasoning, calls of the client's functions, and an end."""
     told: list[ev.Event] = [STARTED, ev.StepStarted(0)]
     for n in range(draw(st.integers(0, 6))):
         match draw(st.sampled_from(["text", "thought", "signed", "call", "usage"])):
@@ -118,21 +114,21 @@ def answers(draw: st.DrawFn) -> list[ev.Entry]:
 
 @unhurried
 @given(answers())
-def test_the_last_event_has_what_the_fold_has(entries: list[ev.Entry]) -> None:
-    """C8: a response that was followed ends with the same output, under the same ids, as one that is looked up."""
-    told, last = fold(entries), read(translated(entries, [], own_tools=False))[-1]["response"]
+def test_the_last_event_agrees_with_the_fold(entries: list[ev.Entry]) -> None:
+    """C8: a streamed response ends with the same output, under the same ids, as a retrieved one."""
+    told, last = fold(entries), read(translated(entries, server_tools=False))[-1]["response"]
     complete = told.status == "complete"
-    found = output.items(RUN, told.parts, complete=complete, own_tools=False)
-    how = frames.outcome(told.status, told.reason, told.finish_reason, told.error, told.usage)
-    assert last == json.loads(frames.response(BASE, how, found))
+    found = response_object.render_parts(RUN, told.parts, complete=complete, server_tools=False)
+    how = response_object.status_of_ended(told, told.usage)
+    assert last == json.loads(response_object.render(BASE, how, found))
 
 
 @unhurried
 @given(answers())
 def test_deltas_add_up_to_the_items(entries: list[ev.Entry]) -> None:
-    """C8: whoever joins the deltas of an item has its text."""
+    """C8: the joined deltas of an item are its text."""
     joined: defaultdict[str, str] = defaultdict(str)
-    sent = read(translated(entries, [], own_tools=False))
+    sent = read(translated(entries, server_tools=False))
     for event in sent:
         if event["type"].endswith(".delta"):
             joined[event["item_id"]] += event["delta"]
@@ -150,13 +146,13 @@ def test_deltas_add_up_to_the_items(entries: list[ev.Entry]) -> None:
 @unhurried
 @given(answers())
 def test_chunks_add_up_to_the_completion(entries: list[ev.Entry]) -> None:
-    """C8: whoever joins the chunks has the text, the thoughts and the calls of the whole completion."""
+    """C8: the joined chunks have the text, the reasoning and the calls of the whole completion."""
     told = fold(entries)
-    sent = [chunk for chunk in chunked(entries, [], own_tools=False) if chunk != chunks.DONE]
+    sent = [chunk for chunk in chunked(entries, server_tools=False) if chunk != chat_chunks.DONE]
     deltas = [chunk["choices"][0]["delta"] for chunk in read(sent) if chunk.get("choices")]
     text = "".join(delta.get("content") or "" for delta in deltas)
-    assert text == "".join(part.text for part in told.parts if isinstance(part, Text))
-    whole = json.loads(chunks.whole(CHAT, told, own_tools=False))["choices"][0]["message"]
+    assert text == "".join(part.text for part in told.parts if isinstance(part, TextPart))
+    whole = json.loads(chat_chunks.render_completion(CHAT, told, server_tools=False))["choices"][0]["message"]
     assert "".join(delta.get("reasoning_content", "") for delta in deltas) == whole.get("reasoning_content", "")
     written: defaultdict[int, str] = defaultdict(str)
     for delta in deltas:
@@ -165,8 +161,8 @@ def test_chunks_add_up_to_the_completion(entries: list[ev.Entry]) -> None:
     assert list(written.values()) == [call["function"]["arguments"] for call in whole.get("tool_calls", ())]
 
 
-def test_tools_of_an_agent_are_shown_as_the_servers_own() -> None:
-    """A client never sees a call of ours as one that it would have to answer."""
+def test_tools_of_an_agent_are_shown_as_calls_of_the_server() -> None:
+    """A client never sees a call of the server's tools as one that it has to answer."""
     entries = strategies.numbered(
         [
             STARTED,
@@ -179,19 +175,21 @@ def test_tools_of_an_agent_are_shown_as_the_servers_own() -> None:
             ev.RunEnded("complete"),
         ]
     )
-    sent = read(translated(entries, [], own_tools=True))
+    sent = read(translated(entries, server_tools=True))
     final = sent[-1]["response"]["output"]
     assert [item["type"] for item in final] == ["message", "mcp_call", "message"]
     assert (final[1]["output"], final[1]["status"]) == ("at six", "completed")
     assert json.loads(final[1]["arguments"]) == {"q": "tide"}
     assert "response.mcp_call.completed" in [event["type"] for event in sent]
     told = fold(entries)
-    assert final == [json.loads(item) for item in output.items(RUN, told.parts, complete=True, own_tools=True)]
-    said = chunked(entries, [], own_tools=True)
+    assert final == [
+        json.loads(item) for item in response_object.render_parts(RUN, told.parts, complete=True, server_tools=True)
+    ]
+    said = chunked(entries, server_tools=True)
     assert b"tool_calls" not in b"".join(said)
-    assert json.loads(chunks.whole(CHAT, told, own_tools=True))["choices"][0]["message"]["content"] == (
-        "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in read(said[:-1]) if chunk["choices"])
-    )
+    text = "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in read(said[:-1]) if chunk["choices"])
+    whole = json.loads(chat_chunks.render_completion(CHAT, told, server_tools=True))
+    assert whole["choices"][0]["message"]["content"] == text
 
 
 @pytest.mark.parametrize(
@@ -203,9 +201,9 @@ def test_tools_of_an_agent_are_shown_as_the_servers_own() -> None:
         (ev.RunEnded("interrupted", "shutdown"), "response.failed", "failed"),
     ],
 )
-def test_every_ending_is_told(ending: ev.RunEnded, kind: str, status: str) -> None:
-    """However a run ends, the last event says so, with what was said so far marked as cut off."""
-    last = read(translated(strategies.numbered([STARTED, ev.TextDelta("Half"), ending]), [], own_tools=False))[-1]
+def test_the_last_event_has_the_ending(ending: ev.RunEnded, kind: str, status: str) -> None:
+    """The last event has the status of the run, and text that was cut off is incomplete."""
+    last = read(translated(strategies.numbered([STARTED, ev.TextDelta("Half"), ending]), server_tools=False))[-1]
     assert (last["type"], last["response"]["status"]) == (kind, status)
     cut = "completed" if ending.status == "complete" else "incomplete"
     assert [item["status"] for item in last["response"]["output"]] == [cut]

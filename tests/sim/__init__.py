@@ -1,1 +1,1 @@
-"""Simulated histories: the real engine on in-process storage, where hours pass at once and everything fails."""
+"""Simulated histories: the real engine on in-process storage, in virtual time and with injected faults."""

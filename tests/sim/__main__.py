@@ -41,7 +41,9 @@ def run_many(first: int, histories: int, minutes: float | None, jobs: int) -> in
                 running.append(pool.apply_async(run_chunk, (more,)))
             _report(chunk, len(total.failures))
             total.add(chunk)
-            _progress(total, histories, time.monotonic() - began)
+            rate = total.done / max(time.monotonic() - began, 0.001)
+            line = f"\r{total.done}/{histories} histories, {rate:.0f}/s, {len(total.failures)} failures "
+            print(line, end="", file=sys.stderr, flush=True)
     _summary(total, first, time.monotonic() - began)
     return 1 if total.failures else 0
 
@@ -50,12 +52,6 @@ def _report(chunk: Chunk, before: int) -> None:
     for number, (seed, finding) in enumerate(chunk.failures, before):
         if number < _SHOWN:
             print(f"\nseed {seed} failed: {finding}\n  see it again: python -m tests.sim --only {seed}", flush=True)
-
-
-def _progress(total: Chunk, histories: int, seconds: float) -> None:
-    rate = total.done / max(seconds, 0.001)
-    line = f"\r{total.done}/{histories} histories, {rate:.0f}/s, {len(total.failures)} failures "
-    print(line, end="", file=sys.stderr, flush=True)
 
 
 def _summary(total: Chunk, first: int, seconds: float) -> None:

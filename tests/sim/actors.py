@@ -1,17 +1,18 @@
-"""Agents that follow the plan's scripts, and what they are held to; a summariser and a titler."""
+"""Agents that follow the plan's scripts and check what the engine promises them; a summarizer and a titler."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 import anyio
 
-from holdfast.agents.scripted import Action, Call, ScriptedAgent
+from holdfast.agents.scripted import Action, CallTool, ScriptedAgent
 from holdfast.core import events as ev
 from holdfast.core.events import ApprovalRequested, Decision, Event
-from holdfast.core.ids import ApprovalId, RunId
+from holdfast.core.ids import RunId
 from holdfast.core.session import Message
 from holdfast.core.transcript import has_output
-from holdfast.ports import AgentFailed, Out, Turn
+from holdfast.ports.agent import AgentError, AgentOutput, Turn
 from tests.sim.ledger import Ledger
 from tests.sim.plan import Brittle, Once, Script
 
@@ -25,14 +26,14 @@ def asking(serial: int, script: int) -> str:
     return f"question {serial} /{script}"
 
 
-def calls_of(script: Script) -> dict[str, Call]:
-    return {action.call_id: action for action in script if isinstance(action, Call)}
+def calls_of(script: Script) -> dict[str, CallTool]:
+    return {action.call_id: action for action in script if isinstance(action, CallTool)}
 
 
 class Effects(list[str]):
     """Where the scripted agent writes that a tool really ran."""
 
-    def __init__(self, ledger: Ledger, run: RunId, calls: dict[str, Call]) -> None:
+    def __init__(self, ledger: Ledger, run: RunId, calls: dict[str, CallTool]) -> None:
         super().__init__()
         self._ledger = ledger
         self._run = run
@@ -43,21 +44,15 @@ class Effects(list[str]):
 
 
 class CheckedOut:
-    """Between an agent and the engine: what `commit` has returned from is in the journal."""
+    """Checks that an event is in the journal when `commit` returns."""
 
-    def __init__(self, inner: Out, ledger: Ledger, run: RunId) -> None:
+    def __init__(self, inner: AgentOutput, ledger: Ledger, run: RunId) -> None:
         self._inner = inner
         self._ledger = ledger
         self._run = run
 
-    async def write(self, event: Event) -> None:
-        await self._inner.write(event)
-
-    def put(self, event: Event) -> bool:
-        return self._inner.put(event)
-
-    async def room(self) -> None:
-        await self._inner.room()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
 
     async def commit(self, event: Event) -> None:
         await self._inner.commit(event)
@@ -72,9 +67,6 @@ class CheckedOut:
             self._ledger.blame(f"{self._run}: went on after a decision that is not in the journal")
         return decision
 
-    def new_approval_id(self) -> ApprovalId:
-        return self._inner.new_approval_id()
-
 
 @dataclass(frozen=True, slots=True)
 class SimAgent:
@@ -82,7 +74,7 @@ class SimAgent:
     scripts: Sequence[Script]
     ledger: Ledger
 
-    async def run(self, turn: Turn, out: Out) -> str | None:
+    async def run(self, turn: Turn, out: AgentOutput) -> str | None:
         ledger, run = self.ledger, turn.run
         question = ledger.asked[run.user_message_id]
         script = script_of(question, self.scripts)
@@ -97,13 +89,14 @@ class SimAgent:
         effects = Effects(ledger, run.id, calls_of(script))
         inner = ScriptedAgent(actions, can_continue=self.can_continue, effects=effects)
         try:
-            return await inner.run(turn, CheckedOut(out, ledger, run.id))
+            return await inner.run(turn, cast(AgentOutput, CheckedOut(out, ledger, run.id)))
         except anyio.get_cancelled_exc_class():
-            stop = getattr(out, "_stop", None)
+            execution = out._apply_intent.__self__  # type: ignore[attr-defined]
+            stop = execution._stop
             if stop is not None and stop.kind == "lost":
                 ledger.situations["lease lost"] += 1
             if Brittle() in script:
-                raise AgentFailed("broke", "The connection broke while it was being closed.") from None
+                raise AgentError("broke", "The connection broke while it was being closed.") from None
             raise
         finally:
             ledger.reached(run.id)
@@ -120,12 +113,12 @@ class SimAgent:
 
 @dataclass(frozen=True, slots=True)
 class SlowWriter:
-    """Makes summaries and titles, in its own time."""
+    """Generates summaries and titles slowly."""
 
     takes: float
     words: str
 
-    async def summarise(self, messages: Sequence[Message], earlier: str | None) -> str:
+    async def summarize(self, messages: Sequence[Message], earlier: str | None) -> str:
         await anyio.sleep(self.takes)
         return f"{self.words} of {len(messages)}"
 

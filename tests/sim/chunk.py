@@ -1,4 +1,4 @@
-"""Some histories in a row, and what came of them."""
+"""Runs a batch of histories and collects the results."""
 
 import gc
 from collections import Counter
@@ -25,7 +25,7 @@ class Chunk:
 
 
 def run_chunk(seeds: Iterable[int]) -> Chunk:
-    """What a worker process does. Garbage is collected once, not in the middle of histories."""
+    """The work of one process. Garbage is collected once, not during histories."""
     chunk = Chunk()
     collects = gc.isenabled()
     gc.disable()

@@ -1,4 +1,4 @@
-"""What the people of a history do: one function per act of the plan, through any live node."""
+"""Clients that carry out the acts of a plan through any live node."""
 
 import traceback
 from collections.abc import Awaitable, Callable
@@ -8,22 +8,35 @@ from typing import Any, TypeVar, assert_never
 import anyio
 from anyio.abc import TaskGroup
 
-from holdfast.core.errors import AlreadyDecided, Draining, HoldfastError, StorageError
+from holdfast.core.errors import (
+    AlreadyDecidedError,
+    DrainingError,
+    HoldfastError,
+    KeyReusedError,
+    NotAllowedError,
+    NotFoundError,
+    SessionBusyError,
+    StorageError,
+    VersionMismatchError,
+)
 from holdfast.core.events import Decision
 from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
-from holdfast.core.parts import Text
+from holdfast.core.parts import TextPart
 from holdfast.core.run import Run
-from holdfast.engine.book.accept import Accepted
-from holdfast.engine.service import Service
+from holdfast.engine.engine import Engine
+from holdfast.engine.transactions.accept import Accepted
 from tests.sim import plan as p
 from tests.sim.actors import SlowWriter, asking
 from tests.sim.readers import Readers
 from tests.sim.watchers import Watchers
-from tests.sim.world import Gone, Node, World
+from tests.sim.world import GoneError, Node, World
 
 T = TypeVar("T")
-Make = Callable[[Service], Awaitable[Accepted]]
+Make = Callable[[Engine], Awaitable[Accepted]]
 
+REFUSALS = (
+    NotFoundError | SessionBusyError | KeyReusedError | VersionMismatchError | NotAllowedError | AlreadyDecidedError
+)
 _HANGS = 600.0
 """Seconds after which a call that was answered by nobody is a finding."""
 _OTHER: dict[Decision, Decision] = {"once": "deny", "session": "deny", "always": "deny", "deny": "once"}
@@ -45,22 +58,22 @@ class Clients:
 
     # ---- talking to nodes ----
 
-    async def ask(self, pick: int, use: Callable[[Service], Awaitable[T]]) -> T:
+    async def ask(self, pick: int, use: Callable[[Engine], Awaitable[T]]) -> T:
         """One request to one node."""
         node = self._world.live(pick)
         if node is None:
-            raise Gone
+            raise GoneError
         with anyio.move_on_after(_HANGS):
             return await self._world.call(node, use)
         self._ledger.blame(f"a call to {node.name} was not answered within {_HANGS} s: {use}")
-        raise Gone
+        raise GoneError
 
-    async def _insist(self, pick: int, use: Callable[[Service], Awaitable[T]], times: int) -> T:
-        """Repeat the request for as long as it is not known whether it was carried out."""
+    async def _insist(self, pick: int, use: Callable[[Engine], Awaitable[T]], times: int) -> T:
+        """Repeat the request while its outcome is unknown."""
         while True:
             try:
                 return await self.ask(pick, use)
-            except (StorageError, Draining, Gone):
+            except (StorageError, DrainingError, GoneError):
                 if not times:
                     raise
                 times, pick = times - 1, pick + 1
@@ -69,7 +82,7 @@ class Clients:
 
     def _session(self, pick: int) -> SessionId:
         if not self.sessions:
-            raise Gone
+            raise GoneError
         return self.sessions[pick % len(self.sessions)]
 
     def _run(self, pick: int, wanted: Callable[[Run], bool] = lambda _: True) -> Run:
@@ -77,25 +90,24 @@ class Clients:
         runs = list(self._ledger.runs.values())
         fitting = [run for run in runs if wanted(run)] or runs
         if not fitting:
-            raise Gone
+            raise GoneError
         return fitting[-1 - pick % min(len(fitting), 4)]
 
     def _message(self, sid: SessionId, pick: int) -> MessageId:
         known = self._ledger.messages.get(sid)
         if not known:
-            raise Gone
+            raise GoneError
         return known[-1 - pick % min(len(known), 8)]
 
     # ---- acts ----
 
     async def perform(self, step: p.Step) -> None:
-        """Do it, and judge what comes of it."""
-        if self._world.note is not None:
-            self._world.note(f"> {step.act} at {step.node}")
+        """Carry out an act and check its result."""
+        self._world.note(f"> {step.act} at {step.node}")
         self.acting += not isinstance(step.act, p.FollowChanges)
         try:
             await self._do(step)
-        except (HoldfastError, Gone) as error:
+        except (HoldfastError, GoneError) as error:
             self.judge(error)
         except Exception:  # noqa: BLE001 - what is looked for
             self._ledger.blame(f"{step.act} raised\n{traceback.format_exc()}")
@@ -115,7 +127,9 @@ class Clients:
         match act:
             case p.Create(titled, agent):
                 title = "mine" if titled else ""
-                made = await self.ask(pick, lambda s: s.create_session(agent=agent, title=title, **self._memory()))
+                made = await self.ask(
+                    pick, lambda engine: engine.sessions.create(agent=agent, title=title, **self._memory())
+                )
                 self.sessions.append(made.id)
             case p.Submit():
                 await self._submit(act, pick)
@@ -123,7 +137,7 @@ class Clients:
                 await self._again(act, pick)
             case p.Cancel(which, twice):
                 run = self._run(which, lambda run: run.is_open)
-                await self._both(twice, pick, lambda s: self._cancel(s, run.id))
+                await self._both(twice, pick, lambda engine: self._cancel(engine, run.id))
             case p.Decide():
                 await self._decide(act, pick)
             case p.OnRun():
@@ -141,17 +155,17 @@ class Clients:
             case _:
                 assert_never(act)
 
-    async def _both(self, twice: bool, pick: int, use: Callable[[Service], Awaitable[T]]) -> list[T]:
+    async def _both(self, twice: bool, pick: int, use: Callable[[Engine], Awaitable[T]]) -> list[T]:
         """Once, or twice at once through two nodes if there are two. An error counts only if nobody answered."""
         if not twice:
             return [await self.ask(pick, use)]
         answers: list[T] = []
-        errors: list[HoldfastError | Gone] = []
+        errors: list[HoldfastError | GoneError] = []
 
         async def one(at: int) -> None:
             try:
                 answers.append(await self.ask(at, use))
-            except (HoldfastError, Gone) as error:
+            except (HoldfastError, GoneError) as error:
                 errors.append(error)
 
         async with anyio.create_task_group() as tg:
@@ -165,15 +179,12 @@ class Clients:
     async def _submit(self, act: p.Submit, pick: int) -> None:
         sid = self._sent.setdefault(act.serial, self._session(act.session))  # who asks again asks the same session
         text = asking(act.serial, act.script)
-        make = partial(
-            Service.submit,
-            sid=sid,
-            parts=[Text(text)],
-            key=act.key,
-            agent=act.agent,
-            lifetime=act.lifetime,
-            on_busy=act.on_busy,
-        )
+
+        def make(engine: Engine) -> Awaitable[Accepted]:
+            return engine.runs.submit(
+                sid, [TextPart(text)], key=act.key, agent=act.agent, lifetime=act.lifetime, on_busy=act.on_busy
+            )
+
         if act.lifetime == "attached":
             cursor = await self.watchers.attach(pick, make, act.leaves)
             self.acting -= 1
@@ -188,17 +199,18 @@ class Clients:
 
     async def _again(self, act: p.Again, pick: int) -> None:
         sid = self._session(act.session)
-        make: Make
         if act.kind == "continue":
-            run = self._run(act.pick, lambda run: not run.is_open and run.status != "complete")
-            make = partial(Service.continue_run, rid=run.id, key=act.key)
+            target: str = self._run(act.pick, lambda run: not run.is_open and run.status != "complete").id
         else:
-            mid = self._message(sid, act.pick)
+            target = self._message(sid, act.pick)
+
+        def make(engine: Engine) -> Awaitable[Accepted]:
+            if act.kind == "continue":
+                return engine.runs.continue_run(RunId(target), key=act.key)
             if act.kind == "retry":
-                make = partial(Service.retry, sid=sid, mid=mid, key=act.key)
-            else:
-                parts = [Text(asking(act.serial, act.script))]
-                make = partial(Service.edit, sid=sid, mid=mid, parts=parts, key=act.key)
+                return engine.runs.retry(sid, MessageId(target), key=act.key)
+            return engine.runs.edit(sid, MessageId(target), [TextPart(asking(act.serial, act.script))], key=act.key)
+
         await self._turn(pick, make, act.key, act.twice, act.insists, act.watch)
         if act.kind != "continue":
             self._ledger.situations["retried" if act.kind == "retry" else "edited"] += 1
@@ -222,8 +234,8 @@ class Clients:
             self.watchers.follow(got[0].run.id, watch, pick)
         return got[0]
 
-    async def _cancel(self, service: Service, rid: RunId) -> None:
-        run = await service.cancel(rid)
+    async def _cancel(self, engine: Engine, rid: RunId) -> None:
+        run = await engine.runs.cancel(rid)
         if run.is_open and not run.cancel_requested and run.intent is None:
             self._ledger.blame(f"cancel of {rid} was answered and it is {run.status}, not asked to end")
 
@@ -231,7 +243,7 @@ class Clients:
         open_ones = [a for a in self._ledger.approvals.values() if a.decision is None]
         known = open_ones or list(self._ledger.approvals.values())
         if not known:
-            raise Gone
+            raise GoneError
         approval = known[act.pick % len(known)]
         first = partial(self._answer, approval.run_id, approval.id, act.decision)
         if not act.twice:
@@ -243,19 +255,19 @@ class Clients:
 
     async def _answer(self, rid: RunId, aid: ApprovalId, decision: Decision, pick: int) -> None:
         try:
-            await self.ask(pick, lambda s: s.decide(rid, aid, decision))
-        except AlreadyDecided as error:
+            await self.ask(pick, lambda engine: engine.runs.decide(rid, aid, decision))
+        except AlreadyDecidedError as error:
             self._ledger.situations["decision came second"] += 1
             if error.decision != self._ledger.approvals[aid].decision:
                 self._ledger.blame(f"{aid} was said to be decided as {error.decision}")
-        except (HoldfastError, Gone) as error:
+        except (HoldfastError, GoneError) as error:
             self.judge(error)
 
     async def _on_run(self, act: p.OnRun, pick: int) -> None:
         match act.verb:
             case "recover":
                 run = self._run(act.pick, lambda run: run.recovery is not None)
-                await self.ask(pick, lambda s: s.recover(run.id))
+                await self.ask(pick, lambda engine: engine.runs.recover(run.id))
             case "read":
                 await self.readers.run(self._run(act.pick), pick, self.ask)
             case "watch":
@@ -263,8 +275,8 @@ class Clients:
             case "edit_queued":
                 queued = self._run(act.pick, lambda run: run.status == "queued" and not run.in_tree)
                 script = self._ledger.asked[queued.user_message_id].rpartition("/")[2]
-                parts = [Text(asking(act.serial, int(script)))]
-                await self.ask(pick, lambda s: s.edit_queued(queued.id, parts))
+                parts = [TextPart(asking(act.serial, int(script)))]
+                await self.ask(pick, lambda engine: engine.runs.edit_queued(queued.id, parts))
             case _:
                 assert_never(act.verb)
 
@@ -274,34 +286,30 @@ class Clients:
         version = known.version if act.if_version else None
         writer = SlowWriter(act.slow, f"words {act.pick}")
         match act.verb:
-            case "undo":
-                await self.ask(pick, lambda s: s.undo(sid, if_version=version))
-            case "redo":
-                await self.ask(pick, lambda s: s.redo(sid, if_version=version))
+            case "undo" | "redo" | "clear":
+                await self.ask(pick, lambda engine: getattr(engine.sessions, act.verb)(sid, if_version=version))
             case "truncate":
                 mid = self._message(sid, act.pick)
-                await self.ask(pick, lambda s: s.truncate(sid, mid, if_version=version))
+                await self.ask(pick, lambda engine: engine.sessions.truncate(sid, mid, if_version=version))
             case "switch":
                 mid = self._message(sid, act.pick)
-                await self.ask(pick, lambda s: s.switch(sid, mid, if_version=version))
-            case "clear":
-                await self.ask(pick, lambda s: s.clear(sid, if_version=version))
+                await self.ask(pick, lambda engine: engine.sessions.update(sid, {}, show=mid, if_version=version))
             case "delete":
                 forget = self._world.memory is not None and pick == 0
                 if forget and self._world.memory is not None:
                     self._world.memory.may_be_forgotten(sid)
-                await self.ask(pick, lambda s: s.delete(sid, if_version=version, forget=forget))
+                await self.ask(pick, lambda engine: engine.sessions.delete(sid, if_version=version, forget=forget))
             case "fork":
                 mid = self._message(sid, act.pick)
-                made = await self.ask(pick, lambda s: s.fork(sid, mid))
+                made = await self.ask(pick, lambda engine: engine.sessions.fork(sid, mid))
                 self.sessions.append(made.id)
             case "compact":
-                await self.ask(pick, lambda s: s.compact(sid, writer))
+                await self.ask(pick, lambda engine: engine.sessions.compact(sid, writer))
             case "amend":
                 fields = {"title": f"renamed {act.pick}"} if act.pick % 2 else {"pinned": not known.pinned}
-                await self.ask(pick, lambda s: s.amend(sid, fields, if_version=version))
+                await self.ask(pick, lambda engine: engine.sessions.update(sid, fields, if_version=version))
             case "title":
-                await self.ask(pick, lambda s: s.generate_title(sid, writer))
+                await self.ask(pick, lambda engine: engine.titles.generate(sid, writer))
             case "read":
                 await self.readers.session(sid, pick, self.ask)
             case "messages":
@@ -351,21 +359,20 @@ class Clients:
             await self._world.pause(p.After(ticks=3))  # what was on its way has arrived or not
 
     async def answer_all(self) -> None:
-        """Every open question, one way or the other."""
+        """Answer every open question."""
         for approval in list(self._ledger.approvals.values()):
             if approval.decision is None and approval.run_id not in self._ledger.erased:
                 decision: Decision = "once" if int(approval.id[-1]) % 2 else "deny"
                 await self._answer(approval.run_id, approval.id, decision, 0)
 
-    def judge(self, error: HoldfastError | Gone) -> None:
-        """Whether an answer is one that a client may get."""
+    def judge(self, error: HoldfastError | GoneError) -> None:
+        """Check that a client may receive this error."""
         name = type(error).__name__
-        if self._world.note is not None:
-            self._world.note(f"    answer: {name}: {error}")
-        if isinstance(error, Gone | Draining):
+        self._world.note(f"    answer: {name}: {error}")
+        if isinstance(error, GoneError | DrainingError):
             return
         if isinstance(error, StorageError):
             if not self._world.plan.troubled:
                 self._ledger.blame(f"storage failed though nothing failed: {error}")
-        elif name not in ("NotFound", "Busy", "KeyReused", "VersionMismatch", "NotAllowed", "AlreadyDecided"):
+        elif not isinstance(error, REFUSALS):
             self._ledger.blame(f"a client was answered with {name}: {error}")

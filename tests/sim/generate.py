@@ -1,12 +1,12 @@
-"""Plans from a seed: random acts, and short tales that lead to places where random acts seldom get."""
+"""Generates plans from a seed: random acts, and scenarios for situations that random acts seldom reach."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
-from tests.sim import ingredients
 from tests.sim import plan as p
-from tests.sim.ingredients import Dice
+from tests.sim import plan_parts
+from tests.sim.plan_parts import Dice
 
 
 def generate(seed: int) -> p.Plan:
@@ -24,7 +24,7 @@ class _Maker:
         self._cluster = dice.likely(0.4)
         self._nodes = dice.one(2, 2, 2, 3) if self._cluster else 1
         self._sessions = dice.one(1, 1, 1, 2, 3)
-        self._scripts = [ingredients.script(dice) for _ in range(dice.one(1, 2))]
+        self._scripts = [plan_parts.script(dice) for _ in range(dice.one(1, 2))]
 
     def plan(self, seed: int) -> p.Plan:
         dice = self._dice
@@ -44,15 +44,15 @@ class _Maker:
             nodes=self._nodes,
             sessions=self._sessions,
             scripts=self._scripts,
-            settings=replace(ingredients.settings(dice), **self._overrides),
+            settings=replace(plan_parts.settings(dice), **self._overrides),
             incarnations=[
-                ingredients.node_plan(dice, faulty=faulty and dice.likely(0.7)) for _ in range(self._nodes + 1)
+                plan_parts.node_plan(dice, faulty=faulty and dice.likely(0.7)) for _ in range(self._nodes + 1)
             ],
-            wakes=ingredients.wake_plan(dice) if not self._calm and dice.likely(0.25) else {},
+            wakes=plan_parts.wake_plan(dice) if not self._calm and dice.likely(0.25) else {},
             steps=steps,
             leave_waiting=dice.likely(0.2),
             troubled=not self._calm,
-            memory=ingredients.memory_plan(seed),
+            memory=plan_parts.memory_plan(seed),
         )
 
     def _next(self) -> int:
@@ -214,7 +214,7 @@ class _Maker:
     def _works(self, *, asks: bool, takes: float | None = None) -> p.Submit:
         """A turn with a tool in it, by an agent that can take it up again (mostly)."""
         takes = self._dice.one(0.0, 1.0, 4.0, 12.0) if takes is None else takes
-        self._scripts.append(ingredients.working_script(self._dice, asks=asks, takes=takes))
+        self._scripts.append(plan_parts.working_script(self._dice, asks=asks, takes=takes))
         return self._submit(len(self._scripts) - 1, self._dice.one("able", "able", "able", "unable"))
 
     def crash_in_tool(self) -> list[p.Step]:
@@ -315,21 +315,7 @@ class _Maker:
 
 AGENTS: tuple[p.AgentName, ...] = ("able", "able", "unable")
 AGAIN: tuple[p.TurnKind, ...] = ("retry", "edit", "continue", "continue")
-MOMENTS: tuple[p.Moment, ...] = (
-    "claimed",
-    "parked",
-    "decided",
-    "asked to end",
-    "settled",
-    "pending",
-    "run.started",
-    "text.delta",
-    "tool.started",
-    "tool.finished",
-    "approval.requested",
-    "approval.resolved",
-    "sealed",
-)
+MOMENTS: tuple[p.Moment, ...] = get_args(p.Moment)
 
 TALES: Sequence[Callable[[_Maker], list[p.Step]]] = (
     _Maker.crash_in_tool,

@@ -1,9 +1,9 @@
-"""One history from beginning to end: play the plan, stop the faults, let time pass, and look at what is left."""
+"""Runs one history: play the plan, stop the faults, let time pass, check the final state."""
 
 import logging
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
@@ -14,14 +14,13 @@ import trio._core._run
 from anyio.abc import TaskGroup
 from trio.testing import MockClock
 
-from holdfast.core.ids import RunId
-from holdfast.core.ledger import RESTS
+from holdfast.core.memory_ledger import RESTS
 from holdfast.core.run import Run
-from holdfast.core.session import Message
 from tests.sim import invariants
 from tests.sim.actors import script_of
 from tests.sim.clients import Clients
 from tests.sim.generate import generate
+from tests.sim.ledger import Trace
 from tests.sim.plan import Jump, Plan, Watch
 from tests.sim.world import World
 
@@ -44,12 +43,11 @@ def run_history(seed: int, *, trace: bool = False) -> Outcome:
 
 
 def run_plan(plan: Plan, *, trace: bool = False) -> Outcome:
-    """The same plan gives the same history: the scheduler's chance is seeded, and time is virtual."""
+    """The same plan gives the same history: the scheduler is seeded, and time is virtual."""
     loop = MockClock(autojump_threshold=0.0)
-    lines: list[str] = []
-    note = (lambda text: lines.append(f"{loop.current_time():9.3f} {text}")) if trace else None
+    note = Trace(loop.current_time, on=trace)
     with _schedule(plan.seed), _silence():
-        return anyio.run(_History(plan, loop, note).run, lines, backend="trio", backend_options={"clock": loop})
+        return anyio.run(_History(plan, loop, note).run, backend="trio", backend_options={"clock": loop})
 
 
 @contextmanager
@@ -78,12 +76,12 @@ def _silence() -> Iterator[None]:
 
 
 class _History:
-    def __init__(self, plan: Plan, loop: MockClock, note: Callable[[str], None] | None) -> None:
+    def __init__(self, plan: Plan, loop: MockClock, note: Trace) -> None:
         self._plan = plan
         self._loop = loop
         self._note = note
 
-    async def run(self, lines: list[str]) -> Outcome:
+    async def run(self) -> Outcome:
         world = World(self._plan, self._loop, self._note)
         ledger = world.ledger
         try:
@@ -92,7 +90,7 @@ class _History:
                 tg.cancel_scope.cancel()
         except Exception:  # noqa: BLE001 - a bug of the simulation, or an engine's that nobody caught
             ledger.blame(f"an exception:\n{traceback.format_exc()}")
-        return Outcome(self._plan.seed, ledger.findings, ledger.situations, self._loop.current_time(), lines)
+        return Outcome(self._plan.seed, ledger.findings, ledger.situations, self._loop.current_time(), self._note.lines)
 
     async def _play(self, world: World, tg: TaskGroup) -> None:
         clients = Clients(world, tg)
@@ -114,7 +112,7 @@ class _History:
         await self._look_back(world, clients)
         for node in list(world.nodes):
             await world.stop(node)
-            for what in node.left(set()):
+            for what in node.left(world.ledger.runs):
                 world.ledger.blame(f"{node.name} has stopped and has {what}")
 
     # ---- the end ----
@@ -140,7 +138,11 @@ class _History:
     async def _left(self, world: World, clients: Clients) -> list[str]:
         """What is still going on."""
         open_runs, pending, purges = await world.peek(
-            lambda tx: (tx.all_open_runs(1000), tx.pending_runs(1000), [*tx.purges(1000), *tx.deleted_sessions(1000)])
+            lambda tx: (
+                tx.all_open_runs(1000),
+                tx.pending_runs(1000),
+                [*tx.queued_purges(1000), *tx.deleted_sessions(1000)],
+            )
         )
         waiting = {run.id for run in open_runs if self._waits(world, run)}
         left = [f"{run.id} is {run.status}: {run}" for run in open_runs if run.id not in waiting]
@@ -153,7 +155,11 @@ class _History:
         if clients.acting or not any(node.ready for node in world.nodes):
             left.append(f"{clients.acting} acts are not through, or no node is up")
         for node in world.nodes:
-            left += [f"{node.name}: {what}" for what in node.left(waiting) if not what.startswith("subscribers")]
+            left += [
+                f"{node.name}: {what}"
+                for what in node.left(world.ledger.runs, waiting)
+                if not what.startswith("subscribers")
+            ]
         return left
 
     def _waits(self, world: World, run: Run) -> bool:
@@ -161,19 +167,19 @@ class _History:
         ledger = world.ledger
         if run.status == "queued":
             others = [r for r in ledger.runs.values() if r.session_id == run.session_id]
-            if all(len(node.engine.supervisor._executions) >= self._plan.settings.max_runs for node in world.nodes):
-                others += [ledger.runs[rid] for node in world.nodes for rid in node.engine.supervisor._executions]
+            if all(len(node.engine.local_runs.executing) >= self._plan.settings.max_runs for node in world.nodes):
+                others += [ledger.runs[rid] for node in world.nodes for rid in node.engine.local_runs.executing]
             waiting = (other for other in others if other.status == "waiting")
             return run.intent is None and any(self._waits(world, other) for other in waiting)
-        if run.lease is not None and not any(run.id in node.engine.supervisor._executions for node in world.nodes):
+        if run.lease is not None and not any(run.id in node.engine.local_runs.executing for node in world.nodes):
             return False  # it kept its task, and that is gone
-        if run.lifetime == "attached" and not any(run.id in node.engine.settler.connections for node in world.nodes):
+        if run.lifetime == "attached" and not any(run.id in node.engine.local_runs.connected for node in world.nodes):
             return False  # its client left while the store was away: the sweeper ends it
         asked = any(a.run_id == run.id and a.decision is None for a in ledger.approvals.values())
         return self._plan.leave_waiting and run.status == "waiting" and run.intent is None and asked
 
     async def _look_back(self, world: World, clients: Clients) -> None:
-        """With everything at rest: the whole store, what a late client is told, and what must be empty."""
+        """After everything has settled: check the whole store, what a late client receives, and what must be empty."""
         if world.memory is not None:
             world.memory.look_back()
         ledger, chance = world.ledger, Random(self._plan.seed)
@@ -184,7 +190,7 @@ class _History:
         await anyio.sleep(0.01)
         waiting = {run.id for run in ledger.runs.values() if run.is_open and self._waits(world, run)}
         for node in world.nodes:
-            for what in node.left(waiting):
+            for what in node.left(world.ledger.runs, waiting):
                 ledger.blame(f"{node.name} is at rest and has {what}")
 
     async def _read_everything(self, world: World, clients: Clients, chance: Random) -> None:
@@ -195,21 +201,15 @@ class _History:
             if session.deleted_at is None and await world.peek(lambda tx, sid=sid: tx.session(sid)) is not None:  # type: ignore[misc]
                 await clients.readers.session(sid, pick, clients.ask)
                 await clients.readers.messages(sid, pick, clients.ask)
-        runs = await world.peek(lambda tx: [(tx.run(rid), self._message(tx, rid, ledger.runs)) for rid in ledger.runs])
+        known = ledger.runs.values()
+        runs = await world.peek(lambda tx: [(tx.run(run.id), tx.message(run.message_id)) for run in known])
         for run, message in runs:
             if run is not None and message is not None:
-                self._check_said(world, run, message)
+                script = script_of(ledger.asked[run.user_message_id], self._plan.scripts)
+                for problem in invariants.said_problems(run, message.parts, script):
+                    ledger.blame(problem)
         clients.watchers.closing = False
         late = [run for run, _ in runs if run is not None and not run.is_open and run.recovery is None]
         for run in chance.sample(late, min(1, len(late))):
             story = ledger.stories[run.id]
             clients.watchers.follow(run.id, Watch((), after=chance.randint(0, len(story.entries))), pick)
-
-    @staticmethod
-    def _message(tx: object, rid: RunId, runs: dict[RunId, Run]) -> Message | None:
-        return tx.message(runs[rid].message_id)  # type: ignore[attr-defined, no-any-return]
-
-    def _check_said(self, world: World, run: Run, message: Message) -> None:
-        script = script_of(world.ledger.asked[run.user_message_id], self._plan.scripts)
-        for problem in invariants.said_problems(run, message.parts, script):
-            world.ledger.blame(problem)

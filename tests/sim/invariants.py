@@ -1,20 +1,20 @@
-"""What must be true of every commit, of every append and of the whole store. Each function yields what is not."""
+"""Invariants of every commit, every append and the whole store. Each function yields violations."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
-from holdfast.agents.scripted import Call, Say, Think, Tokens
+from holdfast.agents.scripted import CallTool, Say, SayTokens, Think
 from holdfast.core import events as ev
 from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import MessageId, RunId
-from holdfast.core.parts import Part, Reasoning, Remembered, Text, Tool
-from holdfast.core.recovery import Policy
+from holdfast.core.parts import Part, ReasoningPart, RememberedPart, TextPart, ToolPart
+from holdfast.core.recovery import RecoveryPolicy
 from holdfast.core.run import TRANSITIONS, Recovery, Run
 from holdfast.core.session import Message, Session
 from holdfast.core.transcript import Transcript, fold, has_output
-from holdfast.ports import Approval, Tx
-from tests.sim.truth import Commit, Story
+from holdfast.ports.store import Approval, Tx
+from tests.sim.observed_storage import Commit, Story
 
 Stories = Mapping[RunId, Story]
 
@@ -22,6 +22,10 @@ SAID_BY_ENGINE = frozenset(
     {"provider", "broke", "limit", "empty-answer", "session-gone", "storage", "storage-unavailable"}
 )
 """Codes of failures that a run may end with. `internal` only for the bug that a script plants."""
+
+
+QUESTIONS = (ev.ApprovalRequested, ev.ApprovalResolved, ev.RunEnded)
+"""Events that open or close a question."""
 
 
 # ---- appends ----
@@ -33,29 +37,18 @@ def append_problems(story: Story, entries: Sequence[ev.Entry], events: Sequence[
         yield f"epoch fell from {story.epoch} to {epoch}"
     if story.sealed:
         yield "an event after the terminal one"
-    asked: ev.ApprovalRequested | None = None
-    for earlier in story.events:
-        asked = _asked(asked, earlier)
+    asked = next((event for event in reversed(story.events) if isinstance(event, QUESTIONS)), None)
     for number, (entry, event) in enumerate(zip(entries, events, strict=True), len(story.entries) + 1):
         if entry.seq != number:
             yield f"event {entry.seq} in place {number}"
         if isinstance(event, ev.RunEnded) and entry is not entries[-1]:
             yield "a terminal event that is not the last"
-        if isinstance(event, ev.ApprovalRequested) and asked is not None and asked.call_id == event.call_id:
+        is_open = isinstance(asked, ev.ApprovalRequested) and asked.call_id
+        if isinstance(event, ev.ApprovalRequested) and is_open == event.call_id:
             yield f"tool {event.call_id} asked about twice without a decision"
         if isinstance(event, ev.RunEnded) and event.error is not None and not _expected(event.error):
             yield f"the run failed with {event.error}"
-        asked = _asked(asked, event)
-
-
-def _asked(asked: ev.ApprovalRequested | None, event: ev.Event) -> ev.ApprovalRequested | None:
-    match event:
-        case ev.ApprovalRequested():
-            return event
-        case ev.ApprovalResolved() | ev.RunEnded():
-            return None
-        case _:
-            return asked
+        asked = event if isinstance(event, QUESTIONS) else asked
 
 
 def _expected(error: ev.Failure) -> bool:
@@ -76,12 +69,12 @@ def fold_problems(story: Story, chance: Random) -> Iterator[str]:
 def effect_problems(chain: Sequence[Story], call_id: str, repeatable: bool) -> Iterator[str]:
     """A tool has just had its effect, in the last run of a chain of continued ones."""
     story = chain[-1]
-    at = _last(story.events, lambda e: isinstance(e, ev.ToolStarted) and e.call_id == call_id)
-    if at is None:
+    starts = [n for n, e in enumerate(story.events) if isinstance(e, ev.ToolStarted) and e.call_id == call_id]
+    if not starts:
         yield f"tool {call_id} ran without a committed tool.started"
         return
     here = [effect for effect in story.effects if effect.call_id == call_id]
-    if here and here[-1].at_seq > at:
+    if here and here[-1].at_seq > starts[-1]:
         yield f"tool {call_id} ran twice for one tool.started"
     earlier = [e for other in chain for e in other.effects if e.call_id == call_id]
     if not earlier or repeatable:
@@ -98,15 +91,12 @@ def effect_problems(chain: Sequence[Story], call_id: str, repeatable: bool) -> I
         yield f"tool {call_id} ran again without a decision"
 
 
-def _last(events: Sequence[ev.Event], wanted: object) -> int | None:
-    assert callable(wanted)
-    return next((n for n in range(len(events) - 1, -1, -1) if wanted(events[n])), None)
-
-
 # ---- commits ----
 
 
-def commit_problems(commit: Commit, tx: Tx, stories: Stories, policy: Policy, put_back: float = 0.0) -> Iterator[str]:
+def commit_problems(
+    commit: Commit, tx: Tx, stories: Stories, policy: RecoveryPolicy, put_back: float = 0.0
+) -> Iterator[str]:
     """`put_back`: seconds by which the clock was put back a moment ago, so that a look may have begun before that."""
     for old_run, run in commit.runs:
         if run is not None:
@@ -188,7 +178,7 @@ def _takeover_problems(old: Run, new: Run, now: float) -> Iterator[str]:
 
 
 def _recovery_problems(
-    old: Recovery | None, new: Recovery | None, now: float, story: Story, policy: Policy
+    old: Recovery | None, new: Recovery | None, now: float, story: Story, policy: RecoveryPolicy
 ) -> Iterator[str]:
     """Section J: what uses up attempts, when they are spent, and that no bookkeeping stays."""
     if new is None or new == old:
@@ -301,10 +291,11 @@ def session_tree_problems(session: Session, tx: Tx) -> Iterator[str]:
                 yield f"{session.id}: {at} is on a branch and is not in the tree"
                 break
             at = message.parent_id
-    active = [run.id for run in tx.open_runs(session.id) if run.status != "queued"]
+    open_runs = tx.open_runs(session.id)
+    active = [run.id for run in open_runs if run.status != "queued"]
     if len(active) > 1:
         yield f"{session.id}: {active} are all being answered"
-    for run in tx.open_runs(session.id):
+    for run in open_runs:
         message = tx.message(run.message_id)
         if message is not None and (message.status != "streaming" or message.in_tree != run.in_tree):
             yield f"{run.id} is {run.status} and its message {message.status}, in_tree {message.in_tree}"
@@ -322,9 +313,9 @@ def said_problems(run: Run, parts: Sequence[Part], script: Sequence[object]) -> 
         yield f"{run.id} says {said}; its script: {whole}"
     elif run.status == "complete" and said != whole:
         yield f"{run.id} is complete and says {said}; its script: {whole}"
-    calls = {action.call_id: action for action in script if isinstance(action, Call)}
+    calls = {action.call_id: action for action in script if isinstance(action, CallTool)}
     for part in parts:
-        if not isinstance(part, Tool):
+        if not isinstance(part, ToolPart):
             continue
         call = calls[part.call_id]
         if run.status == "complete" and part.state not in ("done", "denied"):
@@ -337,13 +328,13 @@ def _said(parts: Sequence[Part]) -> list[tuple[str, str]]:
     found = []
     for at, part in enumerate(parts):
         match part:
-            case Remembered() if at == 0:
+            case RememberedPart() if at == 0:
                 pass  # before anything is said, and once
-            case Text(text):
+            case TextPart(text):
                 found.append(("text", text))
-            case Reasoning(text):
+            case ReasoningPart(text):
                 found.append(("reasoning", text))
-            case Tool(call_id):
+            case ToolPart(call_id):
                 found.append(("tool", call_id))
             case _:
                 found.append(("?", str(part)))
@@ -356,11 +347,11 @@ def _scripted(script: Sequence[object]) -> list[tuple[str, str]]:
         match action:
             case Say(text):
                 kind = "text"
-            case Tokens(count):
+            case SayTokens(count):
                 kind, text = "text", "".join(f"t{n} " for n in range(count))
             case Think(text):
                 kind = "reasoning"
-            case Call(text):
+            case CallTool(text):
                 kind = "tool"
             case _:
                 continue

@@ -1,4 +1,4 @@
-"""Everything that was committed in a history, judged as it comes: the observer of its storage."""
+"""Observes everything that is committed in a history and checks it at once."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -6,27 +6,39 @@ from collections.abc import Callable, Iterable
 import anyio
 
 from holdfast.core import events as ev
-from holdfast.core.errors import Refused
+from holdfast.core.errors import AppendRefusedError
 from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
-from holdfast.core.parts import Text
+from holdfast.core.parts import TextPart
 from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
-from holdfast.ports import Append, Approval, ChangeKind, Tx
+from holdfast.ports.journal import Append
+from holdfast.ports.store import Approval, ChangeKind, Tx
 from tests.sim import invariants
 from tests.sim.memory import SimMemory
+from tests.sim.observed_storage import Commit, Effect, Story
 from tests.sim.plan import Moment, Plan, Port
 from tests.sim.situations import of_append, of_commit, of_refusal
-from tests.sim.truth import Commit, Effect, Story
+
+
+class Trace:
+    """What happened, line by line, if somebody wants to read it (`on`)."""
+
+    def __init__(self, now: Callable[[], float], *, on: bool) -> None:
+        self.now = now
+        self.on = on
+        self.lines: list[str] = []
+
+    def __call__(self, text: str) -> None:
+        if self.on:
+            self.lines.append(f"{self.now():9.3f} {text}")
 
 
 class Ledger:
-    """`note` is told what happened (None: nobody reads it)."""
-
-    def __init__(self, plan: Plan, now: Callable[[], float], note: Callable[[str], None] | None) -> None:
+    def __init__(self, plan: Plan, note: Trace) -> None:
         settings = plan.settings
         self.plan = plan
         self.calm = not plan.troubled
-        self.now = now
+        self.now = note.now
         self.note = note
         self.findings: list[str] = []
         self.situations: Counter[str] = Counter()
@@ -64,8 +76,7 @@ class Ledger:
 
     def blame(self, problem: str) -> None:
         self.findings.append(f"[{self.now():.2f}] {problem}")
-        if self.note is not None:
-            self.note(f"!!! {problem}")
+        self.note(f"!!! {problem}")
 
     def trouble(self, port: Port = "store", *, fault: bool = True) -> None:
         """`fault`: something failed; otherwise it only takes time."""
@@ -117,7 +128,7 @@ class Ledger:
             story.sealed_at = self.now()
             self._check_ending(item.run, events[-1])
             self._ended_in_time(item.run)
-        if self.note is not None:
+        if self.note.on:
             self.note(f"    journal {item.run} epoch {item.epoch}: " + ", ".join(_brief(e) for e in events))
 
     def _check_ending(self, rid: RunId, ending: ev.RunEnded) -> None:
@@ -132,10 +143,9 @@ class Ledger:
         if asked_at is not None and self.now() - max(asked_at, self.trouble_at) > self.patience:
             self.blame(f"{rid} was asked to end at {asked_at:.2f} and took until now")
 
-    def refused(self, item: Append, why: Refused) -> None:
+    def refused(self, item: Append, why: AppendRefusedError) -> None:
         of_refusal(self.situations, why)
-        if self.note is not None:
-            self.note(f"    journal {item.run} epoch {item.epoch} refused: {why.code}")
+        self.note(f"    journal {item.run} epoch {item.epoch} refused: {why.code}")
 
     def purged(self, runs: Iterable[RunId]) -> None:
         for rid in runs:
@@ -178,7 +188,7 @@ class Ledger:
                     self._tell_moments(old, run)
                 self._time_intent(old, run)
                 self._check_key(run, tx)
-        if self.note is not None:
+        if self.note.on:
             for line in _brief_commit(commit):
                 self.note(f"    {node}: {line}")
 
@@ -187,7 +197,7 @@ class Ledger:
         if message.id not in of_session:
             of_session.append(message.id)
         if message.role == "user":
-            text = self.asked[message.id] = "".join(part.text for part in message.parts if isinstance(part, Text))
+            text = self.asked[message.id] = "".join(part.text for part in message.parts if isinstance(part, TextPart))
             first = self._texts.setdefault((message.session_id, text), message.id)
             if first != message.id:  # every request of a plan has its own words
                 if tx.message(first) is not None:
@@ -249,8 +259,7 @@ class Ledger:
         if any(effect.call_id == call_id for story in stories for effect in story.effects):
             self.situations["tool ran again, repeatable" if repeatable else "tool ran again, allowed"] += 1
         stories[-1].effects.append(Effect(call_id, len(stories[-1].events)))
-        if self.note is not None:
-            self.note(f"    effect of {call_id} in {rid}")
+        self.note(f"    effect of {call_id} in {rid}")
 
 
 def _brief(event: ev.Event) -> str:

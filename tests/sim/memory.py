@@ -1,4 +1,4 @@
-"""A memory provider for all nodes of a history, and the rules of section M that it sees broken."""
+"""A memory provider shared by all nodes of a history, which checks the rules of section M."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -7,10 +7,10 @@ import anyio
 
 from holdfast.core.ids import OwnerId, RunId, SessionId
 from holdfast.core.parts import Json
-from holdfast.engine.book.remembering import chosen
-from holdfast.ports import Batch
+from holdfast.engine.transactions.memory import named_provider
+from holdfast.ports.memory import MemoryBatch
+from tests.sim.observed_storage import Commit
 from tests.sim.plan import MemoryPlan
-from tests.sim.truth import Commit
 
 
 class SimMemory:
@@ -39,7 +39,7 @@ class SimMemory:
         await anyio.lowlevel.checkpoint()
         return ()
 
-    async def commit(self, batch: Batch) -> None:
+    async def commit(self, batch: MemoryBatch) -> None:
         self._check(batch)
         sid = batch.session_id
         self._under_way.add(sid)
@@ -75,7 +75,7 @@ class SimMemory:
 
     # ---- rules ----
 
-    def _check(self, batch: Batch) -> None:
+    def _check(self, batch: MemoryBatch) -> None:
         """M4, M5, M7, M11: one commit of a session at a time; an id always has the same turns, which are complete."""
         sid, runs = batch.session_id, tuple(turn.run_id for turn in batch.turns)
         if sid in self._under_way:
@@ -94,7 +94,7 @@ class SimMemory:
         if len(runs) > 1:
             self._situations["memory: several turns in one commit"] += 1
 
-    def _take(self, batch: Batch) -> None:
+    def _take(self, batch: MemoryBatch) -> None:
         taken = self._taken.setdefault(batch.session_id, {})
         span = (batch.turns[0].n, batch.turns[-1].n)
         if batch.id in taken:
@@ -113,7 +113,7 @@ class SimMemory:
     def committed(self, commit: Commit) -> None:
         """M1: what the store says has completed, in the very transaction that says so."""
         for _, session in commit.sessions:
-            if session is not None and chosen(session.settings) == "none":
+            if session is not None and named_provider(session.settings) == "none":
                 self._incognito.add(session.id)
         messages = {message.id: message for _, message in commit.messages if message is not None}
         for old, run in commit.runs:

@@ -1,17 +1,24 @@
-"""What the store should say, as simply as it can be said: trees of messages, queues of turns, and who is active.
+"""A simple model of the store: message trees, queues and active runs.
 
-Written from DESIGN §2 and §5 without a look at the transactions that it is compared with."""
+Written from DESIGN §2 and §5, independently of the transactions that it is compared with."""
 
 from dataclasses import dataclass, field
 from typing import Literal
 
-from holdfast.core.errors import AlreadyDecided, Busy, HoldfastError, KeyReused, NotAllowed, NotFound
+from holdfast.core.errors import (
+    AlreadyDecidedError,
+    HoldfastError,
+    KeyReusedError,
+    NotAllowedError,
+    NotFoundError,
+    SessionBusyError,
+)
 from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
 
 Status = Literal["queued", "running", "waiting", "complete", "cancelled", "failed", "interrupted"]
 
 
-class Refusal(Exception):
+class RefusalError(Exception):
     """The model says that this is refused, and with what."""
 
     def __init__(self, error: type[HoldfastError]) -> None:
@@ -70,13 +77,20 @@ class Model:
     def session(self, sid: SessionId) -> SessionModel:
         session = self.sessions.get(sid)
         if session is None or session.deleted:
-            raise Refusal(NotFound)
+            raise RefusalError(NotFoundError)
+        return session
+
+    def session_of(self, sid: SessionId, mid: MessageId) -> SessionModel:
+        """The session, if the message is in its tree."""
+        session = self.session(sid)
+        if mid not in session.tree:
+            raise RefusalError(NotFoundError)
         return session
 
     def run(self, rid: RunId) -> RunModel:
         run = self.runs.get(rid)
         if run is None:
-            raise Refusal(NotFound)
+            raise RefusalError(NotFoundError)
         self.session(run.session)
         return run
 
@@ -100,8 +114,7 @@ class Model:
     def submit(
         self, sid: SessionId, new: RunModel, text: str, on_busy: Literal["queue", "reject", "interrupt"]
     ) -> RunId:
-        before = self._known(new)
-        if before is not None:
+        if (before := self._known(new)) is not None:
             return before
         session = self.session(sid)
         others = self.of(sid)
@@ -110,7 +123,7 @@ class Model:
             self._begin(session, new, question)
             return new.id
         if on_busy == "reject":
-            raise Refusal(Busy)
+            raise RefusalError(SessionBusyError)
         new.in_tree = False
         session.outside[new.question] = MessageModel(new.question, "user", None, text=text)
         session.outside[new.answer] = MessageModel(new.answer, "assistant", new.question, "streaming")
@@ -124,29 +137,23 @@ class Model:
         return new.id
 
     def retry(self, sid: SessionId, mid: MessageId, new: RunModel) -> RunId:
-        before = self._known(new)
-        if before is not None:
+        if (before := self._known(new)) is not None:
             return before
-        session = self.session(sid)
-        if mid not in session.tree:
-            raise Refusal(NotFound)
+        session = self.session_of(sid, mid)
         message = session.tree[mid]
         asked = message if message.role == "user" else session.tree[message.parent] if message.parent else None
         if asked is None:
-            raise Refusal(NotAllowed)
+            raise RefusalError(NotAllowedError)
         new.question = asked.id
         self._begin(session, new, None)
         return new.id
 
     def edit(self, sid: SessionId, mid: MessageId, new: RunModel, text: str) -> RunId:
-        before = self._known(new)
-        if before is not None:
+        if (before := self._known(new)) is not None:
             return before
-        session = self.session(sid)
-        if mid not in session.tree:
-            raise Refusal(NotFound)
+        session = self.session_of(sid, mid)
         if session.tree[mid].role != "user":
-            raise Refusal(NotAllowed)
+            raise RefusalError(NotAllowedError)
         self._begin(session, new, MessageModel(new.question, "user", session.tree[mid].parent, text=text))
         return new.id
 
@@ -154,11 +161,11 @@ class Model:
         earlier = self.run(rid)
         session = self.session(earlier.session)
         if self.of(session.id):
-            raise Refusal(Busy)
+            raise RefusalError(SessionBusyError)
         if earlier.status == "complete":
-            raise Refusal(NotAllowed)
+            raise RefusalError(NotAllowedError)
         if earlier.answer not in session.tree:
-            raise Refusal(NotFound)
+            raise RefusalError(NotFoundError)
         new.question = earlier.question
         self._begin(session, new, None)
         return new.id
@@ -166,17 +173,17 @@ class Model:
     def edit_queued(self, rid: RunId, text: str) -> None:
         run = self.run(rid)
         if run.status != "queued" or run.in_tree:
-            raise Refusal(NotAllowed)
+            raise RefusalError(NotAllowedError)
         self.sessions[run.session].outside[run.question].text = text
 
     def _known(self, new: RunModel) -> RunId | None:
         for run in self.runs.values():
             if new.key is not None and (run.session, run.key) == (new.session, new.key):
                 if run.body != new.body:
-                    raise Refusal(KeyReused)
+                    raise RefusalError(KeyReusedError)
                 session = self.sessions[run.session]
                 if run.question not in session.tree and run.question not in session.outside:
-                    raise Refusal(NotFound)  # it was cleared under the run
+                    raise RefusalError(NotFoundError)  # it was cleared under the run
                 return run.id
         return None
 
@@ -242,11 +249,11 @@ class Model:
     def decide(self, rid: RunId, aid: ApprovalId, decision: str) -> None:
         run = self.run(rid)
         if aid not in self.decisions:
-            raise Refusal(NotFound)
+            raise RefusalError(NotFoundError)
         if self.decisions[aid] is not None:
-            raise Refusal(AlreadyDecided)
+            raise RefusalError(AlreadyDecidedError)
         if run.asked_to_end:
-            raise Refusal(NotAllowed)
+            raise RefusalError(NotAllowedError)
         self.decisions[aid] = decision
         if run.status == "waiting":
             run.status = "queued"
@@ -264,34 +271,28 @@ class Model:
                 assert session.head is not None
                 self._move(session, session.tree[mid].parent, [*session.redo, session.head])
                 return
-        raise Refusal(NotAllowed)
+        raise RefusalError(NotAllowedError)
 
     def redo(self, sid: SessionId) -> None:
         session = self.session(sid)
         if not session.redo:
-            raise Refusal(NotAllowed)
+            raise RefusalError(NotAllowedError)
         self._move(session, session.redo[-1], session.redo[:-1])
 
     def truncate(self, sid: SessionId, mid: MessageId) -> None:
-        session = self.session(sid)
-        if mid not in session.tree:
-            raise Refusal(NotFound)
+        session = self.session_of(sid, mid)
         if mid not in self.path(sid):
-            raise Refusal(NotAllowed)
+            raise RefusalError(NotAllowedError)
         self._move(session, mid, [])
 
     def switch(self, sid: SessionId, mid: MessageId) -> None:
-        session = self.session(sid)
-        if mid not in session.tree:
-            raise Refusal(NotFound)
+        session = self.session_of(sid, mid)
         while below := self.children(session, mid):
             mid = below[-1]
         self._move(session, mid, [])
 
     def fork(self, sid: SessionId, mid: MessageId, new: SessionId) -> list[MessageModel]:
-        session = self.session(sid)
-        if mid not in session.tree:
-            raise Refusal(NotFound)
+        session = self.session_of(sid, mid)
         chain: list[MessageModel] = []
         at: MessageId | None = mid
         while at is not None:

@@ -1,4 +1,4 @@
-"""A history as plain data: who does what when, what the agents say, and what fails."""
+"""A history as plain data: what clients do and when, what agents output, and what fails."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,8 +7,8 @@ from typing import Literal
 from holdfast.agents.scripted import Action
 from holdfast.core.events import Decision
 from holdfast.core.run import Lifetime
-from holdfast.engine.book.accept import OnBusy
-from holdfast.engine.settings import Settings
+from holdfast.engine.settings import EngineSettings
+from holdfast.engine.transactions.accept import OnBusy
 from holdfast.testing import Plan as Faults
 
 AgentName = Literal["able", "unable"]
@@ -277,7 +277,7 @@ class Plan:
     nodes: int
     sessions: int
     scripts: Sequence[Script]
-    settings: Settings
+    settings: EngineSettings
     incarnations: Sequence[NodePlan]
     """The nth node that is started gets the nth; later ones have no faults."""
     wakes: Mapping[int, Literal["lost", "doubled"]]

@@ -1,4 +1,4 @@
-"""Clients that read: sessions, messages, runs and the change feed. What they are shown must agree with the journals."""
+"""Clients that read sessions, messages, runs and the change feed, and compare them with the journals."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -7,22 +7,22 @@ from typing import Any, Protocol, TypeVar
 import anyio
 
 from holdfast.core.errors import HoldfastError, StorageError
-from holdfast.core.ids import LOCAL, SessionId
+from holdfast.core.ids import LOCAL, MessageId, SessionId
 from holdfast.core.run import Run, is_live
 from holdfast.core.session import Message
 from holdfast.core.transcript import fold
-from holdfast.engine.service import Service
-from holdfast.engine.views import SessionView
-from holdfast.ports import SessionQuery
+from holdfast.engine.engine import Engine
+from holdfast.engine.views import Page, SessionView
+from holdfast.ports.store import SessionQuery
 from tests.sim.invariants import shows
 from tests.sim.watchers import Watchers
-from tests.sim.world import Gone, World
+from tests.sim.world import GoneError, World
 
 T = TypeVar("T")
 
 
 class Ask(Protocol):
-    async def __call__(self, pick: int, use: Callable[[Service], Awaitable[T]]) -> T: ...
+    async def __call__(self, pick: int, use: Callable[[Engine], Awaitable[T]]) -> T: ...
 
 
 class Readers:
@@ -36,7 +36,7 @@ class Readers:
         """X2: what was dead before somebody asked is not shown as running, unless storage failed meanwhile."""
         dead = await self._world.peek(lambda tx: [run for run in tx.open_runs(sid) if self._is_dead(run, tx.now)])
         trouble, asked_at = self._ledger.trouble_at, self._ledger.now()
-        view = await ask(pick, lambda s: s.session(sid))
+        view = await ask(pick, lambda engine: engine.sessions.get(sid))
         self._check_view(view)
         if trouble != self._ledger.trouble_at or self._troubled() or trouble == asked_at:
             return
@@ -67,7 +67,7 @@ class Readers:
                 self._ledger.blame(f"the queue of {view.session.id} shows {message.id} for {run.id}")
 
     async def sessions(self, pick: int, ask: Ask) -> None:
-        views = await ask(pick, lambda s: s.sessions(SessionQuery(LOCAL)))
+        views = await ask(pick, lambda engine: engine.sessions.list(SessionQuery(LOCAL)))
         times = [view.session.updated_at for view in views]
         if times != sorted(times, reverse=True):
             self._ledger.blame("the list of sessions is in disorder")
@@ -81,7 +81,7 @@ class Readers:
         found: list[Message] = []
         before = None
         while True:
-            page = await ask(pick, partial(Service.messages, sid=sid, limit=3, before=before))
+            page = await ask(pick, partial(self._page, sid, before))
             found[:0] = [item.message for item in page.items]
             for item in page.items:
                 self.check(item.message)
@@ -94,6 +94,9 @@ class Readers:
                 self._ledger.blame(f"the page of {sid} leads to {page.next}")
                 return found
 
+    async def _page(self, sid: SessionId, before: MessageId | None, engine: Engine) -> Page:
+        return await engine.messages.page(sid, limit=3, before=before)
+
     def check(self, message: Message) -> None:
         if message.role == "user" or message.run_id is None or message.recovery in ("pending", "none"):
             return
@@ -103,10 +106,10 @@ class Readers:
             self._ledger.blame(f"{message.id} is shown as {message}, and its journal says {told}")
 
     async def run(self, run: Run, pick: int, ask: Ask) -> None:
-        shown = await ask(pick, lambda s: s.run(run.id))
+        shown = await ask(pick, lambda engine: engine.runs.get(run.id))
         if shown.epoch < run.epoch:
             self._ledger.blame(f"{run.id} was in epoch {run.epoch} and is shown in {shown.epoch}")
-        await ask(pick, lambda s: s.runs(sid=run.session_id))
+        await ask(pick, lambda engine: engine.runs.list(sid=run.session_id))
 
     # ---- the change feed ----
 
@@ -120,7 +123,7 @@ class Readers:
                 try:
                     limit = limits.pop() if limits else 1_000_000
                     await watchers.connect(node, partial(reader.read, limit=limit))
-                except (Gone, StorageError):
+                except (GoneError, StorageError):
                     pass
                 except HoldfastError as error:
                     self._ledger.blame(f"the change feed answered {error!r}")
@@ -140,8 +143,8 @@ class _FeedReader:
         self.count = 0
         self.resets = 0
 
-    async def read(self, service: Service, limit: int) -> bool:
-        subscription = service.watch_changes(self._cursor)
+    async def read(self, engine: Engine, limit: int) -> bool:
+        subscription = engine.subscriptions.watch_changes(self._cursor)
         for _ in range(limit):
             changes = await subscription.next()
             if changes is None:

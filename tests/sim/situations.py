@@ -1,101 +1,40 @@
-"""How often each thing happened that a history is run for. A suite that never gets there shows nothing."""
+"""Counts the situations that histories reach. A simulation that never reaches one proves nothing."""
 
 from collections import Counter
 
 from holdfast.core import events as ev
-from holdfast.core.errors import Fenced, Refused, Sealed
+from holdfast.core.errors import AppendRefusedError, FencedError, SealedError
 from holdfast.core.run import Run
-from holdfast.ports import Append
-from tests.sim.truth import Commit, Story
+from holdfast.ports.journal import Append
+from tests.sim.observed_storage import Commit, Story
 
-EXPECTED = (
-    # accepting
-    "turn accepted",
-    "turn queued",
-    "turn ahead of the queue",
-    "queue joined",
-    "queued turn cancelled",
-    "key repeated",
-    "key doubled at once",
-    "answer lost and asked again",
-    # ending
-    "run complete",
-    "run cancelled",
-    "run failed",
-    "run interrupted",
-    "ended by a limit",
-    "ended by an empty answer",
-    "ended by storage",
-    "ended by shutdown",
-    "ended by disconnecting",
-    "cancel while it streams",
-    "superseded",
-    # tools and people
-    "tool ran",
-    "tool ran again, repeatable",
-    "tool ran again, allowed",
-    "parked",
-    "waits with its task",
-    "decided",
-    "decided, kept its task",
-    "denied",
-    "decision came second",
-    # crashes and clusters
-    "node killed",
-    "node stopped",
-    "node cancelled",
-    "node started",
-    "taken over",
-    "taken over from another node",
-    "put back to continue",
-    "resumed",
-    "continued as a new run",
-    "parked again after a crash",
-    "lease lost",
-    "append fenced",
-    "given up and let go",
-    # the journal is away
-    "recovery pending",
-    "recovery recovered",
-    "recovery none",
-    "recovery looked at again",
-    "settled late by its own node",
-    "commit failed and had happened",
-    "commit failed and was repeated",
-    # sessions
-    "retried",
-    "edited",
-    "undone",
-    "cleared",
-    "deleted",
-    "session purged",
-    "journal purged",
-    # watching
-    "watched to the end",
-    "watcher came back",
-    "watcher let go",
-    "handed to a watcher",
-    "watcher at another node",
-    "attached client left",
-    "attached client left the queue",
-    "change feed followed",
-    "change feed reset",
-    # memory
-    "memory: committed",
-    "memory: several turns in one commit",
-    "memory: commit failed",
-    "memory: commit in doubt",
-    "memory: commit repeated",
-    "memory: session evicted",
-    # faults
-    "fault: refuse",
-    "fault: doubt",
-    "fault: stall",
-    "fault: stall_after",
-    "fault: conflict",
-    "wake lost",
-    "wake doubled",
-)
+EXPECTED = [
+    name.strip()
+    for line in """
+        turn accepted; turn queued; turn ahead of the queue; queue joined; queued turn cancelled; key repeated
+        key doubled at once; answer lost and asked again
+        run complete; run cancelled; run failed; run interrupted; ended by a limit; ended by an empty answer
+        ended by storage; ended by shutdown; ended by disconnecting; cancel while it streams; superseded
+        tool ran; tool ran again, repeatable; tool ran again, allowed; parked; waits with its task; decided
+        decided, kept its task; denied; decision came second
+        node killed; node stopped; node cancelled; node started; taken over; taken over from another node
+        put back to continue; resumed; continued as a new run; parked again after a crash; lease lost; append fenced
+        given up and let go
+        recovery pending; recovery recovered; recovery none; recovery looked at again; settled late by its own node
+        commit failed and had happened; commit failed and was repeated
+        retried; edited; undone; cleared; deleted; session purged; journal purged
+        watched to the end; watcher came back; watcher let go; handed to a watcher; watcher at another node
+        attached client left; attached client left the queue; change feed followed; change feed reset
+        memory: committed; memory: several turns in one commit; memory: commit failed; memory: commit in doubt
+        memory: commit repeated; memory: session evicted
+        fault: refuse; fault: doubt; fault: stall; fault: stall_after; fault: conflict; wake lost; wake doubled
+    """.strip().splitlines()
+    for name in line.split(";")
+]
+"""Accepting, ending, tools and people, crashes, recovery, sessions, watching, memory, faults: a line or two each."""
+
+REASONS = {"superseded": "superseded", "disconnected": "ended by disconnecting", "shutdown": "ended by shutdown"}
+CODES = {"limit": "ended by a limit", "empty-answer": "ended by an empty answer"}
 
 
 def of_append(count: "Counter[str]", story: Story, events: list[ev.Event], item: Append) -> None:
@@ -107,28 +46,21 @@ def of_append(count: "Counter[str]", story: Story, events: list[ev.Event], item:
                 count["continued as a new run"] += 1
             case ev.RunEnded(status, reason, _, error):
                 count[f"run {status}"] += 1
-                if reason == "superseded":
-                    count["superseded"] += 1
-                if reason == "disconnected":
-                    count["ended by disconnecting"] += 1
-                if reason == "shutdown":
-                    count["ended by shutdown"] += 1
+                if reason in REASONS:
+                    count[REASONS[reason]] += 1
                 if reason == "requested" and story.events:
                     count["cancel while it streams"] += 1
-                if error is not None and error.code == "limit":
-                    count["ended by a limit"] += 1
-                if error is not None and error.code == "empty-answer":
-                    count["ended by an empty answer"] += 1
-                if error is not None and error.code.startswith("storage"):
-                    count["ended by storage"] += 1
+                if error is not None:
+                    storage = error.code.startswith("storage")
+                    count["ended by storage" if storage else CODES.get(error.code, "ended by an error")] += 1
             case _:
                 pass
 
 
-def of_refusal(count: "Counter[str]", why: Refused) -> None:
-    if isinstance(why, Fenced):
+def of_refusal(count: "Counter[str]", why: AppendRefusedError) -> None:
+    if isinstance(why, FencedError):
         count["append fenced"] += 1
-    elif isinstance(why, Sealed):
+    elif isinstance(why, SealedError):
         count["append after the seal"] += 1
     else:
         count[f"append refused: {why.code}"] += 1

@@ -1,7 +1,8 @@
-"""The transactions of the engine against a model, one at a time: Hypothesis chooses them and shortens what fails."""
+"""Compares the engine's transactions with the model, one at a time; Hypothesis chooses and shrinks them."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Literal, TypeVar
 
 import pytest
@@ -13,18 +14,19 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ApprovalRequested, Decision, Ending
 from holdfast.core.ids import LOCAL, ApprovalId, MessageId, NodeId, RunId, SessionId
-from holdfast.core.parts import Text, plain_text
+from holdfast.core.parts import TextPart, plain_text
 from holdfast.core.session import Message, Session
 from holdfast.core.transcript import Transcript
-from holdfast.engine.book import accept, edits, endings, rows, turns
-from holdfast.ports import Tx
-from holdfast.storage.memory import MemoryStore
+from holdfast.engine.node_identity import NodeIdentity
+from holdfast.engine.transactions import accept, approvals, run_endings, run_queue, session_edits
+from holdfast.ports.store import Tx
+from holdfast.storage.in_memory import InMemoryStore
 from holdfast.testing import CountingIds, FakeClock
-from tests.sim.model import Model, Refusal, RunModel, SessionModel
+from tests.sim.model import Model, RefusalError, RunModel, SessionModel
 
 T = TypeVar("T")
 OnBusy = Literal["queue", "reject", "interrupt"]
-ME = rows.Me(NodeId("node_1"), None)
+ME = NodeIdentity(NodeId("node_1"), None)
 PICK = st.integers(0, 30)
 WAYS = st.sampled_from(["go on", "go on", "go on", "go on", "park", "park", "cancel"])
 ENDINGS: st.SearchStrategy[Ending] = st.sampled_from(["complete", "complete", "cancelled", "failed", "interrupted"])
@@ -32,7 +34,7 @@ KEYS = st.sampled_from([None, None, None, "a", "b"])
 
 
 class Book(RuleBasedStateMachine):
-    """After every step the store says what the model says."""
+    """After every step, the store equals the model."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +42,7 @@ class Book(RuleBasedStateMachine):
         self.portal: BlockingPortal = self._portal_context.__enter__()
         self.clock = FakeClock()
         self.ids = CountingIds()
-        self.store = MemoryStore(self.clock, incarnation=ME.node)
+        self.store = InMemoryStore(self.clock, incarnation=ME.node)
         self.model = Model()
         self.known: list[MessageId] = []
         self.asked: list[tuple[RunId, ApprovalId]] = []
@@ -60,7 +62,7 @@ class Book(RuleBasedStateMachine):
         answer: T | None = None
         try:
             answer = model()
-        except Refusal as refusal:
+        except RefusalError as refusal:
             expected = refusal.error
         got: object = None
         found: object = None
@@ -83,12 +85,17 @@ class Book(RuleBasedStateMachine):
         messages = own if own and pick < 28 else self.known
         return messages[-1 - pick % len(messages)]
 
-    def request(self, sid: SessionId, body: str, key: str | None, on_busy: OnBusy) -> tuple[accept.Request, RunModel]:
+    def request(
+        self, sid: SessionId, body: str, key: str | None, on_busy: OnBusy
+    ) -> tuple[accept.TurnRequest, RunModel]:
         new = self.ids.new
-        ids = accept.NewIds(RunId(new("run")), MessageId(new("msg")), MessageId(new("msg")))
+        ids = accept.TurnIds(RunId(new("run")), MessageId(new("msg")), MessageId(new("msg")))
         self.known += [ids.question, ids.answer]
-        request = accept.Request(sid, LOCAL, ids, body, key, (Text(body),), on_busy=on_busy)
+        request = accept.TurnRequest(sid, LOCAL, ids, accept.RunOptions(body, key), (TextPart(body),), on_busy=on_busy)
         return request, RunModel(ids.run, sid, ids.question, ids.answer, key, body)
+
+    def once(self, request: accept.TurnRequest, work: Callable[..., accept.Accepted]) -> Callable[[Tx], object]:
+        return lambda tx: accept.find_repeated(tx, request) or work(tx, request=request)
 
     def accepted(self, both: tuple[RunId | None, object]) -> None:
         expected, found = both
@@ -105,7 +112,7 @@ class Book(RuleBasedStateMachine):
 
     def _create(self) -> None:
         sid, now = SessionId(self.ids.new("ses")), self.clock.now()
-        self.store_does(lambda tx: edits.create(tx, Session(sid, LOCAL, now, now)))
+        self.store_does(lambda tx: session_edits.create(tx, Session(sid, LOCAL, now, now)))
         self.model.sessions[sid] = SessionModel(sid)
 
     @rule(pick=PICK, key=KEYS, on_busy=st.sampled_from(["queue", "queue", "interrupt", "reject"]), body=PICK)
@@ -117,7 +124,8 @@ class Book(RuleBasedStateMachine):
         text = f"words {body % 2}" if key else f"words {self.ids.new('n')}"
         request, new = self.request(sid, text, key, on_busy)
         model = self.model
-        self.accepted(self.both(lambda: model.submit(sid, new, text, on_busy), lambda tx: accept.submit(tx, request)))
+        submit = self.once(request, accept.submit)
+        self.accepted(self.both(lambda: model.submit(sid, new, text, on_busy), submit))
 
     @precondition(lambda self: self.model.sessions)
     @rule(pick=PICK, which=PICK, key=KEYS, kind=st.sampled_from(["retry", "edit", "continue", "edit queued"]))
@@ -126,10 +134,12 @@ class Book(RuleBasedStateMachine):
         mid = self.message_at(sid, which)
         request, new = self.request(sid, f"{kind} {mid}", key, "queue")
         if kind == "retry":
-            self.accepted(self.both(lambda: model.retry(sid, mid, new), lambda tx: accept.retry(tx, request, mid)))
+            retry = self.once(request, partial(accept.retry, mid=mid))
+            self.accepted(self.both(lambda: model.retry(sid, mid, new), retry))
         elif kind == "edit":
             text = new.body
-            self.accepted(self.both(lambda: model.edit(sid, mid, new, text), lambda tx: accept.edit(tx, request, mid)))
+            edit = self.once(request, partial(accept.edit, mid=mid))
+            self.accepted(self.both(lambda: model.edit(sid, mid, new, text), edit))
         elif model.runs and kind == "continue":
             earlier = self._run_at(which, lambda run: not run.is_open and run.status != "complete")
             request, new = self.request(earlier.session, "continue", None, "queue")
@@ -138,7 +148,7 @@ class Book(RuleBasedStateMachine):
             self.accepted(done)
         elif model.runs:
             rid, text = self._run_at(which, lambda run: not run.in_tree).id, f"said anew {self.ids.new('n')}"
-            parts = (Text(text),)
+            parts = (TextPart(text),)
             self.both(lambda: model.edit_queued(rid, text), lambda tx: accept.edit_queued(tx, rid, LOCAL, parts))
 
     def _run_at(self, pick: int, wanted: Callable[[RunModel], bool]) -> RunModel:
@@ -162,7 +172,9 @@ class Book(RuleBasedStateMachine):
         run = self._run_at(pick % 28, lambda run: run.is_open)
         if how == "cancel":
             rid = run.id
-            self.both(lambda: self.model.cancel(rid), lambda tx: turns.request_cancel(tx, rid, LOCAL, "requested"))
+            self.both(
+                lambda: self.model.cancel(rid), lambda tx: run_endings.request_cancel(tx, rid, LOCAL, "requested")
+            )
         elif run.status == "running" and how == "park":
             self._park(run)
         elif run.asked_to_end:
@@ -177,7 +189,7 @@ class Book(RuleBasedStateMachine):
             self._settle_in_store(run, "failed", "too late")
 
     def _claim(self) -> None:
-        claimed, found = self.both(self.model.claim, lambda tx: turns.claim(tx, ME, 10)[0])
+        claimed, found = self.both(self.model.claim, lambda tx: run_queue.claim(tx, ME, 10)[0])
         assert isinstance(found, list)
         assert {run.id for run in found} == claimed
 
@@ -187,8 +199,8 @@ class Book(RuleBasedStateMachine):
         self._settle_in_store(run, status, text)
 
     def _settle_in_store(self, run: RunModel, status: Ending, text: str) -> None:
-        transcript = Transcript((Text(text),), status, last_seq=3)
-        self.store_does(lambda tx: endings.settle(tx, run.id, transcript))
+        transcript = Transcript((TextPart(text),), status, last_seq=3)
+        self.store_does(lambda tx: run_endings.settle(tx, run.id, transcript))
 
     def _park(self, run: RunModel) -> None:
         epoch = self.portal.call(self.store.read, lambda tx: tx.run(run.id)).epoch
@@ -196,8 +208,8 @@ class Book(RuleBasedStateMachine):
         question = ApprovalRequested(aid, "c1", "tool", None)
 
         def work(tx: Tx) -> object:
-            turns.ask(tx, run.id, epoch, question)
-            return turns.park(tx, run.id, epoch, aid, keep_lease=False)
+            approvals.ask(tx, run.id, epoch, question)
+            return approvals.park(tx, run.id, epoch, aid, keep_lease=False)
 
         parked = self.store_does(work)
         if run.asked_to_end:
@@ -212,7 +224,7 @@ class Book(RuleBasedStateMachine):
         """The first answer counts; that of a run that has ended is deny."""
         rid, aid = self.asked[-1 - pick % len(self.asked)]
         model = self.model
-        self.both(lambda: model.decide(rid, aid, decision), lambda tx: turns.decide(tx, rid, aid, LOCAL, decision))
+        self.both(lambda: model.decide(rid, aid, decision), lambda tx: approvals.decide(tx, rid, aid, LOCAL, decision))
 
     # ---- what people do to sessions ----
 
@@ -221,11 +233,13 @@ class Book(RuleBasedStateMachine):
     def show(self, pick: int, which: int, verb: str) -> None:
         sid = self.session_at(pick)
         mid = self.message_at(sid, which)
-        step, model = getattr(edits, verb), getattr(self.model, verb)
+        model = getattr(self.model, verb)
         if verb in ("undo", "redo"):
-            self.both(lambda: model(sid), lambda tx: step(tx, sid, LOCAL, None))
-        elif verb != "fork":
-            self.both(lambda: model(sid, mid), lambda tx: step(tx, sid, LOCAL, None, mid))
+            self.both(lambda: model(sid), lambda tx: getattr(session_edits, verb)(tx, sid, LOCAL, None))
+        elif verb == "truncate":
+            self.both(lambda: model(sid, mid), lambda tx: session_edits.truncate(tx, sid, LOCAL, None, mid))
+        elif verb == "switch":
+            self.both(lambda: model(sid, mid), lambda tx: session_edits.amend(tx, sid, LOCAL, None, {}, mid))
         elif len(self.model.sessions) < 4:
             self._fork(sid, mid)
 
@@ -233,7 +247,7 @@ class Book(RuleBasedStateMachine):
         """Settled messages only, in a tree of their own, which no run will ever touch."""
         new, ids = SessionId(self.ids.new("ses")), [MessageId(self.ids.new("msg")) for _ in range(60)]
         copied, made = self.both(
-            lambda: self.model.fork(sid, mid, new), lambda tx: edits.fork(tx, sid, LOCAL, mid, new, ids)
+            lambda: self.model.fork(sid, mid, new), lambda tx: session_edits.fork(tx, sid, LOCAL, mid, new, ids)
         )
         if copied is not None:
             assert isinstance(made, Session)
@@ -248,10 +262,10 @@ class Book(RuleBasedStateMachine):
     def erase(self, pick: int, verb: str) -> None:
         sid = self.session_at(30 if verb == "purge" else pick)
         if verb == "purge":
-            expected, found = self.both(lambda: self.model.purge(sid), lambda tx: edits.purge(tx, sid))
+            expected, found = self.both(lambda: self.model.purge(sid), lambda tx: session_edits.purge(tx, sid))
             assert found == expected
         elif pick % 3 == 0:
-            step, model = getattr(edits, verb), getattr(self.model, verb)
+            step, model = getattr(session_edits, verb), getattr(self.model, verb)
             self.both(lambda: model(sid), lambda tx: step(tx, sid, LOCAL, None))
 
     # ---- what must be so ----

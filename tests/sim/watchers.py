@@ -1,5 +1,5 @@
-"""Clients that follow runs, leave, and come back with their cursor. What they are given is checked on the spot: it is
-in the journal already, and nothing is missing or doubled."""
+"""Clients that follow runs, disconnect, and reconnect with their cursor. Each delivery is checked: it is already in the
+journal, and nothing is missing or duplicated."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -7,14 +7,14 @@ from functools import partial
 import anyio
 from anyio.abc import TaskGroup
 
-from holdfast.core.errors import CursorAhead, JournalPruned, NotFound, StorageError
+from holdfast.core.errors import CursorAheadError, JournalPrunedError, NotFoundError, StorageError
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
-from holdfast.engine.book.accept import Accepted
-from holdfast.engine.service import Service
+from holdfast.engine.engine import Engine
+from holdfast.engine.transactions.accept import Accepted
+from tests.sim.observed_storage import Story
 from tests.sim.plan import After, Watch
-from tests.sim.truth import Story
-from tests.sim.world import Gone, Node, World
+from tests.sim.world import GoneError, Node, World
 
 _NOTHING = Story()
 
@@ -52,13 +52,13 @@ class Watchers:
         self.closing = False
 
     def close(self) -> None:
-        """Everybody goes home."""
+        """Disconnect every client."""
         self.closing = True
         for scope in self._scopes:
             scope.cancel()
 
-    async def connect(self, node: Node, use: Callable[[Service], Awaitable[bool]]) -> bool:
-        """A connection that also ends when everybody goes home."""
+    async def connect(self, node: Node, use: Callable[[Engine], Awaitable[bool]]) -> bool:
+        """A connection that also ends on `close`."""
         scope = anyio.CancelScope()
         self._scopes.add(scope)
         try:
@@ -80,10 +80,10 @@ class Watchers:
             cursor.at = entry.seq
             cursor.ended = entry.ends
 
-    async def deliver(self, service: Service, cursor: Cursor, limit: int | None) -> bool:
+    async def deliver(self, engine: Engine, cursor: Cursor, limit: int | None) -> bool:
         """One connection, up to `limit` deliveries. Whether the server let go of it before the end."""
         came_at = self._ledger.now()
-        async with service.watch(cursor.run, cursor.at) as subscription:
+        async with engine.subscriptions.watch(cursor.run, cursor.at) as subscription:
             if subscription.at_end:
                 cursor.ended = True
                 self._check_end(cursor, came_at)
@@ -153,14 +153,14 @@ class Watchers:
         try:
             if await self.connect(node, partial(self.deliver, cursor=cursor, limit=limit)):
                 self._ledger.situations["watcher let go"] += 1
-        except Gone:
+        except GoneError:
             pass
         except StorageError as error:
             if not self._world.plan.troubled:
                 self._ledger.blame(f"a watcher of {cursor.run}: storage failed though nothing failed: {error}")
-        except (NotFound, JournalPruned):
+        except (NotFoundError, JournalPrunedError):
             return False
-        except CursorAhead as error:
+        except CursorAheadError as error:
             story = self._ledger.stories.get(cursor.run, _NOTHING)
             if not story.purged:
                 self._ledger.blame(f"a watcher of {cursor.run} at {cursor.at} of {len(story.entries)}: {error}")
@@ -169,11 +169,11 @@ class Watchers:
 
     # ---- an attached run ----
 
-    async def attach(self, pick: int, make: Callable[[Service], Awaitable[Accepted]], leaves: After | None) -> Attached:
+    async def attach(self, pick: int, make: Callable[[Engine], Awaitable[Accepted]], leaves: After | None) -> Attached:
         """Send a turn that lives as long as its connection."""
         node = self._world.live(pick)
         if node is None:
-            raise Gone
+            raise GoneError
         accepted = await self._world.call(node, make)
         attached = Attached(node, Cursor(accepted.run.id, 0))
         if leaves is not None:
@@ -186,16 +186,16 @@ class Watchers:
         self.following.append(cursor)
         self._scopes.add(attached.scope)
 
-        async def use(service: Service) -> None:
-            async with service.attached(cursor.run):
+        async def use(engine: Engine) -> None:
+            async with engine.connections.attached(cursor.run):
                 for _ in range(1000):
-                    if not await self.deliver(service, cursor, None):
+                    if not await self.deliver(engine, cursor, None):
                         break
                     await anyio.sleep(0.1)
 
         try:
             await self._world.call(attached.node, use, attached.scope)
-        except JournalPruned:
+        except JournalPrunedError:
             pass
         finally:
             cursor.ended = True  # from here on there is nothing to leave
@@ -212,7 +212,6 @@ class Watchers:
         self._ledger.situations["attached client left"] += 1
         if run.status == "queued":
             self._ledger.situations["attached client left the queue"] += 1
-        if self._world.note is not None:
-            self._world.note(f"the client of {cursor.run} leaves")
+        self._world.note(f"the client of {cursor.run} leaves")
         self._ledger.intended.setdefault(cursor.run, self._ledger.now())
         attached.scope.cancel()

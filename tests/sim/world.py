@@ -1,32 +1,31 @@
-"""Storage, nodes and time of one history. Nodes start, stop, are killed and are cut off; storage outlives them."""
+"""Storage, nodes and clock of one history. Nodes start, stop, are killed or cut off; storage outlives them."""
 
 import traceback
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import anyio
 import trio.lowlevel
 from anyio.abc import TaskGroup
 from trio.testing import MockClock
 
-from holdfast.agents.scripted import AgentTable
 from holdfast.core.ids import NodeId, RunId
-from holdfast.core.ledger import Policy
+from holdfast.core.memory_ledger import LedgerPolicy
 from holdfast.engine.engine import Engine
-from holdfast.engine.service import Service
-from holdfast.ports import Journal, Store, Tx
-from holdfast.storage.memory import MemoryStore, MemoryWakeups
+from holdfast.ports.journal import Journal
+from holdfast.ports.store import Store, Tx
+from holdfast.storage.in_memory import InMemoryStore, InMemoryWakeups
 from holdfast.testing import CountingIds, Fault, FaultyJournal, FaultyStore, FaultyWakeups
 from holdfast.testing.faults import Operation
 from holdfast.testing.memory import ProviderTable
 from tests.sim.actors import SimAgent
-from tests.sim.ledger import Ledger
+from tests.sim.killable_ports import KillableJournal, KillableStore, KillableWakeups, Line
+from tests.sim.ledger import Ledger, Trace
 from tests.sim.memory import SimMemory
-from tests.sim.mortal import Line, MortalJournal, MortalStore, MortalWakeups
+from tests.sim.observed_storage import ObservedJournal
 from tests.sim.plan import After, How, NodePlan, Plan, Port, Where
-from tests.sim.truth import TrueJournal
 
 T = TypeVar("T")
 EPOCH = 1_700_000_000.0
@@ -35,8 +34,8 @@ _LONGEST_STALL = 41.0
 PORTS: tuple[Port, ...] = ("store", "journal", "wakeups")
 
 
-class Gone(Exception):
-    """The connection broke: whether the request was carried out is not known."""
+class GoneError(Exception):
+    """The connection broke; the request may or may not have been carried out."""
 
 
 class Clock:
@@ -67,7 +66,7 @@ class Fired(dict[Any, Any]):
 
 
 class Node:
-    """One incarnation of a process. It is `ready` from the end of its recovery to its death or its last breath."""
+    """One process. It is `ready` from the end of its recovery until it is killed or stops."""
 
     def __init__(
         self, name: str, engine: Engine, faulty: Sequence[FaultyStore | FaultyJournal], lines: dict[Port, Line]
@@ -99,39 +98,38 @@ class Node:
         self.hang_up()
         self.scope.cancel()
 
-    def left(self, waiting: set[RunId]) -> list[str]:
+    def left(self, known: Collection[RunId], waiting: Collection[RunId] = ()) -> list[str]:
         """What must be empty when nothing is going on but runs that wait for a person."""
-        engine = self.engine
-        settler, feed = engine.settler, engine.feed
+        local, feed = self.engine.local_runs, self.engine.feed
+        others = set(known) - set(waiting)
         found = {
-            "executing": set(engine.supervisor._executions) - waiting,
-            "connections": settler.connections - waiting,
-            "held": settler.held - waiting,
-            "tails": set(feed._tails) - waiting,
-            "ending": settler.ending,
-            "unfinished": set(settler.unfinished),
+            "executing": others & set(local.executing),
+            "connected": others & local.connected,
+            "tails": {rid for rid in others if feed.tail(rid) is not None},
+            "ending": {rid for rid in known if local.is_ending(rid)},
+            "abandoned": local.abandoned(),
             "subscribers": feed.subscribers,
         }
         return [f"{what}: {some}" for what, some in found.items() if some]
 
 
 class World:
-    def __init__(self, plan: Plan, loop: MockClock, note: Callable[[str], None] | None) -> None:
+    def __init__(self, plan: Plan, loop: MockClock, note: Trace) -> None:
         self.plan = plan
         self.loop = loop
         self.clock = Clock(loop)
-        self.ledger = Ledger(plan, loop.current_time, note)
+        self.ledger = Ledger(plan, note)
         self.note = note
-        self.base = MemoryStore(self.clock, incarnation=None, generation="g1")
-        self.journal = TrueJournal(self.ledger)
-        self.wakeups = FaultyWakeups(MemoryWakeups(), Fired(plan.wakes, self._wake_failed))
+        self.base = InMemoryStore(self.clock, incarnation=None, generation="g1")
+        self.journal = ObservedJournal(self.ledger)
+        self.wakeups = FaultyWakeups(InMemoryWakeups(), Fired(plan.wakes, self._wake_failed))
         self.ids = CountingIds()
         agents = {name: SimAgent(name == "able", plan.scripts, self.ledger) for name in ("able", "unable")}
-        self.agents = AgentTable(agents)
+        self.agents = agents
         self.memory, self._settings = None, plan.settings
         if plan.memory is not None:
             self.memory = self.ledger.memory = SimMemory(plan.memory, self.ledger.blame, self.ledger.situations)
-            policy = Policy(idle=plan.memory.idle, pause=1.0)
+            policy = LedgerPolicy(idle=plan.memory.idle, pause=1.0)
             self._settings = replace(plan.settings, memory=policy, commit_limit=8.0, flush=4.0, warm_sessions=2)
         self.nodes: list[Node] = []
         """All that have not been killed or stopped, also while they are starting or stopping."""
@@ -166,8 +164,8 @@ class World:
         for (port, how), count in self.blocked.items():
             lines[port].block(how, count)
         inner = self.base.as_incarnation(NodeId(name) if alone else None)
-        store: Store = MortalStore(inner, lines["store"], name, self.ledger)
-        journal: Journal = MortalJournal(self.journal, lines["journal"])
+        store: Store = KillableStore(inner, lines["store"], name, self.ledger)
+        journal = cast(Journal, KillableJournal(self.journal, lines["journal"]))
         if plan.store:
             store = FaultyStore(store, Fired(plan.store, self._failed))
         if plan.journal:
@@ -175,7 +173,7 @@ class World:
         engine = Engine(
             store=store,
             journal=journal,
-            wakeups=MortalWakeups(self.wakeups, lines["wakeups"]),
+            wakeups=KillableWakeups(self.wakeups, lines["wakeups"]),
             agents=self.agents,
             clock=self.clock if alone else Clock(self.loop, plan.skew),
             ids=self.ids,
@@ -187,8 +185,7 @@ class World:
         self.nodes.append(node)
         self.ledger.situations["node started"] += 1
         self.ledger.trouble(fault=False)  # before it, perhaps, there was none
-        if self.note is not None:
-            self.note(f"{name} starts")
+        self.note(f"{name} starts")
         tg.start_soon(self._live, node)
         return node
 
@@ -203,8 +200,7 @@ class World:
             if node in self.nodes:
                 self.nodes.remove(node)
             node.gone.set()
-            if self.note is not None:
-                self.note(f"{node.name} is gone")
+            self.note(f"{node.name} is gone")
 
     def live(self, pick: int) -> Node | None:
         ready = [node for node in self.nodes if node.ready]
@@ -213,8 +209,7 @@ class World:
     def kill(self, node: Node) -> None:
         self.ledger.situations["node killed"] += 1
         self.ledger.trouble()
-        if self.note is not None:
-            self.note(f"{node.name} is killed")
+        self.note(f"{node.name} is killed")
         self.nodes.remove(node)
         node.kill()
 
@@ -222,17 +217,19 @@ class World:
         """Ask the engine to end, or cancel it: it saves what its runs have said either way."""
         self.ledger.situations["node cancelled" if abrupt else "node stopped"] += 1
         node.stopping = True
-        began, executed = self.loop.current_time(), set(node.engine.supervisor._executions)
+        began, executed = self.loop.current_time(), set(node.engine.local_runs.executing)
         if abrupt:
             node.scope.cancel()
         else:
             node.engine.stop()
         settings = self.plan.settings
-        enough = settings.drain + 2 * settings.final_save + settings.storage_patience + 120.0
+        enough = settings.drain + 2 * settings.final_save + settings.storage_retry_time + 120.0
         with anyio.move_on_after(enough):
             await node.gone.wait()
         if not node.gone.is_set():
-            self.ledger.blame(f"{node.name} was told to stop and did not within {enough} s: {node.left(set())}")
+            self.ledger.blame(
+                f"{node.name} was told to stop and did not within {enough} s: {node.left(self.ledger.runs)}"
+            )
             node.kill()
         if began - self.ledger.fault_at > _LONGEST_STALL:
             for rid in executed:
@@ -241,17 +238,17 @@ class World:
                     self.ledger.blame(f"{node.name} has stopped and left {run.id} as {run.status}")
 
     async def call(
-        self, node: Node, use: Callable[[Service], Awaitable[T]], scope: anyio.CancelScope | None = None
+        self, node: Node, use: Callable[[Engine], Awaitable[T]], scope: anyio.CancelScope | None = None
     ) -> T:
         """A request over a connection that breaks when the node dies. `scope`: the client may leave."""
         scope = scope or anyio.CancelScope()
         node.calls.add(scope)
         try:
             with scope:
-                return await use(node.engine.service)
+                return await use(node.engine)
         finally:
             node.calls.discard(scope)
-        raise Gone
+        raise GoneError
 
     # ---- storage ----
 
@@ -281,7 +278,7 @@ class World:
         self.ledger.trouble()
         for node in self.nodes:
             for port in node.faulty:
-                port.faults.plan = {}
+                port.plan = {}
             for line in node.lines.values():
                 line.mend()
 
@@ -293,12 +290,11 @@ class World:
             count["commit failed and had happened"] += 1
         if where[0] == "append" and fault.kind == "refuse":
             count["commit failed and was repeated"] += 1
-        if self.note is not None:
-            self.note(f"    fault: {where[0]} {where[1]}: {fault.kind} {fault.seconds or ''}")
+        self.note(f"    fault: {where[0]} {where[1]}: {fault.kind} {fault.seconds or ''}")
 
     def _wake_failed(self, _: int, fate: str) -> None:
         self.ledger.situations[f"wake {fate}"] += 1
 
     async def peek(self, work: Callable[[Tx], T]) -> T:
-        """Look into the store past everything that fails."""
+        """Read the store directly, without faults."""
         return await self.base.read(work)

@@ -6,8 +6,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.agents.tools.port import Tool, ToolContext, ToolFailed, ToolResult, Validator
 from holdfast.core.parts import Json
+from holdfast.ports.tool import Tool, ToolContext, ToolError, ToolResult
+from holdfast.tools.argument_validator import argument_problem
 from tests.harness import GUARD
 
 
@@ -37,10 +38,10 @@ class Bench:
 
     async def run(self, tool: Tool, **args: Json) -> ToolResult:
         """As the loop runs it: arguments checked, failures told."""
-        assert Validator(tool.spec.parameters).problem(args) is None
+        assert argument_problem(tool.spec.parameters, args) is None
         try:
             return await tool.run(args, self.context)
-        except ToolFailed as error:
+        except ToolError as error:
             return ToolResult(str(error), is_error=True)
 
 

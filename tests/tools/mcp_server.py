@@ -7,7 +7,6 @@ import os
 import sys
 from pathlib import Path
 
-import uvicorn
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.types import CallToolResult, ImageContent, ResourceLink, TextContent, ToolAnnotations
 
@@ -82,5 +81,7 @@ if __name__ == "__main__":
     if len(sys.argv) == 2:
         server.run("stdio")
     else:
+        import uvicorn
+
         config = uvicorn.Config(server.streamable_http_app(), fd=int(sys.argv[2]), log_level="critical")
         uvicorn.Server(config).run()

@@ -1,7 +1,6 @@
 """The fetch tool against real servers on loopback, which a test allows one by one; and attacks on its gate."""
 
 import gzip
-import json
 import tracemalloc
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -13,9 +12,10 @@ import anyio
 import pytest
 from aiohttp import web
 
-from holdfast.agents.tools.fetch import body, html
-from holdfast.agents.tools.fetch.addresses import Address, is_public
-from holdfast.agents.tools.fetch.tool import FetchLimits, FetchTool
+from holdfast.ports.tool import ToolResult
+from holdfast.tools.fetch import html_to_text, response_body
+from holdfast.tools.fetch.ssrf_guard import Address, is_public
+from holdfast.tools.fetch.tool import FetchLimits, FetchTool
 from tests.harness import GUARD
 from tests.tools.conftest import Bench
 
@@ -51,10 +51,11 @@ async def site(answer: Handler, host: str = str(GOOD), port: int = 0) -> AsyncIt
         await runner.cleanup()
 
 
-def answering(text: str | bytes, content_type: str = "text/plain", **options: object) -> Handler:
+def answering(text: str | bytes, content_type: str = "text/plain", status: int = 200, **headers: str) -> Handler:
     async def answer(request: web.Request) -> web.Response:
         data = text.encode() if isinstance(text, str) else text
-        return web.Response(body=data, headers={"Content-Type": content_type}, **options)  # type: ignore[arg-type]
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return web.Response(body=data, status=status, headers={"Content-Type": content_type, **named})
 
     return answer
 
@@ -77,6 +78,13 @@ def fetcher(limits: FetchLimits | None = None, **names: Sequence[Address]) -> tu
     return FetchTool(service.resolve, lambda address: address == GOOD, limits or FetchLimits(seconds=GUARD)), service
 
 
+async def fetched(bench: Bench, answer: Handler, limits: FetchLimits | None = None) -> ToolResult:
+    """What becomes of a page that is answered like this."""
+    async with site(answer) as server:
+        tool, _ = fetcher(limits, a_org=[GOOD])
+        return await bench.run(tool, url=f"http://a.org:{server.port}/")
+
+
 # ---- what it does ----
 
 
@@ -97,62 +105,47 @@ async def test_a_page_becomes_text(bench: Bench) -> None:
 
 async def test_json_and_text_come_as_they_are(bench: Bench) -> None:
     """X5: what is text already is not touched; the charset that the server names is used."""
-    async with site(answering("é".encode("latin-1"), "text/plain; charset=latin-1")) as server:
-        tool, _ = fetcher(a_org=[GOOD])
-        assert (await bench.run(tool, url=f"http://a.org:{server.port}/")).content.endswith("\n\né")
-    async with site(answering(json.dumps({"a": 1}), "application/json")) as server:
-        assert (await bench.run(tool, url=f"http://a.org:{server.port}/")).content.endswith('{"a": 1}')
+    latin = await fetched(bench, answering("é".encode("latin-1"), "text/plain; charset=latin-1"))
+    assert latin.content.endswith("\n\né")
+    assert (await fetched(bench, answering('{"a": 1}', "application/json"))).content.endswith('{"a": 1}')
 
 
-@pytest.mark.parametrize("media_type", ["image/png", "application/octet-stream", "video/mp4"])
-async def test_what_is_no_text_is_refused(bench: Bench, media_type: str) -> None:
-    """E1: the model is told what it is instead."""
-    async with site(answering(b"\x89PNG", media_type)) as server:
-        tool, _ = fetcher(a_org=[GOOD])
-        result = await bench.run(tool, url=f"http://a.org:{server.port}/")
-        assert result.is_error
-        assert media_type in result.content
+LARGE = b"x" * 20_000_000
 
 
-async def test_an_error_page_is_told_with_its_status(bench: Bench) -> None:
-    """E1: the status and the page's own words, as an error."""
-    async with site(answering("no such page", status=404)) as server:
-        tool, _ = fetcher(a_org=[GOOD])
-        result = await bench.run(tool, url=f"http://a.org:{server.port}/")
-        assert result.is_error
-        assert "status 404" in result.content
-        assert "no such page" in result.content
-
-
-@pytest.mark.parametrize("packed", ["plain", "gzip", "deflate"])
-async def test_a_large_answer_is_cut(bench: Bench, packed: str) -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [
+        answering(LARGE),
+        answering(gzip.compress(LARGE), Content_Encoding="gzip"),
+        answering(zlib.compress(LARGE), Content_Encoding="deflate"),
+    ],
+    ids=["plain", "gzip", "deflate"],
+)
+async def test_a_large_answer_is_cut(bench: Bench, answer: Handler) -> None:
     """L6: no answer takes more room than its limit, however small it was when packed."""
-    data = b"x" * 20_000_000
-    body = {"plain": data, "gzip": gzip.compress(data), "deflate": zlib.compress(data)}[packed]
-
-    async def answer(request: web.Request) -> web.Response:
-        headers = {"Content-Type": "text/plain"} | ({} if packed == "plain" else {"Content-Encoding": packed})
-        return web.Response(body=body, headers=headers)
-
-    async with site(answer) as server:
-        tool, _ = fetcher(FetchLimits(seconds=GUARD, size=1000), a_org=[GOOD])
-        result = await bench.run(tool, url=f"http://a.org:{server.port}/")
-        assert "text/plain, cut" in result.content
-        assert result.content.count("x") < 1010
+    result = await fetched(bench, answer, FetchLimits(seconds=GUARD, size=1000))
+    assert "text/plain, truncated" in result.content
+    assert result.content.count("x") < 1010
 
 
-async def test_a_packing_that_was_not_asked_for_is_refused(bench: Bench) -> None:
-    """E1: and so is an answer that is not packed as it says."""
-    for encoding in ("br", "gzip"):
-
-        async def answer(request: web.Request, encoding: str = encoding) -> web.Response:
-            return web.Response(body=b"no gzip", headers={"Content-Type": "text/plain", "Content-Encoding": encoding})
-
-        async with site(answer) as server:
-            tool, _ = fetcher(a_org=[GOOD])
-            result = await bench.run(tool, url=f"http://a.org:{server.port}/")
-            assert result.is_error
-            assert "packed" in result.content
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (answering(b"\x89PNG", "image/png"), "image/png"),
+        (answering(b"\x89PNG", "application/octet-stream"), "application/octet-stream"),
+        (answering(b"\x89PNG", "video/mp4"), "video/mp4"),
+        (answering("no such page", status=404), "(status 404, text/plain)\n\nno such page"),
+        (answering("no gzip", Content_Encoding="br"), "compress"),
+        (answering("no gzip", Content_Encoding="gzip"), "compress"),
+    ],
+    ids=["image", "binary", "video", "error page", "brotli", "invalid gzip"],
+)
+async def test_what_cannot_be_read_is_an_error(bench: Bench, answer: Handler, words: str) -> None:
+    """E1: the model is told what the page is instead; an error page keeps its status and its own words."""
+    result = await fetched(bench, answer)
+    assert result.is_error
+    assert words in result.content
 
 
 async def test_a_slow_server_is_given_up(bench: Bench) -> None:
@@ -170,8 +163,8 @@ async def test_a_slow_server_is_given_up(bench: Bench) -> None:
         tool, _ = fetcher(FetchLimits(seconds=0.2), a_org=[GOOD])
         result = await bench.run(tool, url=f"http://a.org:{server.port}/")
         given_up.set()
-        assert result.is_error
-        assert "within 0.2 seconds" in result.content
+    assert result.is_error
+    assert "within 0.2 seconds" in result.content
 
 
 async def test_a_server_that_is_not_there_is_told(bench: Bench) -> None:
@@ -227,9 +220,7 @@ async def test_redirects_are_counted(bench: Bench) -> None:
 @pytest.mark.parametrize("target", ["file:///etc/passwd", "ftp://a.org/x", "gopher://a.org/x", "http://me:pw@a.org/"])
 async def test_a_redirect_to_another_kind_of_address_is_refused(bench: Bench, target: str) -> None:
     """X5: what could not be asked for cannot be reached by a redirect either."""
-    async with site(redirecting(lambda request: target)) as server:
-        tool, _ = fetcher(a_org=[GOOD])
-        assert (await bench.run(tool, url=f"http://a.org:{server.port}/")).is_error
+    assert (await fetched(bench, redirecting(lambda request: target))).is_error
 
 
 # ---- attacks on the gate ----
@@ -260,8 +251,8 @@ async def test_an_address_in_the_url_is_judged_too(bench: Bench, host: str) -> N
 async def test_a_name_that_changes_its_answer_gains_nothing(bench: Bench) -> None:
     """X5: DNS rebinding: the name is asked for once per connection, and that answer is the one connected to."""
     async with site(answering("outside")) as outer, site(answering("inside"), str(BAD), outer.port) as inner:
-        service = Names({"evil.org": [[GOOD], [BAD]]})
-        tool = FetchTool(service.resolve, lambda address: address == GOOD, FetchLimits(seconds=GUARD))
+        tool, service = fetcher(evil_org=[GOOD])
+        service.names["evil.org"].append([BAD])
         assert (await bench.run(tool, url=f"http://evil.org:{outer.port}/")).content.endswith("outside")
         assert service.asked == ["evil.org"]
         assert (await bench.run(tool, url=f"http://evil.org:{outer.port}/")).is_error
@@ -282,8 +273,8 @@ async def test_a_redirect_inside_the_same_name_is_judged_again(bench: Bench) -> 
         site(redirecting(lambda request: "/next")) as outer,
         site(answering("inside"), str(BAD), outer.port) as inner,
     ):
-        service = Names({"evil.org": [[GOOD], [BAD]]})
-        tool = FetchTool(service.resolve, lambda address: address == GOOD, FetchLimits(seconds=GUARD))
+        tool, service = fetcher(evil_org=[GOOD])
+        service.names["evil.org"].append([BAD])
         assert (await bench.run(tool, url=f"http://evil.org:{outer.port}/")).is_error
         assert inner.asked == []
 
@@ -308,70 +299,26 @@ async def test_only_plain_web_addresses_are_taken(bench: Bench, url: str) -> Non
     assert isinstance(tool.scope({"url": url}), str)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "0.0.0.0",
-        "10.1.2.3",
-        "100.64.0.1",
-        "100.127.255.255",
-        "127.0.0.1",
-        "169.254.169.254",
-        "172.16.0.1",
-        "172.31.255.255",
-        "192.0.0.8",
-        "192.0.2.1",
-        "192.88.99.1",
-        "192.168.1.1",
-        "198.18.0.1",
-        "198.51.100.1",
-        "203.0.113.9",
-        "224.0.0.1",
-        "239.1.1.1",
-        "240.0.0.1",
-        "255.255.255.255",
-        "::",
-        "::1",
-        "::127.0.0.1",
-        "::ffff:10.0.0.1",
-        "::ffff:169.254.169.254",
-        "64:ff9b::10.0.0.1",
-        "64:ff9b::a9fe:a9fe",
-        "64:ff9b:1::1",
-        "2002:7f00:1::",
-        "2002:a00:1::",
-        "2001:0:1::1",
-        "2001:db8::1",
-        "3fff::1",
-        "fc00::1",
-        "fd00::1",
-        "fe80::1",
-        "fe80::1%eth0",
-        "fec0::1",
-        "ff02::1",
-        "100::1",
-        "5f00::1",
-    ],
-)
+PRIVATE = """
+    0.0.0.0 10.1.2.3 100.64.0.1 100.127.255.255 127.0.0.1 169.254.169.254 172.16.0.1 172.31.255.255 192.0.0.8 192.0.2.1
+    192.88.99.1 192.168.1.1 198.18.0.1 198.51.100.1 203.0.113.9 224.0.0.1 239.1.1.1 240.0.0.1 255.255.255.255
+    :: ::1 ::127.0.0.1 ::ffff:10.0.0.1 ::ffff:169.254.169.254 64:ff9b::10.0.0.1 64:ff9b::a9fe:a9fe 64:ff9b:1::1
+    2002:7f00:1:: 2002:a00:1:: 2001:0:1::1 2001:db8::1 3fff::1 fc00::1 fd00::1 fe80::1 fe80::1%eth0 fec0::1 ff02::1
+    100::1 5f00::1
+"""
+PUBLIC = """
+    1.1.1.1 8.8.8.8 172.32.0.1 100.128.0.1 2606:4700::1111 2001:4860:4860::8888 ::ffff:8.8.8.8 64:ff9b::808:808
+    2002:808:808::
+"""
+
+
+@pytest.mark.parametrize("text", PRIVATE.split())
 def test_private_and_special_addresses_are_not_public(text: str) -> None:
     """X5: private, loopback, link-local, multicast, reserved, carrier's, and any of them inside another."""
     assert not is_public(ip_address(text))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "1.1.1.1",
-        "8.8.8.8",
-        "172.32.0.1",
-        "100.128.0.1",
-        "2606:4700::1111",
-        "2001:4860:4860::8888",
-        "::ffff:8.8.8.8",
-        "64:ff9b::808:808",
-        "2002:808:808::",
-    ],
-)
+@pytest.mark.parametrize("text", PUBLIC.split())
 def test_public_addresses_are_public(text: str) -> None:
     """X5: the rest of the internet can be reached."""
     assert is_public(ip_address(text))
@@ -401,19 +348,19 @@ def test_public_addresses_are_public(text: str) -> None:
 )
 def test_html_is_read(source: str, text: str) -> None:
     """X5: structure becomes plain marks, and broken pages are read as far as they go."""
-    assert html.to_text(source)[1] == text
+    assert html_to_text.to_text(source)[1] == text
 
 
 async def test_what_unpacks_to_gigabytes_takes_no_room() -> None:
     """L6: a packed answer is unpacked only as far as it is kept."""
 
     async def chunks() -> AsyncIterator[bytes]:
-        yield packed
+        yield bomb
 
-    packed = gzip.compress(bytes(100_000_000))
+    bomb = gzip.compress(bytes(30_000_000), 1)
     tracemalloc.start()
     try:
-        data, cut = await body.read(chunks(), "gzip", 10_000)
+        data, cut = await response_body.read(chunks(), "gzip", 10_000)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

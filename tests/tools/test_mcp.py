@@ -11,10 +11,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.agents.tools.mcp import values
-from holdfast.agents.tools.mcp.servers import McpLimits, McpServers
-from holdfast.agents.tools.mcp.values import HttpServer, McpServer, StdioServer
-from holdfast.agents.tools.port import Tool, Traits, by_name
+from holdfast.ports.tool import Tool, ToolError, ToolTraits
+from holdfast.tools.mcp import types
+from holdfast.tools.mcp.servers import McpLimits, McpServers
+from holdfast.tools.mcp.types import HttpServer, McpServer, StdioServer
 from tests.harness import GUARD
 from tests.tools.conftest import Bench
 
@@ -73,107 +73,80 @@ def lines(effects: Path) -> list[str]:
 
 async def tools_of(servers: McpServers) -> dict[str, Tool]:
     with anyio.fail_after(90):
-        return by_name(await servers.tools())
+        return {tool.spec.name: tool for tool in await servers.tools()}
 
 
-@pytest.mark.parametrize("how", ["stdio", "http"])
-async def test_tools_are_listed_and_called(bench: Bench, effects: Path, how: str) -> None:
-    """X5: names carry their server's, hints become traits, and results of all kinds are told in words."""
-    with listening() as listener, on_http(effects, listener):
-        server = (
-            on_stdio(effects, env={"GIVEN": "yes"})
-            if how == "stdio"
-            else HttpServer("t", address(listener), trusted=True, headers={"X-Given": "yes"})
-        )
-        async with connected(server) as servers:
-            tools = await tools_of(servers)
-            assert tools["t__add"].traits == Traits(repeatable=True, read_only=True, rule="allow")
-            assert tools["t__note"].traits == Traits(rule="ask")
-            assert tools["t__die_once"].traits == Traits(repeatable=True, rule="ask")
-            assert tools["t__add"].spec.description == "Add two numbers."
-            assert (await bench.run(tools["t__add"], a=1, b=2)).content == "3"
-            assert (await bench.run(tools["t__note"], text="hello")).content == "noted hello"
-            assert lines(effects) == ["hello"]
-            failed = await bench.run(tools["t__fail"])
-            assert failed.is_error
-            shown = "words\n[image: image/png, 8 bytes]\n[resource: file:///notes.txt notes]"
-            assert (await bench.run(tools["t__show"])).content == shown
-            assert (await bench.run(tools["t__shape"])).content == {"n": 1}
+async def check_all_tools(bench: Bench, tools: dict[str, Tool], effects: Path) -> None:
+    assert tools["t__add"].traits == ToolTraits(repeatable=True, read_only=True, rule="allow")
+    assert tools["t__note"].traits == ToolTraits(rule="ask")
+    assert tools["t__die_once"].traits == ToolTraits(repeatable=True, rule="ask")
+    assert tools["t__add"].spec.description == "Add two numbers."
+    assert (await bench.run(tools["t__add"], a=1, b=2)).content == "3"
+    assert (await bench.run(tools["t__note"], text="hello")).content == "noted hello"
+    assert lines(effects) == ["hello"]
+    failed = await bench.run(tools["t__fail"])
+    assert failed.is_error
+    shown = "words\n[image: image/png, 8 bytes]\n[resource: file:///notes.txt notes]"
+    assert (await bench.run(tools["t__show"])).content == shown
+    assert (await bench.run(tools["t__shape"])).content == {"n": 1}
 
 
-async def test_progress_is_shown_and_secrets_stay_here(
+async def test_tools_of_a_program_are_listed_and_called(
     bench: Bench, effects: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """X5: a program gets what it was given and not the server's environment; odd names become plain ones."""
+    """X5 E1: names carry their server's, hints become traits, and results of all kinds are told in words. A program
+    gets what it was given and not the server's environment; odd names become plain ones. A server that cannot be
+    reached costs only its own tools, and is not tried again before its pause is over."""
     monkeypatch.setenv("SECRET", "s3cret")
-    async with connected(on_stdio(effects, env={"GIVEN": "yes"})) as servers:
+    missing = StdioServer("gone", "/nonexistent/program")
+    limits = McpLimits(connect=60.0, first_pause=3600.0, longest_pause=3600.0)
+    async with connected(missing, on_stdio(effects, env={"GIVEN": "yes"}), limits=limits) as servers:
         tools = await tools_of(servers)
+        await check_all_tools(bench, tools, effects)
+        bench.printed.clear()
         result = await bench.run(tools["t__odd_name_with__nusual_letters"])
         assert result.content.split()[1:] == ["none", "yes"]
         assert bench.printed == ["half way\n"]
+        assert not any(name.startswith("gone__") for name in tools)
+        with pytest.raises(ToolError, match="Try again in"):
+            await servers._clients["gone"].list_tools()
 
 
-async def test_a_call_in_mid_air_is_not_repeated(bench: Bench, effects: Path) -> None:
-    """X5: the server died during a call with effects: the model is told that the outcome is not known, and the next
-    call finds a new server."""
-    async with connected(on_stdio(effects)) as servers:
-        tools = await tools_of(servers)
-        result = await bench.run(tools["t__die"], text="once")
-        assert result.is_error
-        assert "not known whether it took effect" in result.content
-        assert lines(effects) == ["once"]
-        assert (await bench.run(tools["t__add"], a=1, b=2)).content == "3"
-
-
-async def test_a_repeatable_call_is_made_again(bench: Bench, effects: Path) -> None:
-    """X5: a tool that says it may be repeated is, once, on a new connection."""
+async def test_a_server_that_dies_is_replaced_and_no_effect_is_repeated(bench: Bench, effects: Path) -> None:
+    """X5: lost during a call, a repeatable tool is called again, once, and for another the model is told that the
+    outcome is not known; a server that died between two calls is noticed before the next."""
     async with connected(on_stdio(effects)) as servers:
         tools = await tools_of(servers)
         assert (await bench.run(tools["t__die_once"], text="x")).content == "survived"
         assert lines(effects) == ["x", "x"]
-
-
-async def test_a_server_that_died_between_calls_is_noticed_before_the_next(bench: Bench, effects: Path) -> None:
-    """X5: a call with effects that comes after the death goes to a new server, once, and succeeds."""
-    async with connected(on_stdio(effects)) as servers:
-        tools = await tools_of(servers)
+        result = await bench.run(tools["t__die"], text="once")
+        assert result.is_error
+        assert "unknown whether the call took effect" in result.content
+        assert lines(effects) == ["x", "x", "once"]
         pid = int((await bench.run(tools["t__odd_name_with__nusual_letters"])).content.split()[0])
         handle = os.pidfd_open(pid)
         try:
             os.kill(pid, 9)
             await anyio.wait_readable(handle)
             with anyio.fail_after(GUARD):
-                while True:
-                    result = await bench.run(tools["t__note"], text="after")
-                    if not result.is_error:
-                        break
+                while (await bench.run(tools["t__note"], text="after")).is_error:
+                    pass
         finally:
             os.close(handle)
-        assert lines(effects) == ["after"]
+        assert lines(effects) == ["x", "x", "once", "after"]
 
 
-async def test_a_server_that_is_started_again_is_used_again(bench: Bench, effects: Path) -> None:
-    """X5: over HTTP, after the server process was replaced, calls work again without anybody doing anything."""
+async def test_tools_over_http_outlive_their_server(bench: Bench, effects: Path) -> None:
+    """X5: over HTTP they are the same, and after the server process was replaced calls work again without anybody
+    doing anything."""
     with listening() as listener:
-        async with connected(HttpServer("t", address(listener), trusted=True)) as servers:
+        server = HttpServer("t", address(listener), trusted=True, headers={"X-Given": "yes"})
+        async with connected(server) as servers:
             with on_http(effects, listener):
                 tools = await tools_of(servers)
-                assert (await bench.run(tools["t__add"], a=1, b=2)).content == "3"
+                await check_all_tools(bench, tools, effects)
             with on_http(effects, listener):
                 assert (await bench.run(tools["t__add"], a=2, b=2)).content == "4"
-
-
-async def test_a_server_that_cannot_be_reached_costs_only_its_own_tools(bench: Bench, effects: Path) -> None:
-    """E1: the others are there, and the dead one is not tried again before its pause is over."""
-    missing = StdioServer("gone", "/nonexistent/program")
-    limits = McpLimits(connect=60.0, first_pause=3600.0, longest_pause=3600.0)
-    async with connected(missing, on_stdio(effects), limits=limits) as servers:
-        names = list(await tools_of(servers))
-        assert "t__add" in names
-        assert not any(name.startswith("gone__") for name in names)
-        door = servers._doors["gone"]
-        with pytest.raises(Exception, match="Try again in"):
-            await door.list_tools()
 
 
 async def test_a_program_that_says_nothing_is_given_up(effects: Path) -> None:
@@ -191,22 +164,20 @@ def test_hints_of_a_server_that_is_not_trusted_do_not_count() -> None:
         read_only_hint = True
         idempotent_hint = True
 
-    assert values.traits(Hints, trusted=False) == Traits(rule="ask")
-    assert values.traits(None, trusted=True) == Traits(rule="ask")
+    assert types.traits(Hints, trusted=False) == ToolTraits(rule="ask")
+    assert types.traits(None, trusted=True) == ToolTraits(rule="ask")
     assert not HttpServer("x", "http://x").trusted
 
 
 def test_names_fit_what_providers_take() -> None:
     """X5: no more than 64 letters, digits, underscores and dashes."""
-    name = values.tool_name("my server", "x" * 100)
+    name = types.tool_name("my server", "x" * 100)
     assert len(name) == 64
     assert name.startswith("my_server__xxx")
 
 
 def test_the_sdk_is_not_imported_before_it_is_used() -> None:
     """L6: who has no MCP server does not pay for the library."""
-    program = (
-        "import sys; import holdfast.agents.tools.mcp.servers, holdfast.agents.chat.agent; print('mcp' in sys.modules)"
-    )
+    program = "import sys; import holdfast.tools.mcp.servers, holdfast.agents.chat.agent; print('mcp' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -11,15 +11,15 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from holdfast.agents.tools.port import ToolFailed, by_name
-from holdfast.agents.tools.workspace import reading, searching
-from holdfast.agents.tools.workspace.tools import file_tools
+from holdfast.ports.tool import ToolError
+from holdfast.tools.workspace import search_tool
+from holdfast.tools.workspace.file_tools import MAX_CHARS, file_tools
 from tests.harness import GUARD
 from tests.tools.conftest import Bench
 
 pytestmark = pytest.mark.anyio
 
-TOOLS = by_name(file_tools())
+TOOLS = {tool.spec.name: tool for tool in file_tools()}
 LIST, READ, SEARCH = TOOLS["list_files"], TOOLS["read_file"], TOOLS["search_files"]
 WRITE, EDIT = TOOLS["write_file"], TOOLS["edit_file"]
 SECRET = "the secret outside"
@@ -74,9 +74,9 @@ async def test_lines_can_be_read_in_ranges(bench: Bench, inside: Path) -> None:
     """X5: a range is exact, and where there is more the way to it is told."""
     (inside / "a").write_text("".join(f"line {n}\n" for n in range(1, 11)))
     result = await bench.run(READ, path="a", first_line=3, lines=2)
-    assert result.content == "line 3\nline 4\n[… lines 3 to 4 shown; read on with first_line=5]"
+    assert result.content == "line 3\nline 4\n[… lines 3 to 4 shown; continue with first_line=5]"
     assert (await bench.run(READ, path="a", first_line=9)).content == "line 9\nline 10\n"
-    assert "has 10 lines" in (await bench.run(READ, path="a", first_line=50)).content
+    assert "has only 10 lines" in (await bench.run(READ, path="a", first_line=50)).content
 
 
 async def test_a_large_file_is_cut(bench: Bench, inside: Path) -> None:
@@ -84,31 +84,27 @@ async def test_a_large_file_is_cut(bench: Bench, inside: Path) -> None:
     (inside / "many").write_text("x\n" * 100_000)
     (inside / "long").write_text("y" * 200_000)
     many, long = (await bench.run(READ, path="many")).content, (await bench.run(READ, path="long")).content
-    assert many.endswith("read on with first_line=2001]")
-    assert long.startswith("y" * reading.MAX_CHARS + "\n[… line 1 goes on")
+    assert many.endswith("continue with first_line=2001]")
+    assert long.startswith("y" * MAX_CHARS + "\n[… line 1 continues")
 
 
-@pytest.mark.parametrize("data", [b"\x89PNG\0\0", b"\xff\xfe\xfa\xfb" * 100])
-async def test_a_binary_file_is_told_as_such(bench: Bench, inside: Path, data: bytes) -> None:
-    """X5: bytes that are no text are not shown as text."""
-    (inside / "a.bin").write_bytes(data)
-    assert f"binary file of {len(data)} bytes" in (await bench.run(READ, path="a.bin")).content
-
-
-async def test_text_cut_in_a_character_is_still_text(bench: Bench, inside: Path) -> None:
-    """X5: the look at a file's beginning may end within a character."""
+async def test_a_binary_file_is_told_as_such(bench: Bench, inside: Path) -> None:
+    """X5: bytes that are no text are not shown as text; the look at a file's beginning may end within a character."""
+    for data in (b"\x89PNG\0\0", b"\xff\xfe\xfa\xfb" * 100):
+        (inside / "a.bin").write_bytes(data)
+        assert f"binary file ({len(data)} bytes)" in (await bench.run(READ, path="a.bin")).content
     (inside / "a").write_text("x" + "é" * 10_000)
     assert (await bench.run(READ, path="a")).content == "x" + "é" * 10_000
 
 
 async def test_an_edit_is_exact_and_shows_its_diff(bench: Bench, inside: Path) -> None:
-    """X5: one place is replaced, line ends stay as they are, and the diff says what changed."""
+    """X5: one place is replaced, or with `all` every one; line ends stay, and the diff says what changed."""
     (inside / "a.py").write_bytes(b"one\r\ntwo\r\nthree")
     result = await bench.run(EDIT, path="a.py", old="two", new="2")
     assert (inside / "a.py").read_bytes() == b"one\r\n2\r\nthree"
-    assert "--- a/a.py" in result.content
-    assert "-two" in result.content
-    assert "+2" in result.content
+    assert all(words in result.content for words in ("--- a/a.py", "-two", "+2"))
+    assert not (await bench.run(EDIT, path="a.py", old="e", new="E", all=True)).is_error
+    assert (inside / "a.py").read_bytes() == b"onE\r\n2\r\nthrEE"
 
 
 @pytest.mark.parametrize(
@@ -131,13 +127,6 @@ async def test_an_edit_that_is_not_clear_changes_nothing(
     assert (inside / "a").read_text() == "x x x"
 
 
-async def test_an_edit_can_be_made_everywhere(bench: Bench, inside: Path) -> None:
-    """X5: `all` replaces every occurrence."""
-    (inside / "a").write_text("x x x")
-    assert not (await bench.run(EDIT, path="a", old="x", new="yy", all=True)).is_error
-    assert (inside / "a").read_text() == "yy yy yy"
-
-
 async def test_files_are_searched_by_text_and_pattern(bench: Bench, inside: Path) -> None:
     """X5: plain text is taken literally, a pattern as one, within the files that were named."""
     (inside / "src").mkdir()
@@ -150,22 +139,22 @@ async def test_files_are_searched_by_text_and_pattern(bench: Bench, inside: Path
     found = (await bench.run(SEARCH, pattern="a.b", regex=True, ignore_case=True)).content
     assert found == "b.txt:1: axb\nb.txt:2: A.B\nsrc/a.py:2:     return a.b"
     assert (await bench.run(SEARCH, pattern="a.b", regex=True, files="*.txt")).content == "b.txt:1: axb"
-    assert (await bench.run(SEARCH, pattern="nothing")).content == "No match in 3 files."
+    assert (await bench.run(SEARCH, pattern="nothing")).content == "No matches in 3 files."
 
 
 async def test_a_search_is_bounded(bench: Bench, inside: Path) -> None:
     """X5: many matches are cut, and a pattern that would take others for ever is answered."""
     (inside / "a").write_text("match\n" * 1000)
     content = (await bench.run(SEARCH, pattern="match")).content
-    assert content.count("match") == searching.MAX_MATCHES + 1
-    assert "search more narrowly" in content
+    assert content.count("match") == search_tool.MAX_MATCHES + 1
+    assert "narrow the search" in content
     assert "missing )" in (await bench.run(SEARCH, pattern="(", regex=True)).content
 
 
 async def test_a_pattern_that_takes_for_ever_is_given_up(inside: Path) -> None:
     """L6: matching has a time limit, and other threads run meanwhile."""
     (inside / "evil").write_text("a" * 60 + "b")
-    search = searching.Search(inside, {"pattern": "(a|aa)+$", "regex": True}, threading.Event(), left=0.3)
+    search = search_tool.FileSearch(inside, {"pattern": "(a|aa)+$", "regex": True}, threading.Event(), left=0.3)
     ticks = 0
 
     async def tick() -> None:
@@ -177,7 +166,7 @@ async def test_a_pattern_that_takes_for_ever_is_given_up(inside: Path) -> None:
     with anyio.fail_after(GUARD):
         async with anyio.create_task_group() as tg:
             tg.start_soon(tick)
-            with pytest.raises(ToolFailed, match="too long"):
+            with pytest.raises(ToolError, match="too long"):
                 await anyio.to_thread.run_sync(search.run)
             tg.cancel_scope.cancel()
     assert ticks > 100
@@ -188,7 +177,7 @@ async def test_a_search_that_nobody_waits_for_stops(inside: Path) -> None:
     (inside / "a").write_text("match\n" * 1000)
     stop = threading.Event()
     stop.set()
-    assert searching.Search(inside, {"pattern": "match"}, stop).run().content == "No match in 0 files."
+    assert search_tool.FileSearch(inside, {"pattern": "match"}, stop).run().content == "No matches in 0 files."
 
 
 # ---- attacks ----
@@ -242,12 +231,7 @@ async def test_links_are_listed_and_not_followed(bench: Bench, inside: Path, out
 
 @pytest.mark.parametrize(("tool", "args"), CALLS[:3], ids=NAMES[:3])
 async def test_a_link_swapped_in_on_the_way_is_not_followed(
-    bench: Bench,
-    inside: Path,
-    outside: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    tool: Any,
-    args: dict[str, Any],
+    bench: Bench, inside: Path, outside: Path, monkeypatch: pytest.MonkeyPatch, tool: Any, args: dict[str, Any]
 ) -> None:
     """X5: the directory is replaced by a link outside right after the workspace was opened, before it is entered."""
     (inside / "d").mkdir()

@@ -1,22 +1,16 @@
-"""An agent that follows a script: for tests, the simulation, the bench and the demo. It continues exactly.
-
-A script is data. Continuing, the agent skips what its transcript already holds: finished tools are not run again, and
-one whose outcome is unknown is run again only if the script says that it is repeatable, otherwise a person is asked.
-"""
+"""An agent that follows a script, for tests, the simulation, benchmarks and the demo. When it continues, it skips what
+the transcript already holds; a tool with an unknown outcome runs again only if it is marked repeatable, or asks."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import assert_never
 
 import anyio
 
-from holdfast.agents.pace import Pace
-from holdfast.agents.table import AgentTable as AgentTable  # whoever has a script needs one for it
+from holdfast.agents.shared_timers import SharedTimers
 from holdfast.core import events as ev
-from holdfast.core.parts import Json, Reasoning, Text, Tool
-from holdfast.core.transcript import Transcript
-from holdfast.core.values import dataclass
-from holdfast.ports import AgentFailed, Out, Turn
+from holdfast.core.parts import Json, ReasoningPart, TextPart, ToolPart
+from holdfast.ports.agent import AgentError, AgentOutput, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +26,8 @@ class Think:
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
-    """`count` numbered tokens, at `rate` a second from `after` on, or as fast as they are taken."""
+class SayTokens:
+    """`count` numbered tokens, at `rate` per second after `after`, or as fast as they are accepted."""
 
     count: int
     rate: float | None = None
@@ -46,7 +40,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallTool:
     call_id: str
     name: str = "tool"
     args: Json = None
@@ -55,7 +49,7 @@ class Call:
     takes: float = 0.0
     output: tuple[str, ...] = ()
     writes_args: tuple[str, ...] = ()
-    """Pieces of the arguments while the model writes them."""
+    """Deltas of the arguments while the model writes them."""
     asks: bool = False
     repeatable: bool = False
 
@@ -67,13 +61,13 @@ class Spend:
 
 
 @dataclass(frozen=True, slots=True)
-class Recall:
+class RecallMemory:
     items: tuple[Mapping[str, Json], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Meet:
-    """Say that this point is reached, then wait until the test lets go."""
+    """Signal that this point is reached, then wait until the test opens the gate."""
 
     name: str
 
@@ -91,10 +85,10 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """A bug in the agent: an exception that is none of ours."""
+    """A bug in the agent: an unexpected exception."""
 
 
-Action = Say | Think | Tokens | Step | Call | Spend | Recall | Meet | Hang | Fail | Crash
+Action = Say | Think | SayTokens | Step | CallTool | Spend | RecallMemory | Meet | Hang | Fail | Crash
 
 
 class Gate:
@@ -105,7 +99,7 @@ class Gate:
 
 @dataclass(slots=True)
 class ScriptedAgent:
-    """`script` is what every turn follows, or a function of the turn. `effects` are the tool calls that really ran."""
+    """`script` is what every turn follows, or a function of the turn. `effects` lists the tool calls that ran."""
 
     script: Sequence[Action] | Callable[[Turn], Sequence[Action]]
     can_continue: bool = True
@@ -113,38 +107,39 @@ class ScriptedAgent:
     effects: list[str] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
     upstreams: int = 0
-    """Calls open now: falls at the instant a run is stopped."""
-    pace: Pace = field(default_factory=Pace)
+    """Open upstream calls; decreases at the instant a run is stopped."""
+    timers: SharedTimers = field(default_factory=SharedTimers)
     _gates: dict[str, Gate] = field(default_factory=dict)
 
     def gate(self, name: str) -> Gate:
         return self._gates.setdefault(name, Gate())
 
-    async def run(self, turn: Turn, out: Out) -> str | None:
+    async def run(self, turn: Turn, out: AgentOutput) -> str | None:
         self.turns.append(turn)
         self.upstreams += 1
         try:
             script = self.script(turn) if callable(self.script) else self.script
-            await _Performance(self, turn, out).play(script)
+            await _ScriptRunner(self, turn, out).play(script)
         finally:
             self.upstreams -= 1
         return self.finish_reason
 
 
-class _Performance:
+class _ScriptRunner:
     __slots__ = ("_agent", "_out", "_said", "_thought", "_tools", "_turn")
 
-    def __init__(self, agent: ScriptedAgent, turn: Turn, out: Out) -> None:
+    def __init__(self, agent: ScriptedAgent, turn: Turn, out: AgentOutput) -> None:
         self._agent = agent
         self._turn = turn
         self._out = out
-        self._said = _length(turn.transcript, Text)
-        self._thought = _length(turn.transcript, Reasoning)
-        self._tools = {part.call_id: part for part in turn.transcript.parts if isinstance(part, Tool)}
+        parts = turn.transcript.parts
+        self._said = sum(len(part.text) for part in parts if isinstance(part, TextPart))
+        self._thought = sum(len(part.text) for part in parts if isinstance(part, ReasoningPart))
+        self._tools = {part.call_id: part for part in parts if isinstance(part, ToolPart)}
 
     async def play(self, script: Sequence[Action]) -> None:
         for action in script:
-            await (self._tokens(action) if isinstance(action, Tokens) else self._play(action))
+            await self._play(action)
 
     async def _play(self, action: Action) -> None:
         match action:
@@ -156,15 +151,15 @@ class _Performance:
                 left = text[self._thought :]
                 self._thought -= len(text) - len(left)
                 await self._speak(ev.ReasoningDelta(left), after)
-            case Tokens():
+            case SayTokens():
                 await self._tokens(action)
             case Step(index):
                 await self._out.write(ev.StepStarted(index))
-            case Call():
+            case CallTool():
                 await self._call(action)
             case Spend(input_tokens, output_tokens):
                 await self._out.write(ev.Usage(input_tokens, output_tokens))
-            case Recall(items):
+            case RecallMemory(items):
                 await self._out.write(ev.MemoryRecalled(items))
             case Meet(name):
                 gate = self._agent.gate(name)
@@ -173,7 +168,7 @@ class _Performance:
             case Hang():
                 await anyio.sleep_forever()
             case Fail(code, message):
-                raise AgentFailed(code, message)
+                raise AgentError(code, message)
             case Crash():
                 raise RuntimeError("a bug in the agent")
             case _:
@@ -184,19 +179,19 @@ class _Performance:
             await anyio.sleep(after)
             await self._out.write(delta)
 
-    async def _tokens(self, tokens: Tokens) -> None:
-        pace = self._agent.pace
-        start, n = pace.now() + tokens.after, self._first(tokens.count)
+    async def _tokens(self, tokens: SayTokens) -> None:
+        timers = self._agent.timers
+        start, n = timers.now() + tokens.after, self._first(tokens.count)
         while n < tokens.count:
             rest = range(n, tokens.count)
             if tokens.rate is None:
                 n = next((n + 1 for n in rest if not self._token(n)), tokens.count)
             else:
-                n = await pace.along(start, tokens.rate, rest, self._token)
-            await self._out.room()
+                n = await timers.emit_at_rate(start, tokens.rate, rest, self._token)
+            await self._out.wait_for_room()
 
     def _first(self, count: int) -> int:
-        """The first token that was not said, or not wholly, in an earlier life."""
+        """The first token that an earlier execution did not emit completely."""
         for n in range(count):
             length = len(f"t{n} ")
             if self._said < length:
@@ -206,9 +201,9 @@ class _Performance:
 
     def _token(self, n: int) -> bool:
         said, self._said = self._said, 0
-        return self._out.put(ev.TextDelta(f"t{n} "[said:]))
+        return self._out.write_nowait(ev.TextDelta(f"t{n} "[said:]))
 
-    async def _call(self, call: Call) -> None:
+    async def _call(self, call: CallTool) -> None:
         before = self._tools.get(call.call_id)
         if before is not None and before.state in ("done", "denied"):
             return
@@ -218,7 +213,7 @@ class _Performance:
             for piece in call.writes_args:
                 await self._out.write(ev.ToolDelta(call.call_id, call.name, args_delta=piece))
         if (call.asks or unknown) and decision is None:
-            why = "It was started before, and how it ended is not known." if unknown else "The tool asks first."
+            why = "It was started before and its outcome is unknown." if unknown else "The tool needs approval."
             approval_id = self._out.new_approval_id()
             decision = await self._out.ask(ev.ApprovalRequested(approval_id, call.call_id, call.name, call.args, why))
         if decision == "deny":
@@ -229,9 +224,5 @@ class _Performance:
             await anyio.sleep(call.takes)
         for piece in call.output:
             await self._out.write(ev.ToolDelta(call.call_id, output_delta=piece))
-        took = int(call.takes * 1000)
-        await self._out.commit(ev.ToolFinished(call.call_id, call.result, call.is_error, took))
-
-
-def _length(transcript: Transcript, kind: type[Text] | type[Reasoning]) -> int:
-    return sum(len(part.text) for part in transcript.parts if isinstance(part, kind))
+        duration = int(call.takes * 1000)
+        await self._out.commit(ev.ToolFinished(call.call_id, call.result, call.is_error, duration))

@@ -1,247 +1,190 @@
-"""The one tree of errors. Each carries fields; each message says what was found and what to do next."""
+"""All errors of Holdfast. Each has fields; its message says what happened and what to do next."""
 
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, dataclass_transform
 
-from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
-from holdfast.core.values import dataclass
+from holdfast.core.ids import ApprovalId, RunId, SessionId
 
 
-@dataclass(eq=False)
+@dataclass_transform(eq_default=False)
 class HoldfastError(Exception):
-    """Anything Holdfast refuses or fails to do. `code` is stable and is what programs look at."""
+    """Base of all errors, which are dataclasses. `code` is stable, for programs; `template` is the message, filled in
+    with the fields."""
 
     code: ClassVar[str] = "error"
+    template: ClassVar[str] = "{code}"
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclass(eq=False)(cls)
 
     def __str__(self) -> str:
-        return self.code
+        return self.template.format(code=self.code, **vars(self))
 
 
-# ---- what the caller asked for cannot be done; nothing was changed ----
+# ---- refused requests; nothing was changed ----
 
 
-@dataclass(eq=False)
-class NotFound(HoldfastError):
-    """No such thing, or it belongs to somebody else: the two are not told apart."""
+class NotFoundError(HoldfastError):
+    """It does not exist, or belongs to another owner; callers cannot tell which."""
 
-    code: ClassVar[str] = "not-found"
+    code = "not-found"
+    template = "There is no {kind} with the id {id!r}. It may have been deleted."
     kind: str
     id: str
 
-    def __str__(self) -> str:
-        return f"There is no {self.kind} with the id {self.id!r}. It may have been deleted."
 
-
-@dataclass(eq=False)
-class Busy(HoldfastError):
-    code: ClassVar[str] = "session-busy"
+class SessionBusyError(HoldfastError):
+    code = "session-busy"
+    template = "The session is busy with run {run}. Wait for it, cancel it, or send with on_busy=queue."
     session: SessionId
     run: RunId
 
-    def __str__(self) -> str:
-        return f"The session is busy with run {self.run}. Wait for it, cancel it, or send with on_busy=queue."
 
-
-@dataclass(eq=False)
-class KeyReused(HoldfastError):
-    code: ClassVar[str] = "idempotency-key-reused"
+class KeyReusedError(HoldfastError):
+    code = "idempotency-key-reused"
+    template = "The idempotency key {key!r} was used for another request (run {run}). Use a new key."
     key: str
     run: RunId
 
-    def __str__(self) -> str:
-        return f"The idempotency key {self.key!r} was used for another request (run {self.run}). Take a new key."
 
-
-@dataclass(eq=False)
-class VersionMismatch(HoldfastError):
-    code: ClassVar[str] = "version-mismatch"
+class VersionMismatchError(HoldfastError):
+    code = "version-mismatch"
+    template = "The session is at version {found}, not {expected}. Read it again, then repeat the change."
     expected: int
     found: int
 
-    def __str__(self) -> str:
-        return f"The session is at version {self.found}, not {self.expected}. Read it again, then repeat the change."
 
+class NotAllowedError(HoldfastError):
+    """The object is in the wrong state for the request."""
 
-@dataclass(eq=False)
-class NotAllowed(HoldfastError):
-    """The thing exists but is in the wrong state for this."""
-
-    code: ClassVar[str] = "not-allowed"
+    code = "not-allowed"
+    template = "Cannot {what}: {why}."
     what: str
     why: str
 
-    def __str__(self) -> str:
-        return f"Cannot {self.what}: {self.why}."
 
-
-@dataclass(eq=False)
-class AlreadyDecided(HoldfastError):
-    code: ClassVar[str] = "already-decided"
+class AlreadyDecidedError(HoldfastError):
+    code = "already-decided"
+    template = "Approval {approval} was already answered with {decision!r}."
     approval: ApprovalId
     decision: str
 
-    def __str__(self) -> str:
-        return f"Approval {self.approval} was already answered with {self.decision!r}."
 
-
-@dataclass(eq=False)
-class Invalid(HoldfastError):
-    code: ClassVar[str] = "invalid"
+class InvalidInputError(HoldfastError):
+    code = "invalid"
+    template = "{field}: {problem}"
     field: str
     problem: str
 
-    def __str__(self) -> str:
-        return f"{self.field}: {self.problem}"
 
-
-@dataclass(eq=False)
-class CursorAhead(HoldfastError):
-    code: ClassVar[str] = "cursor-ahead"
+class CursorAheadError(HoldfastError):
+    code = "cursor-ahead"
+    template = "Run {run} has {last} events; there is nothing after {after}. Start again from 0."
     run: RunId
     after: int
     last: int
 
-    def __str__(self) -> str:
-        return f"Run {self.run} has {self.last} events; there is nothing after {self.after}. Start again from 0."
 
-
-@dataclass(eq=False)
-class JournalPruned(HoldfastError):
-    code: ClassVar[str] = "journal-pruned"
+class JournalPrunedError(HoldfastError):
+    code = "journal-pruned"
+    template = "The events of run {run} were deleted after the retention period. Its message is kept."
     run: RunId
 
-    def __str__(self) -> str:
-        return f"The journal of run {self.run} is past its retention. Its message is kept; its events are not."
 
-
-@dataclass(eq=False)
-class IllegalTransition(HoldfastError):
-    code: ClassVar[str] = "illegal-transition"
+class IllegalTransitionError(HoldfastError):
+    code = "illegal-transition"
+    template = "A run with status {status!r} does not allow {verb!r}."
     status: str
     verb: str
 
-    def __str__(self) -> str:
-        return f"A run that is {self.status} cannot {self.verb}."
 
+class BrokenSequenceError(HoldfastError):
+    """A damaged journal, or one of a newer version: a gap, an event after the terminal one, or an unreadable event."""
 
-@dataclass(eq=False)
-class BrokenSequence(HoldfastError):
-    """A journal that cannot have been written by us, or not by this version: an event after the terminal one, or one
-    that cannot be read."""
-
-    code: ClassVar[str] = "broken-sequence"
+    code = "broken-sequence"
+    template = "{detail}"
     detail: str
 
-    def __str__(self) -> str:
-        return self.detail
+
+class DrainingError(HoldfastError):
+    code = "draining"
+    template = "The server is shutting down and accepts no new work. Try again in a moment."
 
 
-@dataclass(eq=False)
-class Draining(HoldfastError):
-    code: ClassVar[str] = "draining"
-
-    def __str__(self) -> str:
-        return "The server is stopping and takes no new work. Try again in a moment."
+# ---- the journal refuses one append; others in the same commit are not affected ----
 
 
-# ---- the journal refuses one append; the others of the same commit are untouched ----
-
-
-@dataclass(eq=False)
-class Refused(HoldfastError):
-    code: ClassVar[str] = "append-refused"
+class AppendRefusedError(HoldfastError):
+    code = "append-refused"
     run: RunId
 
 
-@dataclass(eq=False)
-class Fenced(Refused):
-    code: ClassVar[str] = "fenced"
+class FencedError(AppendRefusedError):
+    code = "fenced"
+    template = "Run {run} was taken over: epoch {epoch} is older than {current}."
     epoch: int
     current: int
 
-    def __str__(self) -> str:
-        return f"Run {self.run} was taken over: epoch {self.epoch} is older than {self.current}."
+
+class SealedError(AppendRefusedError):
+    code = "sealed"
+    template = "Run {run} already has its terminal event."
 
 
-@dataclass(eq=False)
-class Sealed(Refused):
-    code: ClassVar[str] = "sealed"
-
-    def __str__(self) -> str:
-        return f"Run {self.run} already has its terminal event."
-
-
-@dataclass(eq=False)
-class SeqConflict(Refused):
-    code: ClassVar[str] = "seq-conflict"
+class SeqConflictError(AppendRefusedError):
+    code = "seq-conflict"
+    template = "Run {run} ends at event {last}; an append cannot begin at {seq}."
     seq: int
     last: int
 
-    def __str__(self) -> str:
-        return f"Run {self.run} ends at event {self.last}; an append cannot begin at {self.seq}."
 
-
-@dataclass(eq=False)
-class TooLarge(Refused):
-    code: ClassVar[str] = "event-too-large"
+class TooLargeError(AppendRefusedError):
+    code = "event-too-large"
+    template = "An event of {size} bytes is over the limit of {limit}."
     size: int
     limit: int
 
-    def __str__(self) -> str:
-        return f"An event of {self.size} bytes is over the limit of {self.limit}."
 
-
-@dataclass(eq=False)
-class NotJson(Refused):
-    code: ClassVar[str] = "not-json"
+class NotJsonError(AppendRefusedError):
+    code = "not-json"
+    template = "An event has a value that is not JSON: {detail}."
     detail: str
-
-    def __str__(self) -> str:
-        return f"An event holds what JSON cannot express: {self.detail}."
 
 
 # ---- storage ----
 
 
-@dataclass(eq=False)
 class StorageError(HoldfastError):
-    """Storage did not do what it was asked to. Whether a write happened is unknown: read before repeating."""
+    """A storage operation failed. A write may or may not have happened: read before repeating it."""
 
-    code: ClassVar[str] = "storage"
+    code = "storage"
+    template = "{what}"
     what: str
 
-    def __str__(self) -> str:
-        return self.what
+
+class StorageFullError(StorageError):
+    code = "storage-full"
 
 
-@dataclass(eq=False)
-class StorageFull(StorageError):
-    code: ClassVar[str] = "storage-full"
+class StorageUnavailableError(StorageError):
+    """Storage cannot be read or written now."""
+
+    code = "storage-unavailable"
 
 
-@dataclass(eq=False)
-class StorageUnavailable(StorageError):
-    """Nothing can be read or written just now."""
-
-    code: ClassVar[str] = "storage-unavailable"
+class DataDirInUseError(StorageError):
+    code = "data-dir-in-use"
 
 
-@dataclass(eq=False)
-class DataDirInUse(StorageError):
-    code: ClassVar[str] = "data-dir-in-use"
+class SchemaTooNewError(StorageError):
+    code = "schema-too-new"
 
 
-@dataclass(eq=False)
-class SchemaTooNew(StorageError):
-    code: ClassVar[str] = "schema-too-new"
+class ConfigError(HoldfastError):
+    """A setting is wrong. `where` names the setting and where its value came from."""
 
-
-def session_not_found(sid: SessionId) -> NotFound:
-    return NotFound("session", sid)
-
-
-def message_not_found(mid: MessageId) -> NotFound:
-    return NotFound("message", mid)
-
-
-def run_not_found(rid: RunId) -> NotFound:
-    return NotFound("run", rid)
+    code = "config"
+    template = "{where}: {problem}"
+    where: str
+    problem: str

@@ -1,19 +1,19 @@
-"""The closed union of a run's events, and their one encoding: the bytes that an SSE stream sends.
+"""The events of a run, and their one encoding: the bytes that an SSE stream sends.
 
-A frame is written once, when the event is journalled; the journal stores it and every subscriber is sent it. What a
-newer version wrote and this one does not know is read as `Unknown` and folded to nothing.
+A frame is encoded once, when the event is journalled; the journal stores it and every subscriber receives it. An event
+type of a newer version is read as `UnknownEvent` and ignored by the fold.
 """
 
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, fields
 from json.encoder import encode_basestring as quote
-from typing import Any, Final, Literal, NamedTuple, assert_never
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
 from holdfast.core.parts import Json, Part, all_from_json, all_to_json
-from holdfast.core.values import dataclass
 
 Ending = Literal["complete", "cancelled", "failed", "interrupted"]
 Decision = Literal["once", "session", "always", "deny"]
@@ -21,7 +21,7 @@ Decision = Literal["once", "session", "always", "deny"]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a run failed, in words that a person can act on. `code` is stable."""
+    """Why a run failed. `code` is stable; `message` says what to do."""
 
     code: str
     message: str
@@ -39,14 +39,14 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class RunResumed:
-    """The same run goes on in a later epoch: after a decision, or by automatic continue."""
+    """The run continues in a later epoch: after a decision, or by automatic continue."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class MessageSeeded:
-    """First event of a continuing run: the message begins with what the earlier run left."""
+    """First event of a continuing run: the message starts with the earlier run's parts."""
 
     from_run: RunId
     parts: tuple[Part, ...]
@@ -103,23 +103,20 @@ class ApprovalRequested:
     name: str
     args: Json
     reason: str = ""
-    provider: Json = None
-    """As of `ToolStarted`: the run may be another process's when it is started."""
+    provider: Json = None  # As in `ToolStarted`: another process may start the tool after the decision
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalResolved:
     approval_id: ApprovalId
     decision: Decision
-    reason: str | None = None
-    """Why, where no person said it: nobody answered in time."""
+    reason: str | None = None  # Why, if no person decided: nobody answered in time
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryRecalled:
     items: tuple[Mapping[str, Json], ...]
-    note: str | None = None
-    """Why there is not more, if something was in the way."""
+    note: str | None = None  # Why recall returned less than it could, if something failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +126,17 @@ class Usage:
     cost: float | None = None
 
 
+def add_usage(total: Usage | None, more: Usage | None) -> Usage | None:
+    """The sum, or None if neither was reported. The cost is None unless one of them has a cost."""
+    if total is None or more is None:
+        return total if more is None else more
+    cost = None if total.cost is None and more.cost is None else (total.cost or 0.0) + (more.cost or 0.0)
+    return Usage(total.input_tokens + more.input_tokens, total.output_tokens + more.output_tokens, cost)
+
+
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The terminal event. There is exactly one in a sealed journal and it is the last."""
+    """The terminal event: a sealed journal has exactly one, and it is the last."""
 
     status: Ending
     reason: str | None = None
@@ -140,7 +145,7 @@ class RunEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UnknownEvent:
     type: str
     data: Json
 
@@ -160,12 +165,12 @@ Event = (
     | MemoryRecalled
     | Usage
     | RunEnded
-    | Unknown
+    | UnknownEvent
 )
 
 
 class Entry(NamedTuple):
-    """An event in its place. `frame` is the encoding that was committed."""
+    """A numbered event. `frame` is the encoding that was committed."""
 
     seq: int
     frame: bytes
@@ -181,7 +186,7 @@ class Entry(NamedTuple):
 
     @property
     def at(self) -> int | None:
-        """When it was, in milliseconds since the epoch, if it says so."""
+        """Its time in milliseconds since the epoch, if recorded."""
         found = _AT.search(self.frame, max(0, len(self.frame) - 40))
         return None if found is None else int(found[1])
 
@@ -190,22 +195,19 @@ class Entry(NamedTuple):
         return decode(name.decode(), json.loads(rest))
 
 
-named = tuple.__new__
-"""`named(Entry, (seq, frame))` takes half the time of `Entry(seq, frame)`, whose constructor is Python. For what is
-made with every token; mypy does not check the fields."""
 _TEXT_HEAD: Final = b'\nevent: text.delta\ndata: {"text":"'
 _TEXT_TAIL: Final = b'"}\n\n'
 _TEXT_AT: Final = b'","at":'
 _AT: Final = re.compile(rb'[,{]"at":(\d+)\}\n\n\Z')
 _HEAD_LENGTH: Final = len(_TEXT_HEAD)
 _TAIL_LENGTH: Final = len(_TEXT_TAIL)
-TERMINAL_TYPES: Final = frozenset({"run.complete", "run.cancelled", "run.failed", "run.interrupted"})
+_ENDINGS: Final[Mapping[str, Ending]] = {f"run.{ending}": ending for ending in get_args(Ending)}
+TERMINAL_TYPES: Final = frozenset(_ENDINGS)
 
 
 def entry(seq: int, event: Event, at: int | None = None) -> Entry:
-    """Encode `event` as number `seq`; `at`, milliseconds since the epoch, is for people and folded to nothing. Lone
-    surrogates, which UTF-8 cannot carry, become question marks, and numbers that are none become null. TypeError,
-    ValueError, RecursionError: it holds what is no JSON."""
+    """Encode `event` as number `seq`, with its time `at` in milliseconds. Lone surrogates become question marks, NaN
+    and infinities null. Raises TypeError, ValueError or RecursionError if a value is not JSON."""
     if type(event) is TextDelta:
         return text_entry(seq, event.text, at)
     name, data = encode(event)
@@ -213,7 +215,7 @@ def entry(seq: int, event: Event, at: int | None = None) -> Entry:
         data = {**data, "at": at}
     try:
         body = _dump(data)
-    except ValueError:  # a tool's NaN or infinity, which JSON cannot write
+    except ValueError:  # NaN or infinity in a tool's arguments or result
         body = _dump(_finite(data))
     return Entry(seq, f"id: {seq}\nevent: {name}\ndata: {body}\n\n".encode("utf-8", "replace"))
 
@@ -234,28 +236,25 @@ def _finite(value: Json) -> Json:
 
 
 def text_entry(seq: int, text: str, at: int | None = None) -> Entry:
-    """What `entry` makes of a text delta: the hot path of the hot path."""
-    if at is None:
-        frame = f'id: {seq}\nevent: text.delta\ndata: {{"text":{quote(text)}}}\n\n'
-    else:
-        frame = f'id: {seq}\nevent: text.delta\ndata: {{"text":{quote(text)},"at":{at}}}\n\n'
-    return named(Entry, (seq, frame.encode("utf-8", "replace")))
+    """The same for a text delta: called for every token."""
+    time = "" if at is None else f',"at":{at}'
+    frame = f'id: {seq}\nevent: text.delta\ndata: {{"text":{quote(text)}{time}}}\n\n'
+    return Entry(seq, frame.encode("utf-8", "replace"))
 
 
 def quoted_text(frame: bytes) -> bytes | None:
-    """The text in the frame as JSON writes it between the quotes, if it is a text delta: most of a journal is, and
-    `Entry.event` costs ten times as much."""
+    """The JSON-escaped text, if the frame is a text delta. Ten times as fast as `Entry.event`."""
     head = frame.find(_TEXT_HEAD, 0, 64)
     if head < 0:
         return None
     if frame.endswith(_TEXT_TAIL):
         return frame[head + _HEAD_LENGTH : -_TAIL_LENGTH]
-    end = frame.rfind(_TEXT_AT)  # a quote inside the text has a backslash, so this cannot be the text's own
+    end = frame.rfind(_TEXT_AT)  # quotes inside the text are escaped, so this is not part of it
     return None if end < 0 else frame[head + _HEAD_LENGTH : end]
 
 
 def unquoted(pieces: Sequence[bytes]) -> str:
-    """The text of several deltas. All at once, unless a piece may hold half of a character (`\\ud83d`)."""
+    """The text of several deltas, decoded at once unless a piece may end in half a surrogate pair (`\\ud83d`)."""
     whole = b"".join(pieces)
     if b"\\" not in whole:
         return whole.decode()
@@ -264,106 +263,73 @@ def unquoted(pieces: Sequence[bytes]) -> str:
 
 
 def encode(event: Event) -> tuple[str, dict[str, Json]]:
-    """The event's type and data, as the API documents them; absent optional fields are left out."""
-    match event:
-        case RunStarted():
-            return "run.started", {
-                "run_id": event.run_id,
-                "session_id": event.session_id,
-                "message_id": event.message_id,
-                "user_message_id": event.user_message_id,
-                "model": event.model,
-                "agent": event.agent,
-            }
-        case RunResumed(epoch):
-            return "run.resumed", {"epoch": epoch}
-        case MessageSeeded(from_run, parts):
-            return "message.seeded", {"from_run": from_run, "parts": all_to_json(parts)}
-        case StepStarted(index):
-            return "step.started", {"index": index}
-        case TextDelta(text):
-            return "text.delta", {"text": text}
-        case ReasoningDelta(text, provider):
-            return "reasoning.delta", _some(text=text, provider=provider)
-        case ToolDelta(call_id, name, args_delta, output_delta):
-            return "tool.delta", _some(call_id=call_id, name=name, args_delta=args_delta, output_delta=output_delta)
-        case ToolStarted(call_id, name, args, provider):
-            data = {"call_id": call_id, "name": name, "args": args}
-            return "tool.started", data | _some(provider=provider)
-        case ToolFinished(call_id, result, is_error, duration_ms):
-            data = {"call_id": call_id, "result": result, "is_error": is_error, "duration_ms": duration_ms}
-            return "tool.finished", data
-        case ApprovalRequested(approval_id, call_id, name, args, reason, provider):
-            data = {
-                "approval_id": approval_id,
-                "call_id": call_id,
-                "name": name,
-                "args": args,
-                "reason": reason,
-            }
-            return "approval.requested", data | _some(provider=provider)
-        case ApprovalResolved(approval_id, decision, reason):
-            return "approval.resolved", _some(approval_id=approval_id, decision=decision, reason=reason)
-        case MemoryRecalled(items, note):
-            return "memory.recalled", {"items": list(items)} | _some(note=note)
-        case Usage(input_tokens, output_tokens, cost):
-            return "usage", _some(input_tokens=input_tokens, output_tokens=output_tokens, cost=cost)
-        case RunEnded(status, reason, finish_reason, error):
-            data = _some(reason=reason, finish_reason=finish_reason)
-            if error is not None:
-                data["error"] = {"code": error.code, "message": error.message}
-            return f"run.{status}", data
-        case Unknown(name, data):
-            return name, data
-        case _:
-            assert_never(event)
+    """The event's type and data as the API documents them, without absent optional fields."""
+    if isinstance(event, UnknownEvent):
+        return event.type, event.data
+    kind = type(event)
+    data = {name: value for name, required in _FIELDS[kind] if (value := getattr(event, name)) is not None or required}
+    if isinstance(event, RunEnded):
+        del data["status"]
+        return f"run.{event.status}", data if event.error is None else data | {"error": asdict(event.error)}
+    if isinstance(event, MessageSeeded):
+        data["parts"] = all_to_json(event.parts)
+    elif isinstance(event, MemoryRecalled):
+        data["items"] = list(event.items)
+    elif isinstance(event, ToolFinished):
+        data["duration_ms"] = event.duration_ms  # sent even if it is null
+    return _NAMES[kind], data
 
 
 def decode(name: str, data: Mapping[str, Any]) -> Event:
-    """The inverse of `encode`; fields that this version does not know are ignored."""
-    maker = _DECODERS.get(name)
-    return Unknown(name, data) if maker is None else maker(data)
+    """The inverse of `encode`; unknown fields are ignored."""
+    kind = _TYPES.get(name)
+    if kind is None:
+        if name not in _ENDINGS:
+            return UnknownEvent(name, data)
+        error = failure_from_json(data.get("error"))
+        return RunEnded(_ENDINGS[name], data.get("reason"), data.get("finish_reason"), error)
+    values = {**data}
+    values.pop("at", None)
+    if kind is MessageSeeded:
+        values["parts"] = all_from_json(data["parts"])
+    elif kind is MemoryRecalled:
+        values["items"] = tuple(data["items"])
+    event: Event
+    try:
+        event = kind(**values)
+    except TypeError:  # fields of a newer version
+        event = kind(**{field: values[field] for field, _ in _FIELDS[kind] if field in values})
+    return event
 
 
 def failure_from_json(data: Mapping[str, Any] | None) -> Failure | None:
     return None if data is None else Failure(data["code"], data["message"])
 
 
-def _some(**fields: Json) -> dict[str, Json]:
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _ended(status: Ending) -> Callable[[Mapping[str, Any]], Event]:
-    return lambda d: RunEnded(status, d.get("reason"), d.get("finish_reason"), failure_from_json(d.get("error")))
-
-
-_DECODERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Event]]] = {
-    "run.started": lambda d: RunStarted(
-        d["run_id"], d["session_id"], d["message_id"], d["user_message_id"], d["model"], d["agent"]
-    ),
-    "run.resumed": lambda d: RunResumed(d["epoch"]),
-    "message.seeded": lambda d: MessageSeeded(d["from_run"], all_from_json(d["parts"])),
-    "step.started": lambda d: StepStarted(d["index"]),
-    "text.delta": lambda d: TextDelta(d["text"]),
-    "reasoning.delta": lambda d: ReasoningDelta(d["text"], d.get("provider")),
-    "tool.delta": lambda d: ToolDelta(d["call_id"], d.get("name"), d.get("args_delta"), d.get("output_delta")),
-    "tool.started": lambda d: ToolStarted(d["call_id"], d["name"], d["args"], d.get("provider")),
-    "tool.finished": lambda d: ToolFinished(d["call_id"], d["result"], d.get("is_error", False), d.get("duration_ms")),
-    "approval.requested": lambda d: ApprovalRequested(
-        d["approval_id"], d["call_id"], d["name"], d["args"], d.get("reason", ""), d.get("provider")
-    ),
-    "approval.resolved": lambda d: ApprovalResolved(d["approval_id"], d["decision"], d.get("reason")),
-    "memory.recalled": lambda d: MemoryRecalled(tuple(d["items"]), d.get("note")),
-    "usage": lambda d: Usage(d["input_tokens"], d["output_tokens"], d.get("cost")),
-    "run.complete": _ended("complete"),
-    "run.cancelled": _ended("cancelled"),
-    "run.failed": _ended("failed"),
-    "run.interrupted": _ended("interrupted"),
+_TYPES: Final[Mapping[str, type[Any]]] = {
+    "run.started": RunStarted,
+    "run.resumed": RunResumed,
+    "message.seeded": MessageSeeded,
+    "step.started": StepStarted,
+    "text.delta": TextDelta,
+    "reasoning.delta": ReasoningDelta,
+    "tool.delta": ToolDelta,
+    "tool.started": ToolStarted,
+    "tool.finished": ToolFinished,
+    "approval.requested": ApprovalRequested,
+    "approval.resolved": ApprovalResolved,
+    "memory.recalled": MemoryRecalled,
+    "usage": Usage,
 }
+_NAMES: Final = {kind: name for name, kind in _TYPES.items()}
+_FIELDS: Final = {
+    kind: tuple((field.name, field.default is MISSING) for field in fields(kind)) for kind in (*_NAMES, RunEnded)
+}
+"""The fields of each event, and whether each is required."""
 
 
 def merge(first: Event, second: Event) -> Event | None:
-    """One event that says the same as both, if there is one: neighbouring deltas of the same kind."""
+    """One event equivalent to both, if they are deltas of the same kind."""
     match first, second:
         case TextDelta(a), TextDelta(b):
             return TextDelta(a + b)

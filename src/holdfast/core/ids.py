@@ -1,4 +1,4 @@
-"""The names of things. Ids are opaque strings, made by the `Ids` port and never parsed."""
+"""Types of ids: opaque strings made by the `Ids` port and never parsed."""
 
 from typing import NewType
 
@@ -9,8 +9,6 @@ RunId = NewType("RunId", str)
 ApprovalId = NewType("ApprovalId", str)
 FileId = NewType("FileId", str)
 FactId = NewType("FactId", str)
-NodeId = NewType("NodeId", str)
-"""One incarnation of a process: a restart is a new node."""
+NodeId = NewType("NodeId", str)  # A process of the engine; without a configured name, each start is a new node
 
-LOCAL = OwnerId("local")
-"""The only owner until there are several users; every row carries one."""
+LOCAL = OwnerId("local")  # The only owner so far; every row has an owner

@@ -1,51 +1,46 @@
-"""What a message is made of, and how it is written as JSON (the same in the store, the API and `message.seeded`)."""
+"""The parts of a message, and their JSON form, which the store, the API and `message.seeded` share."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, assert_never
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Final, Literal
 
 from holdfast.core.ids import FileId
-from holdfast.core.values import dataclass
 
-Json = Any
-"""A JSON value. `Any`, because tool arguments and results are whatever the tool says."""
+Json = Any  # A JSON value. `Any`, because tools define their arguments and results.
 
 ToolState = Literal["pending", "waiting", "running", "done", "denied", "unknown", "not_run"]
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextPart:
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Reasoning:
+class ReasoningPart:
     text: str
-    provider: Json = None
-    """Opaque data (signatures) that the provider wants back when the run is continued."""
-    duration_ms: int | None = None
-    """How long it was thought, where the journal says so and something came after it."""
+    provider: Json = None  # Opaque provider data (signatures) that must be sent back to continue
+    duration_ms: int | None = None  # How long the reasoning took, if the journal records it and something followed
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class ToolPart:
     call_id: str
     name: str
-    args: Json
-    """Complete arguments; while the model is still writing them, the text so far."""
+    args: Json  # Complete arguments; while the model is still writing them, the text so far
     state: ToolState
     result: Json = None
     is_error: bool = False
-    output: str = ""
-    """What the tool printed while it ran. Kept beside the result: somebody was shown it."""
+    output: str = ""  # Output streamed while the tool ran, kept beside the result because clients have seen it
     duration_ms: int | None = None
     provider: Json = None
     may_have_run: bool = False
-    """Asked about or allowed once more after a start whose outcome is unknown. A message that is settled says so by
-    the state alone."""
+    """An earlier start has an unknown outcome, and the call is asked about again. Settled messages say so in
+    `state`."""
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class FilePart:
     file_id: FileId
     name: str
     media_type: str
@@ -53,78 +48,56 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class RememberedPart:
     items: tuple[Mapping[str, Json], ...]
-    note: str | None = None
-    """Why there is not more, if something was in the way."""
+    note: str | None = None  # Why recall returned less than it could, if something failed
 
 
-Part = Text | Reasoning | Tool | File | Remembered
+Part = TextPart | ReasoningPart | ToolPart | FilePart | RememberedPart
+
+
+_TYPES: Final[Mapping[str, type[Any]]] = {
+    "text": TextPart,
+    "reasoning": ReasoningPart,
+    "tool": ToolPart,
+    "file": FilePart,
+    "remembered": RememberedPart,
+}
+_NAMES: Final = {kind: name for name, kind in _TYPES.items()}
+_ALWAYS: Final = frozenset({"result", "is_error"})  # Optional fields that are written even with their default value
+_FIELDS: Final = {
+    kind: tuple((field.name, MISSING if field.name in _ALWAYS else field.default) for field in fields(kind))
+    for kind in _NAMES
+}
 
 
 def to_json(part: Part) -> dict[str, Json]:
-    match part:
-        case Text(text):
-            return {"type": "text", "text": text}
-        case Reasoning(text, provider, duration_ms):
-            reasoning: dict[str, Json] = {"type": "reasoning", "text": text}
-            if provider is not None:
-                reasoning["provider"] = provider
-            return reasoning if duration_ms is None else {**reasoning, "duration_ms": duration_ms}
-        case Tool():
-            data: dict[str, Json] = {
-                "type": "tool",
-                "call_id": part.call_id,
-                "name": part.name,
-                "args": part.args,
-                "result": part.result,
-                "is_error": part.is_error,
-                "state": part.state,
-            }
-            if part.output:
-                data["output"] = part.output
-            if part.duration_ms is not None:
-                data["duration_ms"] = part.duration_ms
-            if part.provider is not None:
-                data["provider"] = part.provider
-            if part.may_have_run:
-                data["may_have_run"] = True
-            return data
-        case File(file_id, name, media_type, size):
-            return {"type": "file", "file_id": file_id, "name": name, "media_type": media_type, "size": size}
-        case Remembered(items, note):
-            remembered = {"type": "remembered", "items": list(items)}
-            return remembered if note is None else {**remembered, "note": note}
-        case _:
-            assert_never(part)
+    kind = type(part)
+    data: dict[str, Json] = {"type": _NAMES[kind]}
+    for name, default in _FIELDS[kind]:
+        value = getattr(part, name)
+        if default is MISSING or value != default:
+            data[name] = list(value) if isinstance(part, RememberedPart) and name == "items" else value
+    return data
 
 
 def from_json(data: Mapping[str, Json]) -> Part | None:
-    """The part, or None for a type this version does not know (clients and readers ignore those)."""
-    match data.get("type"):
-        case "text":
-            return Text(data["text"])
-        case "reasoning":
-            return Reasoning(data["text"], data.get("provider"), data.get("duration_ms"))
-        case "tool":
-            return Tool(
-                data["call_id"],
-                data["name"],
-                data["args"],
-                data["state"],
-                data.get("result"),
-                data.get("is_error", False),
-                data.get("output", ""),
-                data.get("duration_ms"),
-                data.get("provider"),
-                data.get("may_have_run", False),
-            )
-        case "file":
-            return File(FileId(data["file_id"]), data["name"], data["media_type"], data["size"])
-        case "remembered":
-            return Remembered(tuple(data["items"]), data.get("note"))
-        case _:
-            return None
+    """The part, or None for a type that this version does not know."""
+    kind = _TYPES.get(data.get("type", ""))
+    if kind is None:
+        return None
+    if kind is TextPart:
+        return TextPart(data["text"])
+    values = {**data}
+    del values["type"]
+    if kind is RememberedPart:
+        values["items"] = tuple(data["items"])
+    part: Part
+    try:
+        part = kind(**values)
+    except TypeError:  # fields of a newer version
+        part = kind(**{name: values[name] for name, _ in _FIELDS[kind] if name in values})
+    return part
 
 
 def all_to_json(parts: Sequence[Part]) -> list[dict[str, Json]]:
@@ -132,9 +105,9 @@ def all_to_json(parts: Sequence[Part]) -> list[dict[str, Json]]:
 
 
 def all_from_json(items: Sequence[Mapping[str, Json]]) -> tuple[Part, ...]:
-    return tuple(part for item in items if (part := from_json(item)) is not None)
+    return tuple([part for item in items if (part := from_json(item)) is not None])
 
 
 def plain_text(parts: Sequence[Part]) -> str:
-    """The words of a message, for search and titles: text only, not reasoning and not tools."""
-    return "\n".join(part.text for part in parts if isinstance(part, Text))
+    """The text of a message for search and titles, without reasoning and tools."""
+    return "\n".join(part.text for part in parts if isinstance(part, TextPart))

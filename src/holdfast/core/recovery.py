@@ -1,26 +1,25 @@
-"""What is to become of a run that nobody executes. Pure: the caller reads the store, this decides, the caller does."""
+"""Decides what to do with an orphaned run: leave it, continue it automatically, or end it. Pure: `engine.orphaned_runs`
+reads the rows, asks for the verdict and carries it out."""
 
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from holdfast.core.events import RunEnded
 from holdfast.core.ids import NodeId
-from holdfast.core.run import Intent, Recovery, Run, is_live
-from holdfast.core.values import dataclass, replace
+from holdfast.core.run import Recovery, Run, is_live
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    max_attempts: int = 3
-    """J5: how often a readable journal without output is looked at again."""
-    give_up_after: float = 24 * 3600.0
-    """J6: age at which a pending recovery is given up without another look."""
-    auto_continue: bool = False
-    max_resumes: int = 2
+class RecoveryPolicy:
+    max_attempts: int = 3  # How often a journal that is readable but has no output is read before giving up
+    give_up_after: float = 24 * 3600.0  # Age in seconds at which a pending recovery is given up
+    auto_continue: bool = False  # Requeue orphaned detached runs whose agent can continue
+    max_resumes: int = 2  # How often automatic continue requeues one run
 
 
 Verdict = Literal[
-    "leave",  # somebody executes it, or it waits for a person, or it is queued and will be claimed
-    "continue",  # put it back into the queue, the same run goes on
+    "leave",  # it is executed, waits for a person, or is queued and will be claimed
+    "continue",  # requeue the same run
     "end",  # fence, seal, settle
 ]
 
@@ -31,21 +30,19 @@ def verdict(
     incarnation: NodeId | None,
     now: float,
     can_continue: bool,
-    policy: Policy,
+    policy: RecoveryPolicy,
     gone: bool = False,
-    intent: Intent | None = None,
 ) -> Verdict:
-    """On an open run. `can_continue`: its agent can take up a journal that another process began. `gone`: whoever holds
-    its lease is known to be gone, whatever the lease says. `intent`: how it is to end, if it does not say so itself."""
+    """`can_continue`: its agent can continue from a journal. `gone`: the lease holder is gone, whatever the lease."""
     if not run.is_open or (not gone and is_live(run.lease, incarnation, now)):
         return "leave"
-    if run.intent is not None or intent is not None:
+    if run.intent is not None:
         return "end"
     client_gone = run.lifetime == "attached" and not is_live(run.connection, incarnation, now)
     if run.status == "queued":
         return "end" if client_gone else "leave"
     if run.status == "waiting":
-        parked = run.lease is None  # otherwise it kept its task, which is gone with its process
+        parked = run.lease is None  # otherwise its process kept the task, and is gone
         return "leave" if parked and can_continue and not client_gone else "end"
     if policy.auto_continue and can_continue and run.lifetime == "detached" and run.resumes < policy.max_resumes:
         return "continue"
@@ -53,23 +50,23 @@ def verdict(
 
 
 def ending(run: Run) -> RunEnded:
-    """How a run is sealed that did not seal itself: as somebody asked for, else as interrupted."""
+    """The terminal event of a run that did not seal itself: as requested, otherwise interrupted."""
     if run.intent is None:
         return RunEnded("interrupted", reason="process-gone")
     return RunEnded(run.intent.status, reason=run.intent.reason, error=run.intent.error)
 
 
 Look = Literal["unavailable", "empty", "output"]
-"""What a look at the journal of a pending run found: still arriving; sealed without output; sealed with output."""
+"""What an attempt to read a pending run's journal found: not readable; sealed without output; sealed with output."""
 
 
-def due(recovery: Recovery, now: float, policy: Policy) -> bool:
-    """Whether the journal may still be looked at without being told to."""
+def due(recovery: Recovery, now: float, policy: RecoveryPolicy) -> bool:
+    """Whether the recovery is still tried without being asked for."""
     return recovery.state == "pending" and now - recovery.since < policy.give_up_after
 
 
-def after_look(recovery: Recovery, look: Look, now: float, policy: Policy) -> Recovery:
-    """J2, J4, J5 as one function. An arriving journal uses up nothing but time."""
+def after_look(recovery: Recovery, look: Look, now: float, policy: RecoveryPolicy) -> Recovery:
+    """The recovery's state after an attempt. An unreadable journal uses up time but no attempt."""
     if look == "output":
         return Recovery("recovered")
     if look == "empty":

@@ -1,20 +1,20 @@
-"""A run: one attempt to answer one user message. Its states are one literal table."""
+"""A run: one attempt to answer one user message. `TRANSITIONS` is its state machine."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from holdfast.core.errors import IllegalTransition
-from holdfast.core.events import Ending, Failure, Usage
+from holdfast.core.errors import IllegalTransitionError
+from holdfast.core.events import Failure, Usage
 from holdfast.core.ids import MessageId, NodeId, OwnerId, RunId, SessionId
 from holdfast.core.parts import Json
-from holdfast.core.values import dataclass, replace
 
 RunStatus = Literal["queued", "running", "waiting", "complete", "cancelled", "failed", "interrupted"]
 Verb = Literal[
-    "claim",  # a node takes it up
-    "park",  # it asks a person and lets go
-    "decide",  # the person answered: any node may take it up again
-    "answer",  # the person answered a run that kept its task
+    "claim",  # a node starts executing it
+    "park",  # it waits for a person
+    "decide",  # the person answered: any node may claim it
+    "answer",  # the person answered, and the run kept its task
     "requeue",  # automatic continue, or a draining node hands it over
     "complete",
     "cancel",
@@ -22,48 +22,22 @@ Verb = Literal[
     "interrupt",
 ]
 
+_ENDS: Final[Mapping[Verb, RunStatus]] = {
+    "complete": "complete",
+    "cancel": "cancelled",
+    "fail": "failed",
+    "interrupt": "interrupted",
+}
 TRANSITIONS: Final[Mapping[RunStatus, Mapping[Verb, RunStatus]]] = {
-    "queued": {
-        "claim": "running",
-        "complete": "complete",  # put back after a crash that came between its seal and its settling
-        "cancel": "cancelled",
-        "fail": "failed",
-        "interrupt": "interrupted",
-    },
-    "running": {
-        "park": "waiting",
-        "requeue": "queued",
-        "complete": "complete",
-        "cancel": "cancelled",
-        "fail": "failed",
-        "interrupt": "interrupted",
-    },
-    "waiting": {
-        "decide": "queued",
-        "answer": "running",
-        "complete": "complete",
-        "cancel": "cancelled",
-        "fail": "failed",
-        "interrupt": "interrupted",
-    },
+    "queued": {"claim": "running", **_ENDS},  # it may end: a crash came between seal and settle, then it was requeued
+    "running": {"park": "waiting", "requeue": "queued", **_ENDS},
+    "waiting": {"decide": "queued", "answer": "running", **_ENDS},
     "complete": {},
     "cancelled": {},
     "failed": {},
-    # Shown as interrupted while its journal could not be read: the journal's own terminal event decides in the end.
-    "interrupted": {
-        "complete": "complete",
-        "cancel": "cancelled",
-        "fail": "failed",
-        "interrupt": "interrupted",
-    },
+    "interrupted": _ENDS,  # only while recovery is pending: once the journal is readable, its terminal event decides
 }
-
-ENDING_VERB: Final[Mapping[Ending, Verb]] = {
-    "complete": "complete",
-    "cancelled": "cancel",
-    "failed": "fail",
-    "interrupted": "interrupt",
-}
+ENDING_VERB: Final[Mapping[RunStatus, Verb]] = {status: verb for verb, status in _ENDS.items()}
 
 Lifetime = Literal["detached", "attached"]
 RecoveryState = Literal["pending", "recovered", "none"]
@@ -71,7 +45,7 @@ RecoveryState = Literal["pending", "recovered", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """How the run is to end once somebody can end it: a person asked for a cancel, or storage gave way under it."""
+    """How the run is to end: a cancel was requested, or storage failed while it was executed."""
 
     status: Literal["cancelled", "failed"]
     reason: str | None = None
@@ -80,14 +54,14 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Permission to execute. `until` is None where the holder's own life is the lease (the data directory's lock)."""
+    """Permission to execute a run. `until` is None if it lasts as long as its holder (the data directory lock)."""
 
     holder: NodeId
     until: float | None = None
 
 
 def is_live(lease: Lease | None, incarnation: NodeId | None, now: float) -> bool:
-    """`incarnation` is the only node that can be alive where leases have no end; elsewhere the store's clock judges."""
+    """Whether the lease is held at the store's time `now`. A lease without `until` is held only by `incarnation`."""
     if lease is None:
         return False
     return lease.holder == incarnation if lease.until is None else now < lease.until
@@ -95,7 +69,7 @@ def is_live(lease: Lease | None, incarnation: NodeId | None, now: float) -> bool
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What section J counts: since when the output is sought, and how often a readable journal had none."""
+    """The recovery of unreadable output: since when it is pending, and how often the journal was readable but empty."""
 
     state: RecoveryState
     since: float = 0.0
@@ -114,21 +88,16 @@ class Run:
     settings: Json
     lifetime: Lifetime
     created_at: float
-    rank: int
-    """Place in the session's queue, and among the claimable runs; smaller goes first."""
-    in_tree: bool
-    """Its messages are in the tree. A turn sent to a busy session joins when it is claimed."""
+    rank: int  # Place in the queue; the smallest goes first
+    in_tree: bool  # Whether its messages are in the tree. A turn sent to a busy session joins when it is claimed.
     status: RunStatus = "queued"
     epoch: int = 0
     lease: Lease | None = None
-    connection: Lease | None = None
-    """Who holds an attached run's connection: when that node is gone, so is the client."""
+    connection: Lease | None = None  # The node that an attached run's client is connected to
     key: str | None = None
-    fingerprint: str = ""
-    """Of the request body: the same idempotency key with another one is refused."""
+    fingerprint: str = ""  # Hash of the request body: reusing the idempotency key with another body is refused
     continues: RunId | None = None
-    resumes: int = 0
-    """How often automatic continue has put it back."""
+    resumes: int = 0  # How often automatic continue has requeued it
     intent: Intent | None = None
     recovery: Recovery | None = None
     reason: str | None = None
@@ -150,7 +119,7 @@ class Run:
 
     @property
     def is_unread(self) -> bool:
-        """Its recovery was given up without its journal having been read: nobody knows what it did."""
+        """Whether recovery was given up before the journal could be read, so that its output is unknown."""
         return self.recovery is not None and self.recovery.state == "none" and not self.last_seq
 
     @property
@@ -162,13 +131,13 @@ OPEN: Final[frozenset[RunStatus]] = frozenset({"queued", "running", "waiting"})
 
 
 def after(run: Run, verb: Verb) -> RunStatus:
-    """The status after `verb`; an illegal one raises."""
+    """The status after `verb`. Raises IllegalTransitionError."""
     target = TRANSITIONS[run.status].get(verb)
     if target is None or (run.status == "interrupted" and not run.is_pending):
-        raise IllegalTransition(run.status, verb)
+        raise IllegalTransitionError(run.status, verb)
     return target
 
 
 def step(run: Run, verb: Verb) -> Run:
-    """The run after `verb`; an illegal one raises and changes nothing."""
+    """The run after `verb`. Raises IllegalTransitionError."""
     return replace(run, status=after(run, verb))

@@ -1,19 +1,19 @@
-"""A session: a tree of messages and a head, the leaf that is shown. Editing moves the head; nothing is destroyed.
+"""A session: a tree of messages and a head, the leaf that is shown. Edits move the head and destroy nothing.
 
-The functions are pure. They see the tree through `Tree`, which a store may answer lazily, so that an edit of a
-session of 10,000 messages reads the few it touches.
+The functions are pure. They read the tree through `Tree`, which a store may answer lazily, so that an edit of a
+session of 10,000 messages reads only the few it touches.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from holdfast.core.errors import NotAllowed, message_not_found
+from holdfast.core.errors import NotAllowedError, NotFoundError
 from holdfast.core.events import Failure, Usage
 from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
 from holdfast.core.parts import Json, Part
 from holdfast.core.run import RecoveryState
-from holdfast.core.transcript import MessageStatus, has_output
-from holdfast.core.values import dataclass, replace
+from holdfast.core.transcript import MessageStatus, Transcript, has_output
 
 Role = Literal["user", "assistant"]
 
@@ -23,8 +23,7 @@ class Session:
     id: SessionId
     owner: OwnerId
     created_at: float
-    updated_at: float
-    """Last activity: accepting, settling, finished tools. A rename or a pin leaves it alone."""
+    updated_at: float  # Last activity: a turn accepted or settled, a tool finished; not a rename or a pin
     title: str = ""
     titled_by: Literal["nobody", "model", "person"] = "nobody"
     agent: str = "chat"
@@ -37,16 +36,13 @@ class Session:
     tags: tuple[str, ...] = ()
     project: str | None = None
     head: MessageId | None = None
-    redo: tuple[MessageId, ...] = ()
-    """Heads that undo left, the latest last. Any other move of the head forgets them (they stay reachable as
-    siblings)."""
+    redo: tuple[MessageId, ...] = ()  # Heads that undo moved away from, the latest last; cleared by other moves
     version: int = 1
-    deleted_at: float | None = None
-    """Hidden at once; purged when no run of it is open."""
+    deleted_at: float | None = None  # A deleted session is hidden at once, and erased when none of its runs is open
 
     @property
     def is_kept(self) -> bool:
-        """Otherwise it is there for as long as its run, which a crash must not lose, and no longer."""
+        """False for a temporary session, which is deleted when its run ends."""
         return not isinstance(self.settings, dict) or self.settings.get("keep") is not False
 
 
@@ -71,9 +67,14 @@ class Message:
     last_seq: int = 0
 
 
+def with_transcript(message: Message, folded: Transcript) -> Message:
+    message = replace(message, parts=folded.parts, status=folded.status, reason=folded.reason)
+    return replace(message, error=folded.error, usage=folded.usage, last_seq=folded.last_seq)
+
+
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """The path up to and including `message_id`, as a summary for the model. Nothing in the tree changes."""
+    """A summary that stands for the path up to and including `message_id` in model input. The tree does not change."""
 
     session_id: SessionId
     owner: OwnerId
@@ -84,21 +85,21 @@ class Compaction:
 
 class Tree(Protocol):
     def message(self, mid: MessageId) -> Message | None:
-        """One message of the session, if it is in the tree."""
+        """A message of the session, if it is in the tree."""
 
     def children(self, sid: SessionId, parent: MessageId | None) -> Sequence[MessageId]:
-        """Ids below `parent` (None: the roots) that are in the tree, oldest first."""
+        """Ids of the messages below `parent` (None: the roots), oldest first."""
 
 
 def node(tree: Tree, session: Session, mid: MessageId) -> Message:
     found = tree.message(mid)
     if found is None or found.session_id != session.id or not found.in_tree:
-        raise message_not_found(mid)
+        raise NotFoundError("message", mid)
     return found
 
 
 def path(tree: Tree, session: Session, end: MessageId | None, limit: int | None = None) -> list[Message]:
-    """From the root (or the `limit` last) to `end`, oldest first."""
+    """The messages from the root to `end`, oldest first; with `limit`, only the last ones."""
     found: list[Message] = []
     while end is not None and (limit is None or len(found) < limit):
         message = node(tree, session, end)
@@ -109,7 +110,7 @@ def path(tree: Tree, session: Session, end: MessageId | None, limit: int | None 
 
 
 def settled(messages: Sequence[Message]) -> Sequence[Message]:
-    """The path up to its last settled answer: a question that is still to be answered must stay what it is."""
+    """The path up to its last settled answer; a question without a settled answer is not part of it."""
     end = 0
     for n, message in enumerate(messages, 1):
         if message.status == "streaming" or message.recovery == "pending":
@@ -120,7 +121,7 @@ def settled(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def on_path(tree: Tree, session: Session, mid: MessageId) -> bool:
-    """Whether the shown branch goes through `mid`."""
+    """Whether `mid` is on the shown branch."""
     at = session.head
     while at is not None:
         if at == mid:
@@ -131,12 +132,12 @@ def on_path(tree: Tree, session: Session, mid: MessageId) -> bool:
 
 
 def append(session: Session, leaf: MessageId) -> Session:
-    """A new leaf, already hung into the tree, becomes the head."""
+    """Make a new leaf, already in the tree, the head."""
     return replace(session, head=leaf, redo=())
 
 
 def undo(tree: Tree, session: Session) -> Session:
-    """Step back before the last user message of the shown branch."""
+    """Move the head before the last user message of the shown branch."""
     at = session.head
     while at is not None:
         message = node(tree, session, at)
@@ -144,24 +145,24 @@ def undo(tree: Tree, session: Session) -> Session:
             assert session.head is not None
             return replace(session, head=message.parent_id, redo=(*session.redo, session.head))
         at = message.parent_id
-    raise NotAllowed("undo", "the conversation has no message to take back")
+    raise NotAllowedError("undo", "there is nothing to undo")
 
 
 def redo(session: Session) -> Session:
     if not session.redo:
-        raise NotAllowed("redo", "nothing was undone, or something was sent since")
+        raise NotAllowedError("redo", "nothing was undone, or a message was sent since")
     return replace(session, head=session.redo[-1], redo=session.redo[:-1])
 
 
 def truncate(tree: Tree, session: Session, last: MessageId) -> Session:
-    """Show nothing after `last`. What follows stays where it was, on its branch."""
+    """Make `last` the head; what follows it stays on its branch."""
     if not on_path(tree, session, node(tree, session, last).id):
-        raise NotAllowed("truncate", "that message is not on the branch that is shown")
+        raise NotAllowedError("truncate", "the message is not on the shown branch")
     return replace(session, head=last, redo=())
 
 
 def switch(tree: Tree, session: Session, to: MessageId) -> Session:
-    """Show the branch through `to`: its newest leaf."""
+    """Show the branch through `to`, at its newest leaf."""
     leaf = node(tree, session, to).id
     while below := tree.children(session.id, leaf):
         leaf = below[-1]
@@ -173,23 +174,19 @@ def clear(session: Session) -> Session:
 
 
 def question(tree: Tree, session: Session, mid: MessageId) -> Message:
-    """The user message that `mid` is, or that it answers."""
+    """The user message `mid`, or the one that `mid` answers."""
     message = node(tree, session, mid)
     if message.role == "user":
         return message
     if message.parent_id is None:
-        raise NotAllowed("retry", "the message answers nothing")
+        raise NotAllowedError("retry", "the message does not answer a user message")
     return node(tree, session, message.parent_id)
 
 
 def fork(
-    tree: Tree,
-    session: Session,
-    last: MessageId,
-    new: Session,
-    new_id: Callable[[], MessageId],
+    tree: Tree, session: Session, last: MessageId, new: Session, new_id: Callable[[], MessageId]
 ) -> tuple[Session, list[Message]]:
-    """A copy of the path up to `last` as session `new`; settled messages only, which belong to no run any more."""
+    """Copy the settled messages of the path up to `last` into session `new`; the copies belong to no run."""
     copies: list[Message] = []
     parent: MessageId | None = None
     for message in path(tree, session, last):
@@ -203,14 +200,14 @@ def fork(
 
 @dataclass(frozen=True, slots=True)
 class ModelInput:
-    """What the model is shown: the summary of what was compacted, then the messages after it."""
+    """What the model is shown: the summary of what was compacted, and the messages after it."""
 
     summary: str | None
     messages: tuple[Message, ...]
 
 
 def model_input(messages: Sequence[Message], compactions: Mapping[MessageId, Compaction]) -> ModelInput:
-    """From the end of `messages` (a path) back to the nearest compaction; answers without output are left out."""
+    """The end of the path `messages`, back to the nearest compaction, without answers that have no output."""
     kept: list[Message] = []
     summary: str | None = None
     for message in reversed(messages):

@@ -1,23 +1,23 @@
-"""The fold: a run's events become its message. There is no other way to build an assistant message.
+"""The fold: turns a run's events into its message. Nothing else builds an assistant message.
 
 `fold(rest, fold(prefix))` equals `fold(prefix + rest)`, so the live view, the saved message, the cancelled partial
-and the recovered message are the same function over more or less of the journal.
+and the recovered message are one function over more or less of the journal.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 from holdfast.core import events as ev
-from holdfast.core.errors import BrokenSequence
-from holdfast.core.parts import Part, Reasoning, Remembered, Text, Tool, ToolState
-from holdfast.core.values import dataclass, replace
+from holdfast.core.errors import BrokenSequenceError
+from holdfast.core.parts import Part, ReasoningPart, RememberedPart, TextPart, ToolPart, ToolState
 
 MessageStatus = Literal["streaming", "complete", "cancelled", "failed", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """What the journal says so far. `approval` is the question that is still open, if any."""
+    """The message so far. `approval` is the open question, if any."""
 
     parts: tuple[Part, ...] = ()
     status: MessageStatus = "streaming"
@@ -27,8 +27,7 @@ class Transcript:
     usage: ev.Usage | None = None
     approval: ev.ApprovalRequested | None = None
     last_seq: int = 0
-    thinking_since: int | None = None
-    """When the reasoning began that is still going on, if the journal says so."""
+    thinking_since: int | None = None  # When the current reasoning began, in milliseconds since the epoch
 
     @property
     def ended(self) -> bool:
@@ -36,34 +35,35 @@ class Transcript:
 
 
 EMPTY = Transcript()
-_NO_TEXT = Text("")
-_ENDS_A_THOUGHT = (ev.TextDelta, ev.ToolDelta, ev.ToolStarted, ev.ApprovalRequested, ev.StepStarted)
-_CUTS_A_THOUGHT = (ev.RunEnded, ev.RunResumed, ev.MessageSeeded, ev.MemoryRecalled)
-"""After these nobody knows how long it was: a crash may lie between."""
+_NO_TEXT = TextPart("")
+_ENDS_REASONING = (ev.TextDelta, ev.ToolDelta, ev.ToolStarted, ev.ApprovalRequested, ev.StepStarted)
+_BREAKS_REASONING = (ev.RunEnded, ev.RunResumed, ev.MessageSeeded, ev.MemoryRecalled)
+"""After these its duration is unknown: there may have been a crash in between."""
 
 
 def fold(entries: Iterable[ev.Entry], onto: Transcript = EMPTY) -> Transcript:
-    """The transcript after `entries`, which must follow `onto` without a gap. BrokenSequence: they do not, or are none
-    that this version can read."""
+    """The transcript after `entries`. Raises BrokenSequenceError if they do not follow `onto` or cannot be read."""
     try:
         return _fold(entries, onto)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise BrokenSequence(f"The journal holds what cannot be read ({type(error).__name__}: {error}).") from error
+        raise BrokenSequenceError(
+            f"The journal has an event that cannot be read ({type(error).__name__}: {error})."
+        ) from error
 
 
 def _fold(entries: Iterable[ev.Entry], onto: Transcript) -> Transcript:
     builder = _Builder(onto)
-    quoted: list[bytes] = []  # texts of neighbouring deltas: nearly all of a journal
+    quoted: list[bytes] = []  # texts of neighbouring deltas, which are most of a journal
     last = builder.last_seq
     thinking = builder.thinking_since is not None
     for item in entries:
         seq, frame = item
         if seq != last + 1:
-            raise BrokenSequence(f"Event {seq} follows event {last}: the journal has a gap.")
+            raise BrokenSequenceError(f"Event {seq} follows event {last}: the journal has a gap.")
         text = ev.quoted_text(frame)
         if text is not None:
             if thinking:
-                builder.thought(item.at)
+                builder.end_reasoning(item.at)
                 thinking = False
             quoted.append(text)
         else:
@@ -78,23 +78,23 @@ def _fold(entries: Iterable[ev.Entry], onto: Transcript) -> Transcript:
 
 
 def has_output(parts: Sequence[Part]) -> bool:
-    """Whether the model said or did anything: what is remembered for it does not count."""
-    return any(not isinstance(part, Remembered) for part in parts)
+    """Whether the model wrote or did anything; recalled memories do not count."""
+    return any(not isinstance(part, RememberedPart) for part in parts)
 
 
 def volume(parts: Sequence[Part]) -> int:
-    """Characters that came as deltas."""
-    texts = sum(len(part.text) for part in parts if isinstance(part, Text | Reasoning))
-    return texts + sum(len(part.output) for part in parts if isinstance(part, Tool))
+    """Characters that were streamed as deltas."""
+    texts = sum(len(part.text) for part in parts if isinstance(part, TextPart | ReasoningPart))
+    return texts + sum(len(part.output) for part in parts if isinstance(part, ToolPart))
 
 
 class _Builder:
-    """The one mutable thing here: text grows by pieces, so that a long answer costs its length and not its square."""
+    """Mutable, so that text grows by pieces and a long answer takes linear time."""
 
     def __init__(self, onto: Transcript) -> None:
         self.base = onto
         self.parts: list[Part] = list(onto.parts)
-        self.pieces: dict[tuple[int, str], list[str]] = {}  # (part, field) -> text that follows what it has
+        self.pieces: dict[tuple[int, str], list[str]] = {}  # (part, field) -> text to be appended to it
         self.last_seq = onto.last_seq
         self.status: MessageStatus = onto.status
         self.ending: ev.RunEnded | None = None
@@ -118,7 +118,7 @@ class _Builder:
         )
 
     def add_quoted(self, pieces: list[bytes]) -> None:
-        """Take texts as their frames have them; the list is empty afterwards."""
+        """Add texts as JSON writes them in their frames; clears the list."""
         if pieces:
             self._check_open()
             text = ev.unquoted(pieces)
@@ -128,14 +128,14 @@ class _Builder:
 
     def _check_open(self) -> None:
         if self.status != "streaming":
-            raise BrokenSequence(f"Event {self.last_seq + 1} follows the terminal event.")
+            raise BrokenSequenceError(f"Event {self.last_seq + 1} follows the terminal event.")
 
     def add(self, event: ev.Event, at: int | None = None) -> None:
         self._check_open()
         if self.thinking_since is not None:
-            if isinstance(event, _ENDS_A_THOUGHT):
-                self.thought(at)
-            elif isinstance(event, _CUTS_A_THOUGHT):
+            if isinstance(event, _ENDS_REASONING):
+                self.end_reasoning(at)
+            elif isinstance(event, _BREAKS_REASONING):
                 self.thinking_since = None
         match event:
             case ev.TextDelta(text):
@@ -143,7 +143,7 @@ class _Builder:
                     self._grow(_NO_TEXT, text)
             case ev.ReasoningDelta(text, provider):
                 self._reason(text, provider, at)
-            case ev.RunStarted() | ev.StepStarted() | ev.Unknown():
+            case ev.RunStarted() | ev.StepStarted() | ev.UnknownEvent():
                 pass
             case ev.RunResumed():
                 self._settle_tools({"running": "unknown", "pending": "not_run"})
@@ -158,11 +158,7 @@ class _Builder:
                 where = self._find(call_id)
                 if where is not None:
                     self.parts[where] = replace(
-                        self._tool(where),
-                        state="done",
-                        result=result,
-                        is_error=is_error,
-                        duration_ms=duration_ms,
+                        self._tool(where), state="done", result=result, is_error=is_error, duration_ms=duration_ms
                     )
             case ev.ApprovalRequested(_, call_id, name, args, _, provider):
                 self._put_tool(call_id, name, args, "waiting", provider)
@@ -178,44 +174,44 @@ class _Builder:
                             self.parts[where] = replace(tool, state="pending")
                     self.approval = None
             case ev.MemoryRecalled(items, note):
-                self.parts.append(Remembered(items, note))
+                self.parts.append(RememberedPart(items, note))
             case ev.Usage():
-                self.usage = _sum(self.usage, event)
+                self.usage = ev.add_usage(self.usage, event)
             case ev.RunEnded(status):
                 self._settle_tools({"running": "unknown", "pending": "not_run", "waiting": "not_run"})
                 self.status, self.ending, self.approval = status, event, None
             case _:
                 assert_never(event)
 
-    def _grow(self, empty: Text | Reasoning, text: str) -> None:
+    def _grow(self, empty: TextPart | ReasoningPart, text: str) -> None:
         if not self.parts or type(self.parts[-1]) is not type(empty):
             self.parts.append(empty)
         self._append(len(self.parts) - 1, "text", text)
 
-    def thought(self, at: int | None) -> None:
-        """Something else has come: the reasoning before it took until now."""
+    def end_reasoning(self, at: int | None) -> None:
+        """Something else follows at `at`: the reasoning before it lasted until then."""
         since, self.thinking_since = self.thinking_since, None
         self._join()
         last = self.parts[-1] if self.parts else None
-        if since is not None and at is not None and at > since and isinstance(last, Reasoning):
+        if since is not None and at is not None and at > since and isinstance(last, ReasoningPart):
             self.parts[-1] = replace(last, duration_ms=at - since)
 
     def _reason(self, text: str, provider: object, at: int | None) -> None:
-        """Opaque data closes a block of reasoning: what follows is another block, with data of its own."""
+        """Opaque provider data closes a block of reasoning; what follows is another block."""
         last = self.parts[-1] if self.parts else None
-        if isinstance(last, Reasoning) and last.provider is not None and (text or provider is not None):
-            self.thought(at)
-            self.parts.append(Reasoning(""))
+        if isinstance(last, ReasoningPart) and last.provider is not None and (text or provider is not None):
+            self.end_reasoning(at)
+            self.parts.append(ReasoningPart(""))
         if text or provider is not None:
-            self._grow(Reasoning(""), text)
+            self._grow(ReasoningPart(""), text)
             if self.thinking_since is None and at is not None:
                 last = self.parts[-1]
-                assert isinstance(last, Reasoning)
+                assert isinstance(last, ReasoningPart)
                 self.thinking_since = at - (last.duration_ms or 0)
         if provider is not None:
             self._join()
             last = self.parts[-1]
-            assert isinstance(last, Reasoning)
+            assert isinstance(last, ReasoningPart)
             self.parts[-1] = replace(last, provider=provider)
 
     def _append(self, where: int, field: str, text: str) -> None:
@@ -227,16 +223,16 @@ class _Builder:
             self.parts[where] = replace(part, **{field: getattr(part, field) + "".join(pieces)})
         self.pieces.clear()
 
-    def _tool(self, where: int) -> Tool:
+    def _tool(self, where: int) -> ToolPart:
         part = self.parts[where]
-        assert isinstance(part, Tool)
+        assert isinstance(part, ToolPart)
         return part
 
     def _find(self, call_id: str) -> int | None:
-        """The newest tool part with this call id: a provider may use an id again in a later step."""
+        """The newest tool part with this call id: providers may reuse an id in a later step."""
         for where in range(len(self.parts) - 1, -1, -1):
             part = self.parts[where]
-            if isinstance(part, Tool) and part.call_id == call_id:
+            if isinstance(part, ToolPart) and part.call_id == call_id:
                 return where
         return None
 
@@ -245,13 +241,12 @@ class _Builder:
         return None if where is None or self._tool(where).state in ("done", "denied") else where
 
     def _put_tool(self, call_id: str, name: str, args: object, state: ToolState, provider: object) -> None:
-        """A call is started, or a person is asked about it. One that may have run before is taken up again only by the
-        same tool with the same arguments; anything else under its id is another call."""
+        """Start a call or ask about it. Other arguments than those of a call that may have run make another call."""
         self._join()
         where = self._open(call_id)
         old = None if where is None else self._tool(where)
         if where is None or old is None or (old.state == "unknown" and (old.name, old.args) != (name, args)):
-            self.parts.append(Tool(call_id, name, args, state, provider=provider))
+            self.parts.append(ToolPart(call_id, name, args, state, provider=provider))
             return
         again = state != "running" and (old.state == "unknown" or old.may_have_run)
         kept = old.provider if provider is None else provider
@@ -261,10 +256,15 @@ class _Builder:
         where = self._open(call_id)
         writes = name is not None or args is not None
         if where is not None and writes and self._tool(where).state in ("unknown", "not_run"):
-            where = self._write_again(where)
+            # The model rewrites a call that an earlier execution left behind. One that may have run stays as it is.
+            if self._tool(where).state == "unknown":
+                where = None
+            else:
+                self._join()
+                self.parts[where] = ToolPart(call_id, self._tool(where).name, "", "pending")
         if where is None:
             where = len(self.parts)
-            self.parts.append(Tool(call_id, name or "", "", "pending"))
+            self.parts.append(ToolPart(call_id, name or "", "", "pending"))
         elif name is not None:
             self.parts[where] = replace(self._tool(where), name=name)
         if output is not None:
@@ -272,25 +272,9 @@ class _Builder:
         if args is not None and isinstance(self._tool(where).args, str):
             self._append(where, "args", args)
 
-    def _write_again(self, where: int) -> int | None:
-        """The model writes a call anew that an earlier life left behind. One that may have run stays as it is."""
-        old = self._tool(where)
-        if old.state == "unknown":
-            return None
-        self._join()
-        self.parts[where] = Tool(old.call_id, old.name, "", "pending")
-        return where
-
     def _settle_tools(self, ends: dict[ToolState, ToolState]) -> None:
         self._join()
         for where, part in enumerate(self.parts):
-            if isinstance(part, Tool) and part.state in ends:
+            if isinstance(part, ToolPart) and part.state in ends:
                 state = "unknown" if part.may_have_run else ends[part.state]
                 self.parts[where] = replace(part, state=state, may_have_run=False)
-
-
-def _sum(a: ev.Usage | None, b: ev.Usage) -> ev.Usage:
-    if a is None:
-        return b
-    cost = None if a.cost is None and b.cost is None else (a.cost or 0.0) + (b.cost or 0.0)
-    return ev.Usage(a.input_tokens + b.input_tokens, a.output_tokens + b.output_tokens, cost)

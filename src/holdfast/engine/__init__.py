@@ -1,1 +1,1 @@
-"""The durable run engine. `service` is what every face calls; `supervisor` is what makes it live."""
+"""The durable run engine: `engine.Engine` puts it together, with its use cases by subject (`sessions`, `runs`, …)."""

@@ -1,32 +1,49 @@
-"""The engine put together. `run` is its life: recover, then claim and execute until told to stop, then drain."""
-
-from functools import partial
+"""Puts the engine together. `run` recovers, then claims and executes runs until told to stop, then drains."""
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from holdfast.core.ids import NodeId, RunId
-from holdfast.engine.book.rows import Me
-from holdfast.engine.boundaries import Boundaries
-from holdfast.engine.executor import Deps
-from holdfast.engine.facts import Facts
-from holdfast.engine.feed import Feed
-from holdfast.engine.hub import Hub
-from holdfast.engine.library import Library
+from holdfast.core.ids import NodeId
+from holdfast.engine.admission import Admission
+from holdfast.engine.attachments import Attachments
+from holdfast.engine.cancellation import RunCanceller
+from holdfast.engine.connections import AttachedConnections
+from holdfast.engine.executor import ExecutorDeps
+from holdfast.engine.group_commit import GroupCommitWriter
+from holdfast.engine.local_runs import LocalRuns
+from holdfast.engine.memory_commits import MemoryCommitter
+from holdfast.engine.memory_facts import MemoryFacts
+from holdfast.engine.memory_recall import MemoryRecall
+from holdfast.engine.messages import Messages
+from holdfast.engine.node_context import NodeContext
+from holdfast.engine.node_identity import NodeIdentity
+from holdfast.engine.orphaned_runs import OrphanedRuns
+from holdfast.engine.pending_recovery import PendingRecovery
 from holdfast.engine.preferences import Preferences
-from holdfast.engine.recall import Recall
-from holdfast.engine.service import Service
-from holdfast.engine.settings import Settings
+from holdfast.engine.retention import Retention
+from holdfast.engine.run_feed import RunFeed
+from holdfast.engine.runs import Runs
+from holdfast.engine.sessions import Sessions
+from holdfast.engine.settings import EngineSettings
 from holdfast.engine.settler import Settler
+from holdfast.engine.settling_reader import SettlingReader
+from holdfast.engine.subscriptions import Subscriptions
 from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.sweeper import Sweeper
+from holdfast.engine.titles import Titles
 from holdfast.engine.transfer import Transfer
-from holdfast.engine.writer import Writer
-from holdfast.ports import Agents, Clock, Files, Ids, Journal, MemoryProviders, Store, Wakeups, Workspaces
+from holdfast.engine.wakeup_hub import WakeupHub
+from holdfast.ports.agent import AgentLookup
+from holdfast.ports.clock import Clock, Ids
+from holdfast.ports.files import Files, Workspaces
+from holdfast.ports.journal import Journal
+from holdfast.ports.memory import MemoryProviders
+from holdfast.ports.store import Store
+from holdfast.ports.wakeups import Wakeups
 
 
 class Engine:
-    """One node. It owns none of its ports: whoever made them closes them, after `run` has returned."""
+    """One node. The caller owns the ports and closes them after `run` has returned."""
 
     def __init__(
         self,
@@ -34,62 +51,86 @@ class Engine:
         store: Store,
         journal: Journal,
         wakeups: Wakeups,
-        agents: Agents,
+        agents: AgentLookup,
         clock: Clock,
         ids: Ids,
-        settings: Settings | None = None,
+        settings: EngineSettings | None = None,
         files: Files | None = None,
         workspaces: Workspaces | None = None,
         memory: MemoryProviders | None = None,
         node: NodeId | None = None,
     ) -> None:
-        """`node`: this one's name among others, the same after a restart, so that it finds at once what it left."""
-        settings = settings or Settings()
+        """`node`: its name in a cluster, the same after a restart, so that it finds its own runs at once."""
+        settings = settings or EngineSettings()
         alone = store.incarnation is not None
-        node = store.incarnation or node or NodeId(ids.new("node"))
-        me = Me(node, None if alone else settings.lease_time)
-        self.node = node
-        self._hub = Hub(node, wakeups)
-        self.feed = Feed(journal, self._hub.signals, settings, partial(_over, store))
-        self.writer = Writer(journal, self.feed, settings, node, None if alone else wakeups, clock)
-        self.boundaries = None if memory is None else Boundaries(store, self._hub, clock, me, settings, memory)
-        """None: nothing is remembered, and no ledger kept."""
-        self.facts = Facts(store, ids)
-        keeping = None if self.boundaries is None else self.boundaries.keeping
-        self.settler = Settler(store, journal, self.writer, self._hub, agents, me, settings, keeping)
-        parts = (store, journal, self.writer, self.feed, self._hub, self.settler, agents, clock, ids, settings)
+        self.node = store.incarnation or node or NodeId(ids.new("node"))
+        self.clock, self.ids = clock, ids
+        self.local_runs = LocalRuns(self.node)
+        identity = NodeIdentity(self.node, None if alone else settings.lease_time)
+        hub = WakeupHub(self.node, wakeups)
+        context = NodeContext(store, journal, agents, clock, ids, settings, identity, hub, self.local_runs)
+        self._context = context
+        self.feed = RunFeed(context)
+        self.writer = GroupCommitWriter(context, self.feed, None if alone else wakeups)
+        self.memory_commits = None if memory is None else MemoryCommitter(context, memory)
+        """None: no memory, and no ledger."""
+        self.memory_facts = MemoryFacts(store, ids)
+        self.settler = Settler(
+            context, self.writer, None if self.memory_commits is None else self.memory_commits.policy
+        )
+        self.orphans = OrphanedRuns(context, self.settler)
+        self._pending = PendingRecovery(context, self.orphans, self.settler)
         recall = None
-        if memory is not None and self.boundaries is not None:
-            recall = Recall(store, memory, self.boundaries, settings)
-        deps = Deps(*parts, recall)
-        self.supervisor = Supervisor(deps, me)
-        self.library = None if files is None else Library(store, files, ids, settings)
-        self.sweeper = Sweeper(deps, self.supervisor, self.library, workspaces, self.boundaries)
-        self.service = Service(deps, self.supervisor, me)
-        self.preferences = Preferences(store)
-        self.transfer = None if self.library is None else Transfer(self.service, self.library)
-        self._works = settings.max_runs > 0
-        """A node that executes nothing remembers nothing by itself either: it is gone in a moment."""
+        if memory is not None and self.memory_commits is not None:
+            recall = MemoryRecall(context, memory, self.memory_commits)
+        deps = ExecutorDeps(context, self.writer, self.feed, self.settler, self.orphans, recall)
+        self.supervisor = Supervisor(deps)
+        self.attachments = None if files is None else Attachments(context, files)
+        self.retention = Retention(context, self.attachments, workspaces, remembers=memory is not None)
+        self.sweeper = Sweeper(
+            context, self.orphans, self._pending, self.supervisor, self.retention, self.memory_commits
+        )
+        self._add_use_cases(context)
+        self._works = settings.max_runs > 0  # A short-lived command executes nothing and commits no memory
         self._stop = anyio.Event()
         self._writing = anyio.CancelScope(shield=True)
 
+    def _add_use_cases(self, context: NodeContext) -> None:
+        """What servers and commands call, by subject."""
+        reader = SettlingReader(context, self.feed, self.orphans, self._pending)
+        canceller = RunCanceller(context, self.supervisor, self.orphans)
+        admission = Admission(context, self.feed, self.supervisor, canceller)
+        self.sessions = Sessions(context, reader, canceller, admission)
+        self.messages = Messages(context, self.settler, reader)
+        self.runs = Runs(context, reader, canceller, admission, self._pending)
+        self.subscriptions = Subscriptions(context, self.feed, reader)
+        self.connections = AttachedConnections(context, self.feed, self.supervisor, canceller)
+        self.titles = Titles(context, self.subscriptions)
+        self.preferences = Preferences(context.store)
+        files = self.attachments
+        self.transfer = None if files is None else Transfer(self.sessions, self.messages, files, self.ids)
+
+    async def ping(self) -> None:
+        """Raises StorageError unless both the store and the journal answer."""
+        await self._context.store.read(lambda tx: tx.now)
+        await self._context.journal.heads([])
+
     def stop(self) -> None:
-        """Ask for an orderly end: `run` drains and returns."""
+        """Ask for an orderly shutdown: `run` drains and returns."""
         self._stop.set()
 
     def hurry(self) -> None:
-        """Ask for the same at once: runs are sealed as interrupted, and go on when they are continued."""
+        """The same without waiting: open runs are sealed as interrupted or handed over."""
         self.supervisor.hurry()
-        if self.boundaries is not None:
-            self.boundaries.hurry()
+        if self.memory_commits is not None:
+            self.memory_commits.hurry()
         self._stop.set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Reports started once every run of an earlier life is settled, queued again or shown as pending. The writer
-        and the hub outlive the runs, because the last thing a run does is to write."""
+        """Reports started once every run of an earlier process is settled, requeued or marked pending."""
         async with anyio.create_task_group() as base:
             base.start_soon(self._write)
-            base.start_soon(self._hub.listen)
+            base.start_soon(self._context.hub.listen)
             try:
                 await self.sweeper.start()
                 async with anyio.create_task_group() as runs, anyio.create_task_group() as loops:
@@ -98,36 +139,32 @@ class Engine:
                     await self._stop.wait()
                     await self.supervisor.drain()
                     await self.sweeper.finish()
-                    if self.boundaries is not None and self._works:
-                        await self.boundaries.finish()
+                    if self.memory_commits is not None and self._works:
+                        await self.memory_commits.finish()
                     self.feed.stop()
                     loops.cancel_scope.cancel()
                 if not self._stop.is_set():
-                    # A task raised a cancel that nobody had asked for, and its group took that for its own end. A
-                    # server that accepts and executes nothing would be worse than one that falls and is started again.
-                    raise RuntimeError("The engine ended without having been told to.")
+                    # A task raised a cancellation that nobody requested, and its group ended. A server that accepts
+                    # runs and executes none would be worse than one that exits and is restarted.
+                    raise RuntimeError("The engine ended without being told to stop.")
                 await self.settler.archive_rest()
             finally:
-                await self.settler.at_rest()
+                # A reader that met an orphaned run may be in the middle of ending it.
+                with anyio.move_on_after(self._context.settings.final_save, shield=True):
+                    await self.local_runs.wait_until_none_ending()
                 self._writing.cancel()
             base.cancel_scope.cancel()
 
     async def _write(self) -> None:
-        """Shielded: whoever cancels the engine cancels its runs, and these have their endings to write."""
+        """Shielded: cancelling the engine cancels its runs, which still have to write their endings."""
         with self._writing:
             await self.writer.run()
 
     def _start_loops(self, loops: TaskGroup, runs: TaskGroup) -> None:
         loops.start_soon(self.supervisor.claim, runs)
-        loops.start_soon(self.supervisor.control)
-        loops.start_soon(self.supervisor.limits)
-        loops.start_soon(self.supervisor.heartbeat)
+        for loop in (self.supervisor.control, self.supervisor.limits, self.supervisor.heartbeat):
+            loops.start_soon(loop)
         loops.start_soon(self.sweeper.run)
         loops.start_soon(self.settler.archive)
-        if self.boundaries is not None and self._works:
-            loops.start_soon(self.boundaries.run)
-
-
-async def _over(store: Store, rid: RunId) -> bool:
-    run = await store.read(lambda tx: tx.run(rid))
-    return run is None or not (run.is_open or run.is_pending)
+        if self.memory_commits is not None and self._works:
+            loops.start_soon(self.memory_commits.run)

@@ -1,23 +1,23 @@
-"""What a person has settled for good: allowances of tools, and settings."""
+"""Standing choices of an owner: tools that are always allowed, and settings."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from holdfast.core.ids import LOCAL, OwnerId, SessionId
 from holdfast.core.parts import Json
-from holdfast.core.values import dataclass
-from holdfast.ports import Grant, Store, Tx
+from holdfast.ports.store import Store, ToolGrant, Tx
 
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
     store: Store
 
-    async def grants(self, owner: OwnerId = LOCAL, sid: SessionId | None = None) -> Sequence[Grant]:
-        """What is allowed in this session without asking; without one, what is allowed in all."""
+    async def grants(self, owner: OwnerId = LOCAL, sid: SessionId | None = None) -> Sequence[ToolGrant]:
+        """Tools allowed without asking in this session; without `sid`, in all sessions."""
         return await self.store.read(lambda tx: tx.grants(owner, sid))
 
     async def grant(self, tool: str, scope: str, owner: OwnerId = LOCAL, sid: SessionId | None = None) -> None:
-        await self.store.transact(lambda tx: tx.put_grant(Grant(owner, sid, tool, scope, tx.now)))
+        await self.store.transact(lambda tx: tx.put_grant(ToolGrant(owner, sid, tool, scope, tx.now)))
 
     async def revoke(self, tool: str, scope: str, owner: OwnerId = LOCAL, sid: SessionId | None = None) -> None:
         await self.store.transact(lambda tx: tx.drop_grant(owner, sid, tool, scope))
@@ -26,7 +26,7 @@ class Preferences:
         return await self.store.read(lambda tx: tx.settings(owner))
 
     async def change(self, values: Mapping[str, Json], owner: OwnerId = LOCAL) -> Mapping[str, Json]:
-        """Only what is named; None takes a setting away."""
+        """Changes only the named settings; None removes one."""
 
         def work(tx: Tx) -> Mapping[str, Json]:
             for name, value in values.items():

@@ -1,10 +1,9 @@
-"""What can be set about the engine, with the defaults of a fresh machine. Seconds and bytes."""
+"""The engine's settings and their defaults, in seconds and bytes."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from holdfast.core import ledger
-from holdfast.core.recovery import Policy
-from holdfast.core.values import dataclass
+from holdfast.core import memory_ledger
+from holdfast.core.recovery import RecoveryPolicy
 
 MIB = 1024 * 1024
 DAY = 24 * 3600.0
@@ -12,55 +11,32 @@ SWEEP = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    max_runs: int = 2000
-    """Runs that one node executes at a time; more stay queued."""
-    wall_limit: float = 6 * 3600.0
-    """Longest a run may execute, time spent waiting for a person not counted."""
-    idle_limit: float = 600.0
-    """Longest a run may go without producing anything."""
-    max_output: int = 32 * MIB
-    """Most that one run may journal."""
-    room: int = 64 * 1024
-    """Output of one run that may wait for its commit; beyond it the agent waits."""
-    tail: int = 256 * 1024
-    """Newest output of a run kept in memory for its subscribers; who lags further reads the journal."""
-    storage_patience: float = 30.0
-    """How long a failed commit is retried before its runs are stopped."""
-    final_save: float = 15.0
-    """Limit of the shielded last append and settle; recovery does what is left."""
-    drain: float = 10.0
-    """How long a stopping node lets its runs go on by themselves."""
-    cancel_wait: float = 2.0
-    fence_wait: float = 5.0
-    """How long a takeover waits for the journal before it shows the run as interrupted, recovery pending."""
-    poll: float = 5.0
-    """How often those who wait for a hint look by themselves."""
-    sweep: float = SWEEP
-    lease_time: float = 30.0
-    """Where leases lapse: how long one lasts."""
-    lease_renewal: float | None = None
-    """How often it is renewed; three times within it unless this says otherwise."""
-    disk_reserve: int = 64 * MIB
-    """Free space below which new turns are refused, so that open ones can still be saved."""
-    retention: float = 30 * DAY
-    """How long settled journals are kept; 0 for ever."""
-    answer_within: float = 7 * DAY
-    """How long a question may stay unanswered; then the answer is deny. 0: for ever."""
-    orphan_grace: float = 3600.0
-    """How long a file that no message names is kept: it may be about to be sent."""
-    keep_changes: int = 100_000
-    touch_every: float = 10.0
-    """P6: finished tools move `updated_at` at most this often."""
-    recovery: Policy = field(default_factory=Policy)
-    memory: ledger.Policy = field(default_factory=ledger.Policy)
-    recall_wait: float = 1.0
-    """Longest that a run waits for what is remembered."""
-    recall_tokens: int = 600
-    """Most that is put in front of the model, by an estimate."""
-    commit_limit: float = 120.0
-    """Longest that a memory provider may take for one commit."""
-    flush: float = 10.0
-    """How long a stopping node commits what is still to be remembered."""
-    warm_sessions: int = 200
-    """Sessions for which a memory provider may hold something; beyond it the least recently used is evicted."""
+class EngineSettings:
+    max_runs: int = 2000  # Runs that one node executes at a time; others stay queued
+    wall_limit: float = 6 * 3600.0  # Longest execution of a run, not counting time spent waiting for a person
+    idle_limit: float = 600.0  # Longest time without output
+    max_output: int = 32 * MIB  # Most output of one run
+    max_uncommitted: int = 64 * 1024  # Uncommitted output of one run beyond which its agent waits
+    live_tail_bytes: int = 256 * 1024  # Newest output of a run kept in memory; slower subscribers read the journal
+    storage_retry_time: float = 30.0  # How long a failed commit is retried before its runs are stopped
+    final_save: float = 15.0  # Time limit of the shielded final append and settle; recovery does what is left
+    drain: float = 10.0  # How long a stopping node waits for its runs to end by themselves
+    cancel_wait: float = 2.0  # How long a cancel call waits for the run to be settled
+    fence_wait: float = 5.0  # How long a takeover waits for the journal before recovery becomes pending
+    poll: float = 5.0  # Longest wait for a wake-up before reading anyway
+    sweep: float = SWEEP  # Interval of the periodic work
+    lease_time: float = 30.0  # How long a lease lasts in a cluster
+    lease_renewal: float | None = None  # Interval of renewals; a third of `lease_time` by default
+    disk_reserve: int = 64 * MIB  # Free space below which new turns are refused, so that open ones can still be saved
+    retention: float = 30 * DAY  # How long settled journals are kept; 0 keeps them forever
+    answer_within: float = 7 * DAY  # How long an approval may stay unanswered before it is denied; 0 waits forever
+    unused_file_grace: float = 3600.0  # How long a file without a message is kept: it may be about to be sent
+    keep_changes: int = 100_000  # Rows of the change feed that are kept
+    touch_every: float = 10.0  # Finished tools update `updated_at` at most this often
+    recovery: RecoveryPolicy = field(default_factory=RecoveryPolicy)
+    memory: memory_ledger.LedgerPolicy = field(default_factory=memory_ledger.LedgerPolicy)
+    recall_wait: float = 1.0  # Longest time that a run waits for memory recall
+    recall_tokens: int = 600  # Most recalled tokens that the model is shown, estimated
+    commit_limit: float = 120.0  # Longest time for one memory commit
+    flush: float = 10.0  # How long a stopping node commits what is still dirty
+    warm_sessions: int = 200  # Sessions for which memory providers hold resources; more evict the least recently used

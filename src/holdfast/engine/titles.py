@@ -1,45 +1,69 @@
-"""Titles (P8): after a run has completed, a session that nobody has named gets a name, in the background."""
+"""Titles: after a run completes, a session without a title gets one in the background. A title that a person set,
+before or meanwhile, always stays; `session_edits.title` decides that in its transaction."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import anyio
 
+from holdfast.core import session as tree
 from holdfast.core.errors import HoldfastError
-from holdfast.core.ids import LOCAL, SessionId
+from holdfast.core.ids import LOCAL, OwnerId, SessionId
 from holdfast.core.parts import plain_text
 from holdfast.core.session import Message, Session
-from holdfast.engine.service import Service
-from holdfast.ports import AgentFailed, Titler
+from holdfast.engine.node_context import NodeContext
+from holdfast.engine.subscriptions import Subscriptions
+from holdfast.engine.transactions import session_edits
+from holdfast.engine.transactions.row_access import get_session
+from holdfast.ports.agent import AgentError, Titler
+from holdfast.ports.store import Tx
 
 log = logging.getLogger("holdfast.engine")
 
-_AT_ONCE: Final = 4
-_PATIENCE: Final = 60.0
+_CONCURRENT: Final = 4
+_TIMEOUT: Final = 60.0
 _WORDS: Final = 8
+_LONGEST: Final = 200  # Characters of a generated title
 
 
 class FirstWords:
-    """`ports.Titler` without a model: how the person began."""
+    """`ports.Titler` without a model: the first words of the first user message."""
 
     async def title(self, messages: Sequence[Message]) -> str:
-        said = next((plain_text(message.parts) for message in messages if message.role == "user"), "")
-        words = said.split()
+        first = next((plain_text(message.parts) for message in messages if message.role == "user"), "")
+        words = first.split()
         return " ".join(words[:_WORDS])[:80] + ("…" if len(words) > _WORDS else "")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Titles:
-    """Follows the change feed. What is missed while no process lives is made up for by the session's next turn."""
+    _node: NodeContext
+    _subscriptions: Subscriptions
 
-    def __init__(self, service: Service, titler: Callable[[Session], Awaitable[Titler]]) -> None:
-        self._service = service
-        self._titler = titler
-        self._room = anyio.CapacityLimiter(_AT_ONCE)
+    async def generate(self, sid: SessionId, titler: Titler, owner: OwnerId = LOCAL) -> Session:
+        """Title the session unless it has a title."""
 
-    async def run(self) -> None:
-        """For the server's life."""
-        changes = self._service.watch_changes(None)
+        def load(tx: Tx) -> tuple[Session, list[Message]]:
+            session = get_session(tx, sid, owner)
+            return session, tree.path(tx, session, session.head, limit=8)
+
+        session, messages = await self._node.store.read(load)
+        if session.titled_by != "nobody":
+            return session
+        text = (await titler.title(messages)).strip()
+        if not text:
+            return session
+        return await self._node.transact(
+            partial(session_edits.title, sid=sid, owner=owner, text=text[:_LONGEST]), wake_queue=False
+        )
+
+    async def run(self, titler: Callable[[Session], Awaitable[Titler]]) -> None:
+        """Follow the change feed for the server's life. A missed title is generated after the session's next turn."""
+        changes = self._subscriptions.watch_changes(None)
+        limiter = anyio.CapacityLimiter(_CONCURRENT)
         async with anyio.create_task_group() as jobs:
             while True:
                 try:
@@ -50,19 +74,21 @@ class Titles:
                     continue
                 if found is None:
                     return
-                ended = [c for c in found.items if c.kind == "run.changed" and c.status == "complete"]
-                # The feed is of all nodes, and a name is asked for once.
-                for sid in {c.session_id for c in ended if c.run_id and self._service.settled_here(c.run_id)}:
-                    jobs.start_soon(self._name, sid)
+                completed = [c for c in found.items if c.kind == "run.changed" and c.status == "complete"]
+                # The feed covers all nodes; the one that settled the run asks for the title.
+                for sid in {c.session_id for c in completed if c.run_id and self._node.local.settled_here(c.run_id)}:
+                    jobs.start_soon(self._generate_safely, sid, titler, limiter)
 
-    async def _name(self, sid: SessionId) -> None:
-        async with self._room:
+    async def _generate_safely(
+        self, sid: SessionId, titler: Callable[[Session], Awaitable[Titler]], limiter: anyio.CapacityLimiter
+    ) -> None:
+        async with limiter:
             try:
-                session = (await self._service.session(sid, LOCAL)).session
+                session = await self._node.store.read(lambda tx: get_session(tx, sid, LOCAL))
                 if session.titled_by == "nobody":
-                    with anyio.fail_after(_PATIENCE):
-                        await self._service.generate_title(sid, await self._titler(session))
-            except (HoldfastError, AgentFailed, TimeoutError) as error:
-                log.info("session %s was not named: %s", sid, type(error).__name__)
-            except Exception:
-                log.exception("session %s was not named", sid)  # a task of the server's: it must not end with this
+                    with anyio.fail_after(_TIMEOUT):
+                        await self.generate(sid, await titler(session))
+            except (HoldfastError, AgentError, TimeoutError) as error:
+                log.info("no title for session %s: %s", sid, type(error).__name__)
+            except Exception:  # a task of the server's group: an error here would end the server
+                log.exception("no title for session %s", sid)

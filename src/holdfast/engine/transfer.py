@@ -1,196 +1,205 @@
-"""Whole sessions in and out: as lines that can be kept, as Markdown that can be read."""
+"""Exports and imports whole sessions, as JSON lines or (export only) as Markdown."""
 
+from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from typing import Final
 
 from anyio import to_thread
 
-from holdfast.core import markdown, portable
-from holdfast.core.errors import Invalid, NotFound
+from holdfast.core import export_format, markdown_export
+from holdfast.core.errors import InvalidInputError, NotFoundError
+from holdfast.core.export_format import ExportedFile, ExportedSession
 from holdfast.core.ids import LOCAL, FileId, OwnerId, SessionId
-from holdfast.core.parts import File
-from holdfast.core.portable import FileNote
-from holdfast.core.portable_reader import Content, FileBegins, Finished, Meaning, Reader
+from holdfast.core.parts import FilePart
 from holdfast.core.session import Message, Session
-from holdfast.core.values import dataclass, replace
-from holdfast.engine.library import Library
-from holdfast.engine.service import Service
-from holdfast.ports import Incoming, SessionQuery
+from holdfast.engine import export_lines
+from holdfast.engine.attachments import Attachments
+from holdfast.engine.export_lines import FileChunk, ImportReader, ImportStep
+from holdfast.engine.messages import Messages
+from holdfast.engine.sessions import Sessions
+from holdfast.ports.clock import Ids
+from holdfast.ports.files import IncomingFile
+from holdfast.ports.store import SessionQuery
 
 _BATCH: Final = 100
-_START: Final = 4096
-"""Bytes of a file by which its kind is seen."""
+_START: Final = 4096  # Bytes from which a file's media type is detected
 MAX_LINE: Final = 64 * 1024 * 1024
-MAX_SESSION: Final = 512 * 1024 * 1024
-"""Bytes of one session without its files: it is written in one transaction, so it is held as a whole."""
+MAX_SESSION: Final = 512 * 1024 * 1024  # Bytes of one session without its files: it is held in memory
 
 
 @dataclass(frozen=True, slots=True)
 class FileRules:
-    """What is said about a file in an import is a hint, like what a client says when it sends one."""
+    """Checks for imported files: like an upload's, their declared name and type are only hints."""
 
     max_size: int
-    media_type: Callable[[bytes, str], str | None]
-    """Of its beginning and what it is said to be; None: not taken."""
+    media_type: Callable[[bytes, str], str | None]  # From the content's start and the declared type; None: refused
     label: Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ImportedSession:
     session: Session
     messages: int
     files: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Transfer:
-    def __init__(self, service: Service, library: Library) -> None:
-        self._service = service
-        self._library = library
+    _sessions: Sessions
+    _messages: Messages
+    _attachments: Attachments
+    _ids: Ids
 
-    # ---- out ----
+    # ---- export ----
 
     async def export(self, sid: SessionId, owner: OwnerId = LOCAL) -> AsyncIterator[bytes]:
-        """A section of `core.portable`, piece by piece. What is still being written is left out."""
-        plan = await self._service.outline(sid, owner)
-        head = portable.above(plan.session.head, plan.unsettled)
+        """One session in the format of `core.export_format`, without messages that are still being written."""
+        plan = await self._messages.outline(sid, owner)
+        head = export_format.nearest_settled(plan.session.head, plan.unsettled)
         redo = tuple(mid for mid in plan.session.redo if mid not in plan.unsettled)
-        yield portable.session_line(replace(plan.session, head=head, redo=redo))
-        named: dict[FileId, File] = {}
+        yield export_lines.write(replace(plan.session, head=head, redo=redo))
+        files: dict[FileId, FilePart] = {}
 
-        def written(message: Message) -> bytes:
+        def encode_line(message: Message) -> bytes:
             for part in message.parts:
-                if isinstance(part, File):
-                    named[part.file_id] = part
-            return portable.message_line(replace(message, parent_id=portable.above(message.parent_id, plan.unsettled)))
+                if isinstance(part, FilePart):
+                    files[part.file_id] = part
+            parent_id = export_format.nearest_settled(message.parent_id, plan.unsettled)
+            recovery = None if message.recovery == "pending" else message.recovery
+            return export_lines.write(replace(message, parent_id=parent_id, recovery=recovery))
 
         for at in range(0, len(plan.order), _BATCH):
-            yield b"".join(await self._service.by_id(sid, plan.order[at : at + _BATCH], written))
-        kept = [item for item in plan.compactions if item.message_id not in plan.unsettled]
-        for compaction in kept:
-            yield portable.compaction_line(compaction)
-        for part in named.values():
+            yield b"".join(await self._messages.map_by_id(sid, plan.order[at : at + _BATCH], encode_line))
+        compactions = [item for item in plan.compactions if item.message_id not in plan.unsettled]
+        for compaction in compactions:
+            yield export_lines.write(compaction)
+        for part in files.values():
             async for piece in self._file(part, owner):
                 yield piece
-        yield portable.end_line(len(plan.order), len(kept), len(named))
+        yield export_lines.write_line("end", messages=len(plan.order), compactions=len(compactions), files=len(files))
 
     async def export_all(self, owner: OwnerId = LOCAL) -> AsyncIterator[bytes]:
-        """Every session that there is now, from new to old."""
+        """Every session, newest first."""
         for archived in (False, True):
             query = SessionQuery(owner, archived=archived, limit=200)
-            while found := await self._service.sessions(query):
+            while found := await self._sessions.list(query):
                 for view in found:
                     pieces = self.export(view.session.id, owner)
                     try:
                         yield await anext(pieces)
-                    except NotFound:  # deleted in the meantime
+                    except NotFoundError:  # deleted meanwhile
                         continue
                     async for piece in pieces:
                         yield piece
                 last = found[-1].session
                 query = replace(query, before=(last.updated_at, last.id))
 
-    async def _file(self, part: File, owner: OwnerId) -> AsyncIterator[bytes]:
+    async def _file(self, part: FilePart, owner: OwnerId) -> AsyncIterator[bytes]:
         try:
-            file = await self._library.file(part.file_id, owner)
-            content = await self._library.open(file)
-        except NotFound:
-            yield portable.file_line(FileNote(part.file_id, part.name, part.media_type, part.size, "", missing=True))
+            file = await self._attachments.file(part.file_id, owner)
+            content = await self._attachments.open(file)
+        except NotFoundError:
+            yield export_lines.write(
+                ExportedFile(part.file_id, part.name, part.media_type, part.size, "", missing=True)
+            )
             return
         with content:
-            yield portable.file_line(FileNote(file.id, file.name, file.media_type, file.size, file.sha256))
-            while data := await to_thread.run_sync(content.read, portable.PIECE):
-                yield portable.content_line(data)
+            yield export_lines.write(ExportedFile(file.id, file.name, file.media_type, file.size, file.sha256))
+            while data := await to_thread.run_sync(content.read, export_format.CHUNK):
+                yield export_lines.write_line("content", data=b64encode(data).decode("ascii"))
 
     async def read(self, sid: SessionId, owner: OwnerId = LOCAL) -> AsyncIterator[bytes]:
-        """The shown branch as Markdown, for people."""
-        plan = await self._service.outline(sid, owner)
-        yield markdown.heading(plan.session).encode()
+        """The shown branch as Markdown."""
+        plan = await self._messages.outline(sid, owner)
+        yield markdown_export.write_heading(plan.session).encode()
         for at in range(0, len(plan.shown), _BATCH):
-            texts = await self._service.by_id(sid, plan.shown[at : at + _BATCH], markdown.message)
+            texts = await self._messages.map_by_id(sid, plan.shown[at : at + _BATCH], markdown_export.write_message)
             yield "".join(texts).encode("utf-8", "replace")
 
-    # ---- in ----
+    # ---- import ----
 
     def importing(self, rules: FileRules, owner: OwnerId = LOCAL) -> "Import":
-        return Import(self._service, self._library, rules, owner)
+        return Import(self._sessions, self._attachments, self._ids, rules, owner)
 
 
 class Import:
-    """Takes bytes as they come; each session is stored when its last line is there, in one transaction. Files are
-    kept as they come, and are nobody's, and so swept, if the session is not taken."""
+    """Imports chunks of an export; each session is one transaction. Files of a refused session are deleted later."""
 
-    def __init__(self, service: Service, library: Library, rules: FileRules, owner: OwnerId) -> None:
-        self._service = service
-        self._library = library
+    def __init__(
+        self, sessions: Sessions, attachments: Attachments, ids: Ids, rules: FileRules, owner: OwnerId
+    ) -> None:
+        self._sessions = sessions
+        self._attachments = attachments
+        self._ids = ids
         self._rules = rules
         self._owner = owner
-        self._reader = Reader()
+        self._reader = ImportReader()
         self._rest = bytearray()
         self._size = 0
         self._open = ExitStack()
-        self._incoming: Incoming | None = None
-        self._note: FileNote | None = None
+        self._incoming: IncomingFile | None = None
+        self._note: ExportedFile | None = None
         self._start = b""
-        self._files: dict[FileId, File] = {}
+        self._files: dict[FileId, FilePart] = {}
 
-    async def feed(self, chunk: bytes) -> Sequence[Taken]:
-        """What is stored now. Invalid: the session that was being read is not taken; those before it are."""
+    async def feed(self, chunk: bytes) -> Sequence[ImportedSession]:
+        """The sessions stored by this chunk. On InvalidInputError the current one is refused; earlier ones stay."""
         self._rest += chunk
         if len(self._rest) > MAX_LINE + len(chunk):
-            raise Invalid(f"line {self._reader.lines + 1}", f"is longer than {MAX_LINE} bytes")
+            raise InvalidInputError(f"line {self._reader.lines + 1}", f"is longer than {MAX_LINE} bytes")
         if b"\n" not in chunk:
             return ()
         *lines, rest = self._rest.split(b"\n")
         self._rest = bytearray(rest)
-        taken: list[Taken] = []
+        imported: list[ImportedSession] = []
         for line in lines:
-            meaning = await to_thread.run_sync(self._reader.read, bytes(line))
-            if not isinstance(meaning, Content):
+            step = await to_thread.run_sync(self._reader.read, bytes(line))
+            if not isinstance(step, FileChunk):
                 self._size += len(line)
             if self._size > MAX_SESSION:
-                raise Invalid(f"line {self._reader.lines}", f"the session is larger than {MAX_SESSION} bytes")
-            taken += await self._obey(meaning)
-        return taken
+                raise InvalidInputError(f"line {self._reader.lines}", f"the session is larger than {MAX_SESSION} bytes")
+            imported += await self._handle(step)
+        return imported
 
-    async def finish(self) -> Sequence[Taken]:
-        taken = await self.feed(b"\n") if self._rest else ()
+    async def finish(self) -> Sequence[ImportedSession]:
+        imported = await self.feed(b"\n") if self._rest else ()
         self._reader.finish()
-        return taken
+        return imported
 
     def close(self) -> None:
-        """Always: it throws away what is half there."""
+        """Discard an incomplete file. Call this in any case."""
         self._open.close()
 
-    async def _obey(self, meaning: Meaning) -> Sequence[Taken]:
-        match meaning:
-            case FileBegins(note):
+    async def _handle(self, step: ImportStep) -> Sequence[ImportedSession]:
+        match step:
+            case ExportedFile() as note:
                 await self._begin(note)
-            case Content(data, last):
+            case FileChunk(data, last):
                 assert self._incoming is not None
                 self._start += data[: _START - len(self._start)]
                 await to_thread.run_sync(self._incoming.write, data)
                 if last:
                     await self._keep()
-            case Finished(section):
-                fresh = portable.renamed(section, self._owner, self._service.new_id, self._files)
-                session = await self._service.adopt(*fresh)
-                done = Taken(session, len(section.messages), len(section.files))
+            case ExportedSession() as section:
+                fresh = export_format.with_new_ids(section, self._owner, self._ids.new, self._files)
+                session = await self._sessions.add_imported(*fresh)
                 self._files, self._size = {}, 0
-                return [done]
+                return [ImportedSession(session, len(section.messages), len(section.files))]
             case None:
                 pass
         return ()
 
-    async def _begin(self, note: FileNote) -> None:
+    async def _begin(self, note: ExportedFile) -> None:
         if note.missing:
-            fid = FileId(self._service.new_id("file"))
-            self._files[note.id] = File(fid, self._rules.label(note.name), note.media_type, note.size)
+            fid = FileId(self._ids.new("file"))
+            self._files[note.id] = FilePart(fid, self._rules.label(note.name), note.media_type, note.size)
             return
         if note.size > self._rules.max_size:
             raise self._refused(f"file {note.id!r} is over the limit of {self._rules.max_size} bytes")
         self._note, self._start = note, b""
-        self._incoming = self._open.enter_context(await to_thread.run_sync(self._library.begin))
+        self._incoming = self._open.enter_context(await to_thread.run_sync(self._attachments.begin))
 
     async def _keep(self) -> None:
         assert self._incoming is not None
@@ -198,11 +207,11 @@ class Import:
         note = self._note
         kind = self._rules.media_type(self._start, note.media_type)
         if kind is None:
-            raise self._refused(f"file {note.id!r} is of a kind that is not taken; images, PDF and text are")
-        kept = await self._library.add(self._incoming, self._rules.label(note.name), kind, self._owner)
+            raise self._refused(f"file {note.id!r} has an unsupported type; use images, PDF or text")
+        kept = await self._attachments.add(self._incoming, self._rules.label(note.name), kind, self._owner)
         self._files[note.id] = kept.part()
         self._open.close()
         self._incoming = self._note = None
 
-    def _refused(self, why: str) -> Invalid:
-        return Invalid(f"line {self._reader.lines}", why)
+    def _refused(self, why: str) -> InvalidInputError:
+        return InvalidInputError(f"line {self._reader.lines}", why)

@@ -1,14 +1,15 @@
-"""What readers are shown, and how it is read within one snapshot. Nothing here writes."""
+"""Read models: what callers are shown of sessions, messages and runs, each read in one snapshot."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from holdfast.core import session as tree
+from holdfast.core.events import Usage, add_usage
 from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
 from holdfast.core.run import Run
 from holdfast.core.session import Compaction, Message, Session
-from holdfast.core.values import dataclass
-from holdfast.engine.book import rows
-from holdfast.ports import Hit, Tx
+from holdfast.engine.transactions.row_access import get_message
+from holdfast.ports.store import SearchHit, Tx
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +20,11 @@ class SessionView:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A session that a search found, as it is, and where."""
+class SearchResult:
+    """A session that a search found, and where."""
 
     view: SessionView
-    hit: Hit
+    hit: SearchHit
 
     @property
     def session(self) -> Session:
@@ -39,47 +40,35 @@ class MessageView:
 @dataclass(frozen=True, slots=True)
 class Page:
     items: tuple[MessageView, ...]
-    next: MessageId | None
-    """Cursor to the older messages."""
+    next: MessageId | None  # Cursor to the older messages
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A whole session without its words: every settled message of the tree, above it those that it answers."""
+    """The structure of a whole session without its texts: every settled message of the tree, parents first."""
 
     session: Session
     order: tuple[MessageId, ...]
     unsettled: dict[MessageId, MessageId | None]
-    """What is still being written, with what is above it. Neither these nor queued turns are in `order`."""
-    shown: tuple[MessageId, ...]
-    """Those of the shown branch."""
+    """Messages that are still being written, with their parents. Neither they nor queued turns are in `order`."""
+    shown: tuple[MessageId, ...]  # Those of the shown branch
     compactions: tuple[Compaction, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
-    """What runs have used, as far as their providers said."""
+class UsageTotal:
+    """What a number of runs used, as far as their providers reported it."""
 
-    runs: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: float | None = None
-
-    def plus(self, runs: Sequence[Run]) -> "Total":
-        used = [run.usage for run in runs if run.usage is not None]
-        costs = [usage.cost for usage in used if usage.cost is not None]
-        return Total(
-            self.runs + len(runs),
-            self.input_tokens + sum(usage.input_tokens for usage in used),
-            self.output_tokens + sum(usage.output_tokens for usage in used),
-            (self.cost or 0.0) + sum(costs) if costs else self.cost,
-        )
+    runs: int
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
 
 
 def view(tx: Tx, session: Session) -> SessionView:
     runs = tx.open_runs(session.id)
     active = [run for run in runs if run.in_tree]
-    queued = [(run, rows.the_message(tx, run.user_message_id)) for run in runs if not run.in_tree]
+    queued = [(run, get_message(tx, run.user_message_id)) for run in runs if not run.in_tree]
     return SessionView(session, active[-1] if active else None, tuple(queued))
 
 
@@ -137,9 +126,19 @@ def message_view(tx: Tx, message: Message) -> MessageView:
     return MessageView(message, tuple(tx.children(message.session_id, message.parent_id)))
 
 
-def total(tx: Tx, session: Session) -> Total:
-    found, before = Total(), None
-    while some := tx.runs(session.owner, sid=session.id, limit=1000, before=before):
-        found = found.plus(some)
-        before = (some[-1].created_at, some[-1].id)
-    return found
+def total(tx: Tx, session: Session) -> UsageTotal:
+    runs, used, before = 0, Usage(0, 0), None
+    while page := tx.runs(session.owner, sid=session.id, limit=1000, before=before):
+        runs += len(page)
+        for run in page:
+            used = add_usage(used, run.usage) or used
+        before = (page[-1].created_at, page[-1].id)
+    return UsageTotal(runs, used.input_tokens, used.output_tokens, used.cost)
+
+
+def model_input(tx: Tx, run: Run, session: Session) -> tree.ModelInput:
+    """What the run's model is shown of the past now: a compaction during the run counts."""
+    history: list[Message] = []
+    if tx.message(run.user_message_id) is not None:
+        history = tree.path(tx, session, run.user_message_id)
+    return tree.model_input(history, tx.compactions(session.id))

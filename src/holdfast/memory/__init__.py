@@ -1,1 +1,1 @@
-"""Memory: providers that recall before a run and commit at its boundaries."""
+"""Memory providers: they recall facts before a run and learn facts at its boundaries."""

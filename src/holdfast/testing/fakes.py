@@ -1,8 +1,8 @@
-"""Time and ids as a test wants them."""
+"""A clock and ids under the control of a test."""
 
 
 class FakeClock:
-    """Stands still until it is told otherwise; may be set back, as a real clock may jump."""
+    """Stands still until it is advanced or set; may be set back, as a real clock may jump."""
 
     def __init__(self, now: float = 1_700_000_000.0) -> None:
         self._now = now
@@ -18,7 +18,7 @@ class FakeClock:
 
 
 class CountingIds:
-    """`run_000001`, `msg_000002`, …: one counter for all prefixes, so that ids also tell the order of their making."""
+    """`run_000001`, `msg_000002`, …: one counter for all prefixes, so that ids sort by creation."""
 
     def __init__(self, last: int = 0) -> None:
         self._last = last

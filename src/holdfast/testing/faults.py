@@ -1,19 +1,21 @@
-"""Adapters that fail on purpose. They wrap any adapter of the port and follow a plan that is plain data, so that a
-generated history can contain it and a failing one can be printed and replayed."""
+"""Adapters that inject faults. They wrap any adapter of a port and follow a plan, which is plain data: a generated
+history contains it, and a failing one can be printed and replayed."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 import anyio
 from anyio.lowlevel import checkpoint
 
-from holdfast.core.errors import Refused, StorageError, StorageUnavailable
+from holdfast.core.errors import AppendRefusedError, StorageError, StorageUnavailableError
 from holdfast.core.events import Entry
 from holdfast.core.ids import NodeId, RunId
-from holdfast.core.values import dataclass
-from holdfast.ports import Append, Head, Journal, Listener, Store, Tx, Wake, Wakeups
+from holdfast.ports.journal import Append, Journal, JournalHead
+from holdfast.ports.store import Store, Tx
+from holdfast.ports.wakeups import Listener, Wake, Wakeups
 
 T = TypeVar("T")
 
@@ -22,11 +24,11 @@ T = TypeVar("T")
 class Fault:
     """What happens to one call.
 
-    refuse       nothing is done; StorageUnavailable
-    doubt        it is done, then StorageError: the caller cannot know
-    stall        `seconds` pass, then it is done
-    stall_after  it is done, then `seconds` pass: a caller that gives up has been overtaken by his own write
-    conflict     `Store.transact` alone: the work runs, is rolled back and runs again: a store may do that
+    refuse       nothing is written; StorageUnavailableError
+    doubt        it is written, then StorageError: the caller cannot know
+    stall        `seconds` pass, then it is written
+    stall_after  it is written, then `seconds` pass: a caller that times out has written nevertheless
+    conflict     only `Store.transact`: the work runs, is rolled back and runs again
     """
 
     kind: Literal["refuse", "doubt", "stall", "stall_after", "conflict"]
@@ -35,29 +37,29 @@ class Fault:
 
 Operation = Literal["transact", "read", "append", "fence", "heads", "settled", "purge", "reopen"]
 Plan = Mapping[tuple[Operation, int], Fault]
-"""(operation, n) -> what happens to its nth call, the first being 1. Calls that are not named go through."""
+"""(operation, n) -> the fault of its nth call, counted from 1. All other calls succeed."""
 
 
 class _Faults:
-    """Counts calls and applies the plan. While `away` is set, calls are refused and none is counted: a plan says what
-    happens to calls that storage answers."""
+    """Counts calls and applies the plan. While `away` is set, every call raises StorageUnavailableError and is not
+    counted."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, plan: Plan | None) -> None:
+        self.plan = plan or {}
         self.calls: Counter[Operation] = Counter()
         self.away = False
 
-    async def call(self, operation: Operation, do: Callable[[], Awaitable[T]]) -> T:
+    async def _call(self, operation: Operation, do: Callable[[], Awaitable[T]]) -> T:
         if self.away:
             await checkpoint()
-            raise StorageUnavailable(f"{operation}: storage is away")
+            raise StorageUnavailableError(f"{operation}: storage is away")
         self.calls[operation] += 1
         fault = self.plan.get((operation, self.calls[operation]))
         if fault is None:
             return await do()
         if fault.kind == "refuse":
             await checkpoint()
-            raise StorageUnavailable(f"{operation}: refused as planned")
+            raise StorageUnavailableError(f"{operation}: refused as planned")
         if fault.kind == "stall":
             await anyio.sleep(fault.seconds)
         result = await do()
@@ -68,68 +70,52 @@ class _Faults:
         return result
 
 
-class FaultyJournal:
-    """A journal under a plan. `away`: every call raises StorageUnavailable for as long as it is set."""
+class FaultyJournal(_Faults):
+    """A journal under a plan."""
 
     def __init__(self, inner: Journal, plan: Plan | None = None) -> None:
+        super().__init__(plan)
         self.inner = inner
-        self.faults = _Faults(plan or {})
 
-    @property
-    def away(self) -> bool:
-        return self.faults.away
+    async def append(self, batch: Sequence[Append]) -> Sequence[AppendRefusedError | None]:
+        return await self._call("append", lambda: self.inner.append(batch))
 
-    @away.setter
-    def away(self, away: bool) -> None:
-        self.faults.away = away
+    async def fence(self, epochs: Mapping[RunId, int]) -> Mapping[RunId, JournalHead]:
+        return await self._call("fence", lambda: self.inner.fence(epochs))
 
-    async def append(self, batch: Sequence[Append]) -> Sequence[Refused | None]:
-        return await self.faults.call("append", lambda: self.inner.append(batch))
-
-    async def fence(self, epochs: Mapping[RunId, int]) -> Mapping[RunId, Head]:
-        return await self.faults.call("fence", lambda: self.inner.fence(epochs))
-
-    async def heads(self, runs: Collection[RunId]) -> Mapping[RunId, Head]:
-        return await self.faults.call("heads", lambda: self.inner.heads(runs))
+    async def heads(self, runs: Collection[RunId]) -> Mapping[RunId, JournalHead]:
+        return await self._call("heads", lambda: self.inner.heads(runs))
 
     async def read(self, run: RunId, after: int = 0, limit: int = 1000) -> Sequence[Entry]:
-        return await self.faults.call("read", lambda: self.inner.read(run, after, limit))
+        return await self._call("read", lambda: self.inner.read(run, after, limit))
 
     async def read_whole(self, runs: Collection[RunId]) -> Mapping[RunId, Sequence[Entry]]:
-        return await self.faults.call("read", lambda: self.inner.read_whole(runs))
+        return await self._call("read", lambda: self.inner.read_whole(runs))
 
     async def settled(self, runs: Collection[RunId]) -> None:
-        await self.faults.call("settled", lambda: self.inner.settled(runs))
+        await self._call("settled", lambda: self.inner.settled(runs))
 
     async def purge(self, runs: Collection[RunId]) -> None:
-        await self.faults.call("purge", lambda: self.inner.purge(runs))
+        await self._call("purge", lambda: self.inner.purge(runs))
 
     async def reopen(self) -> None:
-        await self.faults.call("reopen", self.inner.reopen)
+        await self._call("reopen", self.inner.reopen)
 
     async def close(self) -> None:
         await self.inner.close()
 
 
-class _RolledBack(Exception):
-    """Carries nothing: it only makes the inner store forget the first attempt."""
+class _RolledBackError(Exception):
+    """Makes the inner store roll back the first attempt."""
 
 
-class FaultyStore:
-    """A store under a plan. `free` is the answer of `free_bytes` once it is set."""
+class FaultyStore(_Faults):
+    """A store under a plan. `free` overrides `free_bytes` once it is set."""
 
     def __init__(self, inner: Store, plan: Plan | None = None) -> None:
+        super().__init__(plan)
         self.inner = inner
-        self.faults = _Faults(plan or {})
         self.free: int | None = None
-
-    @property
-    def away(self) -> bool:
-        return self.faults.away
-
-    @away.setter
-    def away(self, away: bool) -> None:
-        self.faults.away = away
 
     @property
     def generation(self) -> str:
@@ -140,22 +126,22 @@ class FaultyStore:
         return self.inner.incarnation
 
     async def transact(self, work: Callable[[Tx], T]) -> T:
-        fault = self.faults.plan.get(("transact", self.faults.calls["transact"] + 1))
+        fault = self.plan.get(("transact", self.calls["transact"] + 1))
         if fault is not None and fault.kind == "conflict":
-            return await self.faults.call("transact", lambda: self._twice(work))
-        return await self.faults.call("transact", lambda: self.inner.transact(work))
+            return await self._call("transact", lambda: self._twice(work))
+        return await self._call("transact", lambda: self.inner.transact(work))
 
     async def _twice(self, work: Callable[[Tx], T]) -> T:
         def attempt(tx: Tx) -> None:
             work(tx)
-            raise _RolledBack
+            raise _RolledBackError
 
-        with suppress(_RolledBack):
+        with suppress(_RolledBackError):
             await self.inner.transact(attempt)
         return await self.inner.transact(work)
 
     async def read(self, work: Callable[[Tx], T]) -> T:
-        return await self.faults.call("read", lambda: self.inner.read(work))
+        return await self._call("read", lambda: self.inner.read(work))
 
     def free_bytes(self) -> int | None:
         return self.inner.free_bytes() if self.free is None else self.free
@@ -165,7 +151,7 @@ class FaultyStore:
 
 
 class FaultyWakeups:
-    """Wakes that get lost or come twice: the fate of the nth `notify` of all nodes, the first being 1. While `deaf` is
+    """Loses or doubles hints: the plan has the fate of the nth `notify` of all nodes, counted from 1. While `deaf` is
     set, all are lost."""
 
     def __init__(self, inner: Wakeups, plan: Mapping[int, Literal["lost", "doubled"]] | None = None) -> None:

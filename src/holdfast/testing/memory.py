@@ -1,14 +1,13 @@
 """A memory provider that records, and that can be made to wait and to fail."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import anyio
 
 from holdfast.core.ids import OwnerId, RunId, SessionId
 from holdfast.core.parts import Json
-from holdfast.core.values import dataclass
-from holdfast.ports import Batch, MemoryProvider
+from holdfast.ports.memory import MemoryBatch, MemoryProvider
 
 
 @dataclass
@@ -17,9 +16,9 @@ class RecordingProvider:
     of their doing if `late` is set: the caller is told of a failure that was none."""
 
     name: str = "recording"
-    commits: list[Batch] = field(default_factory=list)
+    commits: list[MemoryBatch] = field(default_factory=list)
     """Those that were taken."""
-    tried: list[Batch] = field(default_factory=list)
+    tried: list[MemoryBatch] = field(default_factory=list)
     """Those that came."""
     forgotten: list[SessionId] = field(default_factory=list)
     released: list[SessionId] = field(default_factory=list)
@@ -57,7 +56,7 @@ class RecordingProvider:
             raise ConnectionError(f"{self.name} is down")
         return self.items
 
-    async def commit(self, batch: Batch) -> None:
+    async def commit(self, batch: MemoryBatch) -> None:
         self.tried.append(batch)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
@@ -66,15 +65,15 @@ class RecordingProvider:
             if self.holds is not None:
                 await self.holds.wait()
             await anyio.lowlevel.checkpoint()
-            self._fail_early()
+            self._fail(late=False)
             self.commits.append(batch)
-            self._fail_late()
+            self._fail(late=True)
         finally:
             self.at_once -= 1
 
     async def forget(self, owner: OwnerId, sid: SessionId) -> None:
         await anyio.lowlevel.checkpoint()
-        self._fail_early()
+        self._fail(late=False)
         self.forgotten.append(sid)
 
     async def release(self, sid: SessionId) -> None:
@@ -87,15 +86,10 @@ class RecordingProvider:
     async def close(self) -> None:
         self.closed += 1
 
-    def _fail_early(self) -> None:
-        if self.fails and not self.late:
+    def _fail(self, *, late: bool) -> None:
+        if self.fails and self.late == late:
             self.fails -= 1
-            raise ConnectionError(f"{self.name} is down")
-
-    def _fail_late(self) -> None:
-        if self.fails:
-            self.fails -= 1
-            raise ConnectionError(f"{self.name} was cut off")
+            raise ConnectionError(f"{self.name} {'was cut off' if late else 'is down'}")
 
 
 class ProviderTable:

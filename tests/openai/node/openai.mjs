@@ -71,11 +71,6 @@ const scenarios = {
     for await (const event of stream) if (event.type === "response.output_text.delta") break;
     return true;
   },
-  async branches() {
-    const root = await client.responses.create({ model, input: "One" });
-    const below = (input) => client.responses.create({ model, input, previous_response_id: root.id });
-    return [root.output_text, (await below("Two")).output_text, (await below("Three")).output_text];
-  },
   async errors() {
     const told = ({ status, code, param, constructor }) => ({ status, code, param, name: constructor.name });
     return [

@@ -1,1 +1,1 @@
-"""The agent loop: a model and its tools, as a run that can be taken up wherever it stopped."""
+"""The chat agent: a model and its tools in a loop that can resume wherever it stopped."""

@@ -1,57 +1,61 @@
-"""The agent loop: model step, its tools, model step … until the model asks for nothing more.
+"""The chat agent's loop: call the model, run the tools it requests, and repeat until it requests none. The transcript
+is its only state, so starting and resuming a turn are the same: first run the calls that have no result yet."""
 
-Everything that the loop knows of a run is its transcript, so it starts a turn and takes one up in the same way: first
-the calls that have no answer yet, then the model.
-"""
-
+import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
-from holdfast.agents.chat import tokens
-from holdfast.agents.chat.calls import Wanted, unfinished_text, unsettled
-from holdfast.agents.chat.compaction import FixedHistory, History
-from holdfast.agents.chat.files import FileReader, attached
-from holdfast.agents.chat.hands import Hands
-from holdfast.agents.chat.helpers import ModelSummariser
-from holdfast.agents.chat.history import Attached, answer, conversation
-from holdfast.agents.chat.joint import Joint
-from holdfast.agents.chat.prompt import GO_ON, INSTRUCTIONS, system_prompt
-from holdfast.agents.chat.record import Record
-from holdfast.agents.chat.stream import Listening
+from holdfast.agents.chat import token_estimate
+from holdfast.agents.chat.answer_reader import AnswerReader
+from holdfast.agents.chat.attachments import FileReader, read_attachments
+from holdfast.agents.chat.history import Attached, answer, ask_to_continue, conversation
+from holdfast.agents.chat.run_log import RunLog
+from holdfast.agents.chat.summary_and_title import ModelSummarizer
+from holdfast.agents.chat.system_prompt import INSTRUCTIONS, system_prompt
+from holdfast.agents.chat.tool_calls import RequestedCall, unsettled
+from holdfast.agents.chat.tool_runner import ToolRunner
 from holdfast.agents.chat.workspaces import workspace
-from holdfast.agents.models.port import AssistantSaid, Model, ModelFailed, Request, Said, ToolCall, UserSaid
-from holdfast.agents.tools.policy import Grants, NoGrants, Policy
-from holdfast.agents.tools.port import Tool, by_name
+from holdfast.core.errors import HoldfastError
 from holdfast.core.parts import Json
-from holdfast.core.values import dataclass, replace
-from holdfast.ports import AgentFailed, Out, Turn
+from holdfast.core.session import ModelInput
+from holdfast.ports.agent import AgentError, AgentOutput, Summarizer, Turn
+from holdfast.ports.model import Model, ModelError, ModelRequest
+from holdfast.ports.tool import Tool
+from holdfast.tools.approval_policy import ApprovalPolicy, GrantStore
+
+log = logging.getLogger("holdfast.agents")
 
 FindModel = Callable[[str | None], Awaitable[Model]]
-"""The model of that id, or the default one. AgentFailed says why there is none, and what to do."""
+"""Returns the model with this id, or the default model. Raises AgentError when there is none."""
 FindTools = Callable[[Turn], Awaitable[Sequence[Tool]]]
-FindPolicy = Callable[[Turn], Awaitable[Policy]]
-"""What the turn's owner has set, as it is when the turn begins."""
+FindPolicy = Callable[[Turn], Awaitable[ApprovalPolicy]]
+"""Returns the owner's tool rules as they are when the turn begins."""
 
 MODEL_SETTINGS: Final = ("temperature", "top_p", "max_tokens", "seed", "reasoning_effort", "stop")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ChatLimits:
     max_steps: int = 100
-    """Model calls of one execution: a run that was answered or continued by a person may make as many again."""
+    """Model calls per execution. The count restarts when a person answers an approval or continues the run."""
     max_cost: float | None = None
-    """Of one run, in what its model's prices are given in; checked before each model call."""
+    """Per run, in the currency of the model's prices; checked before each model call."""
     max_repeats: int = 3
-    """The same call with the same arguments, in a row: the next is refused, and the one after it ends the run."""
+    """Identical consecutive calls. The next one is refused, and the one after that ends the run."""
     compact_at: float = 0.8
-    """Fraction of the context at which what came before the turn is summarised."""
+    """Fraction of the context window at which earlier turns are summarized."""
 
 
-async def defaults(turn: Turn) -> Policy:
-    """Every tool by its own rule."""
-    return Policy()
+class History(Protocol):
+    """The session's history, which compaction may shorten while the run is active."""
+
+    async def reload(self, turn: Turn) -> ModelInput:
+        """The turn's input now; the session may have been compacted since."""
+
+    async def compact(self, turn: Turn, summarizer: Summarizer) -> None:
+        """Summarize the history before this turn. On failure nothing changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,25 +64,31 @@ class ChatAgent:
     find_tools: FindTools
     files: FileReader
     workspaces: Path
-    """Below it, each session has a directory of its own."""
-    find_policy: FindPolicy = defaults
-    grants: Grants = field(default_factory=NoGrants)
-    history: History = field(default_factory=FixedHistory)
-    limits: Limits = field(default_factory=Limits)
+    """Parent of the sessions' working directories."""
+    find_policy: FindPolicy
+    grants: GrantStore
+    history: History
+    limits: ChatLimits = field(default_factory=ChatLimits)
     instructions: str = INSTRUCTIONS
     can_continue: bool = True
 
-    async def run(self, turn: Turn, out: Out) -> str | None:
-        """A model that knows no tools is offered none; calls that another one left are still seen to."""
+    async def run(self, turn: Turn, out: AgentOutput) -> str | None:
+        """Answer the turn. A model without tool support is offered none, but calls left by another model are run."""
         model = await self.find_model(turn.run.model)
         needed = "tools" in model.info.abilities or unsettled(turn.transcript.parts)
         tools = await self.find_tools(turn) if needed else ()
-        return await _Loop(self, turn, out, model, tools, await self.find_policy(turn)).go()
+        return await _ChatLoop(self, turn, out, model, tools, await self.find_policy(turn)).run()
 
 
-class _Loop:
+class _ChatLoop:
     def __init__(
-        self, agent: ChatAgent, turn: Turn, out: Out, model: Model, tools: Sequence[Tool], policy: Policy
+        self,
+        agent: ChatAgent,
+        turn: Turn,
+        out: AgentOutput,
+        model: Model,
+        tools: Sequence[Tool],
+        policy: ApprovalPolicy,
     ) -> None:
         self._agent = agent
         self._turn = turn
@@ -86,14 +96,14 @@ class _Loop:
         self._specs = tuple(tool.spec for tool in tools) if "tools" in model.info.abilities else ()
         self._input = turn.input
         self._files: Attached = {}
-        self._record = Record(out, turn.transcript)
+        self._log = RunLog(out, turn.transcript)
         self._steps = 0
         self._compacted = False
-        self._hands = Hands(
+        self._tool_runner = ToolRunner(
             turn,
             out,
-            self._record,
-            by_name(tools),
+            self._log,
+            {tool.spec.name: tool for tool in tools},
             policy,
             agent.grants,
             workspace(agent.workspaces, turn.session.id),
@@ -101,102 +111,74 @@ class _Loop:
             dict(turn.decisions),
         )
 
-    async def go(self) -> str | None:
-        await self._hands.heed()
-        await self._hands.settle(unsettled(self._record.parts))
+    async def run(self) -> str | None:
+        await self._tool_runner.store_grants()
+        await self._tool_runner.run_calls(unsettled(self._log.parts))
         while True:
             calls, finish_reason = await self._step()
             if not calls:
                 return finish_reason
-            await self._hands.settle(calls)
+            await self._tool_runner.run_calls(calls)
 
     # ---- one step ----
 
-    async def _step(self) -> tuple[Sequence[Wanted], str | None]:
+    async def _step(self) -> tuple[Sequence[RequestedCall], str | None]:
         self._check_limits()
-        partial = unfinished_text(self._record.parts)
-        request = await self._request()
-        await self._record.close_reasoning()
-        await self._record.begin_step(goes_on=partial is not None)
-        told_to_go_on = partial is not None and isinstance(request.messages[-1], UserSaid)
-        listening = Listening(self._record, Joint(partial or "" if told_to_go_on else ""))
+        reader = AnswerReader(self._log, await self._request())
         self._steps += 1
         try:
-            calls, finish_reason = await self._listen(listening, request)
-        except ModelFailed as error:
-            if error.code != "context-length" or listening.spoke or self._compacted:
+            return await reader.read(self._model)
+        except ModelError as error:
+            if error.code != "context-length" or reader.has_output or self._compacted:
                 raise
-            await self._compact()  # its context is smaller than we thought, or not known
+            await self._compact()  # the context window is smaller than listed, or unknown
             return await self._step()
-        wanted = await listening.end(calls)
-        if not listening.spoke and partial is None:
-            raise AgentFailed("empty-answer", "The model ended its answer without saying anything. Try again.")
-        return wanted, finish_reason
-
-    async def _listen(self, listening: Listening, request: Request) -> tuple[Sequence[ToolCall], str | None]:
-        async with self._model.stream(request) as upstream:
-            await listening.hear(upstream)
-            return upstream.calls, upstream.finish_reason
 
     def _check_limits(self) -> None:
-        limits, usage = self._agent.limits, self._record.transcript.usage
+        limits, usage = self._agent.limits, self._log.transcript.usage
         if self._steps >= limits.max_steps:
-            raise AgentFailed("limit", f"Stopped after {self._steps} steps, the most at a time. Continue to go on.")
+            raise AgentError(
+                "limit", f"Stopped after {self._steps} steps, the limit for one turn. Press Continue to go on."
+            )
         cost = None if usage is None else usage.cost
         if limits.max_cost is not None and cost is not None and cost >= limits.max_cost:
-            raise AgentFailed("limit", f"Stopped: this run has cost {cost:.4f}, and its limit is {limits.max_cost}.")
+            raise AgentError("limit", f"Stopped: this run cost {cost:.4f}; the limit is {limits.max_cost}.")
 
-    # ---- what the model is shown ----
+    # ---- model input ----
 
-    async def _request(self) -> Request:
+    async def _request(self) -> ModelRequest:
         if self._steps:
             self._input = await self._agent.history.reload(self._turn)
         request = await self._compose()
         limit = self._model.info.context
-        if limit is None or tokens.of_request(request) < limit * self._agent.limits.compact_at:
+        if limit is None or token_estimate.of_request(request) < limit * self._agent.limits.compact_at:
             return request
         if not self._compacted:
             await self._compact()
             request = await self._compose()
-        room = limit * self._agent.limits.compact_at - tokens.of_request(replace(request, messages=()))
-        return replace(request, messages=tuple(tokens.fit(request.messages, int(room))))
+        room = limit * self._agent.limits.compact_at - token_estimate.of_request(replace(request, messages=()))
+        return replace(request, messages=tuple(token_estimate.fit(request.messages, int(room))))
 
     async def _compact(self) -> None:
-        """Once per execution: what a second summary could save is what this one kept."""
+        """Summarize earlier turns, once per execution: a second summary would save nothing. If that fails, the run
+        goes on with what there is."""
         self._compacted = True
-        await self._agent.history.compact(self._turn, ModelSummariser(self._model))
+        try:
+            await self._agent.history.compact(self._turn, ModelSummarizer(self._model))
+        except (HoldfastError, AgentError) as error:
+            log.warning("session %s was not compacted: %s", self._turn.session.id, error)
         self._input = await self._agent.history.reload(self._turn)
 
-    async def _compose(self) -> Request:
-        self._files = await attached(self._agent.files, self._input.messages, self._model.info, self._files)
-        parts = self._record.parts
-        said = conversation(self._input.messages, self._files) + answer(parts, self._record.marks)
-        system = system_prompt(
-            self._agent.instructions,
-            self._own_instructions(),
-            self._input.summary,
-            parts,
-            tools=bool(self._specs),
-        )
-        return Request(system, tuple(self._ended(said)), self._specs, self._settings())
-
-    def _ended(self, said: list[Said]) -> list[Said]:
-        """Words that were cut off are gone on with: by the model itself where it can, else because it is told to."""
-        if not said:
-            raise AgentFailed("no-question", "The question is no longer there, so there is nothing to answer.")
-        if not isinstance(said[-1], AssistantSaid) or "prefill" in self._model.info.abilities:
-            return said
-        return [*said, UserSaid((GO_ON,))]
-
-    def _own_instructions(self) -> str | None:
-        """Those that came with the turn, or else the session's."""
-        settings = self._turn.run.settings
-        own = settings.get("instructions") if isinstance(settings, dict) else None
-        return own if isinstance(own, str) else self._turn.session.system
-
-    def _settings(self) -> dict[str, Json]:
-        merged: dict[str, Json] = {}
-        for settings in (self._turn.session.settings, self._turn.run.settings):
-            if isinstance(settings, dict):
-                merged |= {name: settings[name] for name in MODEL_SETTINGS if settings.get(name) is not None}
-        return merged
+    async def _compose(self) -> ModelRequest:
+        self._files = await read_attachments(self._agent.files, self._input.messages, self._model.info, self._files)
+        parts = self._log.parts
+        messages = conversation(self._input.messages, self._files) + answer(parts, self._log.marks)
+        session, run = self._turn.session, self._turn.run
+        settings: dict[str, Json] = {}
+        for own in (session.settings, run.settings):
+            if isinstance(own, dict):
+                settings |= {name: own[name] for name in MODEL_SETTINGS if own.get(name) is not None}
+        custom = run.settings.get("instructions") if isinstance(run.settings, dict) else None
+        custom = custom if isinstance(custom, str) else session.system
+        system = system_prompt(self._agent.instructions, custom, self._input.summary, parts, tools=bool(self._specs))
+        return ModelRequest(system, ask_to_continue(messages, self._model.info), self._specs, settings)

@@ -1,16 +1,16 @@
-"""The directories that agents work in, one per session."""
+"""Working directories of agents, one per session."""
 
 import hashlib
 import os
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.core.ids import SessionId
-from holdfast.core.values import dataclass
 
 
 def workspace(root: Path, sid: SessionId) -> Path:
-    """The directory of a session. Ids of our own are plain names; one that is not becomes one."""
+    """The session's directory. An imported id that is not a plain file name is hashed."""
     plain = sid.replace("_", "").replace("-", "")
     name = sid if plain.isascii() and plain.isalnum() else hashlib.sha256(sid.encode()).hexdigest()
     return root / name
@@ -18,7 +18,7 @@ def workspace(root: Path, sid: SessionId) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceDirectories:
-    """`ports.Workspaces`."""
+    """`ports.files.Workspaces`."""
 
     root: Path
 
@@ -28,13 +28,13 @@ class WorkspaceDirectories:
             shutil.rmtree(directory)
         except FileNotFoundError:
             return
-        except PermissionError:  # a command took its own rights away
-            _open_up(directory)
+        except PermissionError:  # a command removed its own permissions
+            _restore_permissions(directory)
             shutil.rmtree(directory)
 
 
-def _open_up(directory: Path) -> None:
-    """Links are left as they are: they may lead outside."""
+def _restore_permissions(directory: Path) -> None:
+    """Make directories writable again. Symlinks are skipped: they may lead outside."""
     directory.chmod(0o700)
     for path, names, _ in os.walk(directory):
         for name in names:

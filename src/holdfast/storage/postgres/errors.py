@@ -1,23 +1,39 @@
-"""Where psycopg's errors become ours: none of them leaves this package."""
+"""Translation of psycopg's exceptions: none of them leaves this package."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import psycopg
 from psycopg import errors as pg
 
-from holdfast.core.errors import StorageError, StorageFull, StorageUnavailable
+from holdfast.core.errors import StorageError, StorageFullError, StorageUnavailableError
 
 CONFLICTS: Final = (pg.SerializationFailure, pg.DeadlockDetected)
-"""Another transaction came between: nothing happened, do it again."""
-MAYBE: Final = (pg.UniqueViolation, pg.LockNotAvailable)
-"""The same, if doing it again a few times helps."""
+"""Another transaction won: nothing was written, and a retry will succeed."""
+TRANSIENT: Final = (pg.UniqueViolation, pg.LockNotAvailable)
+"""Nothing was written, and a retry may succeed."""
+_UNAVAILABLE: Final = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    pg.ReadOnlySqlTransaction,
+    pg.IdleInTransactionSessionTimeout,
+)
 
 
 def from_postgres(error: psycopg.Error) -> StorageError:
-    said = str(error).strip().splitlines()
-    text = said[0] if said else type(error).__name__
+    lines = str(error).strip().splitlines()
+    text = lines[0] if lines else type(error).__name__
     if isinstance(error, pg.DiskFull):
-        return StorageFull(f"PostgreSQL has no room left: {text}. Free some disk space on its server.")
-    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | pg.ReadOnlySqlTransaction):
-        return StorageUnavailable(f"PostgreSQL cannot be used: {text}.")
+        return StorageFullError(f"PostgreSQL's disk is full: {text}. Free disk space on its server.")
+    if isinstance(error, _UNAVAILABLE):
+        return StorageUnavailableError(f"PostgreSQL cannot be used: {text}.")
     return StorageError(f"PostgreSQL: {text}.")
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    try:
+        yield
+    except psycopg.Error as error:
+        raise from_postgres(error) from error

@@ -1,9 +1,9 @@
-"""Contents of attached files in PostgreSQL, by digest, so that every node can serve what any node was sent.
+"""Contents of attached files in PostgreSQL, by digest, so that every node can serve every upload.
 
-A content is gathered in a temporary file of the node and becomes visible whole. It is not deleted while a row names it,
-nor soon after it was saved: on another node its row may be about to be written.
+A content is collected in a temporary file of the node and becomes visible as a whole. It is deleted neither while a row
+has its digest nor soon after it was saved: another node may be about to write its row.
 
-It is read a portion at a time, each through one of a few connections, so that who downloads slowly holds none.
+It is read in portions, each through one of a few connections, so that a slow download holds none.
 """
 
 import hashlib
@@ -16,62 +16,56 @@ from threading import BoundedSemaphore
 from types import TracebackType
 from typing import IO, BinaryIO, Final, cast
 
-import psycopg
-
-from holdfast.core.errors import NotFound, StorageError, StorageUnavailable
-from holdfast.ports import Incoming
-from holdfast.storage import disk
+from holdfast.core.errors import NotFoundError, StorageError, StorageUnavailableError
+from holdfast.ports.files import IncomingFile
+from holdfast.storage import filesystem
 from holdfast.storage.postgres import errors
-from holdfast.storage.postgres.link import Place, TimedConnection
+from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection
 
 Connected = Callable[[], AbstractContextManager[TimedConnection]]
 _CHUNK: Final = 256 * 1024
 _CHUNKS: Final = 4
-"""That are read at once."""
+"""The number of chunks in a portion."""
 _PORTION: Final = _CHUNKS * _CHUNK
-_DROP: Final = """
+_DELETE_UNUSED: Final = """
     DELETE FROM contents WHERE saved_at < now() - make_interval(secs => %s)
     AND NOT EXISTS (SELECT 1 FROM files WHERE files.sha256 = contents.sha256)
 """
 
 
 class PostgresFiles:
-    def __init__(self, place: Place, spool: Path, *, grace: float = 900.0, connections: int = 4) -> None:
-        """`spool`: the directory for what is being received. `grace`: seconds for which a content without a row is
+    def __init__(self, config: PostgresConfig, spool: Path, *, grace: float = 900.0, connections: int = 4) -> None:
+        """`spool`: the directory for uploads in progress. `grace`: seconds for which a content without a row is
         kept."""
-        self._place = place
+        self._config = config
         self._spool = spool
         self._grace = grace
         self._room = BoundedSemaphore(connections)
 
-    def begin(self) -> Incoming:
-        try:
+    def begin(self) -> IncomingFile:
+        with filesystem.translated(f"{self._spool} cannot be used"):
             return PostgresIncoming(self._connected, cast(BinaryIO, tempfile.TemporaryFile(dir=self._spool)))
-        except OSError as error:
-            raise disk.from_os(error, f"{self._spool} cannot be used") from error
 
     def open(self, sha256: str) -> BinaryIO:
         with self._connected() as db:
             row = db.execute("SELECT size FROM contents WHERE sha256 = %s", (sha256,)).fetchone()
             if row is None:
-                raise NotFound("file content", sha256)
+                raise NotFoundError("file content", sha256)
             first = _portion(db, sha256, 0)
         return cast(BinaryIO, io.BufferedReader(_Content(self._connected, sha256, int(row[0]), first), _CHUNK))
 
     def delete(self, sha256: str) -> None:
-        """This one and whatever else nobody names any more: one that was spared the last time is not forgotten."""
+        """Delete every content without a row, including those that an earlier call spared."""
         with self._connected() as db:
-            db.execute(_DROP, (self._grace,))
+            db.execute(_DELETE_UNUSED, (self._grace,))
 
     @contextmanager
     def _connected(self) -> Iterator[TimedConnection]:
-        if not self._room.acquire(timeout=self._place.answer_within):
-            raise StorageUnavailable("Too many files are being sent and read at once. Try again in a moment.")
+        if not self._room.acquire(timeout=self._config.answer_within):
+            raise StorageUnavailableError("Too many files are being transferred at once. Try again in a moment.")
         try:
-            with self._place.connect() as db:
+            with errors.translated(), self._config.connect() as db:
                 yield db
-        except psycopg.Error as error:
-            raise errors.from_postgres(error) from error
         finally:
             self._room.release()
 
@@ -83,7 +77,7 @@ class PostgresIncoming:
         self._hash = hashlib.sha256()
         self._size = 0
 
-    def __enter__(self) -> "Incoming":
+    def __enter__(self) -> "IncomingFile":
         return self
 
     def __exit__(
@@ -92,21 +86,17 @@ class PostgresIncoming:
         self._spool.close()
 
     def write(self, chunk: bytes) -> None:
-        try:
+        with filesystem.translated("The upload cannot be saved"):
             self._spool.write(chunk)
-        except OSError as error:
-            raise disk.from_os(error, "A file that is being sent cannot be kept") from error
         self._hash.update(chunk)
         self._size += len(chunk)
 
     def finish(self) -> tuple[str, int]:
         digest = self._hash.hexdigest()
-        try:
+        with filesystem.translated("The upload cannot be read back"):
             self._spool.seek(0)
             with self._connected() as db, db.transaction():
                 self._save(db, digest)
-        except OSError as error:
-            raise disk.from_os(error, "A file that was sent cannot be read back") from error
         return digest, self._size
 
     def _save(self, db: TimedConnection, digest: str) -> None:
@@ -168,4 +158,4 @@ def _portion(db: TimedConnection, sha256: str, n: int) -> bytes:
 
 
 def _missing(sha256: str) -> StorageError:
-    return StorageError(f"A piece of the content {sha256} is missing.")
+    return StorageError(f"The content {sha256} is incomplete: a chunk is missing. Restore it from a backup.")

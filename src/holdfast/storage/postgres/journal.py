@@ -1,21 +1,21 @@
-"""`Journal` on PostgreSQL. An append of many runs is one statement, which is a transaction by itself: one round trip,
-one flush to disk. Fence, seal and sequence are the condition under which the run's row in `heads` is moved on, so that
-of two writers one finds it moved; the events are inserted for those runs whose row did move.
+"""`Journal` on PostgreSQL. An append of many runs is one statement, a transaction by itself: one round trip, one flush
+to disk. Fence, seal and sequence are the condition for updating the run's row in `heads`, so of two writers one finds
+it changed; events are inserted for the runs whose row was updated.
 
-Rows are taken in the order of the runs' names by everybody, so that no two wait for each other.
+Every statement locks rows in the order of the runs' ids, so no two wait for each other.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final, LiteralString
 
-from holdfast.core.errors import Fenced, JournalPruned, Refused, Sealed, SeqConflict, TooLarge
+from holdfast.core.errors import AppendRefusedError, JournalPrunedError, SeqConflictError
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
-from holdfast.ports import Append, Head
-from holdfast.storage.postgres import frames, schema
-from holdfast.storage.postgres.lanes import Lane, Lanes
-from holdfast.storage.postgres.link import Place, TimedConnection
+from holdfast.ports.journal import Append, JournalHead
+from holdfast.storage import append_checks
+from holdfast.storage.postgres import frame_packing, schema
+from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection
 
 _APPEND: Final[LiteralString] = """
     WITH items AS (
@@ -83,48 +83,49 @@ _PURGE: Final[LiteralString] = """
     ), open AS (DELETE FROM log USING named WHERE log.run = named.run)
     DELETE FROM settled USING named WHERE settled.run = named.run
 """
-_AT_ONCE: Final = 100
-"""Runs that one statement settles."""
-_FAR: Final = 2**62
+_SETTLED_PER_STATEMENT: Final = 100
+_MAX_SEQ: Final = 2**62
 
 
 class PostgresJournal:
-    def __init__(self, place: Place, *, max_event_bytes: int = 1 << 20, readers: int = 2) -> None:
-        """Make or upgrade the schema. Blocks."""
-        schema.prepare(place, schema.JOURNAL)
+    def __init__(self, config: PostgresConfig, *, max_event_bytes: int = 1 << 20, readers: int = 2) -> None:
+        """Create or upgrade the schema. Blocks."""
+        schema.prepare(config, schema.JOURNAL)
         self._limit = max_event_bytes
-        self._writer = Lane("journal-writer", place)
-        self._keeper = Lane("journal-keeper", place)
-        """For what nobody waits for, so that no append waits for it either."""
-        self._readers = Lanes("journal-reader", place, readers)
+        self._writer = config.worker("journal-writer")
+        self._housekeeper = config.worker("journal-housekeeper")
+        """Settles and purges, so that no append waits for either."""
+        self._readers = config.pool("journal-reader", readers)
 
-    async def append(self, batch: Sequence[Append]) -> Sequence[Refused | None]:
+    async def append(self, batch: Sequence[Append]) -> Sequence[AppendRefusedError | None]:
         return await self._writer.run(lambda db: self._append(db, batch)) if batch else []
 
-    def _append(self, db: TimedConnection, batch: Sequence[Append]) -> Sequence[Refused | None]:
-        if len({item.run for item in batch}) < len(batch):
-            raise ValueError("a batch has at most one append of a run")
-        refusals = {item.run: why for item in batch if (why := _malformed(item, self._limit)) is not None}
+    def _append(self, db: TimedConnection, batch: Sequence[Append]) -> Sequence[AppendRefusedError | None]:
+        append_checks.check_batch(batch)
+        refusals = {item.run: why for item in batch if (why := append_checks.malformed(item, self._limit)) is not None}
         items = [item for item in batch if item.run not in refusals and item.entries]
-        taken = _take(db, items) if items else set()
-        left = [item for item in items if item.run not in taken]
-        if left:
-            # What was found then can only have grown since: a reason that is there now was there then.
-            heads = _heads(db, [item.run for item in left])
-            refusals.update({item.run: _refusal(item, heads[item.run]) for item in left})
+        accepted = _insert(db, items) if items else set()
+        refused = [item for item in items if item.run not in accepted]
+        if refused:
+            # A head only advances, so the reason that is found now also held then.
+            heads = _heads(db, [item.run for item in refused])
+            for item in refused:
+                head = heads[item.run]
+                reason = append_checks.refusal(item, head, self._limit)
+                refusals[item.run] = reason or SeqConflictError(item.run, item.entries[0].seq, head.last_seq)
         return [refusals.get(item.run) for item in batch]
 
-    async def fence(self, epochs: Mapping[RunId, int]) -> Mapping[RunId, Head]:
+    async def fence(self, epochs: Mapping[RunId, int]) -> Mapping[RunId, JournalHead]:
         if not epochs:
             return {}
         rows = (list(epochs), list(epochs.values()))
         return await self._writer.run(lambda db: dict(map(_head, db.execute(_FENCE, rows))))
 
-    async def heads(self, runs: Collection[RunId]) -> Mapping[RunId, Head]:
+    async def heads(self, runs: Collection[RunId]) -> Mapping[RunId, JournalHead]:
         return await self._readers.run(lambda db: _heads(db, runs)) if runs else {}
 
     async def read(self, run: RunId, after: int = 0, limit: int = 1000) -> Sequence[Entry]:
-        upto = min(after + limit, _FAR)
+        upto = min(after + limit, _MAX_SEQ)
 
         def work(db: TimedConnection) -> list[Entry]:
             parts = db.execute(_READ, {"run": run, "after": after, "upto": upto}, binary=True).fetchall()
@@ -143,28 +144,28 @@ class PostgresJournal:
 
     async def settled(self, runs: Collection[RunId]) -> None:
         names = list(dict.fromkeys(runs))
-        for at in range(0, len(names), _AT_ONCE):
-            some = names[at : at + _AT_ONCE]
-            await self._keeper.run(lambda db, some=some: db.execute(_SETTLED, (some,)).close())  # type: ignore[misc]
+        for at in range(0, len(names), _SETTLED_PER_STATEMENT):
+            some = names[at : at + _SETTLED_PER_STATEMENT]
+            await self._housekeeper.run(lambda db, some=some: db.execute(_SETTLED, (some,)).close())  # type: ignore[misc]
 
     async def purge(self, runs: Collection[RunId]) -> None:
         if runs:
-            await self._keeper.run(lambda db: db.execute(_PURGE, (list(dict.fromkeys(runs)),)).close())
+            await self._housekeeper.run(lambda db: db.execute(_PURGE, (list(dict.fromkeys(runs)),)).close())
 
     async def reopen(self) -> None:
         await self._writer.reconnect()
 
     async def close(self) -> None:
-        for lane in (self._readers, self._keeper, self._writer):
-            await lane.close()
+        for connections in (self._readers, self._housekeeper, self._writer):
+            await connections.close()
 
 
-def _take(db: TimedConnection, items: Sequence[Append]) -> set[RunId]:
-    """Each column as one text: psycopg takes longer for an array than PostgreSQL for the whole commit."""
-    packed = [frames.pack(item.entries) for item in items]
+def _insert(db: TimedConnection, items: Sequence[Append]) -> set[RunId]:
+    """Each column is sent as one text: psycopg takes longer for an array than PostgreSQL for the whole commit."""
+    packed = [frame_packing.pack(item.entries) for item in items]
     sizes = [len(each) for each in packed]
     values = {
-        "run": "\n".join(item.run for item in items),
+        "run": "\n".join(item.run for item in items),  # no id has a line break
         "epoch": _listed(item.epoch for item in items),
         "base": _listed(item.entries[0].seq - 1 for item in items),
         "last_seq": _listed(item.entries[-1].seq for item in items),
@@ -180,47 +181,23 @@ def _listed(values: Iterable[object]) -> str:
     return ",".join(map(str, values))
 
 
-def _malformed(item: Append, limit: int) -> Refused | None:
-    """What needs no look at the journal."""
-    before = item.entries[0].seq - 1 if item.entries else 0
-    if before < 0:
-        return SeqConflict(item.run, before + 1, 0)
-    if "\n" in item.run:
-        raise ValueError(f"{item.run!r} is no name for a run")
-    for seq, frame in item.entries:
-        if seq != before + 1:
-            return SeqConflict(item.run, seq, before)
-        before = seq
-        if len(frame) > limit:
-            return TooLarge(item.run, len(frame), limit)
-    return None
+def _heads(db: TimedConnection, runs: Collection[RunId]) -> dict[RunId, JournalHead]:
+    return dict.fromkeys(runs, JournalHead()) | dict(map(_head, db.execute(_HEADS, (list(runs),))))
 
 
-def _refusal(item: Append, head: Head) -> Refused:
-    if item.epoch < head.epoch:
-        return Fenced(item.run, item.epoch, head.epoch)
-    if head.sealed or head.pruned:
-        return Sealed(item.run)
-    return SeqConflict(item.run, item.entries[0].seq, head.last_seq)
-
-
-def _heads(db: TimedConnection, runs: Collection[RunId]) -> dict[RunId, Head]:
-    return dict.fromkeys(runs, Head()) | dict(map(_head, db.execute(_HEADS, (list(runs),))))
-
-
-def _head(row: Sequence[Any]) -> tuple[RunId, Head]:
+def _head(row: Sequence[Any]) -> tuple[RunId, JournalHead]:
     run, epoch, last_seq, sealed, pruned = row
-    return run, Head(epoch, last_seq, sealed, pruned)
+    return run, JournalHead(epoch, last_seq, sealed, pruned)
 
 
 def _joined(run: RunId, parts: Iterable[Sequence[Any]]) -> list[Entry]:
     found: list[Entry] = []
     for pruned, first, last, packed in parts:
         if pruned:
-            raise JournalPruned(run)
+            raise JournalPrunedError(run)
         if first is None or (found and first != found[-1].seq + 1):
-            break  # nothing there, or a gap behind a damaged part
-        some, whole = frames.unpack(first, last, packed)
+            break  # no events, or a gap after a damaged part
+        some, whole = frame_packing.unpack(first, last, packed)
         found += some
         if not whole:
             break

@@ -1,8 +1,7 @@
-"""Full-text search, newest first. Words are cut and folded here, so that a match does not depend on the server's locale
-and dictionaries; PostgreSQL only keeps and finds them.
+"""Words and queries for PostgreSQL's full-text search. Words are split and normalized here, so that a match does not
+depend on the server's locale and dictionaries; PostgreSQL only stores and finds them.
 
-One document is a title or the words of one message; all words of a query must be in one document. If the words as they
-were typed do not fill the first page, the last one is taken as the beginning of a word.
+One document is a title or the text of one message; all words of a query must be in one document.
 """
 
 import re
@@ -10,82 +9,85 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from holdfast.storage.sql.dialect import TextQuery
+
 _WORD: Final = re.compile(r"[^\W_]+")
 _UNSPACED: Final = re.compile(
     "[\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
-"""Scripts that are written without spaces: each character is a word."""
-_LONGEST: Final = 60
+"""Scripts without spaces between words: each character is a word."""
+_MAX_WORD: Final = 60
 """Characters of a word that count; a 'word' may be a page of base64."""
-_MOST: Final = 40_000
-"""Different words of a document that can be found."""
+_MAX_DISTINCT: Final = 40_000
+"""Distinct words of a document that are indexed."""
 _MAX_WORDS: Final = 32
 _MAX_QUERY: Final = 1000
 _EXCERPT: Final = 240
 
 
 def words(text: str) -> list[str]:
-    """The different words of a document, folded."""
+    """The distinct words of a document, normalized."""
     found: dict[str, None] = {}
-    for _, word in _cut(text):
+    for _, word in _split(text):
         found[word] = None
-        if len(found) >= _MOST:
+        if len(found) >= _MAX_DISTINCT:
             break
     return list(found)
 
 
-def query(text: str) -> tuple[str, str] | None:
+def parse(text: str) -> tuple[TextQuery, TextQuery] | None:
     """Two tsqueries for what a person typed: as whole words, and with the last one as a prefix. None: there is no
     word. Words are quoted, so that nothing in them is syntax."""
-    typed = [word for _, word in _cut(text[:_MAX_QUERY])][:_MAX_WORDS]
+    typed = [word for _, word in _split(text[:_MAX_QUERY])][:_MAX_WORDS]
     if not typed:
         return None
     whole = " & ".join("'" + word.replace("\\", "\\\\").replace("'", "''") + "'" for word in typed)
-    return whole, whole if len(typed[-1]) == 1 else f"{whole}:*"
+    prefix = whole if len(typed[-1]) == 1 else f"{whole}:*"
+    return TextQuery(text, whole), TextQuery(text, prefix)
 
 
 def unspaced(text: str) -> Sequence[str]:
-    """Stretches of scripts without spaces, which must be found as they stand: their characters alone say little."""
+    """Sequences in scripts without spaces, which must occur literally: single characters match too much."""
     return [each for each in re.findall(f"(?:{_UNSPACED.pattern})+", text[:_MAX_QUERY]) if len(each) > 1]
 
 
-def excerpt(text: str, match: str, typed: str) -> str:
-    """A short piece of the document with the hit in it."""
-    sought = [word for _, word in _cut(typed[:_MAX_QUERY])]
-    whole, beginning = set(sought), sought[-1] if match.endswith(":*") else None
-    hit = 0
-    for place, word in _cut(text):
-        if word in whole or (beginning is not None and word.startswith(beginning)):
-            hit = place
+def excerpt(text: str, query: TextQuery) -> str:
+    """A short piece of the document around the match."""
+    sought = [word for _, word in _split(query.text[:_MAX_QUERY])]
+    whole, prefix = set(sought), sought[-1] if query.expression.endswith(":*") else None
+    match = 0
+    for position, word in _split(text):
+        if word in whole or (prefix is not None and word.startswith(prefix)):
+            match = position
             break
-    start = max(hit - _EXCERPT // 3, 0)
+    start = max(match - _EXCERPT // 3, 0)
     piece = ("…" if start else "") + text[start : start + _EXCERPT] + ("…" if start + _EXCERPT < len(text) else "")
     return " ".join(piece.replace("\x00", " ").split())
 
 
-def _cut(text: str) -> Iterator[tuple[int, str]]:
+def _split(text: str) -> Iterator[tuple[int, str]]:
     for match in _WORD.finditer(text):
-        said, at = match.group(), match.start()
-        if said.isascii():
-            yield at, said[:_LONGEST].lower()
+        word, at = match.group(), match.start()
+        if word.isascii():
+            yield at, word[:_MAX_WORD].lower()
             continue
-        for piece in _pieces(said):
-            folded = _fold(piece)
-            if folded:
-                yield at + said.index(piece), folded[:_LONGEST]
+        for piece in _pieces(word):
+            normalized = _normalize(piece)
+            if normalized:
+                yield at + word.index(piece), normalized[:_MAX_WORD]
 
 
-def _pieces(said: str) -> Iterator[str]:
+def _pieces(word: str) -> Iterator[str]:
     at = 0
-    for match in _UNSPACED.finditer(said):
+    for match in _UNSPACED.finditer(word):
         if match.start() > at:
-            yield said[at : match.start()]
+            yield word[at : match.start()]
         yield match.group()
         at = match.end()
-    if at < len(said):
-        yield said[at:]
+    if at < len(word):
+        yield word[at:]
 
 
-def _fold(word: str) -> str:
+def _normalize(word: str) -> str:
     plain = unicodedata.normalize("NFKD", word.casefold())
     return "".join(char for char in plain if unicodedata.category(char) != "Mn")

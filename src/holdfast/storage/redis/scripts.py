@@ -1,4 +1,4 @@
-"""What Redis does in one step. A script runs alone, so a check and the write after it cannot be separated.
+"""The Lua scripts. A script runs alone, so a check and the write that follows it are one step.
 
 A run has two keys: `head`, a hash (epoch, last, sealed, pruned), and a stream whose ids are the events' numbers: Redis
 itself refuses one that is not greater than the last.
@@ -6,7 +6,7 @@ itself refuses one that is not greater than the last.
 
 from typing import Final
 
-TAKEN, FENCED, SEALED, CONFLICT = range(4)
+ACCEPTED, FENCED, SEALED, CONFLICT = range(4)
 
 APPEND: Final = """
 local answers, at = {}, 2
@@ -34,8 +34,8 @@ for i, item in ipairs(cjson.decode(ARGV[1])) do
 end
 return answers
 """
-"""ARGV: as JSON, for each run its head's and its stream's key, epoch, first seq, count, and whether it seals; then all
-frames. Not a value of Redis's protocol for each: its client takes longer to write those than Redis to do all this."""
+"""ARGV: JSON with, for each run, the keys of head and stream, epoch, first seq, count, and whether it seals; then all
+frames. One JSON value instead of many arguments: the client takes longer to encode those than Redis for the script."""
 
 FENCE: Final = """
 local answers = {}
@@ -56,8 +56,8 @@ for n = 1, #ARGV do
 end
 return answers
 """
-"""KEYS: head and stream of each run. ARGV: epochs. If Redis threw away one of the two, the journal goes on from what is
-there: a run that nobody could seal would be open for ever."""
+"""KEYS: head and stream of each run. ARGV: epochs. If Redis lost one of the two keys, the journal continues from the
+other: otherwise nobody could ever seal the run."""
 
 SETTLED: Final = """
 for i = 1, #KEYS, 2 do
@@ -66,8 +66,8 @@ for i = 1, #KEYS, 2 do
     end
 end
 """
-"""KEYS: head and stream of each run. ARGV: milliseconds for which the events are kept. The head stays, and says that
-there were some."""
+"""KEYS: head and stream of each run. ARGV: milliseconds for which the events are kept. The head remains, so that a read
+finds the journal pruned."""
 
 PURGE: Final = """
 for i = 1, #KEYS, 2 do
@@ -76,4 +76,4 @@ for i = 1, #KEYS, 2 do
     redis.call('PEXPIRE', KEYS[i], ARGV[1])
 end
 """
-"""KEYS: head and stream of each run. ARGV: milliseconds for which the mark stays."""
+"""KEYS: head and stream of each run. ARGV: milliseconds for which the mark is kept."""

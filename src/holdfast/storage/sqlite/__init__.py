@@ -1,19 +1,19 @@
-"""The embedded default: one data directory, two SQLite files in it, no server. Read store.py or journal.py first.
+"""Embedded storage: one data directory with two SQLite files and no server. Read store.py or journal.py first.
 
-datadir            the directory and its lock
-database, schema   opening, creating and upgrading a file; what is in it
-runway             room for commits ahead of the WAL
-store, lane, tx, search
-journal, journal_writer, journal_reader, logged, segments
+data_dir              the directory and its lock
+database, schema      opening, creating and upgrading a file; its tables
+store, connection_thread, dialect, search
+journal, journal_*    the journal: writer, reader, index, formats
+backup                copying a directory that is in use
 """
 
 from contextlib import suppress
 from pathlib import Path
 
-from holdfast.core.errors import StorageUnavailable
-from holdfast.ports import Clock
+from holdfast.core.errors import StorageUnavailableError
+from holdfast.ports.clock import Clock
 from holdfast.storage.sqlite import database, schema
-from holdfast.storage.sqlite.datadir import DataDir
+from holdfast.storage.sqlite.data_dir import DataDir
 from holdfast.storage.sqlite.journal import SqliteJournal
 from holdfast.storage.sqlite.store import SqliteStore
 
@@ -21,12 +21,13 @@ __all__ = ["DataDir", "SqliteJournal", "SqliteStore", "open_embedded"]
 
 
 def open_embedded(path: Path, clock: Clock) -> tuple[DataDir, SqliteStore, SqliteJournal]:
-    """Lock the directory and open what is in it. Close them in the opposite order: the lock must outlast the files."""
+    """Lock the directory and open its store and journal. Close them in reverse order: the lock must outlast the
+    files."""
     data = DataDir.open(path)
     try:
-        # What a newer version wrote is refused before anything is changed in the other file.
+        # A file of a newer version is refused before the other file is changed.
         database.check(data.store_file, schema.STORE)
-        with suppress(StorageUnavailable):
+        with suppress(StorageUnavailableError):
             database.check(data.journal_file, schema.JOURNAL)
         store = SqliteStore(data, clock)
         try:

@@ -1,9 +1,9 @@
-"""A copy of a data directory that is in use, as another data directory.
+"""Backup of a data directory that is in use, to another data directory.
 
-SQLite's own backup interface reads each database on one snapshot, so that writers go on; no other way of opening the
-files may be used in the process that serves them, because closing them would drop its locks. The store is copied
-first: a journal that is newer than its store only settles again. Whoever calls sees to it that nothing is erased
-meanwhile. Everything here blocks: call it on a worker thread.
+SQLite's backup API reads each database on one snapshot while writers continue. The process that serves the files must
+not open them in any other way, because closing them would drop its locks. The store is copied first: a journal that is
+newer than its store only settles again. The caller makes sure that nothing is erased meanwhile. Everything here
+blocks: call it on a worker thread.
 """
 
 import hashlib
@@ -11,32 +11,32 @@ import os
 import secrets
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from holdfast.core.errors import Invalid, StorageError, StorageUnavailable
-from holdfast.core.values import dataclass
-from holdfast.storage import disk
-from holdfast.storage.files import place
+from holdfast.core.errors import InvalidInputError, StorageError, StorageUnavailableError
+from holdfast.storage import filesystem
+from holdfast.storage.file_store import path_of
 from holdfast.storage.sqlite import database, errors, schema
 from holdfast.storage.sqlite.journal_writer import JournalWriter
 
 Report = Callable[[str, int, int], None]
-"""What is being copied, how much of it is done, and of how much. It may raise to stop."""
+"""Called with the name of the current part, the amount copied, and the total. It may raise to stop the backup."""
 
 STORE: Final = "holdfast.db"
 JOURNAL: Final = "journal.db"
-ALSO: Final = ("keys.json", "holdfast.toml")
+OTHER_FILES: Final = ("keys.json", "holdfast.toml")
 WORKSPACES: Final = "workspaces"
-"""Where tools have worked. They may be at it: what changes while it is copied is copied somehow."""
+"""The working directories of tools. A file that changes while it is copied has no defined content in the copy."""
 _PAGES: Final = 2000
 _CHUNK: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class BackupSummary:
     sessions: int
     messages: int
     runs: int
@@ -44,17 +44,17 @@ class Copied:
     bytes: int
 
 
-def copy(source: Path, target: Path, report: Report) -> Copied:
-    """Under another name until it is whole and was looked through: at `target` there is a good backup or none."""
+def copy(source: Path, target: Path, report: Report) -> BackupSummary:
+    """Copy under a temporary name until the copy is complete and verified: `target` is a good backup or does not
+    exist."""
     check_target(source, target)
     work = target.with_name(f".{target.name}.{secrets.token_hex(6)}.partial")
     try:
-        work.mkdir(mode=0o700)
-        copied = _copy(source, work, report)
-        work.rename(target)
-        disk.sync_directory(target.parent)
-    except OSError as error:
-        raise disk.from_os(error, f"The backup cannot be written to {target}") from error
+        with filesystem.translated(f"The backup cannot be written to {target}"):
+            work.mkdir(mode=0o700)
+            copied = _copy(source, work, report)
+            work.rename(target)
+            filesystem.sync_directory(target.parent)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return copied
@@ -62,30 +62,30 @@ def copy(source: Path, target: Path, report: Report) -> Copied:
 
 def check_target(source: Path, target: Path) -> None:
     if not target.is_absolute():
-        raise Invalid("path", f"{target} is not an absolute path")
+        raise InvalidInputError("path", f"{target} is not an absolute path")
     if target.resolve().is_relative_to(source.resolve()):
-        raise Invalid("path", f"{target} is inside the data directory; choose a place outside")
+        raise InvalidInputError("path", f"{target} is inside the data directory; choose a path outside of it")
     if not target.parent.is_dir():
-        raise Invalid("path", f"the directory {target.parent} is not there; make it first")
+        raise InvalidInputError("path", f"the directory {target.parent} does not exist; create it first")
     if target.is_symlink() or (target.exists() and (not target.is_dir() or any(target.iterdir()))):
-        raise Invalid("path", f"{target} is there already; a backup goes to a new or empty directory")
+        raise InvalidInputError("path", f"{target} already exists; choose a new or empty directory")
 
 
-def _copy(source: Path, work: Path, report: Report) -> Copied:
+def _copy(source: Path, work: Path, report: Report) -> BackupSummary:
     counted = _database(source / STORE, work / STORE, report)
     if (source / JOURNAL).exists():
         _database(source / JOURNAL, work / JOURNAL, report)
-    for name in ALSO:
+    for name in OTHER_FILES:
         if (source / name).is_file():
-            disk.write_private(work / name, (source / name).read_bytes())
+            filesystem.write_private(work / name, (source / name).read_bytes())
     files = _contents(work / STORE)
     _copy_files(source / "files", work / "files", files, report)
     _copy_workspaces(source / WORKSPACES, work / WORKSPACES, report)
-    report("looking through the copy", 0, 1)
-    _look_through(work, counted)
-    report("looking through the copy", 1, 1)
+    report("verifying the copy", 0, 1)
+    _verify(work, counted)
+    report("verifying the copy", 1, 1)
     size = sum(path.stat().st_size for path in work.rglob("*") if path.is_file())
-    return Copied(*counted, files=len(files), bytes=size)
+    return BackupSummary(*counted, files=len(files), bytes=size)
 
 
 def _database(source: Path, target: Path, report: Report) -> tuple[int, int, int]:
@@ -94,15 +94,15 @@ def _database(source: Path, target: Path, report: Report) -> tuple[int, int, int
     def progress(_: int, remaining: int, total: int) -> None:
         report(source.name, total - remaining, total)
 
-    with _speaking_of(source), closing(database.connect(source, reads_only=True)) as old:
-        # The open transaction keeps the snapshot: without it every commit would make the copying begin anew.
+    with errors.translated(source), closing(database.connect(source, reads_only=True)) as old:
+        # The open transaction keeps the snapshot: without it every commit would restart the copy.
         old.execute("BEGIN")
         old.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         counted = _count(old) if source.name == STORE else (0, 0, 0)
         with closing(sqlite3.connect(target, isolation_level=None)) as new:
             old.backup(new, pages=_PAGES, progress=progress, sleep=0)
             if source.name == STORE:
-                # A restored copy must not be taken for the file whose change numbers clients have.
+                # A restored copy must not pass for the file whose change numbers clients have.
                 new.execute("DELETE FROM meta WHERE key IN ('generation', 'place')")
         old.execute("ROLLBACK")
     return counted
@@ -115,28 +115,28 @@ def _count(db: sqlite3.Connection) -> tuple[int, int, int]:
 
 
 def _contents(store: Path) -> dict[str, int]:
-    """Digest and size of every content that a row of the copy names."""
-    with _speaking_of(store), closing(_opened(store)) as db:
+    """Digest and size of every content that a file row of the copy has."""
+    with errors.translated(store), closing(_opened(store)) as db:
         return dict(db.execute("SELECT sha256, max(size) FROM files GROUP BY sha256").fetchall())
 
 
 def _copy_files(source: Path, target: Path, wanted: dict[str, int], report: Report) -> None:
     total, done = sum(wanted.values()), 0
     for digest, size in wanted.items():
-        old, new = place(source, digest), place(target, digest)
-        if not old.exists():  # lost before: the copy is as good as what it is of
+        old, new = path_of(source, digest), path_of(target, digest)
+        if not old.exists():  # lost before: the copy is as good as its source
             continue
         for directory in (target, new.parent):
             directory.mkdir(mode=0o700, exist_ok=True)
         _copy_file(old, new, digest)
         done += size
         report("files", done, total)
-    for directory in {place(target, digest).parent for digest in wanted if place(target, digest).exists()}:
-        disk.sync_directory(directory)
+    for directory in {path_of(target, digest).parent for digest in wanted if path_of(target, digest).exists()}:
+        filesystem.sync_directory(directory)
 
 
 def _copy_workspaces(source: Path, target: Path, report: Report) -> None:
-    """Plain files, directories and links as links; whatever else a tool has made is left out."""
+    """Copy regular files, directories and symbolic links; skip everything else."""
     if not source.is_dir():
         return
     report(WORKSPACES, 0, 1)
@@ -164,33 +164,25 @@ def _copy_file(old: Path, new: Path, digest: str) -> None:
         out.flush()
         os.fsync(out.fileno())
     if seen.hexdigest() != digest:
-        raise StorageUnavailable(f"{old} is damaged: its content is not the one it is named after.")
+        raise StorageUnavailableError(f"{old} is damaged: its content does not match its digest.")
 
 
-def _look_through(work: Path, counted: tuple[int, int, int]) -> None:
+def _verify(work: Path, counted: tuple[int, int, int]) -> None:
     for name, migrations in ((STORE, schema.STORE), (JOURNAL, schema.JOURNAL)):
         path = work / name
         if database.check(path, migrations) is None:
             continue
-        with _speaking_of(path), closing(_opened(path)) as db:
+        with errors.translated(path), closing(_opened(path)) as db:
             (verdict,) = db.execute("PRAGMA integrity_check(1)").fetchone()
             if verdict != "ok":
-                raise StorageUnavailable(f"The copy of {name} is damaged: {verdict}.")
+                raise StorageUnavailableError(f"The copy of {name} is damaged: {verdict}.")
             if name == STORE and _count(db) != counted:
-                raise StorageError(f"The copy of {name} has other rows than what it was made of.")
+                raise StorageError(f"The copy of {name} differs from its source.")
     if (work / JOURNAL).exists():
         journal = JournalWriter(work / JOURNAL, max_event_bytes=1)
-        journal.open()  # as a server does: every record in the log is read
+        journal.open()  # reads every record of the log, as a server does
         journal.disconnect()
 
 
 def _opened(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None)
-
-
-@contextmanager
-def _speaking_of(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise errors.from_sqlite(error, path) from error

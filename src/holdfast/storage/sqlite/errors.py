@@ -1,14 +1,16 @@
-"""Where sqlite3's errors become ours: none of them leaves this package."""
+"""Translation of sqlite3's exceptions: none of them leaves this package."""
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.core.errors import StorageError, StorageFull, StorageUnavailable
-from holdfast.storage import disk
+from holdfast.core.errors import StorageError, StorageFullError, StorageUnavailableError
+from holdfast.storage import filesystem
 
-_SCARCE = 64 * 1024
-"""Bytes. With less than this left, a failed write means a full disk whatever code SQLite gave it: growing the
-shared-memory file of the WAL takes 32 KiB and fails as an I/O error."""
+_ALMOST_FULL = 64 * 1024
+"""Free bytes below which a failed write means a full disk, whatever SQLite's error code: growing the WAL's
+shared-memory file takes 32 KiB and fails as an I/O error."""
 
 _FULL = sqlite3.SQLITE_FULL
 _WRITING = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
@@ -27,15 +29,23 @@ _UNAVAILABLE = {
 
 
 def from_sqlite(error: sqlite3.Error, file: Path) -> StorageError:
-    """Ours for `error`, which came up while `file` was used."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the primary code; the rest says in which system call
+    """Translate an error that occurred while `file` was in use."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the primary code, without the system call
     if code == _FULL or (code in _WRITING and _is_full(file.parent)):
-        return StorageFull(f"No room is left to write {file}. Free some disk space.")
+        return StorageFullError(f"The disk is full: {file} cannot be written. Free some disk space.")
     if code in _UNAVAILABLE:
-        return StorageUnavailable(f"{file} cannot be used: {error}.")
+        return StorageUnavailableError(f"{file} cannot be used: {error}.")
     return StorageError(f"{file}: {error}.")
 
 
+@contextmanager
+def translated(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise from_sqlite(error, file) from error
+
+
 def _is_full(directory: Path) -> bool:
-    room = disk.free_bytes(directory)
-    return room is not None and room < _SCARCE
+    room = filesystem.free_bytes(directory)
+    return room is not None and room < _ALMOST_FULL

@@ -1,17 +1,17 @@
-"""The reading half of the journal, on a thread and a connection of its own: it waits for no commit and delays none."""
+"""The reading half of the journal. A reader has its own thread and connection, so it neither waits for commits nor
+delays them."""
 
-import contextlib
 import sqlite3
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
-from holdfast.core.errors import JournalPruned, StorageError, StorageUnavailable
+from holdfast.core.errors import JournalPrunedError, StorageError, StorageUnavailableError
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
-from holdfast.storage.sqlite import database, errors, segments
-from holdfast.storage.sqlite.gather import entries_at, entries_of
+from holdfast.storage.sqlite import database, errors, journal_segments
+from holdfast.storage.sqlite.journal_log_reader import entries_at, entries_of
 from holdfast.storage.sqlite.journal_writer import JournalWriter
 
 _TRIES: Final = 5
@@ -36,7 +36,7 @@ class JournalReader:
                     found = entries_at(db, log, after, limit)
                     if found is not None:
                         return found
-                    # The rows have left the log since we looked: the run was settled, or erased.
+                    # The rows have left the log meanwhile: the run was settled or erased.
                 settled = self._settled(db, run, after, limit)
                 if settled is not None:
                     return settled
@@ -45,10 +45,10 @@ class JournalReader:
         except sqlite3.Error as error:
             self.disconnect()
             raise errors.from_sqlite(error, self._path) from error
-        raise StorageError(f"The journal of run {run} does not hold still. Read it again.")
+        raise StorageError(f"The journal of run {run} kept changing while it was read. Read it again.")
 
     def read_whole(self, runs: Collection[RunId]) -> dict[RunId, Sequence[Entry]]:
-        """Runs of the same time share rows: each row is read once for all of them."""
+        """Runs that were active at the same time share rows: each row is read once for all of them."""
         logs = {run: log for run in runs if (log := self._writer.index.runs.get(run)) is not None}
         try:
             found = entries_of(self._connected(), list(logs.values()))
@@ -60,9 +60,7 @@ class JournalReader:
 
     def disconnect(self) -> None:
         db, self._db = self._db, None
-        if db is not None:
-            with contextlib.suppress(sqlite3.Error):
-                db.close()
+        database.close_quietly(db)
 
     def _settled(self, db: sqlite3.Connection, run: RunId, after: int, limit: int) -> list[Entry] | None:
         """Entries of a settled run, on one snapshot; None if it is not settled."""
@@ -73,14 +71,14 @@ class JournalReader:
                 return None
             alias, archived, pruned = row
             if pruned:
-                raise JournalPruned(run)
+                raise JournalPrunedError(run)
             return _unpacked(db.execute(_SEGMENTS, (alias, after)), after, limit) if archived else None
         finally:
             db.execute("COMMIT")
 
     def _connected(self) -> sqlite3.Connection:
-        if self._writer.trouble:
-            raise StorageUnavailable(self._writer.trouble)
+        if self._writer.unusable:
+            raise StorageUnavailableError(self._writer.unusable)
         if self._db is None or self._opening != self._writer.openings:
             self.disconnect()
             self._opening = self._writer.openings
@@ -91,9 +89,9 @@ class JournalReader:
 def _unpacked(rows: sqlite3.Cursor, after: int, limit: int) -> list[Entry]:
     found: list[Entry] = []
     for row in rows:
-        entries = segments.unpack(segments.Segment(*row))
+        entries = journal_segments.unpack(journal_segments.Segment(*row))
         if not entries:
-            break  # damaged: what is behind it would leave a gap
+            break  # damaged: later segments would leave a gap
         found += [entry for entry in entries if entry.seq > after]
         if len(found) >= limit:
             break

@@ -4,22 +4,10 @@ How to run a suite over an adapter: derive a `Test…` class and give it one fix
 the function opens the adapter **on the same place** and closes it on leaving. Durability tests leave the first and call
 again, so a durable adapter has its files in `tmp_path`, and one without files hands out the same object again:
 
-    class TestSqliteStore(StoreContract):
-        @pytest.fixture
-        def make_store(self, tmp_path: Path) -> MakeStore:
-            @asynccontextmanager
-            async def make() -> AsyncIterator[Store]:
-                store = await SqliteStore.open(tmp_path, clock=FakeClock(), …)
-                try:
-                    yield store
-                finally:
-                    await store.close()
-
-            return make
-
     class TestSqliteJournal(JournalContract):
         @pytest.fixture
-        def make_journal(self, tmp_path: Path) -> MakeJournal: …
+        def make_journal(self, tmp_path: Path) -> MakeJournal:
+            return opening(lambda: SqliteJournal(tmp_path / "journal.db"))
 
 The suites run on the backend that the fixture `anyio_backend` names (`tests/conftest.py`: asyncio). They never sleep,
 and call `append` from one task at a time. Rows may name rows that are not there (a run whose message was cleared),
@@ -37,9 +25,23 @@ Every adapter answers alike, so these suites also settle what the port's text le
 - `heads` and `fence` answer for every run that was asked for, known or not.
 """
 
-from holdfast.testing.contracts.journal import JournalContract
-from holdfast.testing.contracts.samples import MakeJournal, MakeStore, MakeWakeups
-from holdfast.testing.contracts.store import StoreContract
+from collections.abc import AsyncIterator
+
+import pytest
+
+from holdfast.ports.journal import Journal
+from holdfast.ports.store import Store
+from holdfast.testing.contracts.journal_appends import AppendContract, FenceContract
+from holdfast.testing.contracts.journal_keeping import RetentionContract
+from holdfast.testing.contracts.journal_reads import ReadContract
+from holdfast.testing.contracts.samples import MakeJournal, MakeStore, MakeWakeups, opening
+from holdfast.testing.contracts.store_memory import FactContract, LedgerContract
+from holdfast.testing.contracts.store_rest import ApprovalsAndFiles, ChangeFeed
+from holdfast.testing.contracts.store_rows import RoundTrips
+from holdfast.testing.contracts.store_runs import ClaimableRuns, RunLists
+from holdfast.testing.contracts.store_search import SearchContract
+from holdfast.testing.contracts.store_sessions import SessionsAndMessages
+from holdfast.testing.contracts.store_transactions import Transactions
 from holdfast.testing.contracts.wakeups import WakeupsContract
 
 __all__ = [
@@ -49,4 +51,36 @@ __all__ = [
     "MakeWakeups",
     "StoreContract",
     "WakeupsContract",
+    "opening",
 ]
+
+
+@pytest.mark.anyio
+class JournalContract(AppendContract, FenceContract, ReadContract, RetentionContract):
+    """Derive and add the fixture `make_journal`."""
+
+    @pytest.fixture
+    async def journal(self, make_journal: MakeJournal) -> AsyncIterator[Journal]:
+        async with make_journal() as journal:
+            yield journal
+
+
+@pytest.mark.anyio
+class StoreContract(
+    Transactions,
+    RoundTrips,
+    SessionsAndMessages,
+    RunLists,
+    ClaimableRuns,
+    ApprovalsAndFiles,
+    ChangeFeed,
+    SearchContract,
+    LedgerContract,
+    FactContract,
+):
+    """Derive and add the fixture `make_store`."""
+
+    @pytest.fixture
+    async def store(self, make_store: MakeStore) -> AsyncIterator[Store]:
+        async with make_store() as store:
+            yield store

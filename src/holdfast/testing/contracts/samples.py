@@ -1,19 +1,24 @@
 """Values for the suites: short to write, different from one another, and one of each kind with every field set."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import MISSING, fields
-from typing import Any, TypeVar, assert_never
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import MISSING, fields, replace
+from typing import Any, Protocol, TypeVar
+
+import anyio
 
 from holdfast.core.events import Entry, Failure, TextDelta, Usage, entry
 from holdfast.core.ids import LOCAL, ApprovalId, FactId, FileId, MessageId, NodeId, OwnerId, RunId, SessionId
-from holdfast.core.ledger import Commit, DirtyTurn, Ledger
-from holdfast.core.parts import File, Json, Part, Reasoning, Remembered, Text, Tool
+from holdfast.core.memory_ledger import DirtyTurn, Ledger, MemoryCommit
+from holdfast.core.parts import FilePart, Json, Part, ReasoningPart, RememberedPart, TextPart, ToolPart
 from holdfast.core.run import Intent, Lease, Recovery, Run
 from holdfast.core.session import Compaction, Message, Session
-from holdfast.ports import Append, Approval, Fact, Journal, Store, StoredFile, Tx, Wakeups
+from holdfast.ports.journal import Append, Journal
+from holdfast.ports.store import Approval, Fact, Store, StoredFile, Tx
+from holdfast.ports.wakeups import Wakeups
 
 T = TypeVar("T")
+C = TypeVar("C", bound="AsyncClosable")
 
 MakeStore = Callable[[], AbstractAsyncContextManager[Store]]
 MakeJournal = Callable[[], AbstractAsyncContextManager[Journal]]
@@ -34,71 +39,51 @@ LONG = "word " * 200_000
 Row = Session | Message | Run | Approval | Compaction | StoredFile
 
 
+class AsyncClosable(Protocol):
+    async def close(self) -> None: ...
+
+
+def opening(make: Callable[[], C]) -> Callable[[], AbstractAsyncContextManager[C]]:
+    """A function that opens what `make` returns and closes it on leaving."""
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[C]:
+        made = make()
+        try:
+            yield made
+        finally:
+            await made.close()
+
+    return opened
+
+
 def session(sid: str = SID, **changes: Any) -> Session:
-    base: dict[str, Any] = {"id": SessionId(sid), "owner": LOCAL, "created_at": 1.0, "updated_at": 1.0}
-    return Session(**(base | changes))
+    return replace(Session(SessionId(sid), LOCAL, created_at=1.0, updated_at=1.0), **changes)
 
 
-def message(mid: str, sid: str = SID, **changes: Any) -> Message:
+def message(mid: str, sid: str = SID, *, text: str | None = None, **changes: Any) -> Message:
     """A settled root message of the user, unless told otherwise. `text` stands for its one part."""
-    words = changes.pop("text", None)
-    base: dict[str, Any] = {
-        "id": MessageId(mid),
-        "owner": LOCAL,
-        "session_id": SessionId(sid),
-        "role": "user",
-        "parent_id": None,
-        "created_at": 1.0,
-        "parts": () if words is None else (Text(words),),
-    }
-    return Message(**(base | changes))
+    parts = () if text is None else (TextPart(text),)
+    return replace(Message(MessageId(mid), LOCAL, SessionId(sid), "user", None, 1.0, parts=parts), **changes)
 
 
 def run(rid: str = RID, sid: str = SID, **changes: Any) -> Run:
     """A queued run in the tree, unless told otherwise."""
-    base: dict[str, Any] = {
-        "id": RunId(rid),
-        "owner": LOCAL,
-        "session_id": SessionId(sid),
-        "message_id": MessageId(f"{rid}-answer"),
-        "user_message_id": MessageId(f"{rid}-question"),
-        "agent": "chat",
-        "model": None,
-        "settings": None,
-        "lifetime": "detached",
-        "created_at": 1.0,
-        "rank": 1,
-        "in_tree": True,
-    }
-    return Run(**(base | changes))
+    answer, question = MessageId(f"{rid}-answer"), MessageId(f"{rid}-question")
+    base = Run(
+        RunId(rid), LOCAL, SessionId(sid), answer, question, "chat", None, None, "detached", 1.0, rank=1, in_tree=True
+    )
+    return replace(base, **changes)
 
 
 def approval(aid: str, rid: str = RID, sid: str = SID, **changes: Any) -> Approval:
-    base: dict[str, Any] = {
-        "id": ApprovalId(aid),
-        "owner": LOCAL,
-        "run_id": RunId(rid),
-        "session_id": SessionId(sid),
-        "call_id": "call_1",
-        "name": "shell",
-        "args": {},
-        "reason": "",
-        "created_at": 1.0,
-    }
-    return Approval(**(base | changes))
+    base = Approval(ApprovalId(aid), LOCAL, RunId(rid), SessionId(sid), "call_1", "shell", {}, "", 1.0)
+    return replace(base, **changes)
 
 
 def stored_file(fid: str, **changes: Any) -> StoredFile:
-    base: dict[str, Any] = {
-        "id": FileId(fid),
-        "owner": LOCAL,
-        "sha256": f"digest of {fid}",
-        "name": f"{fid}.txt",
-        "media_type": "text/plain",
-        "size": 3,
-        "created_at": 1.0,
-    }
-    return StoredFile(**(base | changes))
+    base = StoredFile(FileId(fid), LOCAL, f"digest of {fid}", f"{fid}.txt", "text/plain", 3, created_at=1.0)
+    return replace(base, **changes)
 
 
 def compaction(mid: str, sid: str = SID, summary: str = "before") -> Compaction:
@@ -108,16 +93,16 @@ def compaction(mid: str, sid: str = SID, summary: str = "before") -> Compaction:
 def every_part(text: str = ODD) -> tuple[Part, ...]:
     data: Json = {"path": text, "n": [1, 2.5, None, True, {"": []}]}
     return (
-        Text(text),
-        Text(""),
-        Reasoning(text),
-        Reasoning("", provider={"signature": text}),
-        Tool("call_1", text, data, "done", data, True, text, 12, data),
-        Tool("call_2", "shell", text, "pending"),
-        Tool("call_3", "shell", None, "not_run", result=[], duration_ms=0),
-        File(FileId("file_1"), text, "text/plain", 0),
-        Remembered(({"text": text, "source": "notes"},)),
-        Remembered(()),
+        TextPart(text),
+        TextPart(""),
+        ReasoningPart(text),
+        ReasoningPart("", provider={"signature": text}),
+        ToolPart("call_1", text, data, "done", data, True, text, 12, data),
+        ToolPart("call_2", "shell", text, "pending"),
+        ToolPart("call_3", "shell", None, "not_run", result=[], duration_ms=0),
+        FilePart(FileId("file_1"), text, "text/plain", 0),
+        RememberedPart(({"text": text, "source": "notes"},)),
+        RememberedPart(()),
     )
 
 
@@ -203,20 +188,9 @@ def full_run() -> Run:
 
 
 def full_approval() -> Approval:
-    return Approval(
-        ApprovalId("apr_full"),
-        OTHER,
-        RunId("run_full"),
-        SessionId("ses_full"),
-        ODD,
-        ODD,
-        {"command": [ODD, 1, None]},
-        ODD,
-        0.1 + 0.2,
-        "always",
-        0.5,
-        ODD,
-    )
+    aid, rid, sid = ApprovalId("apr_full"), RunId("run_full"), SessionId("ses_full")
+    args: Json = {"command": [ODD, 1, None]}
+    return Approval(aid, OTHER, rid, sid, ODD, ODD, args, ODD, 0.1 + 0.2, "always", 0.5, ODD)
 
 
 def full_ledger() -> Ledger:
@@ -228,7 +202,7 @@ def full_ledger() -> Ledger:
         applied=2,
         handle=ODD,
         told=("notes", ODD),
-        commit=Commit(ODD, 4, 2**40, Lease(NODE, 12.5)),
+        commit=MemoryCommit(ODD, 4, 2**40, Lease(NODE, 12.5)),
         boundary=8,
         due_at=0.1 + 0.2,
         attempts=2,
@@ -238,32 +212,14 @@ def full_ledger() -> Ledger:
 
 
 def dirty_turn(n: int, **changes: Any) -> DirtyTurn:
-    base: dict[str, Any] = {
-        "session_id": SID,
-        "owner": LOCAL,
-        "n": n,
-        "run_id": RunId(f"run_{n}"),
-        "user_message_id": MessageId(f"question_{n}"),
-        "message_id": MessageId(f"answer_{n}"),
-        "said_at": 1.0,
-    }
-    return DirtyTurn(**(base | changes))
+    question, answer = MessageId(f"question_{n}"), MessageId(f"answer_{n}")
+    return replace(DirtyTurn(SID, LOCAL, n, RunId(f"run_{n}"), question, answer, said_at=1.0), **changes)
 
 
 def fact(fid: str, **changes: Any) -> Fact:
     """With its id as its key, unless told otherwise."""
-    base: dict[str, Any] = {
-        "id": FactId(fid),
-        "owner": LOCAL,
-        "key": fid,
-        "text": f"Something about {fid}",
-        "session_id": SID,
-        "message_id": MessageId("msg_1"),
-        "said_at": 1.0,
-        "created_at": 1.0,
-        "updated_at": 1.0,
-    }
-    return Fact(**(base | changes))
+    base = Fact(FactId(fid), LOCAL, fid, f"Something about {fid}", SID, MessageId("msg_1"), 1.0, 1.0, 1.0)
+    return replace(base, **changes)
 
 
 def full_fact() -> Fact:
@@ -282,22 +238,35 @@ def left_out(value: Row | Ledger | DirtyTurn | Fact) -> list[str]:
 
 
 def write(tx: Tx, rows: Iterable[Row]) -> None:
+    puts: dict[type, Callable[[Any], None]] = {
+        Session: tx.put_session,
+        Message: tx.put_message,
+        Run: tx.put_run,
+        Approval: tx.put_approval,
+        Compaction: tx.put_compaction,
+        StoredFile: tx.put_file,
+    }
     for row in rows:
-        match row:
-            case Session():
-                tx.put_session(row)
-            case Message():
-                tx.put_message(row)
-            case Run():
-                tx.put_run(row)
-            case Approval():
-                tx.put_approval(row)
-            case Compaction():
-                tx.put_compaction(row)
-            case StoredFile():
-                tx.put_file(row)
-            case _:
-                assert_never(row)
+        puts[type(row)](row)
+
+
+async def follow(
+    write: Callable[[str], Awaitable[None]], read: Callable[[T | None], Awaitable[Sequence[T]]]
+) -> list[T]:
+    """What a reader finds that goes on from the last item while eight tasks write ten names each."""
+    seen: list[T] = []
+
+    async def write_ten(who: int) -> None:
+        for n in range(10):
+            await write(f"{who}_{n}")
+
+    with anyio.fail_after(GUARD):
+        async with anyio.create_task_group() as group:
+            for who in range(8):
+                group.start_soon(write_ten, who)
+            while len(seen) < 80:
+                seen += await read(seen[-1] if seen else None)
+    return seen
 
 
 async def put(store: Store, *rows: Row) -> None:

@@ -1,28 +1,31 @@
 """Ledgers, dirty turns and facts."""
 
-import anyio
+from dataclasses import replace
+from functools import partial
+
 import pytest
 
 from holdfast.core.errors import StorageError
 from holdfast.core.ids import LOCAL, FactId, SessionId
-from holdfast.core.ledger import RESTS, Commit, DirtyTurn, Ledger, Words
-from holdfast.core.parts import Text
+from holdfast.core.memory_ledger import RESTS, DirtyTurn, Ledger, MemoryCommit, TurnText
+from holdfast.core.parts import TextPart
 from holdfast.core.run import Lease
-from holdfast.core.values import replace
-from holdfast.ports import Fact, Store, Tx
+from holdfast.ports.store import Fact, Store, Tx
 from holdfast.testing.contracts import samples as s
 
 LEDGERS = [
     s.full_ledger(),
     Ledger(s.SID, LOCAL),
     Ledger(s.SID, LOCAL, due_at=0.0, last_error="", handle=""),
-    Ledger(s.SID, LOCAL, due_at=RESTS, commit=Commit("notes", 1, 1)),
-    Ledger(s.SID, LOCAL, commit=Commit("notes", 1, 2, Lease(s.NODE))),
+    Ledger(s.SID, LOCAL, due_at=RESTS, commit=MemoryCommit("notes", 1, 1)),
+    Ledger(s.SID, LOCAL, commit=MemoryCommit("notes", 1, 2, Lease(s.NODE))),
 ]
 TURNS = [
     s.dirty_turn(1),
-    s.dirty_turn(2**40, handle=s.ODD, words=Words(s.every_part(), (Text(s.LONG),)), said_at=0.1 + 0.2, owner=s.OTHER),
-    s.dirty_turn(3, handle="", words=Words((), ())),
+    s.dirty_turn(
+        2**40, handle=s.ODD, words=TurnText(s.every_part(), (TextPart(s.LONG),)), said_at=0.1 + 0.2, owner=s.OTHER
+    ),
+    s.dirty_turn(3, handle="", words=TurnText((), ())),
 ]
 
 
@@ -39,12 +42,7 @@ async def found(store: Store, text: str = "", *, prefix: bool = False, limit: in
     return [each.id for each in facts]
 
 
-class Ledgers:
-    def test_the_samples_of_memory_set_every_field(self) -> None:
-        """A field added to a row later cannot stay outside of these tests."""
-        for row in (s.full_ledger(), TURNS[1], s.full_fact()):
-            assert s.left_out(row) in ([], ["n"])
-
+class LedgerContract:
     @pytest.mark.parametrize("value", LEDGERS, ids=range(len(LEDGERS)))
     async def test_a_ledger_comes_back_as_it_was_written(self, store: Store, value: Ledger) -> None:
         """M11: every field of a ledger survives, and a second put replaces them all."""
@@ -58,24 +56,6 @@ class Ledgers:
         await store.transact(lambda tx: tx.put_dirty_turn(replace(value, handle="other", words=None)))
         await store.transact(lambda tx: tx.put_dirty_turn(value))
         assert list(await store.read(lambda tx: tx.dirty_turns(s.SID, 9))) == [value]
-
-    async def test_what_is_dirty_is_there_after_reopening(self, make_store: s.MakeStore) -> None:
-        """M11: the next incarnation finds ledger, dirty turns and facts as they were."""
-
-        def write(tx: Tx) -> None:
-            tx.put_ledger(s.full_ledger())
-            tx.put_dirty_turn(TURNS[1])
-            tx.put_fact(s.full_fact())
-
-        async with make_store() as store:
-            await store.transact(write)
-        async with make_store() as store:
-            ledger, turns, fact = await store.read(
-                lambda tx: (tx.ledger(SessionId("ses_full")), tx.dirty_turns(s.SID, 9), tx.fact(FactId("fct_full")))
-            )
-        assert (ledger, list(turns)) == (s.full_ledger(), [TURNS[1]])
-        assert fact is not None
-        assert replace(fact, n=0) == replace(s.full_fact(), n=0)  # the number is the store's to give
 
     async def test_due_ledgers_come_in_the_order_of_their_time(self, store: Store) -> None:
         """M2: those that are due by a moment, the earliest first, up to the limit; one without a time never."""
@@ -135,51 +115,8 @@ class Ledgers:
         assert await store.read(lambda tx: len(tx.dirty_turns(SessionId("ses_2"), 9))) == 1
         assert await found(store) == ["fct_1"]
 
-    async def test_unknown_names_of_memory_are_answered_with_nothing(self, store: Store) -> None:
-        """M10: what is not there is None or empty, and erasing it is harmless."""
-        sid, fid = SessionId(""), FactId("'; drop table facts; --")
 
-        def erase(tx: Tx) -> None:
-            tx.drop_ledger(sid)
-            tx.drop_dirty_turns(sid, 9)
-            tx.drop_fact(fid)
-            tx.drop_session_facts(sid)
-
-        await store.transact(erase)
-        assert await store.read(lambda tx: (tx.ledger(sid), tx.fact(fid), tx.fact_with_key(LOCAL, ""))) == (None,) * 3
-        assert await store.read(lambda tx: [*tx.dirty_turns(sid, 9), *tx.facts_after(LOCAL, 0, 9)]) == []
-
-    async def test_a_rolled_back_ledger_was_never_written(self, store: Store) -> None:
-        """P1: a transaction that fails leaves ledger, dirty turns and facts as they were."""
-
-        def fail(tx: Tx) -> None:
-            tx.put_ledger(Ledger(s.SID, LOCAL, completed=2))
-            tx.drop_dirty_turns(s.SID, 9)
-            tx.put_dirty_turn(s.dirty_turn(2))
-            tx.put_fact(s.fact("fct_1", text="new"))
-            tx.put_fact(s.fact("fct_2"))
-            raise LookupError
-
-        def write(tx: Tx) -> None:
-            tx.put_ledger(Ledger(s.SID, LOCAL, completed=1))
-            tx.put_dirty_turn(s.dirty_turn(1))
-            tx.put_fact(s.fact("fct_1", text="old"))
-
-        await store.transact(write)
-        before = await store.read(
-            lambda tx: (tx.ledger(s.SID), list(tx.dirty_turns(s.SID, 9)), list(tx.facts(LOCAL, 9)))
-        )
-        with pytest.raises(LookupError):
-            await store.transact(fail)
-        after = await store.read(
-            lambda tx: (tx.ledger(s.SID), list(tx.dirty_turns(s.SID, 9)), list(tx.facts(LOCAL, 9)))
-        )
-        assert after == before
-        assert await found(store, "old") == ["fct_1"]
-        assert await found(store, "new") == []
-
-
-class Facts:
+class FactContract:
     async def test_a_fact_comes_back_as_it_was_written(self, store: Store) -> None:
         """Every field of a fact survives but its number, which the store gives."""
         for value in (s.full_fact(), s.fact("fct_full", text="\x00", vector=b"\x00"), s.fact("fct_full", text=s.LONG)):
@@ -204,17 +141,19 @@ class Facts:
         await known(store, *(s.fact(f"fct_{n}", text=f"even {n}" if n % 2 == 0 else f"odd {n}") for n in range(7)))
         ids = [f"fct_{n}" for n in range(7)]
 
-        async def older(last: Fact | None) -> list[Fact]:
-            return list(await store.read(lambda tx: tx.facts(LOCAL, 2, before=last.n if last else None)))
-
-        async def older_even(last: Fact | None) -> list[Fact]:
-            return list(await store.read(lambda tx: tx.facts(LOCAL, 2, text="even", before=last.n if last else None)))
+        async def older(last: Fact | None, text: str = "") -> list[Fact]:
+            return list(await store.read(lambda tx: tx.facts(LOCAL, 2, text=text, before=last.n if last else None)))
 
         async def newer(last: Fact | None) -> list[Fact]:
             return list(await store.read(lambda tx: tx.facts_after(LOCAL, last.n if last else 0, 2)))
 
         assert [each.id for each in await s.pages(older, 2)] == ids[::-1]
-        assert [each.id for each in await s.pages(older_even, 2)] == ["fct_6", "fct_4", "fct_2", "fct_0"]
+        assert [each.id for each in await s.pages(partial(older, text="even"), 2)] == [
+            "fct_6",
+            "fct_4",
+            "fct_2",
+            "fct_0",
+        ]
         assert [each.id for each in await s.pages(newer, 2)] == ids
 
     async def test_a_key_has_one_fact_of_an_owner(self, store: Store) -> None:
@@ -250,35 +189,21 @@ class Facts:
         assert await found(store, '?!"') == []
 
     async def test_a_changed_fact_is_found_by_its_new_words_alone(self, store: Store) -> None:
-        """The search entry follows the text, and goes with the fact."""
-        await known(store, s.fact("fct_1", text="Lives in Bonn"))
-        await known(store, s.fact("fct_1", text="Lives in Berlin"))
+        """The search entry follows the text, and goes with the fact. Forgetting a session erases its facts alone."""
+        await known(store, s.fact("fct_1", text="Lives in Bonn"), s.fact("fct_2", session_id=SessionId("ses_2")))
+        await known(store, s.fact("fct_1", text="Lives in Berlin"), s.fact("fct_3"))
         assert await found(store, "bonn") == []
         assert await found(store, "berlin") == ["fct_1"]
         await store.transact(lambda tx: tx.drop_fact(FactId("fct_1")))
         assert await found(store, "berlin") == []
-
-    async def test_what_came_from_a_session_can_be_dropped(self, store: Store) -> None:
-        """Forgetting a session erases its facts and those of no other."""
-        await known(store, s.fact("fct_1"), s.fact("fct_2", session_id=SessionId("ses_2")), s.fact("fct_3"))
         await store.transact(lambda tx: tx.drop_session_facts(s.SID))
         assert await found(store) == ["fct_2"]
 
     async def test_a_follower_of_facts_misses_none_while_others_write(self, store: Store) -> None:
         """A reader that goes on from the last n it saw meets every fact: no smaller n comes late."""
-        writers, each = 6, 8
-        seen: list[Fact] = []
-
-        async def write(who: int) -> None:
-            for n in range(each):
-                await known(store, s.fact(f"fct_{who}_{n}"))
-
-        with anyio.fail_after(s.GUARD):
-            async with anyio.create_task_group() as group:
-                for who in range(writers):
-                    group.start_soon(write, who)
-                while len(seen) < writers * each:
-                    last = seen[-1].n if seen else 0
-                    seen += await store.read(lambda tx, last=last: tx.facts_after(LOCAL, last, 5))  # type: ignore[misc]
-        assert len({fact.id for fact in seen}) == writers * each
+        seen = await s.follow(
+            lambda name: known(store, s.fact(name)),
+            lambda last: store.read(lambda tx: tx.facts_after(LOCAL, last.n if last else 0, 5)),
+        )
+        assert len({fact.id for fact in seen}) == 80
         assert [fact.n for fact in seen] == sorted({fact.n for fact in seen})

@@ -1,34 +1,34 @@
 """Every field of every row comes back as it was written."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from holdfast.core.events import Usage
-from holdfast.core.ids import LOCAL, ApprovalId, FileId, MessageId, RunId, SessionId
-from holdfast.core.parts import Remembered, Text
+from holdfast.core.ids import LOCAL, ApprovalId, FactId, FileId, MessageId, RunId, SessionId
+from holdfast.core.parts import RememberedPart, TextPart
 from holdfast.core.run import Intent, Lease, Recovery, Run
 from holdfast.core.session import Message, Session
-from holdfast.core.values import replace
-from holdfast.ports import Approval, Store, Tx
+from holdfast.ports.store import Approval, Store, Tx
 from holdfast.testing.contracts import samples as s
+from holdfast.testing.contracts.store_memory import TURNS
 
-SESSIONS = [
+ROWS: list[Session | Message | Run | Approval] = [
     s.full_session(),
     s.session(),
     s.session(settings={}, tags=(), project="", model="", system=""),
     s.session(settings=[], tags=("one",), title="\x00"),
     s.session(settings=False, title=s.LONG, updated_at=-1.5),
     s.session(settings=0, previous_session_id=SessionId("")),
-]
-MESSAGES = [
     s.full_message(),
     s.message("msg_full"),
     s.message("msg_full", parts=(), reason="", key="", model="", usage=Usage(0, 0)),
-    s.message("msg_full", parts=(Text("\x00"), Text(s.LONG))),
-    s.message("msg_full", parts=(Remembered(({},)),), status="streaming", role="assistant"),
+    s.message("msg_full", parts=(TextPart("\x00"), TextPart(s.LONG))),
+    s.message("msg_full", parts=(RememberedPart(({},)),), status="streaming", role="assistant"),
     s.message("msg_full", recovery="recovered", status="failed"),
     s.message("msg_full", recovery="none", status="cancelled", last_seq=1),
-]
-RUNS = [
     s.full_run(),
     s.run("run_full"),
     s.run("run_full", key="", fingerprint="", reason="", finish_reason="", model=""),
@@ -36,8 +36,6 @@ RUNS = [
     s.run("run_full", recovery=Recovery("recovered"), status="failed", usage=Usage(1, 2)),
     s.run("run_full", recovery=Recovery("none", 5.0, 3), lease=Lease(s.NODE, 0.0), settings={}),
     s.run("run_full", rank=-5, in_tree=False, status="waiting", started_at=0.0, ended_at=0.0),
-]
-APPROVALS = [
     s.full_approval(),
     s.approval("apr_full"),
     s.approval("apr_full", args=None, reason="\x00", decision="deny", decided_at=0.0, note="ü"),
@@ -45,35 +43,30 @@ APPROVALS = [
 ]
 
 
+def reread(tx: Tx, row: Any) -> object:
+    reads: dict[type, Callable[[Any], object]] = {
+        Session: tx.session,
+        Message: tx.message,
+        Run: tx.run,
+        Approval: tx.approval,
+    }
+    return reads[type(row)](row.id)
+
+
 class RoundTrips:
     def test_the_samples_set_every_field(self) -> None:
-        """A field added to a row later cannot stay outside of these tests."""
-        for row in (s.full_session(), s.full_message(), s.full_run(), s.full_approval()):
+        """A field added to a row later cannot stay outside of these tests. The store numbers facts itself."""
+        for row in (s.full_session(), s.full_message(), s.full_run(), s.full_approval(), s.full_ledger(), TURNS[1]):
             assert s.left_out(row) == []
+        assert s.left_out(s.full_fact()) == ["n"]
 
-    @pytest.mark.parametrize("value", SESSIONS, ids=range(len(SESSIONS)))
-    async def test_a_session_comes_back_as_it_was_written(self, store: Store, value: Session) -> None:
-        """Every field of a session survives, whatever is in it."""
-        await s.put(store, value)
-        assert await store.read(lambda tx: tx.session(value.id)) == value
-
-    @pytest.mark.parametrize("value", MESSAGES, ids=range(len(MESSAGES)))
-    async def test_a_message_comes_back_as_it_was_written(self, store: Store, value: Message) -> None:
-        """Every field and part of a message survives, whatever is in it."""
-        await s.put(store, s.session(value.session_id), value)
-        assert await store.read(lambda tx: tx.message(value.id)) == value
-
-    @pytest.mark.parametrize("value", RUNS, ids=range(len(RUNS)))
-    async def test_a_run_comes_back_as_it_was_written(self, store: Store, value: Run) -> None:
-        """Every field of a run survives, whatever is in it."""
-        await s.put(store, s.session(value.session_id), value)
-        assert await store.read(lambda tx: tx.run(value.id)) == value
-
-    @pytest.mark.parametrize("value", APPROVALS, ids=range(len(APPROVALS)))
-    async def test_an_approval_comes_back_as_it_was_written(self, store: Store, value: Approval) -> None:
-        """Every field of an approval survives, whatever is in it."""
-        await s.put(store, s.session(value.session_id), s.run(value.run_id, value.session_id), value)
-        assert await store.read(lambda tx: tx.approval(value.id)) == value
+    @pytest.mark.parametrize("row", ROWS, ids=range(len(ROWS)))
+    async def test_a_row_comes_back_as_it_was_written(
+        self, store: Store, row: Session | Message | Run | Approval
+    ) -> None:
+        """Every field of a session, a message with its parts, a run and an approval survives, whatever is in it."""
+        await s.put(store, row if isinstance(row, Session) else s.session(row.session_id), row)
+        assert await store.read(lambda tx: reread(tx, row)) == row
 
     async def test_files_and_compactions_come_back_as_they_were_written(self, store: Store) -> None:
         """Every field of the small rows survives, whatever is in it."""
@@ -83,42 +76,22 @@ class RoundTrips:
         assert await store.read(lambda tx: tx.file(file.id)) == file
         assert await store.read(lambda tx: dict(tx.compactions(s.SID))) == {MessageId("msg_1"): compaction}
 
-    async def test_rows_survive_reopening_field_by_field(self, make_store: s.MakeStore) -> None:
-        """A1: the next incarnation finds each row equal, not just present."""
-        rows = (s.full_session(), s.full_message(), s.full_run(), s.full_approval())
-        async with make_store() as store:
-            await s.put(store, *rows)
-        async with make_store() as store:
-            found = await store.read(
-                lambda tx: (
-                    tx.session(rows[0].id),
-                    tx.message(rows[1].id),
-                    tx.run(rows[2].id),
-                    tx.approval(rows[3].id),
-                )
-            )
-        assert found == rows
+    async def test_put_replaces_the_whole_row(self, make_store: s.MakeStore) -> None:
+        """A1: a second put of an id leaves nothing of the first, also where it sets fewer fields; the next incarnation
+        finds each row equal, not just present."""
+        full = (s.full_session(), s.full_message(), s.full_run(), s.full_approval())
+        sid = full[0].id
+        plain = s.session(sid), s.message("msg_full", sid), s.run("run_full", sid), s.approval("apr_full", sid=sid)
 
-    async def test_put_replaces_the_whole_row(self, store: Store) -> None:
-        """A second put of an id leaves nothing of the first: fields that were set become empty again."""
-        sid = SessionId("ses_full")
-        await s.put(store, s.full_session(), s.full_message(), s.full_run(), s.full_approval())
-        rows = (
-            s.session(sid),
-            s.message("msg_full", sid),
-            s.run("run_full", sid),
-            s.approval("apr_full", "run_full", sid),
-        )
-        await s.put(store, *rows)
-        found = await store.read(
-            lambda tx: (
-                tx.session(sid),
-                tx.message(MessageId("msg_full")),
-                tx.run(RunId("run_full")),
-                tx.approval(ApprovalId("apr_full")),
-            )
-        )
-        assert found == rows
+        def look(tx: Tx) -> object:
+            return tuple(reread(tx, row) for row in full)
+
+        for rows in (full, plain, full):
+            async with make_store() as store:
+                await s.put(store, *rows)
+                assert await store.read(look) == rows
+            async with make_store() as store:
+                assert await store.read(look) == rows
 
     @pytest.mark.parametrize("name", ["nothing", "", "\x00", "'; drop table sessions; --"])
     async def test_unknown_ids_are_answered_with_nothing(self, store: Store, name: str) -> None:
@@ -132,6 +105,9 @@ class RoundTrips:
                 tx.approval(ApprovalId(name)),
                 tx.file(FileId(name)),
                 tx.run_with_key(LOCAL, sid, name),
+                tx.ledger(sid),
+                tx.fact(FactId(name)),
+                tx.fact_with_key(LOCAL, name),
             )
         )
         assert set(found) == {None}
@@ -142,6 +118,7 @@ class RoundTrips:
                 *tx.open_runs(sid),
                 *tx.open_approvals(rid),
                 *tx.compactions(sid),
+                *tx.dirty_turns(sid, 9),
             )
         )
         assert empty == ()
@@ -155,6 +132,10 @@ class RoundTrips:
             tx.drop_session(s.SID)
             tx.drop_file(FileId("file_1"))
             tx.drop_purges([s.RID])
+            tx.drop_ledger(s.SID)
+            tx.drop_dirty_turns(s.SID, 9)
+            tx.drop_fact(FactId("fct_1"))
+            tx.drop_session_facts(s.SID)
 
         for _ in range(2):
             await store.transact(erase)

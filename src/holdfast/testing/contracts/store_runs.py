@@ -1,6 +1,7 @@
 """Lists of runs, keys, and which run may be claimed."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,8 +9,7 @@ import pytest
 from holdfast.core.errors import StorageError
 from holdfast.core.ids import LOCAL, ApprovalId, NodeId, RunId, SessionId
 from holdfast.core.run import OPEN, Intent, Lease, Recovery, Run, RunStatus
-from holdfast.core.values import replace
-from holdfast.ports import Store, Tx
+from holdfast.ports.store import Store, Tx
 from holdfast.testing.contracts import samples as s
 
 MESSAGE = s.message("msg_1")
@@ -22,23 +22,19 @@ def ids(runs: Sequence[Run]) -> list[str]:
 
 class RunLists:
     async def test_a_key_finds_its_run_in_its_own_session_alone(self, store: Store) -> None:
-        """A2: the same key of another session or owner is another key."""
-        mine = s.run("run_1", key="k")
+        """A2: the same key of another session or owner is another key. A repeated send finds the run as it is
+        now, also after it has ended."""
+        mine = s.run("run_1", key="k", status="complete", ended_at=5.0)
         elsewhere = s.run("run_2", "ses_2", key="k")
         theirs = s.run("run_3", owner=s.OTHER, key="k")
-        await s.put(store, s.session(), s.session("ses_2"), mine, elsewhere, theirs, s.run("run_4"))
+        await s.put(store, s.session(), s.session("ses_2"), s.run("run_1", key="k"))
+        await s.put(store, mine, elsewhere, theirs, s.run("run_4"), s.run("run_5", key=s.ODD))
+        assert await store.read(lambda tx: tx.run_with_key(LOCAL, s.SID, s.ODD)) == s.run("run_5", key=s.ODD)
         assert await store.read(lambda tx: tx.run_with_key(LOCAL, s.SID, "k")) == mine
         assert await store.read(lambda tx: tx.run_with_key(LOCAL, SessionId("ses_2"), "k")) == elsewhere
         assert await store.read(lambda tx: tx.run_with_key(s.OTHER, s.SID, "k")) == theirs
         others = ("K", "", "k ", "%")
         assert set(await store.read(lambda tx: [tx.run_with_key(LOCAL, s.SID, key) for key in others])) == {None}
-
-    async def test_a_key_finds_the_run_as_it_is_now(self, store: Store) -> None:
-        """A2: a repeated send is answered with the run's present state, also after it has ended."""
-        await s.put(store, s.session(), s.run(key=s.ODD))
-        ended = s.run(key=s.ODD, status="complete", ended_at=5.0)
-        await s.put(store, ended)
-        assert await store.read(lambda tx: tx.run_with_key(LOCAL, s.SID, s.ODD)) == ended
 
     async def test_leases_are_renewed_in_one_step(self, store: Store) -> None:
         """X2: those that the holder still has, and the connections that are named; whoever lost one is told how the run
@@ -57,7 +53,7 @@ class RunLists:
         )
         held = [RunId(f"run_{n}") for n in (1, 2, 3, 4, 6, 8)]
         connections = [RunId(f"run_{n}") for n in (4, 5, 6, 8)]
-        found = await store.transact(lambda tx: tx.renew(new, held, connections))
+        found = await store.transact(lambda tx: tx.renew_leases(new, held, connections))
         assert sorted(ids(found)) == ["run_1", "run_2", "run_3", "run_5", "run_6"]
         expected = {
             "run_1": (new, None),
@@ -71,7 +67,7 @@ class RunLists:
         rows = [await store.read(lambda tx, rid=rid: tx.run(RunId(rid))) for rid in expected]  # type: ignore[misc]
         assert {run.id: (run.lease, run.connection) for run in rows if run is not None} == expected
         assert all(run in rows for run in found)
-        assert await store.transact(lambda tx: tx.renew(new, (), ())) == []
+        assert await store.transact(lambda tx: tx.renew_leases(new, (), ())) == []
 
     async def test_a_row_is_written_again_as_it_is_now(self, store: Store) -> None:
         """One step may read a run and write it, have its lease renewed or the row dropped, and write it again: the last
@@ -85,24 +81,20 @@ class RunLists:
             for run in (first, second):
                 assert tx.run(run.id) == run
                 tx.put_run(replace(run, intent=Intent("cancelled")))
-            tx.renew(new, [first.id], [])
+            tx.renew_leases(new, [first.id], [])
             tx.put_run(first)  # with the lease that it had, and without the intent
             assert tx.run(first.id) == first
             for _ in range(2):
                 tx.drop_run(second.id)
                 tx.put_run(second)
             assert tx.run(second.id) == second
-            session, message = tx.session(s.SID), tx.message(MESSAGE.id)
-            assert session is not None
-            assert message is not None
+            assert (tx.session(s.SID), tx.message(MESSAGE.id)) == (s.session(), MESSAGE)
             tx.drop_messages(s.SID)
-            tx.put_message(message)
+            tx.put_message(MESSAGE)
             assert tx.message(MESSAGE.id) == MESSAGE
-            tx.put_session(replace(session, title="harbour"))
+            tx.put_session(s.session(title="harbour"))
             tx.drop_session(s.SID)
-            tx.put_session(replace(session, title="harbour"))
-            tx.put_message(message)
-            tx.put_run(second)
+            s.write(tx, [s.session(title="harbour"), MESSAGE, second])
 
         await store.transact(work)
         assert await store.read(lambda tx: tx.run(first.id)) is None  # it went with its session
@@ -112,29 +104,20 @@ class RunLists:
         assert [hit.session.id for hit in await store.read(lambda tx: tx.search(LOCAL, "harbour", 9, None))] == [s.SID]
 
     async def test_a_dropped_run_leaves_no_trace(self, store: Store) -> None:
-        """After `drop_run` neither id nor key nor list knows the run, and its key may be used anew."""
+        """After `drop_run` neither id nor key nor list knows the run, its questions, and so its tools' arguments, are
+        gone, and its key may be used anew."""
         await s.put(store, s.session(), s.run(key="k", recovery=Recovery("pending")), s.run("run_2", rank=2))
-        await store.transact(lambda tx: tx.drop_run(s.RID))
-        assert await store.read(lambda tx: tx.run(s.RID)) is None
-        assert await store.read(lambda tx: tx.run_with_key(LOCAL, s.SID, "k")) is None
-        assert ids(await store.read(lambda tx: tx.open_runs(s.SID))) == ["run_2"]
-        assert ids(await store.read(lambda tx: tx.all_open_runs(9))) == ["run_2"]
-        assert ids(await store.read(lambda tx: tx.pending_runs(9))) == []
-        assert ids(await store.read(lambda tx: tx.runs(LOCAL))) == ["run_2"]
-        await s.put(store, s.run("run_3", key="k"))
-        found = await store.read(lambda tx: tx.run_with_key(LOCAL, s.SID, "k"))
-        assert found is not None
-        assert found.id == "run_3"
-
-    async def test_the_approvals_of_a_run_go_with_it(self, store: Store) -> None:
-        """Clearing a session leaves no question, and so no tool's arguments, of the runs that it erases."""
-        await s.put(store, s.session(), s.run(), s.run("run_2"), s.approval("apr_2", "run_2"))
-        await s.put(store, s.approval("apr_1"), s.approval("apr_3", decision="deny", decided_at=2.0))
+        await s.put(store, s.approval("apr_1"), s.approval("apr_2", "run_2"), s.approval("apr_3", decision="deny"))
         await store.transact(lambda tx: tx.drop_run(s.RID))
         names = [ApprovalId(f"apr_{n}") for n in (1, 2, 3)]
-        left = await store.read(lambda tx: [name for name in names if tx.approval(name)])
-        assert left == ["apr_2"]
+        assert await store.read(lambda tx: [name for name in names if tx.approval(name)]) == ["apr_2"]
         assert list(await store.read(lambda tx: tx.open_approvals(s.RID))) == []
+        gone = await store.read(lambda tx: (tx.run(s.RID), tx.run_with_key(LOCAL, s.SID, "k"), *tx.pending_runs(9)))
+        assert gone == (None, None)
+        for runs in await store.read(lambda tx: (tx.open_runs(s.SID), tx.all_open_runs(9), tx.runs(LOCAL))):
+            assert ids(runs) == ["run_2"]
+        await s.put(store, s.run("run_3", key="k"))
+        assert await store.read(lambda tx: tx.run_with_key(LOCAL, s.SID, "k")) == s.run("run_3", key="k")
 
     async def test_one_key_cannot_belong_to_two_runs(self, store: Store) -> None:
         """A2: a second run under a key that is taken is refused with all of its transaction."""
@@ -258,50 +241,48 @@ async def claimable(store: Store, limit: int = 9) -> list[str]:
     return ids(await store.read(lambda tx: tx.claimable_runs(limit)))
 
 
+QUEUED = s.run("run_q", rank=2, in_tree=False)
+CLAIMS: dict[str, tuple[Sequence[Run], Sequence[str]]] = {
+    "a queued run, in the tree or not": ([QUEUED], ["run_q"]),
+    "ended runs do not count": (
+        [QUEUED, *(s.run(f"run_{status}", rank=-9, status=status) for status in ENDED)],
+        ["run_q"],
+    ),
+    "A3: a running run keeps the session busy": ([QUEUED, s.run("run_r", rank=5, status="running")], []),
+    "A3: a waiting run keeps the session busy": ([QUEUED, s.run("run_w", rank=-5, status="waiting")], []),
+    "A3: the smallest rank": ([QUEUED, s.run("run_p", rank=1, in_tree=False, created_at=9.0)], ["run_p"]),
+    "shown messages go first": ([QUEUED, s.run("run_in", rank=8), s.run("run_in_2", rank=9)], ["run_in"]),
+    "a cancelled first run holds back": ([QUEUED, s.run("run_p", rank=1, intent=Intent("cancelled"))], []),
+    "a failed first run holds back": ([QUEUED, s.run("run_p", rank=1, intent=Intent("failed"))], []),
+    "a doomed later run does not": (
+        [QUEUED, s.run("run_z", rank=3, in_tree=False, intent=Intent("failed"))],
+        ["run_q"],
+    ),
+    "J1: nor a pending recovery": (
+        [QUEUED, s.run("run_p", status="interrupted", recovery=Recovery("pending"))],
+        ["run_q"],
+    ),
+}
+
+
 class ClaimableRuns:
-    async def test_a_queued_run_of_an_idle_session_is_claimable(self, store: Store) -> None:
-        """Queued runs alone can be claimed, inside the tree or outside, with earlier runs ended."""
-        await s.put(store, s.session(), s.session("ses_2"), s.run("run_a"), s.run("run_b", "ses_2", in_tree=False))
-        await s.put(store, *(s.run(f"run_{status}", rank=-9, status=status) for status in ENDED))
-        assert set(await claimable(store)) == {"run_a", "run_b"}
+    @pytest.mark.parametrize(("runs", "expected"), CLAIMS.values(), ids=CLAIMS)
+    async def test_one_run_of_a_session_is_claimable(
+        self, store: Store, runs: Sequence[Run], expected: Sequence[str]
+    ) -> None:
+        """A3: of the queued runs of an idle session, one in the tree goes first, then the one of smallest rank."""
+        await s.put(store, s.session(), *runs)
+        assert await claimable(store) == expected
 
-    @pytest.mark.parametrize("status", ["running", "waiting"])
-    async def test_a_busy_session_has_nothing_to_claim(self, store: Store, status: RunStatus) -> None:
-        """A3: a turn that is queued behind a running or waiting run stays queued, whatever the ranks."""
-        busy = s.run("run_busy", rank=5, status=status)
-        await s.put(store, s.session(), busy, s.run("run_q", rank=1), s.run("run_p", rank=9, in_tree=False))
+    async def test_the_next_run_is_claimable_when_the_first_has_ended(self, store: Store) -> None:
+        """A3: queued turns come one after another, by rank; those in the tree before all others."""
+        ranks = {"run_a": 3, "run_b": 1, "run_c": 2}
+        await s.put(store, s.session(), *(s.run(name, rank=rank, in_tree=False) for name, rank in ranks.items()))
+        await s.put(store, s.run("run_in", rank=8), s.run("run_d", rank=0, intent=Intent("cancelled"), in_tree=False))
+        for expected in (["run_in"], [], ["run_b"], ["run_c"], ["run_a"]):
+            assert await claimable(store) == expected
+            await s.put(store, s.run(*(expected or ["run_d"]), status="complete"))
         assert await claimable(store) == []
-        await s.put(store, replace(busy, status="failed"))
-        assert await claimable(store) == ["run_q"]
-
-    async def test_one_run_of_a_session_at_a_time_by_rank(self, store: Store) -> None:
-        """A3: of several queued turns the one of smallest rank is claimable, then the next."""
-        await s.put(
-            store,
-            s.session(),
-            s.run("run_a", rank=3, in_tree=False, created_at=1.0),
-            s.run("run_b", rank=1, in_tree=False, created_at=3.0),
-            s.run("run_c", rank=2, in_tree=False, created_at=2.0),
-        )
-        for expected in ("run_b", "run_c", "run_a"):
-            assert await claimable(store) == [expected]
-            await s.put(store, s.run(expected, status="complete"))
-        assert await claimable(store) == []
-
-    async def test_a_run_in_the_tree_goes_before_those_that_are_not(self, store: Store) -> None:
-        """A run whose messages are already shown is claimed first, also with a greater rank."""
-        await s.put(
-            store,
-            s.session(),
-            s.run("run_out", rank=1, in_tree=False),
-            s.run("run_in", rank=8),
-            s.run("run_in_2", rank=9),
-        )
-        assert await claimable(store) == ["run_in"]
-        await s.put(store, s.run("run_in", status="complete"))
-        assert await claimable(store) == ["run_in_2"]
-        await s.put(store, s.run("run_in_2", status="complete"))
-        assert await claimable(store) == ["run_out"]
 
     async def test_sessions_are_served_by_rank(self, store: Store) -> None:
         """Over all sessions the claimable runs come by rank, in the tree or not, up to the limit."""
@@ -321,40 +302,3 @@ class ClaimableRuns:
             await s.put(store, s.run(f"busy_{n}", f"ses_{n}", status="running"), s.run(f"run_{n}", f"ses_{n}", rank=n))
         await s.put(store, s.run("run_free", "ses_10", rank=99))
         assert await claimable(store, 1) == ["run_free"]
-
-    @pytest.mark.parametrize("status", ["cancelled", "failed"])
-    async def test_a_run_that_is_to_end_is_not_claimed(self, store: Store, status: str) -> None:
-        """A queued run with an intent is left out, and holds back those behind it until it has ended."""
-        doomed = s.run("run_a", rank=1, intent=Intent("cancelled" if status == "cancelled" else "failed"))
-        await s.put(store, s.session(), doomed, s.run("run_b", rank=2, in_tree=False))
-        assert await claimable(store) == []
-        await s.put(store, replace(doomed, status="cancelled"))
-        assert await claimable(store) == ["run_b"]
-
-    async def test_a_doomed_run_behind_others_holds_back_none(self, store: Store) -> None:
-        """An intent on a run further back in the queue does not stop the first."""
-        await s.put(store, s.session(), s.run("run_a", rank=1, in_tree=False))
-        await s.put(store, s.run("run_b", rank=2, in_tree=False, intent=Intent("cancelled")))
-        assert await claimable(store) == ["run_a"]
-
-    async def test_a_pending_recovery_does_not_keep_the_session_busy(self, store: Store) -> None:
-        """J1: the session is usable while the output of a dead run is still sought."""
-        pending = s.run("run_a", status="interrupted", recovery=Recovery("pending", 1.0))
-        await s.put(store, s.session(), pending, s.run("run_b", rank=2))
-        assert await claimable(store) == ["run_b"]
-
-    async def test_what_was_claimed_is_gone_from_the_next_look(self, store: Store) -> None:
-        """Two claims of the same list cannot both find the run: the first one's transaction hides it."""
-        await s.put(store, s.session(), s.run("run_a"), s.run("run_b", rank=2, in_tree=False))
-
-        async def claim() -> list[str]:
-            def work(tx: Tx) -> list[str]:
-                found = tx.claimable_runs(9)
-                for run in found:
-                    tx.put_run(replace(run, status="running", epoch=run.epoch + 1))
-                return ids(found)
-
-            return await store.transact(work)
-
-        assert await claim() == ["run_a"]
-        assert await claim() == []

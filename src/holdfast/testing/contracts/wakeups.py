@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from holdfast.core.ids import NodeId, RunId
-from holdfast.ports import Listener, Wake, Wakeups
+from holdfast.ports.wakeups import Listener, Wake, Wakeups
 from holdfast.testing.contracts.samples import GUARD, NODE, MakeWakeups
 
 OTHER_NODE = NodeId("node_2")
@@ -80,15 +80,9 @@ class WakeupsContract:
             assert await until(other, {last}) <= {QUEUE, Wake("changed"), last}
             assert await until(deaf, {last}) <= {QUEUE, Wake("changed"), last}
 
-    async def test_notifying_nobody_is_harmless(self, wakeups: Wakeups) -> None:
-        """Without listeners, after they have left, and with nothing to say, a notification does nothing."""
-        await wakeups.notify(NODE, [QUEUE])
-        async with wakeups.listen(NODE):
-            await wakeups.notify(OTHER_NODE, [])
-        await wakeups.notify(NODE, [QUEUE])
-
     async def test_a_node_that_listens_again_hears_again(self, wakeups: Wakeups) -> None:
-        """Leaving and coming back is a new listener; others go on undisturbed."""
+        """Leaving and coming back is a new listener; others go on undisturbed, and notifying nobody is harmless."""
+        await wakeups.notify(NODE, [QUEUE])
         async with wakeups.listen(OTHER_NODE) as other:
             for n in range(3):
                 wake = Wake("appended", RunId(f"run_{n}"))
@@ -96,6 +90,7 @@ class WakeupsContract:
                     await wakeups.notify(NodeId("node_3"), [wake])
                     await until(listener, {wake})
                     await until(other, {wake})
+        await wakeups.notify(NODE, [QUEUE])
 
     async def test_a_cancelled_wait_loses_nothing_that_comes_later(self, wakeups: Wakeups) -> None:
         """A listener whose wait was cancelled hears the next wake."""

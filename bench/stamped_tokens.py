@@ -1,0 +1,54 @@
+"""The tokens that the upstream sends: each contains its number and the time at which it was sent.
+
+`00042.0123456 ` is the forty-third token, sent at 1.23456 s of the monotonic clock, which all processes share, modulo
+one hundred seconds. All have the same length, so the bytes around them are built once.
+"""
+
+import json
+import re
+import time
+from typing import Final
+
+TOKEN: Final = re.compile(rb"(\d{5})\.(\d{7}) ")
+SIZE: Final = 14
+ROUND: Final = 10_000_000
+MOST: Final = 100_000
+"""Largest number of tokens in a stream."""
+NUMBERS: Final = [b"%05d" % n for n in range(MOST)]
+
+
+def clock() -> int:
+    """In units of ten microseconds."""
+    return time.monotonic_ns() // 10_000 % ROUND
+
+
+def delay_ms(sent: bytes, now: int) -> float:
+    """Handles a wrap of the clock; cannot tell a delay of more than fifty seconds."""
+    late = (now - int(sent)) % ROUND
+    return (late if late < ROUND // 2 else late - ROUND) / 100
+
+
+def around(kind: str = "content") -> tuple[bytes, bytes]:
+    """The bytes that OpenAI sends before and after the text of a token."""
+    choice = {"index": 0, "delta": {kind: "\0"}, "logprobs": None, "finish_reason": None}
+    chunk = {
+        "id": "chatcmpl-B9MHDbslfkBeAs8l4bebGdFOJ6PeG",
+        "object": "chat.completion.chunk",
+        "created": 1741570283,
+        "model": "bench",
+        "service_tier": "default",
+        "system_fingerprint": "fp_fc9f1d7035",
+        "choices": [choice],
+    }
+    before, _, after = json.dumps(chunk, separators=(",", ":")).encode().partition(b"\\u0000")
+    return b"data: " + before, after + b"\n\n"
+
+
+END: Final = (
+    b'data: {"id":"chatcmpl-B9MHDbslfkBeAs8l4bebGdFOJ6PeG","object":"chat.completion.chunk","created":1741570283,'
+    b'"model":"bench","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}\n\n'
+    b"data: [DONE]\n\n"
+)
+"""The end of an answer."""
+ENDINGS: Final = (b"[DONE]", b"run.complete")
+"""Marks by which a client recognizes the end."""

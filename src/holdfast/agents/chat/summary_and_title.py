@@ -1,0 +1,82 @@
+"""Summaries for compaction and titles for the session list, both written by a model."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from holdfast.core.events import TextDelta
+from holdfast.core.parts import FilePart, Part, TextPart, ToolPart
+from holdfast.core.session import Message
+from holdfast.ports.model import Model, ModelError, ModelRequest, UserMessage
+from holdfast.tools.result_text import as_text, shorten
+
+SUMMARIZE: Final = (
+    "Summarize the conversation below for yourself: you will continue it and see only this summary. Keep what the "
+    "user wants, decisions and their reasons, facts, names, file paths, numbers, what was done with which tool, and "
+    "what is still open. Answer with the summary alone."
+)
+TITLE: Final = (
+    "Give the conversation below a title of at most six words, in its language, without quotation marks or a period. "
+    "Answer with the title alone."
+)
+_MAX_MESSAGE: Final = 8000
+_MAX_RESULT: Final = 1000
+_DEFAULT_CONTEXT: Final = 32_000
+
+
+async def ask(model: Model, system: str, text: str, max_tokens: int) -> str:
+    """Ask one question; return the answer's text without its reasoning."""
+    request = ModelRequest(system, (UserMessage((text,)),), settings={"max_tokens": max_tokens})
+    pieces: list[str] = []
+    async with model.stream(request) as answer:
+        async for deltas in answer:
+            pieces += [delta.text for delta in deltas if isinstance(delta, TextDelta)]
+    return "".join(pieces).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSummarizer:
+    """`ports.agent.Summarizer`. Shortens the middle of what exceeds the model's context window."""
+
+    model: Model
+    max_tokens: int = 2000
+
+    async def summarize(self, messages: Sequence[Message], earlier: str | None) -> str:
+        room = ((self.model.info.context or _DEFAULT_CONTEXT) - self.max_tokens) * 3
+        before = f"Summary of what came before:\n{earlier}\n\n" if earlier else ""
+        summary = await ask(self.model, SUMMARIZE, shorten(before + as_dialog(messages), room), self.max_tokens)
+        if not summary:
+            raise ModelError("protocol", "The model returned no summary. Try again or choose another model.")
+        return summary
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTitler:
+    """`ports.agent.Titler`. The token limit leaves room for reasoning; the title itself is one line."""
+
+    model: Model
+    max_tokens: int = 1000
+
+    async def title(self, messages: Sequence[Message]) -> str:
+        answer = await ask(self.model, TITLE, shorten(as_dialog(messages[:4]), 6000), self.max_tokens)
+        line = next((line.strip() for line in answer.splitlines() if line.strip()), "")
+        return line.strip("\"'“”„«»*#` ").rstrip(".")[:80]
+
+
+def as_dialog(messages: Sequence[Message]) -> str:
+    """A conversation as plain text."""
+    names = {"user": "User", "assistant": "Assistant"}
+    return "\n\n".join(f"{names[message.role]}: {shorten(_plain(message.parts), _MAX_MESSAGE)}" for message in messages)
+
+
+def _plain(parts: Sequence[Part]) -> str:
+    lines: list[str] = []
+    for part in parts:
+        if isinstance(part, TextPart):
+            lines.append(part.text)
+        elif isinstance(part, FilePart):
+            lines.append(f"[file {part.name}]")
+        elif isinstance(part, ToolPart):
+            result = shorten(as_text(part.result), _MAX_RESULT) if part.state == "done" else part.state
+            lines.append(f"[{part.name}({shorten(as_text(part.args), _MAX_RESULT)}) → {result}]")
+    return "\n".join(lines)

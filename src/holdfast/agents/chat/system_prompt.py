@@ -1,0 +1,37 @@
+"""The system prompt: agent instructions, user instructions, memories and the summary. Pure."""
+
+from collections.abc import Sequence
+
+from holdfast.core.parts import Part, RememberedPart
+
+INSTRUCTIONS = "You are a helpful assistant. Answer briefly and precisely, in the user's language."
+
+WITH_TOOLS = (
+    "You have tools and a working directory of your own. Use a tool when it leads to a better answer, and check its "
+    "result before you continue. If a call is denied, do not try to achieve the same in another way."
+)
+
+CONTINUE = (
+    "Your answer was cut off by a technical interruption. Continue exactly where it stops, mid-word if necessary. Do "
+    "not repeat anything, do not start over and do not mention the interruption."
+)
+
+
+def system_prompt(
+    instructions: str, custom: str | None, summary: str | None, parts: Sequence[Part], *, tools: bool
+) -> str | None:
+    """`custom` is what the user set for the session; `parts` are this run's, with the recalled memories."""
+    sections = [
+        instructions,
+        WITH_TOOLS if tools else "",
+        custom or "",
+        _remembered(parts),
+        f"Summary of the conversation so far, of which you see only the end:\n{summary}" if summary else "",
+    ]
+    return "\n\n".join(section.strip() for section in sections if section.strip()) or None
+
+
+def _remembered(parts: Sequence[Part]) -> str:
+    texts = [str(item.get("text", "")) for part in parts if isinstance(part, RememberedPart) for item in part.items]
+    lines = [f"- {text.strip()}" for text in texts if text.strip()]
+    return "\n".join(["What you remember from earlier conversations:", *lines]) if lines else ""

@@ -1,0 +1,72 @@
+"""Estimates how full a model's context window is, to decide when to compact; not for billing. Four bytes of UTF-8 count
+as one token, and an image counts a flat amount."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, assert_never
+
+from holdfast.core.parts import ReasoningPart, TextPart
+from holdfast.ports.model import AssistantMessage, ChatMessage, Media, ModelRequest, ToolMessage, UserMessage
+from holdfast.tools.result_text import as_text
+
+_PER_MESSAGE: Final = 4
+_IMAGE: Final = 1500
+_SHORT: Final = 400
+"""Omitting a tool result of up to this many characters saves too little."""
+_KEEP: Final = 2
+"""The newest results are never omitted: the model has not used them yet."""
+
+
+def of_text(text: str) -> int:
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    return (size + 3) // 4
+
+
+def of_request(request: ModelRequest) -> int:
+    tools = (tool.name + tool.description + json.dumps(dict(tool.parameters)) for tool in request.tools)
+    return of_text(request.system or "") + of_messages(request.messages) + sum(map(of_text, tools))
+
+
+def of_messages(messages: Sequence[ChatMessage]) -> int:
+    return sum(_PER_MESSAGE + _of_message(message) for message in messages)
+
+
+def _of_message(message: ChatMessage) -> int:
+    match message:
+        case UserMessage(content):
+            return sum(of_text(item) if isinstance(item, str) else _of_media(item) for item in content)
+        case AssistantMessage(parts):
+            return sum(
+                of_text(part.text)
+                if isinstance(part, TextPart | ReasoningPart)
+                else of_text(part.name + as_text(part.args))
+                for part in parts
+            )
+        case ToolMessage(text=text):
+            return of_text(text)
+        case _:
+            assert_never(message)
+
+
+def _of_media(media: Media) -> int:
+    return _IMAGE if media.media_type.startswith("image/") else len(media.data) // 4
+
+
+def fit(messages: Sequence[ChatMessage], limit: int) -> list[ChatMessage]:
+    """Omit long tool results, oldest first, until the messages fit into `limit` tokens.
+
+    A note replaces each, so that every call keeps a result. Not guaranteed to fit: then the provider reports it."""
+    kept = list(messages)
+    excess = of_messages(kept) - limit
+    results = [at for at, message in enumerate(kept) if isinstance(message, ToolMessage)]
+    for at in results[:-_KEEP]:
+        if excess <= 0:
+            break
+        old = kept[at]
+        assert isinstance(old, ToolMessage)
+        if len(old.text) > _SHORT:
+            note = f"[A result of {len(old.text)} characters was omitted to save space. Call the tool again if needed.]"
+            kept[at] = replace(old, text=note)
+            excess -= of_text(old.text) - of_text(note)
+    return kept

@@ -1,1 +1,0 @@
-"""One model and nothing around it: for programs that bring their own instructions and tools."""

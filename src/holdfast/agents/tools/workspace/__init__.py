@@ -1,1 +1,0 @@
-"""A session's own directory, and the tools that work in it."""

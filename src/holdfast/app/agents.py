@@ -1,0 +1,169 @@
+"""Agents and the services around them: summaries, titles, context usage, tools and memory."""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from anyio.abc import TaskStatus
+
+from holdfast.agents.chat import token_estimate
+from holdfast.agents.chat.agent import ChatAgent
+from holdfast.agents.chat.history import conversation
+from holdfast.agents.chat.summary_and_title import ModelSummarizer, ModelTitler, ask
+from holdfast.agents.direct import DirectAgent
+from holdfast.app.late_engine import LateEngine
+from holdfast.app.memory import MemoryProviderTable
+from holdfast.app.models import ConfiguredModels, MakeCatalog
+from holdfast.app.node import WORKSPACES
+from holdfast.app.tool_admin import AppToolAdmin, mcp_servers
+from holdfast.config import Config
+from holdfast.core.ids import SessionId
+from holdfast.core.parts import FilePart
+from holdfast.core.session import Session
+from holdfast.engine.titles import FirstWords
+from holdfast.models.catalog import ModelCatalog
+from holdfast.ports.agent import Agent, AgentError, AgentOutput, Summarizer, Titler, Turn
+from holdfast.ports.keyring import KeyringStore
+from holdfast.server.context import AvailableModels, ToolAdmin
+from holdfast.server.openai.parameters import DIRECT, SOURCE
+from holdfast.tools.approval_policy import ApprovalPolicy
+from holdfast.tools.toolbox import Toolbox, builtin_tools
+
+if TYPE_CHECKING:
+    from holdfast.memory.notes_provider import Ask
+
+_NEVER_ALWAYS_ALLOWED: Final = frozenset({"shell"})
+"""Tools that cannot be allowed permanently while the server has no password."""
+_SMALL_MODEL_PROVIDERS: Final = ("local", "demo")
+"""Providers whose models are too small for titles and fact extraction."""
+
+
+class BackgroundTask(Protocol):
+    async def __call__(self, *, task_status: TaskStatus[None]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class AgentServices:
+    agents: Mapping[str, Agent]
+    models: AvailableModels | None = None
+    summarizer: Callable[[Session], Awaitable[Summarizer]] | None = None
+    titler: Callable[[Session], Awaitable[Titler]] | None = None
+    context_usage: Callable[[SessionId], Awaitable[tuple[str, int, int | None]]] | None = None
+    """The session's model, the estimated tokens in use, and the size of the context window."""
+    tool_admin: ToolAdmin | None = None
+    memory: MemoryProviderTable | None = None
+    run: BackgroundTask | None = None
+    """Holds the connections of models and tools. It must be running while the engine is."""
+
+
+BuildAgents = Callable[[Config, KeyringStore, LateEngine], AgentServices]
+"""Builds the agents without connecting to anything, so that a wrong setting is reported before the server starts."""
+
+
+def build_agents(
+    config: Config,
+    keys: KeyringStore,
+    late_engine: LateEngine,
+    *,
+    environment: Mapping[str, str],
+    home: Path,
+    make_catalog: MakeCatalog = ModelCatalog,
+) -> AgentServices:
+    """The agents of a real server. `environment` and `home` are where keys and local models are looked for."""
+    models = ConfiguredModels(config, keys, late_engine, environment=environment, home=home, make_catalog=make_catalog)
+    tool_admin = AppToolAdmin(late_engine, keys, models.find, builtin_tools(environment), mcp_servers(config))
+    helpers = ModelHelpers(models, late_engine)
+    chat = ChatAgent(
+        models.find,
+        Toolbox(tool_admin.own, tool_admin.mcp_tools),
+        late_engine,
+        config.data_dir / WORKSPACES,
+        find_policy=partial(_approval_policy, config, keys, late_engine),
+        grants=late_engine,
+        history=late_engine,
+    )
+
+    async def run(*, task_status: TaskStatus[None]) -> None:
+        async with models.catalog:
+            await tool_admin.mcp.run(task_status=task_status)
+
+    return AgentServices(
+        {"chat": chat, DIRECT: DirectAgent(models.find, late_engine)},
+        models,
+        helpers.summarizer,
+        helpers.titler,
+        helpers.context_usage,
+        tool_admin,
+        MemoryProviderTable(config, environment, late_engine, helpers.fact_extractor),
+        run,
+    )
+
+
+async def _approval_policy(config: Config, keys: KeyringStore, late_engine: LateEngine, turn: Turn) -> ApprovalPolicy:
+    """Reads the settings at each run, so that a change applies from the next run on."""
+    typed: Any = (await late_engine.engine.preferences.settings(turn.run.owner)).get("tools") or {}
+    has_password = config.password is not None or keys.read().password is not None
+    return ApprovalPolicy({**config.tools, **typed}, frozenset() if has_password else _NEVER_ALWAYS_ALLOWED)
+
+
+class ModelHelpers:
+    """What models do for a session besides answering."""
+
+    def __init__(self, models: ConfiguredModels, late_engine: LateEngine) -> None:
+        self._models = models
+        self._late_engine = late_engine
+
+    async def summarizer(self, session: Session) -> Summarizer:
+        return ModelSummarizer(await self._models.find(session.model))
+
+    async def titler(self, session: Session) -> Titler:
+        """The first words, for small models, which title badly and slowly, and for sessions of API clients, which
+        should not pay for a second request."""
+        if isinstance(session.settings, dict) and session.settings.get("source") == SOURCE:
+            return FirstWords()
+        model = await self._models.find(session.model)
+        return FirstWords() if model.info.provider in _SMALL_MODEL_PROVIDERS else ModelTitler(model)
+
+    async def context_usage(self, sid: SessionId) -> tuple[str, int, int | None]:
+        session, past = await self._late_engine.engine.messages.model_input(sid)
+        model = await self._models.find(session.model)
+        messages = [replace(m, parts=tuple(p for p in m.parts if not isinstance(p, FilePart))) for m in past.messages]
+        text = token_estimate.of_text((session.system or "") + (past.summary or ""))
+        return model.info.id, text + token_estimate.of_messages(conversation(messages, {})), model.info.context
+
+    async def fact_extractor(self, model_id: str | None) -> "Ask | None":
+        """None for a small or missing model: rules then extract better."""
+        try:
+            model = await self._models.find(model_id)
+        except AgentError:
+            return None
+        return None if model.info.provider in _SMALL_MODEL_PROVIDERS else partial(ask, model)
+
+
+# ---- agents of commands that execute nothing ----
+
+
+def read_only_agents(config: Config, keys: KeyringStore, late_engine: LateEngine) -> AgentServices:
+    """For commands that only read. Every agent exists and can continue, so recovery leaves waiting runs waiting."""
+    return AgentServices(AnyAgent(), memory=MemoryProviderTable(config, {}, late_engine))
+
+
+class AnyAgent(Mapping[str, Agent]):
+    def __getitem__(self, name: str) -> Agent:
+        return InertAgent()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class InertAgent:
+    can_continue: bool = True
+
+    async def run(self, turn: Turn, out: AgentOutput) -> str | None:
+        raise AssertionError("a node that claims no runs executes none")

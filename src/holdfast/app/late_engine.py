@@ -1,0 +1,50 @@
+"""Late-bound access to the engine, to break a construction cycle: agents and memory are built before the engine that
+they call."""
+
+from collections.abc import Sequence
+
+from anyio import to_thread
+
+from holdfast.core.errors import NotFoundError
+from holdfast.core.ids import OwnerId, SessionId
+from holdfast.core.parts import FilePart
+from holdfast.core.session import ModelInput
+from holdfast.engine.engine import Engine
+from holdfast.ports.agent import Summarizer, Turn
+from holdfast.ports.store import ToolGrant
+
+
+class LateEngine:
+    """Also what agents need of the engine: `GrantStore`, `History` and `FileReader`."""
+
+    def __init__(self) -> None:
+        self._engine: Engine | None = None
+
+    def bind(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @property
+    def engine(self) -> Engine:
+        assert self._engine is not None
+        return self._engine
+
+    async def grants(self, owner: OwnerId, sid: SessionId) -> Sequence[ToolGrant]:
+        return await self.engine.preferences.grants(owner, sid)
+
+    async def grant(self, tool: str, scope: str, owner: OwnerId, sid: SessionId | None) -> None:
+        await self.engine.preferences.grant(tool, scope, owner, sid)
+
+    async def reload(self, turn: Turn) -> ModelInput:
+        return await self.engine.runs.model_input(turn.run.id, turn.run.owner)
+
+    async def compact(self, turn: Turn, summarizer: Summarizer) -> None:
+        await self.engine.sessions.compact(turn.session.id, summarizer, turn.run.owner)
+
+    async def read(self, file: FilePart) -> bytes | None:
+        attachments = self.engine.attachments
+        assert attachments is not None
+        try:
+            with await attachments.open(await attachments.file(file.file_id)) as content:
+                return await to_thread.run_sync(content.read)
+        except NotFoundError:
+            return None

@@ -1,0 +1,249 @@
+"""A server process from start to stop: listen, open storage, recover, serve; then drain, end the streams, close.
+
+Everything that can refuse to start is done before the first task group is entered, so that a refusal reaches the
+command line as one error and not as a group of them.
+"""
+
+import errno
+import json
+import logging
+import os
+import secrets
+import signal
+import socket
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+from anyio.abc import TaskGroup, TaskStatus
+from starlette.types import ASGIApp
+
+from holdfast.app import deferred_imports, storage
+from holdfast.app.agents import AgentServices, BuildAgents
+from holdfast.app.late_engine import LateEngine
+from holdfast.app.node import Node, WrapStorage, engine_settings
+from holdfast.config import Config
+from holdfast.core.errors import ConfigError, NotAllowedError, StorageError
+from holdfast.core.ids import SessionId
+from holdfast.engine.engine import Engine
+from holdfast.engine.settings import EngineSettings
+from holdfast.ports.agent import Summarizer
+from holdfast.ports.keyring import KeyringStore
+from holdfast.server import app, uvicorn_server
+from holdfast.server.access_rules import is_loopback
+from holdfast.server.authenticator import Authenticator
+from holdfast.server.context import MIB, ApiContext, ServerLimits
+from holdfast.server.event_stream import StreamLimits
+from holdfast.server_file import SERVER_FILE, ServerAddress
+from holdfast.storage import filesystem
+from holdfast.storage.sqlite import backup
+from holdfast.system import SystemClock
+
+log = logging.getLogger("holdfast.app")
+
+
+async def serve(
+    config: Config,
+    build_agents: BuildAgents,
+    ready: Callable[[str], None],
+    wrap_storage: WrapStorage = lambda store, journal: (store, journal),
+    settings: EngineSettings | None = None,
+) -> None:
+    """Serves until SIGTERM or SIGINT, then drains and closes. A second signal cuts the draining short; the next start
+    recovers what was not saved. `settings` replace those derived from the config."""
+    with _bind(config) as listener, storage.watched_keys(config) as keys:
+        _check_password(config, keys)
+        settings = settings or engine_settings(config)
+        async with _open_server(config, keys, build_agents, settings, wrap_storage) as (node, services, token):
+            # Built before the engine starts, whose recovery would compete for the processor.
+            http_app = _http_app(config, node, services, keys, token, exposed=not is_loopback(config.host))
+
+            async def serve_http(_: TaskGroup) -> None:
+                async with _server_file(config, listener, token) as url, anyio.create_task_group() as tasks:
+                    web = uvicorn_server.create_server(
+                        http_app, graceful=config.drain + 5.0, started=lambda: ready(url)
+                    )
+                    tasks.start_soon(_stop_on_signal, node.engine, web)
+                    _start_titles(tasks, node, services)
+                    tasks.start_soon(_in_background, "warming up", partial(_warm_up, services))
+                    await web.serve([listener])
+                    tasks.cancel_scope.cancel()
+
+            await _run(node, services, serve_http)
+
+
+async def serve_command(
+    config: Config, build_agents: BuildAgents, stop: anyio.Event, *, task_status: TaskStatus[ServerAddress]
+) -> None:
+    """Serves the same app to one command of this process, on a socket in a directory that only this user can enter."""
+    with storage.watched_keys(config) as keys, tempfile.TemporaryDirectory(prefix="holdfast-") as directory:
+        path = Path(directory) / "socket"
+        settings = engine_settings(config.model_copy(update={"drain": 0.0}))
+        async with _open_server(config, keys, build_agents, settings) as (node, services, token):
+            http_app = _http_app(config, node, services, keys, token, exposed=False)
+
+            def started() -> None:
+                task_status.started(ServerAddress("http://localhost", token, path))
+
+            async def serve_http(tasks: TaskGroup) -> None:
+                web = uvicorn_server.create_server(http_app, graceful=5.0, started=started, unix=path)
+                tasks.start_soon(_stop_on_event, stop, node.engine, web)
+                _start_titles(tasks, node, services)
+                await web.serve()
+
+            await _run(node, services, serve_http)
+
+
+@asynccontextmanager
+async def _open_server(
+    config: Config,
+    keys: KeyringStore,
+    build_agents: BuildAgents,
+    settings: EngineSettings,
+    wrap_storage: WrapStorage = lambda store, journal: (store, journal),
+) -> AsyncIterator[tuple[Node, AgentServices, str]]:
+    late_engine = LateEngine()
+    services = build_agents(config, keys, late_engine)
+    node = await storage.open_node(config, services.agents, settings, wrap_storage, services.memory)
+    try:
+        late_engine.bind(node.engine)
+        yield node, services, secrets.token_urlsafe(32)
+    finally:
+        with anyio.CancelScope(shield=True):
+            if services.memory is not None:
+                await services.memory.close()
+            await node.close()
+
+
+async def _run(node: Node, services: AgentServices, serve_http: Callable[[TaskGroup], Awaitable[None]]) -> None:
+    """Runs the engine while `serve_http` does, and the connections of agents until the engine has stopped."""
+    async with anyio.create_task_group() as connections:
+        if services.run is not None:
+            await connections.start(services.run)
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(node.engine.run)
+            await serve_http(tasks)
+            node.engine.stop()
+        connections.cancel_scope.cancel()
+
+
+def _http_app(
+    config: Config, node: Node, services: AgentServices, keys: KeyringStore, token: str, *, exposed: bool
+) -> ASGIApp:
+    async def summarizer(sid: SessionId) -> Summarizer:
+        assert services.summarizer is not None
+        return await services.summarizer((await node.engine.sessions.get(sid)).session)
+
+    password = None if config.password is None else config.password.get_secret_value()
+    context = ApiContext(
+        node.engine,
+        Authenticator(keys, SystemClock(), token, password),
+        [(name, agent.can_continue) for name, agent in services.agents.items()],
+        models=services.models,
+        measure_context=services.context_usage,
+        summarizer=None if services.summarizer is None else summarizer,
+        limits=ServerLimits(
+            max_file=config.max_file_mb * MIB, streams=StreamLimits(config.heartbeat, config.write_deadline)
+        ),
+        tool_admin=services.tool_admin,
+        backup=partial(_back_up, node),
+        exposed=exposed,
+    )
+    return app.build(context)
+
+
+async def _back_up(node: Node, path: Path, report: backup.Report) -> Mapping[str, int]:
+    """Pauses erasure, so that everything the copied store refers to still exists when it is copied."""
+    if node.copy is None:
+        raise NotAllowedError(
+            "make a backup", "the data is in PostgreSQL; back it up there, see docs/how-to/cluster.md"
+        )
+    async with node.engine.retention.erasing:
+        done = await to_thread.run_sync(node.copy, path, report)
+    return asdict(done)
+
+
+# ---- before serving ----
+
+
+def _bind(config: Config) -> socket.socket:
+    try:
+        return uvicorn_server.bind(config.host, config.port)
+    except OSError as error:
+        problem = f"cannot listen on {config.host}:{config.port} ({error.strerror})"
+        if error.errno == errno.EADDRINUSE:
+            problem += "; stop the program that uses it, or choose another port with --port"
+            raise ConfigError("port", problem) from error
+        raise ConfigError("host", f"{problem}; choose an address of this machine with --host") from error
+
+
+def _check_password(config: Config, keys: KeyringStore) -> None:
+    if not is_loopback(config.host) and config.password is None and keys.read().password is None:
+        raise ConfigError(
+            "host",
+            f"{config.host} is reachable from other machines, but no password is set. Set one with "
+            "`holdfast password`, or listen on 127.0.0.1",
+        )
+
+
+@asynccontextmanager
+async def _server_file(config: Config, listener: socket.socket, token: str) -> AsyncIterator[str]:
+    """Tells commands on this machine, in `server.json`, how to reach the server. Yields its URL."""
+    host, port = listener.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    path = config.data_dir / SERVER_FILE
+    try:
+        filesystem.write_private(path, json.dumps({"url": url, "token": token, "pid": os.getpid()}).encode())
+    except OSError as error:
+        raise StorageError(f"Cannot write {path}: {error.strerror}. Free some space or fix the permissions.") from error
+    try:
+        yield url
+    finally:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+# ---- while serving ----
+
+
+def _start_titles(tasks: TaskGroup, node: Node, services: AgentServices) -> None:
+    if services.titler is not None:
+        tasks.start_soon(_in_background, "generating titles", partial(node.engine.titles.run, services.titler))
+
+
+async def _in_background(what: str, work: Callable[[], Awaitable[None]]) -> None:
+    """Work that the server can do without: a failure is logged and ends nothing else."""
+    try:
+        await work()
+    except Exception:
+        log.exception("%s failed; the server continues without it", what)
+
+
+async def _warm_up(services: AgentServices) -> None:
+    await deferred_imports.warm_up()
+    if services.memory is not None:
+        await services.memory.warm_up()
+
+
+async def _stop_on_signal(engine: Engine, web: uvicorn_server.UvicornServer) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        stopping = False
+        async for _ in signals:
+            if stopping:
+                web.force_exit = True
+                engine.hurry()
+            stopping = True
+            web.should_exit = True
+            engine.stop()
+
+
+async def _stop_on_event(stop: anyio.Event, engine: Engine, web: uvicorn_server.UvicornServer) -> None:
+    await stop.wait()
+    web.should_exit = True
+    engine.stop()

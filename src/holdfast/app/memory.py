@@ -1,0 +1,87 @@
+"""The memory providers of a server, built from the configuration."""
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from holdfast.app.late_engine import LateEngine
+from holdfast.config import Config, OpenVikingSection
+from holdfast.core.errors import HoldfastError
+from holdfast.core.ids import LOCAL
+from holdfast.core.memory_ledger import OFF
+from holdfast.ports.memory import MemoryProvider
+
+if TYPE_CHECKING:
+    from holdfast.memory.notes_provider import Ask, FindModel, NotesProvider
+
+log = logging.getLogger("holdfast.memory")
+
+
+class MemoryProviderTable:
+    """Implements `ports.MemoryProviders`. The built-in provider is always offered, so that a session can choose it.
+    Each provider is imported and built on first use: the engine exists by then, and importing NumPy would delay the
+    start."""
+
+    def __init__(
+        self,
+        config: Config,
+        environment: Mapping[str, str],
+        late_engine: LateEngine,
+        find_model: "FindModel | None" = None,
+    ) -> None:
+        section = config.memory
+        find = find_model if find_model is not None and section.extract == "model" else no_model
+        self._factories: dict[str, Callable[[], MemoryProvider]] = {"notes": partial(_notes, late_engine, find)}
+        if section.openviking.url is not None:
+            self._factories["openviking"] = partial(_openviking, section.openviking, environment)
+        self._built: dict[str, MemoryProvider] = {}
+        self._default = section.provider
+
+    @property
+    def default(self) -> str | None:
+        return self._default
+
+    @property
+    def names(self) -> Collection[str]:
+        return self._factories
+
+    def get(self, name: str) -> MemoryProvider | None:
+        if name not in self._built and name in self._factories:
+            self._built[name] = self._factories[name]()
+        return self._built.get(name)
+
+    async def warm_up(self) -> None:
+        """Reads the vectors before the first recall needs them."""
+        if self._default == OFF:
+            return
+        from holdfast.memory.notes_provider import NotesProvider
+
+        try:
+            notes = self.get("notes")
+            assert isinstance(notes, NotesProvider)
+            await notes.warm_up(LOCAL)
+        except HoldfastError:
+            log.info("facts cannot be read yet; the first recall reads them", exc_info=True)
+
+    async def close(self) -> None:
+        for provider in self._built.values():
+            await provider.close()
+
+
+async def no_model(_: str | None) -> "Ask | None":
+    return None
+
+
+def _notes(late_engine: LateEngine, find_model: "FindModel") -> "NotesProvider":
+    from holdfast.memory.notes_provider import NotesProvider
+
+    return NotesProvider(late_engine.engine.memory_facts, find_model)
+
+
+def _openviking(section: OpenVikingSection, environment: Mapping[str, str]) -> MemoryProvider:
+    from holdfast.memory.openviking import OpenViking
+
+    assert section.url is not None
+    variable_key = environment.get(section.api_key_env) if section.api_key_env else None
+    return OpenViking(section.url, section.api_key.get_secret_value() if section.api_key else variable_key)

@@ -1,0 +1,155 @@
+"""The language models of a server: configured providers, keys typed into the settings, and the default model."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+from anyio import to_thread
+
+from holdfast.app import storage
+from holdfast.app.late_engine import LateEngine
+from holdfast.config import Config, ProviderSection
+from holdfast.core.errors import InvalidInputError, NotFoundError, StorageError
+from holdfast.core.ids import LOCAL
+from holdfast.models import local_model_weights
+from holdfast.models.catalog import CatalogSettings, ModelCatalog
+from holdfast.models.provider_config import ProviderConfig
+from holdfast.ports.agent import AgentError
+from holdfast.ports.check_result import CheckResult
+from holdfast.ports.clock import Clock
+from holdfast.ports.keyring import Keyring, KeyringStore
+from holdfast.ports.model import Model, ModelInfo, ProviderKind
+from holdfast.system import SystemClock
+
+MakeCatalog = Callable[[CatalogSettings, Clock], ModelCatalog]
+
+
+class ConfiguredModels:
+    """Implements `server.context.AvailableModels`. Keys are read from the keyring before each use, because a command
+    or another node may have changed them."""
+
+    def __init__(
+        self,
+        config: Config,
+        keys: KeyringStore,
+        late_engine: LateEngine,
+        *,
+        environment: Mapping[str, str],
+        home: Path,
+        make_catalog: MakeCatalog = ModelCatalog,
+    ) -> None:
+        self._config = config
+        self._keys = keys
+        self._late_engine = late_engine
+        self._environment = environment
+        self._keys_in_use = keys.read().provider_keys
+        self.catalog = make_catalog(_catalog_settings(config, self._keys_in_use, environment, home), SystemClock())
+
+    async def list(self) -> Sequence[ModelInfo]:
+        self._refresh_keys()
+        return await self.catalog.list()
+
+    async def default(self) -> str:
+        """The person's choice, else the configured model, else the first that is available."""
+        chosen = (await self._late_engine.engine.preferences.settings(LOCAL)).get("default_model")
+        return str(chosen) if chosen else self._config.models.default or await self.catalog.default()
+
+    def providers(self) -> Sequence[tuple[str, bool]]:
+        return self.catalog.providers()
+
+    async def knows(self, model: str) -> frozenset[str]:
+        try:
+            return await self.catalog.knows(model)
+        except AgentError as error:
+            raise NotFoundError("model", model) from error
+
+    async def set_key(self, provider: str, key: str | None) -> None:
+        if provider not in {name for name, _ in self.providers()}:
+            raise InvalidInputError("provider", f"{provider!r} is not configured; add it to holdfast.toml first")
+        await to_thread.run_sync(set_provider_key, self._keys, provider, key)
+        self._refresh_keys()
+
+    async def find(self, model_id: str | None) -> Model:
+        """The model with this id, or the default model. Raises AgentError."""
+        self._refresh_keys()
+        return self.catalog.get(model_id or await self.default())
+
+    def _refresh_keys(self) -> None:
+        keys = self._keys.read().provider_keys
+        if keys != self._keys_in_use:
+            self._keys_in_use = keys
+            self.catalog.configure(provider_configs(self._config, self._environment, keys))
+
+
+def set_provider_key(keys: KeyringStore, name: str, key: str | None) -> None:
+    """Stores or removes one entry of `provider_keys`. Blocks."""
+
+    def change(ring: Keyring) -> Keyring:
+        others = {other: value for other, value in ring.provider_keys.items() if other != name}
+        return replace(ring, provider_keys=others if key is None else {**others, name: key})
+
+    keys.change(change)
+
+
+def provider_configs(
+    config: Config, environment: Mapping[str, str], keys: Mapping[str, str]
+) -> tuple[ProviderConfig, ...]:
+    """The configured providers, and one for each typed key whose name is a known kind of provider."""
+    configured = [_provider(name, it, environment, keys.get(name)) for name, it in config.providers.items()]
+    typed = [
+        ProviderConfig(name=kind, kind=kind, api_key=keys[kind], key_name="the settings")
+        for kind in get_args(ProviderKind)
+        if kind in keys and kind not in config.providers
+    ]
+    return (*configured, *typed)
+
+
+def _provider(
+    name: str, section: ProviderSection, environment: Mapping[str, str], typed_key: str | None
+) -> ProviderConfig:
+    written_key = None if section.api_key is None else section.api_key.get_secret_value()
+    variable = section.api_key_env
+    return ProviderConfig(
+        name=name,
+        kind=section.kind,
+        base_url=section.base_url,
+        api_key=typed_key or written_key or (environment.get(variable) if variable else None) or None,
+        key_name=variable or "the settings",
+        models=tuple(section.models),
+        default=section.default,
+        context=section.context,
+        abilities=None if section.abilities is None else tuple(section.abilities),
+        headers={header: value.get_secret_value() for header, value in section.headers.items()},
+    )
+
+
+def _catalog_settings(
+    config: Config, keys: Mapping[str, str], environment: Mapping[str, str], home: Path
+) -> CatalogSettings:
+    return CatalogSettings(
+        providers=provider_configs(config, environment, keys),
+        environment=environment,
+        weights_directory=local_model_weights.default_directory(environment, home),
+    )
+
+
+async def check_models(config: Config, environment: Mapping[str, str], home: Path) -> CheckResult:
+    """For `doctor`: asks the providers for their models and writes nothing."""
+    keys: Mapping[str, str] = {}
+    if config.store_url is not None or (config.data_dir / "keys.json").exists():
+        with suppress(StorageError):  # another finding reports it
+            keys = storage.open_keys(config).read().provider_keys
+    async with ModelCatalog(_catalog_settings(config, keys, environment, home), SystemClock()) as catalog:
+        found, default = await catalog.list(), config.models.default or await catalog.default()
+    unavailable = [f"{model.id}: {model.reason}" for model in found if not model.available]
+    text = f"{len(found) - len(unavailable)} available, default {default}"
+    is_available = any(model.id == default and model.available for model in found)
+    return CheckResult("models", is_available, "; ".join([text, *unavailable[:5]]))
+
+
+def download_model(report: Callable[[int, int], None]) -> Path:
+    """Downloads the small local model and reports (bytes done, bytes in total)."""
+    return local_model_weights.download(local_model_weights.default_directory(os.environ, Path.home()), report)

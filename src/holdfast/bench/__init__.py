@@ -1,0 +1,1 @@
+"""Data directories to measure with: `holdfast bench seed`."""

@@ -1,0 +1,201 @@
+"""`holdfast chat`. The event loop runs in its own thread; the main thread reads input and receives Ctrl-C, so that
+line editing works and Ctrl-C stops an answer at once."""
+
+import contextlib
+import sys
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+
+import anyio
+import typer
+from anyio.abc import TaskStatus
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from holdfast.cli.connect import CommandServerNeeds, ServerConnection, connect
+from holdfast.cli.context import CliContext, ConfigFile, DataDir
+from holdfast.cli.conversation import ChatClient, ShownRun
+from holdfast.cli.exit_codes import CommandError, ExitCode
+
+if TYPE_CHECKING:
+    from holdfast.config import Config
+
+T = TypeVar("T")
+
+DECISIONS: Final = {"o": "once", "s": "session", "a": "always", "d": "deny"}
+HELP: Final = """/continue  continue an answer that was stopped or interrupted
+/new       start a new session
+/quit      quit (or press Ctrl-D)
+Ctrl-C     stop the answer; at the prompt: quit"""
+
+
+def add(app: typer.Typer, context: CliContext) -> None:
+    @app.command()
+    def chat(
+        question: Annotated[str | None, typer.Argument(help="Ask this, print the answer and exit.")] = None,
+        session: Annotated[str | None, typer.Option(help="Continue this session.", metavar="ID")] = None,
+        model: Annotated[str | None, typer.Option(help="Model to use.", metavar="MODEL")] = None,
+        data_dir: DataDir = None,
+        config: ConfigFile = None,
+    ) -> None:
+        """Chat with a model. Ctrl-C stops an answer and saves the partial text; at the prompt, it quits.
+
+        \b
+        Examples:
+          holdfast chat
+          holdfast chat --session ses_01h…
+          holdfast chat "When is high tide?"
+          git diff | holdfast chat "Review this."
+        """
+        settings = context.config(data_dir, config)
+        with context.report_errors():
+            code = _run_chat(context, settings, session, model, _read_question(question))
+        raise typer.Exit(code)
+
+
+def _read_question(question: str | None) -> str | None:
+    """The question with any piped input, or None to chat interactively."""
+    if sys.stdin.isatty():
+        return question
+    piped = sys.stdin.read().strip()
+    text = "\n\n".join(part for part in (question, piped) if part)
+    if not text:
+        raise CommandError("No question given, and stdin is empty.", ExitCode.USAGE)
+    return text
+
+
+def _run_chat(
+    context: CliContext, config: "Config", sid: str | None, model: str | None, question: str | None
+) -> ExitCode:
+    async def hold_connection(stop: anyio.Event, *, task_status: TaskStatus[ServerConnection]) -> None:
+        async def work(connection: ServerConnection) -> None:
+            task_status.started(connection)
+            await stop.wait()
+
+        note, needs = context.terminal.note, CommandServerNeeds.RUNS
+        await connect(config, context.build_agents, work, note, creates=True, needs=needs)
+
+    with start_blocking_portal() as portal:
+        stop: anyio.Event = portal.call(anyio.Event)
+        finished, connection = portal.start_task(partial(hold_connection, stop))
+        try:
+            return ChatPrompt(portal, ChatClient(connection, context.terminal, model, sid)).run(question)
+        finally:
+            portal.call(stop.set)
+            finished.result()
+
+
+class ChatPrompt:
+    def __init__(self, portal: BlockingPortal, client: ChatClient) -> None:
+        self._portal = portal
+        self._client = client
+        self._terminal = client.terminal
+        self._last_run: ShownRun | None = None
+
+    def run(self, question: str | None) -> ExitCode:
+        if question is not None:
+            run = self._await(self._client.send, question)
+            self._show(run)
+            return run.exit_code
+        if self._client.sid is not None:
+            active_run = self._await(self._client.open_session)
+            if active_run is not None:
+                self._show(active_run)
+        with contextlib.suppress(ImportError):
+            import readline  # noqa: F401  gives `input` line editing and a history
+        self._terminal.note("Ctrl-C stops an answer, Ctrl-D quits, /help lists commands.")
+        while (text := self._input("you> ")) is not None:
+            if not self._handle_input(text.strip()):
+                break
+        if self._client.sid is not None:
+            self._terminal.note(f"To continue this session: holdfast chat --session {self._client.sid}")
+        return ExitCode.OK
+
+    def _handle_input(self, text: str) -> bool:
+        """Returns False to quit."""
+        match text:
+            case "":
+                pass
+            case "/quit" | "/exit":
+                return False
+            case "/help":
+                self._terminal.note(HELP)
+            case "/new":
+                self._client.sid = self._last_run = None
+                self._terminal.note("Started a new session.")
+            case "/continue":
+                self._continue()
+            case _:
+                self._show_or_report(self._client.send, text)
+        return True
+
+    def _continue(self) -> None:
+        if self._last_run is None or self._last_run.status in (None, "complete"):
+            self._terminal.note("There is no stopped or interrupted answer to continue.")
+        else:
+            self._show_or_report(self._client.continue_run, self._last_run.id)
+
+    def _show_or_report(self, start: Callable[[str], Awaitable[ShownRun]], argument: str) -> None:
+        """A refused message ends the turn; a lost server ends the chat."""
+        try:
+            self._show(self._await(start, argument))
+        except CommandError as error:
+            if error.exit is not ExitCode.FAILED:
+                raise
+            self._terminal.error(str(error))
+
+    def _show(self, run: ShownRun) -> None:
+        self._last_run = run
+        while run.status is None:
+            self._await(self._client.show, run, cancel_on_interrupt=run)
+            if run.approval is not None:
+                self._ask_approval(run)
+
+    def _ask_approval(self, run: ShownRun) -> None:
+        if not self._terminal.is_terminal:
+            raise CommandError(
+                "The run needs approval, and there is no terminal to ask at. It waits: answer it with "
+                f"`holdfast chat --session {self._client.sid}`.",
+                ExitCode.WAITING,
+            )
+        while True:
+            text = self._input("Allow? [o]nce, [s]ession, [a]lways, [d]eny: ")
+            if text is None:  # Ctrl-C or Ctrl-D is no decision: stop the run
+                self._cancel(run)
+                return
+            decision = DECISIONS.get(text.strip().lower()[:1])
+            if decision is not None:
+                self._await(self._client.decide, run, decision)
+                return
+
+    def _input(self, prompt: str) -> str | None:
+        try:
+            return input(prompt)
+        except (EOFError, KeyboardInterrupt):
+            self._terminal.line()
+            return None
+
+    def _cancel(self, run: ShownRun) -> None:
+        run.cancelled = True
+        self._terminal.note("\nStopping …")
+        self._await(self._client.cancel, run.id)
+
+    def _await(
+        self, function: Callable[..., Awaitable[T]], *args: Any, cancel_on_interrupt: ShownRun | None = None
+    ) -> T:
+        """Runs the function on the event loop. The first Ctrl-C cancels the run that is shown; a second one quits and
+        leaves the run alone."""
+        future: Future[T] = self._portal.start_task_soon(function, *args)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            if cancel_on_interrupt is None or cancel_on_interrupt.cancelled:
+                future.cancel()
+                raise
+        try:
+            self._cancel(cancel_on_interrupt)
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            raise

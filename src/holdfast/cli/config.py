@@ -1,0 +1,44 @@
+"""`holdfast config`: shows the settings in effect and where each one comes from."""
+
+from typing import Any
+
+import typer
+
+from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir
+
+
+def add(root: typer.Typer, context: CliContext) -> None:
+    app = typer.Typer(help="Inspect the configuration.", no_args_is_help=True)
+    root.add_typer(app, name="config")
+
+    @app.callback()
+    def group() -> None:
+        pass
+
+    @app.command("show", epilog="Example: holdfast config show")
+    def show(as_json: AsJson = False, data_dir: DataDir = None, config: ConfigFile = None) -> None:
+        """Show each setting, its value and its source: a flag, a variable, the configuration file or the default.
+
+        Passwords and keys are masked.
+        """
+        loaded = context.load_config(data_dir, config)
+        settings = loaded.settings()
+        if as_json:
+            context.terminal.json([each._asdict() for each in settings])
+            return
+        rows = [(each.name, _text(each.value), each.source) for each in settings]
+        context.terminal.table(("setting", "value", "source"), rows)
+        if not loaded.file.is_file():
+            context.terminal.note(f"No configuration file. Create {loaded.file} to add one.")
+
+
+def _text(value: Any) -> str:
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return str(value).lower()
+        case list():
+            return ", ".join(map(str, value))
+        case _:
+            return str(value)

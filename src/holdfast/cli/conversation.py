@@ -1,0 +1,128 @@
+"""A chat session over the API: sends each message once and shows its run to the end, across lost connections."""
+
+import secrets
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.cli import rendering
+from holdfast.cli.connect import ServerConnection, api_path
+from holdfast.cli.exit_codes import ConnectionLostError, ExitCode, ServerRefusedError
+from holdfast.cli.run_follower import FollowedEvent, RunFollower
+from holdfast.cli.terminal import Terminal
+from holdfast.core.events import TERMINAL_TYPES
+
+_SEND_ATTEMPTS: Final = 20
+
+
+@dataclass(slots=True)
+class ShownRun:
+    """A run and how far it has been shown. `approval` is the open request, once all events before it are shown."""
+
+    id: str
+    replay_until: int = 0
+    """Approvals up to this event may be resolved already."""
+    after: int = 0
+    approval: dict[str, Any] | None = None
+    status: str | None = None
+    """Set when the run has ended."""
+    cancelled: bool = False
+
+    @property
+    def exit_code(self) -> ExitCode:
+        if self.status == "complete":
+            return ExitCode.OK
+        return ExitCode.INTERRUPTED if self.cancelled else ExitCode.FAILED
+
+
+@dataclass(slots=True)
+class ChatClient:
+    connection: ServerConnection
+    terminal: Terminal
+    model: str | None = None
+    sid: str | None = None
+
+    async def open_session(self) -> ShownRun | None:
+        """Shows the latest messages of an existing session and returns its active run."""
+        assert self.sid is not None
+        call = self.connection.client.call
+        session = await call("GET", api_path("sessions", self.sid))
+        page = await call("GET", api_path("sessions", self.sid, "messages"), params={"limit": 20})
+        if page["next"] is not None:
+            self.terminal.note("(earlier messages are not shown)")
+        for item in page["items"]:
+            if item["status"] == "streaming":
+                break  # the active run is shown from its events
+            rendering.print_message(self.terminal, item)
+        if session["active_run"] is None:
+            return None
+        run = await call("GET", api_path("runs", session["active_run"]))
+        return ShownRun(run["id"], replay_until=run["last_seq"])
+
+    async def send(self, text: str) -> ShownRun:
+        """Returns once the message is stored. All attempts share an idempotency key, so there is one turn."""
+        if self.sid is None:
+            # If the response is lost, an empty session may remain; no message is duplicated.
+            body = {} if self.model is None else {"model": self.model}
+            self.sid = (await self._post(api_path("sessions"), body))["id"]
+        body = {"input": text} if self.model is None else {"input": text, "model": self.model}
+        return ShownRun((await self._post(api_path("sessions", self.sid, "runs"), body))["run"]["id"])
+
+    async def continue_run(self, rid: str) -> ShownRun:
+        return ShownRun((await self._post(api_path("runs", rid, "continue"), {}))["run"]["id"])
+
+    async def _post(self, path: str, body: Any) -> Any:
+        headers = {"Idempotency-Key": f"cli-{secrets.token_hex(12)}"}
+        for attempt in range(_SEND_ATTEMPTS):
+            try:
+                return await self.connection.client.call("POST", path, body=body, headers=headers)
+            except (ConnectionLostError, ServerRefusedError) as error:
+                if isinstance(error, ServerRefusedError) and error.problem != "draining":
+                    raise
+                if attempt == _SEND_ATTEMPTS - 1:
+                    raise
+                await self.connection.reconnect(ConnectionLostError(str(error)))
+        raise AssertionError("unreachable")
+
+    async def show(self, run: ShownRun) -> None:
+        """Shows the run until it ends or needs approval."""
+        answer = rendering.AnswerPrinter(self.terminal)
+
+        def on_event(event: FollowedEvent) -> bool:
+            run.after = event.seq
+            answer.print_event(event)
+            if event.type == "approval.requested":
+                run.approval = event.data
+            elif event.type == "approval.resolved":
+                run.approval = None
+            elif event.type in TERMINAL_TYPES:
+                run.status, run.approval = event.type.removeprefix("run."), None
+                answer.finish()
+                self._print_notice(run.status, event.data.get("error"))
+            return run.approval is not None and event.seq >= run.replay_until
+
+        run.approval = None
+        await RunFollower(self.connection, run.id, on_event, run.after).run()
+        answer.finish()
+        if run.status is None and run.approval is None:
+            # The journal was lost and has no terminal event; the run itself knows how it ended.
+            found = await self.connection.client.call("GET", api_path("runs", run.id))
+            run.status = str(found["status"])
+            self._print_notice(run.status, found["error"], found["recovery"])
+
+    def _print_notice(self, status: str, error: Any, recovery: Any = None) -> None:
+        notice = rendering.status_notice(status, error, recovery)
+        if notice is not None:
+            self.terminal.note(f"({notice})", "yellow")
+
+    async def cancel(self, rid: str) -> None:
+        await self.connection.client.call("POST", api_path("runs", rid, "cancel"))
+
+    async def decide(self, run: ShownRun, decision: str) -> None:
+        assert run.approval is not None
+        path = api_path("runs", run.id, "approvals", str(run.approval["approval_id"]))
+        try:
+            await self.connection.client.call("POST", path, body={"decision": decision})
+        except ServerRefusedError as error:
+            if error.status != 409:
+                raise
+            self.terminal.note(str(error))  # already decided elsewhere

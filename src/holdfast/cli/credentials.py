@@ -1,0 +1,121 @@
+"""`holdfast password` and `holdfast token`: they change the keyring, also while a server is running."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from getpass import getpass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir
+from holdfast.cli.exit_codes import CommandError, ExitCode
+from holdfast.cli.terminal import format_age
+from holdfast.core.export_format import iso_timestamp
+from holdfast.ports.keyring import ApiToken, KeyringStore
+from holdfast.system import SystemClock
+
+
+def add(app: typer.Typer, context: CliContext) -> None:
+    @app.command()
+    def password(
+        remove: Annotated[bool, typer.Option("--remove", help="Remove the password.")] = False,
+        stdin: Annotated[bool, typer.Option("--stdin", help="Read the password from the first line of stdin.")] = False,
+        data_dir: DataDir = None,
+        config: ConfigFile = None,
+    ) -> None:
+        """Set the password for logging in. Everyone is logged out.
+
+        \b
+        Examples:
+          holdfast password
+          pass show holdfast | holdfast password --stdin
+        """
+        from holdfast.server import authenticator
+
+        with _keys(context, data_dir, config) as keys:
+            if remove:
+                authenticator.set_password(keys, None)
+                context.terminal.note("Password removed. The server now accepts only connections from this machine.")
+                return
+            authenticator.set_password(keys, _read_password(stdin, authenticator.MIN_PASSWORD))
+            context.terminal.note("Password set. Everyone has to log in again.")
+
+    tokens = typer.Typer(help="Manage access tokens for programs.", no_args_is_help=True)
+    app.add_typer(tokens, name="token")
+    _add_token_commands(tokens, context)
+
+
+@contextmanager
+def _keys(context: CliContext, data_dir: Path | None, file: Path | None) -> Iterator[KeyringStore]:
+    """The keyring, with errors reported."""
+    from holdfast.app import open_keys
+
+    settings = context.config(data_dir, file)
+    with context.report_errors():
+        yield open_keys(settings)
+
+
+def _read_password(stdin: bool, min_length: int) -> str:
+    if stdin:
+        password = sys.stdin.readline().rstrip("\r\n")
+    else:
+        if not sys.stdin.isatty():
+            raise CommandError("No terminal to ask for the password. Pass it with --stdin.", ExitCode.USAGE)
+        password = getpass("New password: ")
+        if password != getpass("Repeat password: "):
+            raise CommandError("The passwords do not match. Nothing was changed.")
+    if len(password) < min_length:
+        raise CommandError(f"A password needs at least {min_length} characters. Nothing was changed.")
+    return password
+
+
+def _add_token_commands(app: typer.Typer, context: CliContext) -> None:
+    @app.command("create", epilog="Example: holdfast token create laptop")
+    def create(
+        name: Annotated[str, typer.Argument(help="A name to recognize the token by.")],
+        as_json: AsJson = False,
+        data_dir: DataDir = None,
+        config: ConfigFile = None,
+    ) -> None:
+        """Create a token and print it. It cannot be shown again."""
+        from holdfast.server import authenticator
+
+        with _keys(context, data_dir, config) as keys:
+            if not name.strip() or len(name) > 200:
+                raise CommandError("A token name needs 1 to 200 characters.", ExitCode.USAGE)
+            token, secret = authenticator.issue_token(keys, name, SystemClock().now())
+        if as_json:
+            context.terminal.json({"id": token.id, "name": token.name, "token": secret})
+            return
+        context.terminal.note(f"Created token {token.id} ({token.name}). Copy it now; it cannot be shown again.")
+        context.terminal.raw(f"{secret}\n")
+
+    @app.command("list", epilog="Example: holdfast token list")
+    def list_tokens(as_json: AsJson = False, data_dir: DataDir = None, config: ConfigFile = None) -> None:
+        """List tokens by name."""
+        with _keys(context, data_dir, config) as keys:
+            found = keys.read().tokens
+        if as_json:
+            context.terminal.json([{"id": t.id, "name": t.name, "created_at": _created_at(t)} for t in found])
+        else:
+            context.terminal.table(("id", "age", "name"), [(t.id, format_age(_created_at(t)), t.name) for t in found])
+
+    @app.command(epilog="Example: holdfast token revoke tok_0123456789abcdef")
+    def revoke(
+        token_id: Annotated[str, typer.Argument(help="Token ID, as shown by `token list`.")],
+        data_dir: DataDir = None,
+        config: ConfigFile = None,
+    ) -> None:
+        """Revoke a token immediately."""
+        from holdfast.server import authenticator
+
+        with _keys(context, data_dir, config) as keys:
+            if not authenticator.revoke_token(keys, token_id):
+                raise CommandError(f"No token {token_id!r}. List them with `holdfast token list`.")
+            context.terminal.note(f"Revoked token {token_id}.")
+
+
+def _created_at(token: ApiToken) -> str:
+    return iso_timestamp(token.created_at)

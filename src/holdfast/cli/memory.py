@@ -1,0 +1,100 @@
+"""`holdfast memory`: shows and changes facts, and commits conversations to memory."""
+
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.connect import CommandServerNeeds
+from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir, Limit, SessionArgument
+from holdfast.cli.terminal import Terminal, format_age
+
+FactArgument = Annotated[str, typer.Argument(metavar="FACT", help="Fact ID.")]
+
+
+def add(root: typer.Typer, context: CliContext) -> None:
+    app = typer.Typer(help="Manage memory.", no_args_is_help=True)
+    root.add_typer(app, name="memory")
+    _add_fact_commands(app, context)
+    _add_session_commands(app, context)
+
+
+def _add_fact_commands(app: typer.Typer, context: CliContext) -> None:
+    @app.command("list")
+    def list_facts(
+        words: Annotated[list[str] | None, typer.Argument(help="Only facts that contain all these words.")] = None,
+        limit: Limit = 50,
+        as_json: AsJson = False,
+        data_dir: DataDir = None,
+        config: ConfigFile = None,
+    ) -> None:
+        """List facts of the built-in memory, most recently changed first.
+
+        \b
+        Examples:
+          holdfast memory list
+          holdfast memory list lisbon
+        """
+        params = {"query": " ".join(words)} if words else {}
+        found = context.list_api(context.config(data_dir, config), "memory", params, limit)
+        context.terminal.items(
+            found,
+            as_json,
+            ("fact", "age", "", "text"),
+            lambda each: (each["id"], format_age(each["updated_at"]), "pinned" if each["pinned"] else "", each["text"]),
+        )
+
+    @app.command("change", epilog='Example: holdfast memory change fct_01h… --text "Lives in Porto." --pin')
+    def change_fact(
+        fact: FactArgument,
+        text: Annotated[str | None, typer.Option(help="New text.")] = None,
+        pin: Annotated[bool | None, typer.Option("--pin/--unpin", help="Always include it in the context.")] = None,
+        data_dir: DataDir = None,
+        config: ConfigFile = None,
+    ) -> None:
+        """Edit or pin a fact."""
+        body = {name: value for name, value in (("text", text), ("pinned", pin)) if value is not None}
+        changed = context.call_api(context.config(data_dir, config), "PATCH", "memory", fact, body=body)
+        context.terminal.line(changed["text"])
+
+    @app.command("delete", epilog="Example: holdfast memory delete fct_01h…")
+    def delete_fact(fact: FactArgument, data_dir: DataDir = None, config: ConfigFile = None) -> None:
+        """Delete a fact."""
+        context.call_api(context.config(data_dir, config), "DELETE", "memory", fact)
+        context.terminal.note("Deleted.")
+
+
+def _add_session_commands(app: typer.Typer, context: CliContext) -> None:
+    @app.command("status", epilog="Example: holdfast memory status ses_01h…")
+    def status(
+        session: SessionArgument, as_json: AsJson = False, data_dir: DataDir = None, config: ConfigFile = None
+    ) -> None:
+        """Show how many turns of a session are in memory."""
+        found = context.call_api(context.config(data_dir, config), "GET", "sessions", session, "memory")
+        _print_status(context.terminal, found, as_json)
+
+    @app.command("commit", epilog="Example: holdfast memory commit ses_01h…")
+    def commit(
+        session: SessionArgument,
+        provider: Annotated[str | None, typer.Option(help="Switch the session to this memory provider.")] = None,
+        as_json: AsJson = False,
+        data_dir: DataDir = None,
+        config: ConfigFile = None,
+    ) -> None:
+        """Commit a session to memory now."""
+        body = {} if provider is None else {"provider": provider}
+        settings, needs = context.config(data_dir, config), CommandServerNeeds.MODELS
+        done = context.call_api(settings, "POST", "sessions", session, "memory", "commit", body=body, needs=needs)
+        if not as_json:
+            context.terminal.note("Nothing new." if done["nothing_new"] else f"Committed {done['committed']} turns.")
+        _print_status(context.terminal, done, as_json)
+
+
+def _print_status(terminal: Terminal, found: Any, as_json: bool) -> None:
+    if as_json:
+        terminal.json(found)
+        return
+    counts = f"{found['committed_turns']} turns in memory, {found['dirty_turns']} pending"
+    provider = f" (provider: {found['provider']})" if found["provider"] else ""
+    terminal.line(counts + provider + (", committing now" if found["committing"] else ""))
+    if found["last_error"]:
+        terminal.line(found["last_error"])

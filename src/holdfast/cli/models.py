@@ -1,0 +1,40 @@
+"""`holdfast models`: lists models and downloads the small local one."""
+
+from typing import Any
+
+import typer
+
+from holdfast.cli.connect import CommandServerNeeds
+from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir
+
+
+def add(root: typer.Typer, context: CliContext) -> None:
+    app = typer.Typer(help="Manage models.", no_args_is_help=True)
+    root.add_typer(app, name="models")
+
+    @app.command("list", epilog="Example: holdfast models list")
+    def list_models(as_json: AsJson = False, data_dir: DataDir = None, config: ConfigFile = None) -> None:
+        """List models and whether each is available."""
+        settings = context.config(data_dir, config)
+        found = context.call_api(settings, "GET", "models", creates=True, needs=CommandServerNeeds.MODELS)
+        if as_json:
+            context.terminal.json(found)
+            return
+        rows = [
+            (item["id"], "default" if item["id"] == found["default"] else "", _state(item)) for item in found["items"]
+        ]
+        context.terminal.table(("model", "", "state"), rows)
+
+    @app.command("pull", epilog="Example: holdfast models pull")
+    def pull() -> None:
+        """Download the small model that runs on this machine without an API key."""
+        from holdfast.app.models import download_model
+
+        with context.report_errors(), context.terminal.progress() as bar:
+            task = bar.add_task("Downloading", total=None)
+            file = download_model(lambda done, total: bar.update(task, completed=done, total=total))
+        context.terminal.note(f"Downloaded to {file}")
+
+
+def _state(item: dict[str, Any]) -> str:
+    return str(item["name"]) if item["available"] else f"{item['name']}: {item['reason'] or 'unavailable'}"

@@ -1,0 +1,92 @@
+"""`holdfast sessions`: lists, searches and prints conversations."""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli import rendering
+from holdfast.cli.connect import ServerConnection, api_path
+from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir, Limit, SessionArgument
+from holdfast.cli.terminal import format_age
+
+
+def add(root: typer.Typer, context: CliContext) -> None:
+    app = typer.Typer(help="Manage sessions.", no_args_is_help=True)
+    root.add_typer(app, name="sessions")
+    _add_list_commands(app, context)
+
+    @app.command("show", epilog="Example: holdfast sessions show ses_01h…")
+    def show_session(
+        session: SessionArgument, as_json: AsJson = False, data_dir: DataDir = None, config: ConfigFile = None
+    ) -> None:
+        """Print a conversation (the branch that is shown)."""
+
+        async def work(connection: ServerConnection) -> tuple[Any, list[Any]]:
+            details = await connection.client.call("GET", api_path("sessions", session))
+            return details, await _read_branch(connection, session)
+
+        details, messages = context.with_server(context.config(data_dir, config), work)
+        if as_json:
+            context.terminal.json({**details, "messages": messages})
+            return
+        context.terminal.line(details["title"] or details["id"], "bold underline")
+        context.terminal.line()
+        for item in messages:
+            rendering.print_message(context.terminal, item)
+
+
+def _add_list_commands(app: typer.Typer, context: CliContext) -> None:
+    @app.command("list", epilog="Example: holdfast sessions list --limit 5")
+    def list_sessions(
+        archived: Annotated[bool, typer.Option("--archived", help="List archived sessions.")] = False,
+        project: Annotated[str | None, typer.Option(help="Only sessions of this project.")] = None,
+        limit: Limit = 20,
+        as_json: AsJson = False,
+        data_dir: DataDir = None,
+        config: ConfigFile = None,
+    ) -> None:
+        """List sessions, most recently active first."""
+        params = {"archived": str(archived).lower(), **({} if project is None else {"project": project})}
+        found = context.list_api(context.config(data_dir, config), "sessions", params, limit)
+        _print_sessions(context, found, as_json, "title", lambda each: each["title"] or "(untitled)")
+
+    @app.command(epilog="Example: holdfast sessions search high tide")
+    def search(
+        words: Annotated[list[str], typer.Argument(help="Words that the title or a message must contain.")],
+        limit: Limit = 20,
+        as_json: AsJson = False,
+        data_dir: DataDir = None,
+        config: ConfigFile = None,
+    ) -> None:
+        """Search titles and messages."""
+        found = context.list_api(context.config(data_dir, config), "sessions", {"query": " ".join(words)}, limit)
+        _print_sessions(context, found, as_json, "match", _excerpt)
+
+
+def _print_sessions(
+    context: CliContext, found: Sequence[Any], as_json: bool, header: str, text: Callable[[Any], str]
+) -> None:
+    context.terminal.items(
+        found,
+        as_json,
+        ("session", "age", header),
+        lambda each: (each["id"], format_age(each["updated_at"]), text(each)),
+    )
+
+
+async def _read_branch(connection: ServerConnection, sid: str) -> list[Any]:
+    """The shown branch, oldest message first. The API returns the newest page first."""
+    newest_first: list[Sequence[Any]] = []
+    params: dict[str, str | int] = {"limit": 200}
+    while True:
+        page = await connection.client.call("GET", api_path("sessions", sid, "messages"), params=params)
+        newest_first.append(page["items"])
+        if page["next"] is None:
+            return [item for items in reversed(newest_first) for item in items]
+        params["cursor"] = page["next"]
+
+
+def _excerpt(item: dict[str, Any]) -> str:
+    excerpt = (item.get("match") or {}).get("excerpt") or ""
+    return f"{item['title']}: {excerpt}" if item["title"] and excerpt != item["title"] else excerpt or item["title"]

@@ -1,0 +1,141 @@
+"""Terminal output: styled text, tables and progress bars; plain text if the output is not a terminal.
+
+rich is imported on first use, because `serve` needs none of it at the start.
+"""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+    from rich.text import Text
+
+_CONTROL: Final = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+
+
+def clean(text: str) -> str:
+    """Removes control characters, so that text from elsewhere cannot send commands to the terminal."""
+    return text.translate(_CONTROL)
+
+
+def one_line(text: str, width: int) -> str:
+    line = " ".join(clean(text).split())
+    return line if len(line) <= width else line[: max(1, width - 1)] + "…"
+
+
+_MIN_TABLE_WIDTH: Final = 72
+"""Narrower terminals get two lines per row instead of columns."""
+
+
+class Terminal:
+    """Results go to stdout and notes to stderr, so that results can be piped."""
+
+    @cached_property
+    def out(self) -> "Console":
+        from rich.console import Console
+
+        return Console(highlight=False, soft_wrap=True)
+
+    @cached_property
+    def err(self) -> "Console":
+        from rich.console import Console
+
+        return Console(stderr=True, highlight=False, soft_wrap=True)
+
+    @property
+    def width(self) -> int:
+        return shutil.get_terminal_size((100, 24)).columns
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.out.is_terminal and sys.stdin.isatty()
+
+    def write(self, text: str, style: str = "") -> None:
+        """Prints a part of a line immediately."""
+        self.out.print(_styled(text, style), end="")
+        self.out.file.flush()
+
+    def line(self, text: str = "", style: str = "") -> None:
+        self.out.print(_styled(text, style))
+
+    def note(self, text: str, style: str = "dim") -> None:
+        self.err.print(_styled(text, style))
+
+    def error(self, text: str) -> None:
+        self.note(f"holdfast: {text}", "red")
+
+    def json(self, value: Any) -> None:
+        self.raw(json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+
+    def json_line(self, value: Any) -> None:
+        self.raw(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+    def raw(self, text: str) -> None:
+        """Prints the text unchanged, for programs."""
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+    def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Prints columns on a wide terminal, two lines per row on a narrow one, and tab-separated fields if the output
+        is not a terminal. The first cell is an id and is never truncated."""
+        if not self.out.is_terminal:
+            for row in rows:
+                self.raw("\t".join(" ".join(clean(cell).split()) for cell in row) + "\n")
+            return
+        if self.width < _MIN_TABLE_WIDTH:
+            for first, *rest in rows:
+                self.line(first)
+                self.line("  " + one_line(" · ".join(cell for cell in rest if cell), self.width - 3), "dim")
+            return
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, pad_edge=False, header_style="bold", width=self.width)
+        for n, name in enumerate(headers):
+            last = n == len(headers) - 1
+            table.add_column(name, overflow="ellipsis" if last else "fold", no_wrap=True, ratio=1 if last else None)
+        for row in rows:
+            table.add_row(*(Text(" ".join(clean(cell).split())) for cell in row))
+        Console(highlight=False).print(table)
+
+    def items(
+        self, items: Sequence[Any], as_json: bool, headers: Sequence[str], row: Callable[[Any], Sequence[str]]
+    ) -> None:
+        """Prints a list as JSON or as a table."""
+        if as_json:
+            self.json(items)
+        else:
+            self.table(headers, [row(item) for item in items])
+
+    def progress(self) -> "Progress":
+        """Progress bars on stderr; hidden if that is not a terminal."""
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
+        return Progress(*columns, console=Console(stderr=True), transient=True, disable=not self.err.is_terminal)
+
+
+def _styled(text: str, style: str) -> "Text":
+    from rich.text import Text
+
+    return Text(clean(text), style=style)
+
+
+def format_age(text: str | None, now: datetime | None = None) -> str:
+    """The age of a time stamp, such as `5 min`. Up to a minute in the future counts as now: clocks differ."""
+    if not text:
+        return ""
+    at = datetime.fromisoformat(text)
+    seconds = ((now or datetime.now(UTC)) - at).total_seconds()
+    for limit, size, unit in ((90, 1, "s"), (5400, 60, "min"), (172800, 3600, "h"), (5184000, 86400, "d")):
+        if -60 <= seconds < limit:
+            return f"{max(0, int(seconds // size))} {unit}"
+    return at.astimezone().strftime("%Y-%m-%d")

@@ -1,0 +1,82 @@
+"""Exported sessions: the export format `holdfast-session`, version 1 (docs/reference/export-format.md).
+
+A section is one session: a first line, a line per message (parents first), compaction, file and chunk of a file's
+content, and a last line with counts (`engine.export_lines`). Sections follow one another directly. Runs, journals and
+idempotency keys are not exported: an imported message belongs to no run.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Final
+
+from holdfast.core.ids import FileId, MessageId, OwnerId, SessionId
+from holdfast.core.parts import FilePart
+from holdfast.core.session import Compaction, Message, Session
+
+FORMAT: Final = "holdfast-session"
+VERSION: Final = 1
+CHUNK: Final = 192 * 1024  # Bytes of file content per line
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedFile:
+    """A file that messages refer to. `missing`: its content no longer existed when it was exported."""
+
+    id: FileId
+    name: str
+    media_type: str
+    size: int
+    sha256: str
+    missing: bool = False
+
+
+@dataclass(slots=True)
+class ExportedSession:
+    """One exported session, with the ids of the server that exported it."""
+
+    session: Session
+    messages: list[Message] = field(default_factory=list)
+    compactions: list[Compaction] = field(default_factory=list)
+    files: dict[FileId, ExportedFile] = field(default_factory=dict)
+
+
+def iso_timestamp(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def nearest_settled(mid: MessageId | None, unsettled: Mapping[MessageId, MessageId | None]) -> MessageId | None:
+    """The nearest settled message from `mid` towards the root; `unsettled` maps each unsettled one to its parent."""
+    while mid is not None and mid in unsettled:
+        mid = unsettled[mid]
+    return mid
+
+
+def with_new_ids(
+    section: ExportedSession, owner: OwnerId, new_id: Callable[[str], str], files: Mapping[FileId, FilePart]
+) -> tuple[Session, list[Message], list[Compaction]]:
+    """The section with new ids, in the order of the messages, and with the files as stored here."""
+    sid = SessionId(new_id("ses"))
+    ids = {message.id: MessageId(new_id("msg")) for message in section.messages}
+    session = replace(
+        section.session,
+        id=sid,
+        owner=owner,
+        head=None if section.session.head is None else ids[section.session.head],
+        redo=tuple(ids[mid] for mid in section.session.redo),
+    )
+    messages = [
+        replace(
+            message,
+            id=ids[message.id],
+            owner=owner,
+            session_id=sid,
+            parent_id=None if message.parent_id is None else ids[message.parent_id],
+            parts=tuple(files[part.file_id] if isinstance(part, FilePart) else part for part in message.parts),
+        )
+        for message in section.messages
+    ]
+    compactions = [
+        replace(item, session_id=sid, owner=owner, message_id=ids[item.message_id]) for item in section.compactions
+    ]
+    return session, messages, compactions

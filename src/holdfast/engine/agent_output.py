@@ -1,0 +1,100 @@
+"""The output that an agent is given: what it writes goes to the run's journal, what it asks goes to a person."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NoReturn
+
+import anyio
+
+from holdfast.core.errors import StorageError
+from holdfast.core.events import ApprovalRequested, ApprovalResolved, Decision, Event, ToolFinished
+from holdfast.core.ids import ApprovalId
+from holdfast.core.run import Run
+from holdfast.engine.node_context import NodeContext
+from holdfast.engine.output_buffer import OutputBuffer
+from holdfast.engine.transactions import approvals, session_edits
+from holdfast.engine.wakeup_hub import wait_for
+from holdfast.ports.wakeups import Wake
+
+
+class RecordedOutput:
+    """Implements `ports.agent.AgentOutput` over the run's buffer."""
+
+    def __init__(
+        self,
+        run: Run,
+        buffer: OutputBuffer,
+        node: NodeContext,
+        park: Callable[[ApprovalId], None] | None,
+        apply_intent: Callable[[Run | None], None],
+    ) -> None:
+        """`park` stops the execution until a person decides; None if the agent cannot continue, so that `ask` waits."""
+        self.waiting = False  # For a person, with the agent's task kept
+        self._run = run
+        self._buffer = buffer
+        self._node = node
+        self._park = park
+        self._apply_intent = apply_intent
+        self._touched = node.clock.now()
+
+    async def write(self, event: Event) -> None:
+        if self._buffer.add(event):
+            await self._buffer.drained()
+
+    def write_nowait(self, event: Event) -> bool:
+        return not self._buffer.add(event)
+
+    async def wait_for_room(self) -> None:
+        await self._buffer.drained()
+
+    async def commit(self, event: Event) -> None:
+        self._buffer.add(event)
+        await self._buffer.flushed()
+        if isinstance(event, ToolFinished):
+            await self._touch_session()
+
+    def new_approval_id(self) -> ApprovalId:
+        return ApprovalId(self._node.ids.new("apr"))
+
+    async def ask(self, question: ApprovalRequested) -> Decision:
+        run = self._run
+        if not await self._node.store.transact(lambda tx: approvals.ask(tx, run.id, run.epoch, question)):
+            await self._stop_as_stored()
+        await self._node.hub.announce(Wake("changed"))
+        await self.commit(question)
+        if self._park is not None:
+            self._park(question.approval_id)
+            await anyio.sleep_forever()
+        self.waiting = True
+        self._node.hub.signals.fire(("queue", None))  # a waiting run leaves its place to others
+        try:
+            decision, note = await self._wait_for_decision(question)
+        finally:
+            self.waiting = False
+        await self.commit(ApprovalResolved(question.approval_id, decision, note))
+        return decision
+
+    async def _wait_for_decision(self, question: ApprovalRequested) -> tuple[Decision, str | None]:
+        store, run, aid = self._node.store, self._run, question.approval_id
+        if await store.transact(lambda tx: approvals.park(tx, run.id, run.epoch, aid, keep_lease=True)) is None:
+            await self._stop_as_stored()
+        await self._node.hub.announce(Wake("changed"))
+        while True:
+            signal = self._node.hub.signals.armed(("control", run.id))
+            approval = await self._node.retry_storage(lambda: store.read(lambda tx: tx.approval(aid)))
+            if approval is not None and approval.decision is not None:
+                return approval.decision, approval.note
+            await wait_for(signal, self._node.settings.poll)
+
+    async def _stop_as_stored(self) -> NoReturn:
+        """The store refused to let the run go on; its row says why."""
+        self._apply_intent(await self._node.store.read(lambda tx: tx.run(self._run.id)))
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async def _touch_session(self) -> None:
+        now = self._node.clock.now()
+        if abs(now - self._touched) >= self._node.settings.touch_every:
+            self._touched = now
+            with suppress(StorageError):  # output needs the journal alone; the next tool tries again
+                await self._node.store.transact(lambda tx: session_edits.touch(tx, self._run.session_id))

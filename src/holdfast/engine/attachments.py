@@ -1,0 +1,61 @@
+"""Attached files: contents are stored by digest outside the store, names and types as rows in it."""
+
+from typing import BinaryIO
+
+import anyio
+from anyio import to_thread
+
+from holdfast.core.errors import NotFoundError
+from holdfast.core.ids import LOCAL, FileId, OwnerId
+from holdfast.engine.node_context import NodeContext
+from holdfast.ports.files import Files, IncomingFile
+from holdfast.ports.store import StoredFile, Tx
+
+_BATCH = 500
+
+
+class Attachments:
+    def __init__(self, node: NodeContext, files: Files) -> None:
+        self._node = node
+        self._files = files
+        self._naming = anyio.Lock()
+        """Adding a row for a content and deleting an unused content must not overlap: they may be the same content."""
+
+    def begin(self) -> IncomingFile:
+        """Blocking, like the methods of its result: call them on a worker thread."""
+        return self._files.begin()
+
+    async def add(self, incoming: IncomingFile, name: str, media_type: str, owner: OwnerId = LOCAL) -> StoredFile:
+        """Store a complete upload under a name. Durable when this returns."""
+
+        def work(tx: Tx) -> StoredFile:
+            file = StoredFile(fid, owner, sha256, name, media_type, size, tx.now)
+            tx.put_file(file)
+            return file
+
+        async with self._naming:
+            sha256, size = await to_thread.run_sync(incoming.finish)
+            fid = FileId(self._node.ids.new("file"))
+            return await self._node.store.transact(work)
+
+    async def file(self, fid: FileId, owner: OwnerId = LOCAL) -> StoredFile:
+        found = await self._node.store.read(lambda tx: tx.file(fid))
+        if found is None or found.owner != owner:
+            raise NotFoundError("file", fid)
+        return found
+
+    async def open(self, file: StoredFile) -> BinaryIO:
+        return await to_thread.run_sync(self._files.open, file.sha256)
+
+    async def drop_orphans(self, batch: int = _BATCH) -> None:
+        """Delete files that no message refers to, once they are too old to be about to be sent."""
+
+        def work(tx: Tx) -> list[str]:
+            gone = tx.orphan_files(tx.now - self._node.settings.unused_file_grace, batch)
+            for file in gone:
+                tx.drop_file(file.id)
+            return [file.sha256 for file in gone if not tx.digest_in_use(file.sha256)]
+
+        async with self._naming:
+            for digest in await self._node.store.transact(work):
+                await to_thread.run_sync(self._files.delete, digest)

@@ -1,0 +1,368 @@
+"""The lines of the export format (`core.export_format`): one model for each, which both writes and reads it. Every
+error of the reader names the line and the field. It holds the messages of one session at a time; contents of files
+pass through."""
+
+import hashlib
+import json
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import from_json
+
+from holdfast.core import parts
+from holdfast.core.errors import InvalidInputError
+from holdfast.core.events import Ending, Failure, Usage
+from holdfast.core.export_format import FORMAT, VERSION, ExportedFile, ExportedSession, iso_timestamp
+from holdfast.core.finite_numbers import find_non_finite
+from holdfast.core.ids import FileId, MessageId, OwnerId, SessionId
+from holdfast.core.parts import FilePart, Part
+from holdfast.core.session import Compaction, Message, Role, Session
+
+_NO_OWNER: Final = OwnerId("")
+_LARGEST: Final = 2**53
+
+# ---- the lines ----
+
+
+def _seconds(value: Any) -> Any:
+    """Seconds since the epoch, of an ISO 8601 time."""
+    try:
+        at = datetime.fromisoformat(value)
+        if at.tzinfo is not None:
+            return at.timestamp()
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError("expected a time such as 2026-01-31T12:00:00Z")
+
+
+Time = Annotated[float, BeforeValidator(_seconds)]
+Count = Annotated[int, Field(ge=0, le=_LARGEST)]
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(strict=True, defer_build=True)
+
+
+class _SessionLine(_Line):
+    id: SessionId
+    title: str
+    titled_by: Literal["nobody", "model", "person"]
+    agent: str
+    model: str | None
+    system: str | None
+    settings: dict[str, Any] | None = None
+    pinned: bool
+    archived: bool
+    tags: list[str]
+    project: str | None
+    head: MessageId | None
+    redo: list[MessageId]
+    created_at: Time
+    updated_at: Time
+
+    def session(self) -> Session:
+        fields = {**dict(self), "agent": self.agent or "chat", "tags": tuple(self.tags), "redo": tuple(self.redo)}
+        return Session(owner=_NO_OWNER, **fields)
+
+
+class _Failure(_Line):
+    code: str
+    message: str
+
+
+class _Usage(_Line):
+    input_tokens: Count
+    output_tokens: Count
+    cost: Annotated[float, Field(ge=-_LARGEST, le=_LARGEST)] | None
+
+
+class _MessageLine(_Line):
+    id: MessageId
+    parent_id: MessageId | None
+    role: Role
+    status: Ending
+    reason: str | None
+    model: str | None
+    parts: list[dict[str, Any]]
+    error: _Failure | None = None
+    recovery: Literal["recovered", "none"] | None = None
+    usage: _Usage | None = None
+    created_at: Time
+
+    def message(self, sid: SessionId) -> Message:
+        fields = {
+            **dict(self),
+            "parts": tuple(_read_part(part, f"parts.{n}") for n, part in enumerate(self.parts)),
+            "error": None if self.error is None else Failure(**dict(self.error)),
+            "usage": None if self.usage is None else Usage(**dict(self.usage)),
+        }
+        return Message(owner=_NO_OWNER, session_id=sid, **fields)
+
+
+class _CompactionLine(_Line):
+    message_id: MessageId
+    summary: str
+    created_at: Time
+
+
+class _FileLine(_Line):
+    id: FileId
+    name: str
+    media_type: str
+    size: Count
+    sha256: str
+    missing: bool
+
+
+class _ContentLine(_Line):
+    data: str
+
+
+class _EndLine(_Line):
+    messages: Count
+    compactions: Count
+    files: Count
+
+
+_MODELS: Final[Mapping[type[Any], tuple[str, type[_Line]]]] = {
+    Session: ("session", _SessionLine),
+    Message: ("message", _MessageLine),
+    Compaction: ("compaction", _CompactionLine),
+    ExportedFile: ("file", _FileLine),
+}
+
+
+def write(value: Session | Message | Compaction | ExportedFile) -> bytes:
+    """The line of a value: the fields that its model has."""
+    kind, model = _MODELS[type(value)]
+    fields = {name: getattr(value, name) for name in model.model_fields}
+    times = {name: iso_timestamp(at) for name, at in fields.items() if name.endswith("_at")}
+    first = {"format": FORMAT, "version": VERSION} if kind == "session" else {}
+    return write_line(kind, **first, **fields | times)
+
+
+def write_line(kind: str, **fields: Any) -> bytes:
+    text = json.dumps({"type": kind, **fields}, ensure_ascii=False, separators=(",", ":"), default=_to_json)
+    return f"{text}\n".encode("utf-8", "replace")
+
+
+def _to_json(value: Part | Failure | Usage) -> dict[str, Any]:
+    return asdict(value) if isinstance(value, Failure | Usage) else parts.to_json(value)
+
+
+class _TextPart(_Line):
+    text: str
+
+
+class _ToolPart(_Line):
+    call_id: str
+    name: str
+    args: Any
+    state: Literal["done", "denied", "unknown", "not_run"]
+    is_error: bool = False
+    output: str = ""
+    duration_ms: Count | None = None
+
+
+class _FilePart(_Line):
+    file_id: str
+    name: str
+    media_type: str
+    size: Count
+
+
+class _RememberedPart(_Line):
+    items: list[dict[str, Any]]
+
+
+_PARTS: Final[Mapping[str, type[_Line]]] = {
+    "text": _TextPart,
+    "reasoning": _TextPart,
+    "tool": _ToolPart,
+    "file": _FilePart,
+    "remembered": _RememberedPart,
+}
+
+
+def _read_part(data: Mapping[str, Any], place: str) -> Part:
+    kind = data.get("type")
+    if not isinstance(kind, str) or kind not in _PARTS:
+        raise InvalidInputError(f"{place}.type", f"{kind!r} is unknown to this version; update Holdfast")
+    _validate(_PARTS[kind], data, f"{place}.")
+    part = parts.from_json(data)
+    assert part is not None
+    return part
+
+
+L = TypeVar("L", bound=_Line)
+
+
+def _validate(model: type[L], data: Mapping[str, Any], prefix: str = "") -> L:
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = prefix + ".".join(str(step) for step in first["loc"])
+        raise InvalidInputError(field, str(first["msg"]).removeprefix("Value error, ")) from None
+
+
+# ---- the reader ----
+
+
+@dataclass(frozen=True, slots=True)
+class FileChunk:
+    data: bytes
+    last: bool
+
+
+ImportStep = ExportedFile | FileChunk | ExportedSession | None
+"""What a line completes: a file's description, a piece of its content, a session, or nothing yet."""
+
+_EXPECTED: Final[Mapping[str, frozenset[str]]] = {
+    "between sessions": frozenset({"session"}),
+    "in a session": frozenset({"message", "compaction", "file", "end"}),
+    "in a file": frozenset({"content"}),
+}
+"""The types that a line may have, by the reader's state."""
+
+
+class ImportReader:
+    def __init__(self) -> None:
+        self.lines = 0
+        self._state = "between sessions"
+        self._section: ExportedSession | None = None
+        self._message_ids: set[MessageId] = set()
+        self._file: ExportedFile | None = None
+        self._missing_bytes = 0
+        self._hash = hashlib.sha256()
+
+    def read(self, text: bytes) -> ImportStep:
+        """Reads the next line, given without its line break. Raises InvalidInputError."""
+        self.lines += 1
+        try:
+            return self._read(_parse(text))
+        except InvalidInputError as error:
+            raise InvalidInputError(f"line {self.lines}", str(error) if error.field else error.problem) from None
+
+    def finish(self) -> None:
+        """Call after the last line. Raises InvalidInputError if the export is incomplete."""
+        if self._state != "between sessions":
+            raise InvalidInputError(f"line {self.lines}", "the file ends in the middle of a session")
+
+    def _read(self, data: Mapping[str, Any]) -> ImportStep:
+        kind, expected = data.get("type"), _EXPECTED[self._state]
+        if kind not in expected:
+            raise InvalidInputError("type", f"is {kind!r}; expected {' or '.join(sorted(expected))}")
+        match kind:
+            case "session":
+                self._section = ExportedSession(_read_session(data))
+                self._message_ids, self._state = set(), "in a session"
+            case "message":
+                self._add_message(_validate(_MessageLine, data).message(self._open.session.id))
+            case "compaction":
+                self._add_compaction(_validate(_CompactionLine, data))
+            case "file":
+                return self._start_file(_validate(_FileLine, data))
+            case "content":
+                return self._add_content(_validate(_ContentLine, data))
+            case _:
+                return self._end(_validate(_EndLine, data))
+        return None
+
+    @property
+    def _open(self) -> ExportedSession:
+        assert self._section is not None
+        return self._section
+
+    def _add_message(self, message: Message) -> None:
+        if message.id in self._message_ids:
+            raise InvalidInputError("id", f"{message.id!r} appears twice")
+        if message.parent_id is not None and message.parent_id not in self._message_ids:
+            raise InvalidInputError("parent_id", f"{message.parent_id!r} is not an earlier message of this session")
+        self._message_ids.add(message.id)
+        self._open.messages.append(message)
+
+    def _add_compaction(self, line: _CompactionLine) -> None:
+        self._check_message_id(line.message_id, "message_id")
+        sid = self._open.session.id
+        self._open.compactions.append(Compaction(sid, _NO_OWNER, line.message_id, line.summary, line.created_at))
+
+    def _check_message_id(self, mid: MessageId, field: str) -> None:
+        if mid not in self._message_ids:
+            raise InvalidInputError(field, f"{mid!r} is not a message of this session")
+
+    def _start_file(self, line: _FileLine) -> ImportStep:
+        if line.id in self._open.files:
+            raise InvalidInputError("id", f"{line.id!r} appears twice")
+        file = ExportedFile(**dict(line))
+        self._open.files[file.id] = file
+        if not file.missing:
+            if not file.size:
+                raise InvalidInputError("size", "must not be 0")
+            self._file, self._missing_bytes, self._hash = file, file.size, hashlib.sha256()
+            self._state = "in a file"
+        return file
+
+    def _add_content(self, line: _ContentLine) -> ImportStep:
+        try:
+            data = b64decode(line.data, validate=True)
+        except (Base64Error, ValueError):
+            raise InvalidInputError("data", "is not valid base64") from None
+        if not data or len(data) > self._missing_bytes:
+            raise InvalidInputError("data", f"has {len(data)} bytes; the file lacks {self._missing_bytes}")
+        self._hash.update(data)
+        self._missing_bytes -= len(data)
+        assert self._file is not None
+        if self._missing_bytes:
+            return FileChunk(data, last=False)
+        if self._hash.hexdigest() != self._file.sha256:
+            raise InvalidInputError("data", f"the content of file {self._file.id!r} does not match its checksum")
+        self._state = "in a session"
+        return FileChunk(data, last=True)
+
+    def _end(self, line: _EndLine) -> ImportStep:
+        section = self._open
+        for name, stated, found in (
+            ("messages", line.messages, len(section.messages)),
+            ("compactions", line.compactions, len(section.compactions)),
+            ("files", line.files, len(section.files)),
+        ):
+            if stated != found:
+                raise InvalidInputError(name, f"expected {stated}, found {found}; lines are missing")
+        for mid in (section.session.head, *section.session.redo):
+            if mid is not None:
+                self._check_message_id(mid, "head")
+        for message in section.messages:
+            for part in message.parts:
+                if isinstance(part, FilePart) and part.file_id not in section.files:
+                    problem = f"file {part.file_id!r} of message {message.id!r} is not in the export"
+                    raise InvalidInputError("files", problem)
+        self._state = "between sessions"
+        return section
+
+
+def _parse(text: bytes) -> Mapping[str, Any]:
+    try:
+        data = from_json(text, allow_inf_nan=False)
+    except ValueError as error:
+        raise InvalidInputError("", f"is not valid JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise InvalidInputError("", "is not a JSON object")
+    path = find_non_finite(data)
+    if path is not None:
+        raise InvalidInputError(".".join(map(str, path)), "is not a finite number")
+    return data
+
+
+def _read_session(data: Mapping[str, Any]) -> Session:
+    if data.get("format") != FORMAT:
+        raise InvalidInputError("format", f"expected {FORMAT!r}; this is not a Holdfast export")
+    if data.get("version") != VERSION:
+        problem = f"is {data.get('version')!r}; this version reads {VERSION}. Update Holdfast to import it"
+        raise InvalidInputError("version", problem)
+    return _validate(_SessionLine, data).session()

@@ -1,0 +1,118 @@
+"""Group commit: one writer commits what all runs have gathered, then what they gathered meanwhile, and so on.
+
+There is no timer: under light load a token waits for one commit, under heavy load commits grow and their number falls.
+A failed commit publishes nothing; before it is retried, the journal is asked whether it happened.
+"""
+
+from collections.abc import Sequence
+
+import anyio
+
+from holdfast.core.errors import AppendRefusedError, FencedError, StorageError
+from holdfast.core.ids import RunId
+from holdfast.engine.node_context import NodeContext
+from holdfast.engine.notifier import Notifier
+from holdfast.engine.output_buffer import OutputBuffer
+from holdfast.engine.run_feed import RunFeed
+from holdfast.ports.journal import Append
+from holdfast.ports.wakeups import Wake, Wakeups
+
+Item = tuple[OutputBuffer, Append]
+
+
+class GroupCommitWriter:
+    def __init__(self, node: NodeContext, feed: RunFeed, announce: Wakeups | None) -> None:
+        """`announce`: tells other nodes which journals have grown; None without other nodes."""
+        self._node = node
+        self._feed = feed
+        self._announce = announce
+        self._marked: list[OutputBuffer] = []
+        self._added = Notifier()
+        self.commits = 0
+        self.commit_seconds = 0.0
+        self.events = 0
+        self.retries = 0
+
+    def buffer(self, run: RunId, epoch: int, last_seq: int, spent: int = 0) -> OutputBuffer:
+        """`spent`: output of earlier executions, which counts against the limit."""
+        settings = self._node.settings
+        return OutputBuffer(run, epoch, last_seq, self._mark, settings.max_uncommitted, settings.max_output - spent)
+
+    def _mark(self, buffer: OutputBuffer) -> None:
+        buffer.marked = True
+        self._marked.append(buffer)
+        if self._added.awaited:
+            self._added.ring()
+
+    async def run(self) -> None:
+        """For the engine's life, and a little longer than everything that records."""
+        while True:
+            if not self._marked:
+                await self._added.wait()
+            while self._marked:
+                marked, self._marked = self._marked, []
+                now = int(self._node.clock.now() * 1000)
+                items = [(buffer, append) for buffer in marked if (append := buffer.take(now)) is not None]
+                if items:
+                    await self._commit(items)
+
+    async def _commit(self, items: Sequence[Item]) -> None:
+        began = anyio.current_time()
+        try:
+            refusals = await self._node.journal.append([append for _, append in items])
+        except StorageError as error:
+            await self._retry(items, error)
+            return
+        self.commit_seconds += anyio.current_time() - began
+        self._report(items, refusals)
+        self.commits += 1
+        if self._announce is not None:
+            await self._announce.notify(self._node.identity.node, [Wake("appended", append.run) for _, append in items])
+
+    def _report(self, items: Sequence[Item], refusals: Sequence[AppendRefusedError | None]) -> None:
+        """Tell each buffer its result, and publish what is durable."""
+        publish = self._feed.publish
+        for (buffer, append), refusal in zip(items, refusals, strict=True):
+            if refusal is None:
+                run, _, entries, seals = append
+                buffer.done(append)
+                self.events += len(entries)
+                publish(run, entries, seals)
+            else:
+                buffer.refuse(refusal, append)
+
+    async def _retry(self, items: Sequence[Item], error: StorageError) -> None:
+        """Reopen the journal, publish what was committed, retry the rest, and after a while give these runs up."""
+        pause = 0.05
+        give_up_at = anyio.current_time() + self._node.settings.storage_retry_time
+        while items:
+            if anyio.current_time() >= give_up_at:
+                for buffer, _ in items:
+                    buffer.refuse(error)
+                return
+            self.retries += 1
+            await anyio.sleep(pause)
+            pause = min(pause * 2, 2.0)
+            try:
+                await self._node.journal.reopen()
+                items = await self._publish_committed(items)
+                if items:
+                    self._report(items, await self._node.journal.append([append for _, append in items]))
+                return
+            except StorageError as again:
+                error = again
+
+    async def _publish_committed(self, items: Sequence[Item]) -> list[Item]:
+        """Publish what the journal has; the rest is returned."""
+        heads = await self._node.journal.heads([append.run for _, append in items])
+        rest: list[Item] = []
+        for item in items:
+            append = item[1]
+            head = heads[append.run]
+            if head.epoch > append.epoch:
+                self._report([item], [FencedError(append.run, append.epoch, head.epoch)])
+            elif head.last_seq >= append.entries[-1].seq:
+                self._report([item], [None])
+            else:
+                rest.append(item)
+        return rest

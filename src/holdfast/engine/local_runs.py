@@ -1,0 +1,133 @@
+"""The registry of what this process knows about runs and the store does not: which it executes, is ending, has
+abandoned or has settled, and which attached clients are connected to it.
+
+A lease of this node on a run that is in none of these states belongs to nobody, and recovery may take the run over.
+"""
+
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final
+
+import anyio
+
+from holdfast.core.ids import NodeId, RunId
+from holdfast.core.run import Intent, Run
+from holdfast.engine.notifier import Notifier
+
+_SETTLED_KEPT: Final = 10_000
+
+
+class LocalRuns:
+    def __init__(self, node: NodeId) -> None:
+        self._node = node
+        self._executing: set[RunId] = set()
+        # Separate from `_executing`: a run that is requeued while others are being ended may start before they end.
+        self._ending: set[RunId] = set()
+        self._ended = Notifier()
+        self._connected: set[RunId] = set()
+        self._abandoned: dict[RunId, tuple[Run, Intent | None]] = {}
+        self._settled: dict[RunId, None] = {}
+        self._claim_lock = anyio.Lock()
+        self._claiming = False
+
+    # ---- claiming and executing ----
+
+    @asynccontextmanager
+    async def claiming(self, claiming: bool = True) -> AsyncIterator[None]:
+        """While this is held, an unknown lease of this node may be just being claimed; with False, it is nobody's."""
+        async with self._claim_lock:
+            self._claiming = claiming
+            try:
+                yield
+            finally:
+                self._claiming = False
+
+    def start_executing(self, rid: RunId) -> None:
+        self._executing.add(rid)
+
+    def stop_executing(self, rid: RunId) -> None:
+        self._executing.discard(rid)
+
+    @property
+    def executing(self) -> Collection[RunId]:
+        return self._executing
+
+    # ---- ending ----
+
+    @contextmanager
+    def ending(self, rids: Collection[RunId]) -> Iterator[None]:
+        """These runs are being taken over, recovered or settled by this process."""
+        self._ending.update(rids)
+        try:
+            yield
+        finally:
+            self._ending.difference_update(rids)
+            self._ended.ring()
+
+    def is_ending(self, rid: RunId) -> bool:
+        return rid in self._ending
+
+    async def wait_until_none_ending(self) -> None:
+        while self._ending:
+            await self._ended.wait()
+
+    def holds(self, rid: RunId) -> bool:
+        """Whether this process executes or ends the run."""
+        return rid in self._executing or rid in self._ending
+
+    def may_hold(self, run: Run) -> bool:
+        """The same, counting a claim that is under way. A pending or abandoned run is not being claimed."""
+        if self.holds(run.id):
+            return True
+        return self._claiming and not run.is_pending and not self._is_abandoned(run)
+
+    # ---- attached clients ----
+
+    def connect(self, rid: RunId) -> None:
+        self._connected.add(rid)
+
+    def disconnect(self, rid: RunId) -> None:
+        self._connected.discard(rid)
+
+    @property
+    def connected(self) -> frozenset[RunId]:
+        """Attached runs whose client is connected to this process."""
+        return frozenset(self._connected)
+
+    def has_lost_client(self, run: Run) -> bool:
+        """Whether the run was attached through this node and its client is gone."""
+        ours = run.connection is not None and run.connection.holder == self._node
+        return ours and run.id not in self._connected
+
+    # ---- abandoned ----
+
+    def abandon(self, run: Run, intent: Intent | None) -> None:
+        """The run stopped here and could not be ended; `intent` is how recovery is to end it."""
+        self._abandoned[run.id] = (run, intent)
+
+    def abandoned(self) -> list[tuple[Run, Intent | None]]:
+        return list(self._abandoned.values())
+
+    def forget_abandoned(self, rid: RunId) -> None:
+        """The store knows of it now."""
+        self._abandoned.pop(rid, None)
+
+    def _is_abandoned(self, run: Run) -> bool:
+        left = self._abandoned.get(run.id)
+        return left is not None and left[0].epoch == run.epoch
+
+    def abandoned_intent(self, run: Run) -> Intent | None:
+        """How an abandoned run that nobody has claimed since is to end."""
+        return self._abandoned[run.id][1] if self._is_abandoned(run) else None
+
+    # ---- settled ----
+
+    def note_settled(self, rids: Iterable[RunId]) -> None:
+        """Called before the store says so, so that whoever learns of it finds the run here."""
+        self._settled.update(dict.fromkeys(rids))
+        while len(self._settled) > _SETTLED_KEPT:
+            del self._settled[next(iter(self._settled))]
+
+    def settled_here(self, rid: RunId) -> bool:
+        """Whether this node settled the run lately, so that what follows from its end is this node's to do."""
+        return rid in self._settled

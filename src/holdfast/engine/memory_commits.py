@@ -1,0 +1,254 @@
+"""Commits completed turns to memory at boundaries: one commit at a time per session, outside every transaction.
+
+A boundary is an explicit commit, a new session that follows, clear, delete, idleness, eviction or shutdown;
+`core.memory_ledger` decides what is due. Which turns are dirty is recorded in the store's ledger alone; this process
+only knows which sessions are warm (their provider may hold resources for them) and which it is committing.
+"""
+
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, assert_never
+
+import anyio
+
+from holdfast.core.errors import InvalidInputError, StorageError
+from holdfast.core.ids import LOCAL, OwnerId, SessionId
+from holdfast.core.memory_ledger import OFF
+from holdfast.core.run import is_live
+from holdfast.engine.node_context import NodeContext
+from holdfast.engine.transactions import memory
+from holdfast.engine.transactions.memory import CommitOutcome, MemoryPolicy
+from holdfast.engine.wakeup_hub import wait_for
+from holdfast.ports.memory import MemoryProvider, MemoryProviders
+from holdfast.ports.store import Tx
+from holdfast.ports.wakeups import Wake
+
+log = logging.getLogger("holdfast.engine")
+
+BOUNDARY: Final = "memory"  # The signal that a boundary was reached
+_CONCURRENT: Final = 4
+_BATCH: Final = 200
+_MOST_AT_START: Final = 10_000
+_PROVIDER_TIMEOUT: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStatus:
+    """The state of a session's memory."""
+
+    dirty_turns: int = 0
+    committing: bool = False
+    committed_turns: int = 0
+    last_error: str | None = None
+    provider: str | None = None
+
+
+class MemoryCommitter:
+    def __init__(self, node: NodeContext, providers: MemoryProviders) -> None:
+        self._node = node
+        self._providers = providers
+        self.policy = MemoryPolicy(providers.default, node.settings.memory, node.settings.commit_limit)
+        self.warm: OrderedDict[SessionId, tuple[str, float]] = OrderedDict()
+        """Sessions in use, the least recently used first, with their provider and when they were used."""
+        self._locks: dict[SessionId, tuple[anyio.Lock, int]] = {}  # A lock per session being committed, and its users
+        self._finish_scope = anyio.CancelScope()
+
+    # ---- for callers ----
+
+    def touch(self, sid: SessionId, handle: str) -> None:
+        """The provider may hold resources for this session until it is evicted."""
+        self.warm[sid] = handle, self._node.clock.now()
+        self.warm.move_to_end(sid)
+        if len(self.warm) > self._node.settings.warm_sessions:
+            self._node.hub.signals.fire(BOUNDARY)
+
+    async def status(self, sid: SessionId, owner: OwnerId = LOCAL) -> MemoryStatus:
+        """An unknown session has nothing dirty."""
+        locked = sid in self._locks  # before reading: a commit that ends meanwhile was under way then
+        now, ledger = await self._node.store.read(lambda tx: (tx.now, tx.ledger(sid)))
+        if ledger is None or ledger.owner != owner:
+            return MemoryStatus()
+        handle = ledger.handle if ledger.commit is None else ledger.commit.handle
+        lease = None if ledger.commit is None else ledger.commit.lease
+        ours = lease is not None and lease.holder == self._node.identity.node
+        committing = locked if ours else is_live(lease, self._node.identity.incarnation, now)
+        return MemoryStatus(ledger.dirty, committing, ledger.committed, ledger.last_error, handle)
+
+    def knows(self, name: str) -> bool:
+        return name == OFF or name in self._providers.names
+
+    async def health(self) -> list[tuple[str, bool, str | None]]:
+        """Every provider: its name, whether it is the default, and its problem, if any."""
+        return [(name, name == self.policy.default, await self._problem(name)) for name in self._providers.names]
+
+    async def _problem(self, name: str) -> str | None:
+        provider = self._provider(name)
+        try:
+            with anyio.fail_after(_PROVIDER_TIMEOUT):
+                return "could not be loaded" if provider is None else await provider.health()
+        except Exception as error:  # noqa: BLE001 - a provider may raise anything, and that is the answer
+            return str(error) or type(error).__name__
+
+    async def commit(self, sid: SessionId, named: str | None = None, owner: OwnerId = LOCAL) -> CommitOutcome:
+        """Commit the turns of one provider now. `named` becomes the provider of later turns."""
+        if named is not None and named not in self._providers.names:
+            raise InvalidInputError(
+                "provider", f"{named!r} is not a memory provider; expected one of {', '.join(self._providers.names)}"
+            )
+        ledger = await self._node.store.read(lambda tx: tx.ledger(sid))
+        if ledger is None or ledger.owner != owner:
+            return CommitOutcome()
+        async with self._locked(sid):
+            return await self._commit(sid, named)
+
+    async def evict(self, sid: SessionId) -> None:
+        """Commit, let the provider release the session, forget the provider. Turns not committed keep theirs."""
+        async with self._locked(sid):
+            await self._flush(sid, await self._node.store.transact(partial(memory.reach, sid=sid)))
+            handle, _ = self.warm.pop(sid, (None, 0.0))
+            if handle is not None:
+                await self._call(handle, lambda provider: provider.release(sid), _PROVIDER_TIMEOUT)
+                await self._node.store.transact(partial(memory.evicted, sid=sid))
+
+    # ---- for the engine's life ----
+
+    async def start(self) -> None:
+        """Commit what an earlier process left dirty; in a cluster it may be another node's and waits until it is
+        idle."""
+        if self._node.identity.lease_time is None:
+            await self._node.store.transact(partial(memory.reach_all, limit=_MOST_AT_START))
+
+    async def run(self) -> None:
+        while True:
+            signal = self._node.hub.signals.armed(BOUNDARY)
+            await self.tick()
+            await wait_for(signal, self._node.settings.sweep)
+
+    async def tick(self) -> None:
+        """Evict sessions that are idle or too many, then commit what is due, including what failed before."""
+        now, settings = self._node.clock.now(), self._node.settings
+        too_many = max(0, len(self.warm) - settings.warm_sessions)
+        idle = [
+            sid
+            for at, (sid, (_, used_at)) in enumerate(self.warm.items())
+            if at < too_many or now - used_at >= settings.memory.idle
+        ]
+        await self._run_all([partial(self.evict, sid) for sid in idle])
+        try:
+            due = await self._node.store.transact(partial(memory.ripen, limit=_BATCH))
+        except StorageError:
+            log.warning("the memory ledger cannot be read; commits wait", exc_info=True)
+            return
+        await self._run_all([partial(self._flush_locked, sid, up_to) for sid, up_to in due if sid not in self._locks])
+
+    async def finish(self) -> None:
+        """Finish commits under way, commit the rest and release every session, within a deadline."""
+        with self._finish_scope:
+            self._finish_scope.deadline = anyio.current_time() + self._node.settings.flush
+            await self._run_all([partial(self.evict, sid) for sid in dict.fromkeys([*self._locks, *self.warm])])
+
+    def hurry(self) -> None:
+        """Stop without waiting for providers."""
+        self._finish_scope.cancel()
+
+    async def _run_all(self, jobs: list[Callable[[], Awaitable[None]]]) -> None:
+        """Run a few at a time; one that fails does not affect the others."""
+        limiter = anyio.CapacityLimiter(_CONCURRENT)
+
+        async def run_one(job: Callable[[], Awaitable[None]]) -> None:
+            async with limiter:
+                try:
+                    await job()
+                except Exception:
+                    log.warning("a memory commit failed; it is tried again", exc_info=True)
+
+        async with anyio.create_task_group() as group:
+            for job in jobs:
+                group.start_soon(run_one, job)
+
+    # ---- commits ----
+
+    @asynccontextmanager
+    async def _locked(self, sid: SessionId) -> AsyncIterator[None]:
+        """One task at a time per session in this process; the commit's lease excludes other nodes."""
+        lock, users = self._locks.get(sid, (anyio.Lock(), 0))
+        self._locks[sid] = lock, users + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            _, users = self._locks.pop(sid)
+            if users > 1:
+                self._locks[sid] = lock, users - 1
+
+    async def _flush_locked(self, sid: SessionId, up_to: int) -> None:
+        async with self._locked(sid):
+            await self._flush(sid, up_to)
+
+    async def _flush(self, sid: SessionId, up_to: int) -> None:
+        """Commit everything up to that turn, provider by provider."""
+        while (await self._commit(sid, None, up_to)).committed:
+            pass
+
+    async def _commit(self, sid: SessionId, named: str | None = None, up_to: int | None = None) -> CommitOutcome:
+        policy, limit = self.policy, self._node.settings.commit_limit
+        lease_ends = anyio.current_time() + limit * memory.LEASE
+        begin = partial(memory.begin, sid=sid, me=self._node.identity, policy=policy, named=named, up_to=up_to)
+        work = await self._node.store.transact(begin)
+        if self._node.identity.lease_time is not None:  # once the lease ends, another node may commit
+            limit = max(0.0, min(limit, lease_ends - anyio.current_time()))
+        match work:
+            case CommitOutcome():
+                return work
+            case memory.ForgetSession():
+                return await self._forget(sid, work, limit)
+            case memory.CommitBegun(commit, batch):
+                error = await self._call(commit.handle, lambda provider: provider.commit(batch), limit)
+                if error is None:
+                    await self._record(partial(memory.finish, sid=sid, commit=commit, policy=policy))
+                    return CommitOutcome(len(batch.turns), commit.handle)
+                await self._record(partial(memory.fail, sid=sid, commit=commit, error=error, policy=policy))
+                return CommitOutcome(provider=commit.handle, error=error)
+            case _:
+                assert_never(work)
+
+    async def _forget(self, sid: SessionId, work: memory.ForgetSession, limit: float) -> CommitOutcome:
+        for handle in work.handles:
+            error = await self._call(handle, lambda provider: provider.forget(work.ledger.owner, sid), limit)
+            if error is not None:
+                await self._record(partial(memory.fail, sid=sid, commit=None, error=error, policy=self.policy))
+                return CommitOutcome(provider=handle, error=error)
+        await self._record(partial(memory.forgotten, sid=sid))
+        return CommitOutcome()
+
+    async def _record(self, work: Callable[[Tx], None]) -> None:
+        """Shielded: a commit that the provider has made must not be repeated because a client left."""
+        with anyio.move_on_after(self._node.settings.final_save, shield=True):
+            await self._node.store.transact(work)
+            await self._node.hub.announce(Wake("changed"))
+
+    def _provider(self, handle: str) -> MemoryProvider | None:
+        try:
+            return self._providers.get(handle)
+        except Exception:
+            log.warning("memory provider %s could not be loaded", handle, exc_info=True)
+            return None
+
+    async def _call(self, handle: str, use: Callable[[MemoryProvider], Awaitable[None]], limit: float) -> str | None:
+        """The error, written for a person; None if there was none."""
+        provider = self._provider(handle)
+        if provider is None:
+            return f"There is no memory provider named {handle!r}. Configure it in holdfast.toml, table [memory]."
+        try:
+            with anyio.fail_after(limit):
+                await use(provider)
+        except TimeoutError:
+            return f"The memory provider {handle!r} did not answer within {limit:g} seconds."
+        except Exception as error:
+            log.info("memory provider %s failed", handle, exc_info=True)
+            return f"The memory provider {handle!r} failed: {str(error) or type(error).__name__}"[:500]
+        return None

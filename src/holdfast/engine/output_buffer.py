@@ -1,0 +1,181 @@
+"""Buffers a run's output on its way to the journal, merging neighbouring deltas into one event.
+
+It has no task of its own: the group-commit writer takes the gathered events, commits them and reports the result. A run
+has one append in flight at a time, so a slower disk makes longer events.
+"""
+
+from collections.abc import Callable
+from itertools import takewhile
+
+from holdfast.core import events as ev
+from holdfast.core.errors import AppendRefusedError, HoldfastError, NotJsonError, TooLargeError
+from holdfast.core.ids import RunId
+from holdfast.engine.notifier import Notifier
+from holdfast.ports.journal import Append
+
+_LONGEST = 128 * 1024  # Longest text of one event, in characters
+_EVENT_SIZE = 256  # What an event that is not a delta counts towards the limits; the journal checks its real size
+_DELTAS = (ev.TextDelta, ev.ReasoningDelta, ev.ToolDelta)
+_TIME_GRAIN = 250  # Milliseconds within which neighbouring deltas of a kind share one timestamp
+
+
+class OutputLimitError(HoldfastError):
+    code = "output-limit"
+
+
+class OutputBuffer:
+    def __init__(
+        self, run: RunId, epoch: int, last_seq: int, mark: Callable[["OutputBuffer"], None], room: int, max_output: int
+    ) -> None:
+        self.run = run
+        self.epoch = epoch
+        self.committed = last_seq  # Seq of the last durable event
+        self.writes = 0  # Number of events added; the idle limit checks whether it changes
+        self.spoke = False  # Whether there was anything that counts as an answer: text, reasoning or a tool call
+        self.marked = False  # Whether the writer has this buffer on its list
+        self._mark = mark
+        self._room = room
+        self._max_output = max_output
+        self._events: list[ev.Event] = []
+        self._pieces: list[str] = []  # text deltas that follow self._events
+        # Running totals: what was added, what the writer took, what is durable.
+        self._size = self._taken = self._durable = 0
+        self._timed: type[ev.Event] | None = None  # kind of the newest event with a timestamp
+        self._timed_at = 0
+        self._failure: Exception | None = None
+        self._accepted: list[ev.Entry] = []  # entries before one that was refused
+        self.on_refused: Callable[[Exception], None] | None = None
+        """Called at once when nothing more can be recorded: the agent may be waiting for something else."""
+        self._changed = Notifier()
+
+    # ---- the agent's side ----
+
+    def add(self, event: ev.Event) -> bool:
+        """Add an event; whether the buffer is now full. Raises the error that stopped the recording, if any."""
+        if self._failure is not None:
+            raise self._failure
+        self.writes += 1
+        if type(event) is ev.TextDelta:
+            text = event.text
+            size = len(text)
+            if size:
+                self._pieces.append(text)
+                self.spoke = True
+        else:
+            size = self._add_other(event)
+        if not size:
+            return False
+        size = self._size = self._size + size
+        if size > self._max_output and type(event) is not ev.RunEnded:
+            raise OutputLimitError
+        if not self.marked:
+            self._mark(self)
+        return size - self._durable > self._room
+
+    def _add_other(self, event: ev.Event) -> int:
+        self._close_text()
+        match event:
+            case ev.ReasoningDelta(text, provider):
+                size = len(text) + (0 if provider is None else _EVENT_SIZE)
+            case ev.ToolDelta(_, name, args, output):
+                size = len(name or "") + len(args or "") + len(output or "")
+            case _:
+                self.spoke = self.spoke or isinstance(event, ev.ToolStarted | ev.ApprovalRequested)
+                self._events.append(event)
+                return _EVENT_SIZE
+        if not size:
+            return 0
+        self.spoke = True
+        merged = ev.merge(self._events[-1], event) if self._events and size < _LONGEST // 16 else None
+        if merged is None:
+            self._events.append(event)
+        else:
+            self._events[-1] = merged
+        return size
+
+    async def drained(self) -> None:
+        """Wait until there is room again (back-pressure)."""
+        while self._size - self._durable > self._room:
+            await self._next_change()
+
+    async def flushed(self) -> None:
+        """Wait until everything added so far is durable."""
+        while self._size > self._durable:
+            await self._next_change()
+        if self._failure is not None:
+            raise self._failure
+
+    async def _next_change(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        await self._changed.wait()
+
+    # ---- the writer's side ----
+
+    def take(self, now: int) -> Append | None:
+        """Everything gathered, numbered and encoded, or None. `now` is in milliseconds."""
+        self.marked = False
+        if self._failure is not None:
+            return None
+        try:
+            return self._take(now)
+        except Exception as error:  # noqa: BLE001 - output that cannot be encoded ends its run, not the writer
+            self.refuse(NotJsonError(self.run, str(error)))
+            return None
+
+    def _take(self, now: int) -> Append | None:
+        pieces = self._pieces
+        is_single_token = len(pieces) == 1 and not self._events and not self._accepted
+        if is_single_token and len(pieces[0]) <= _LONGEST:
+            self._taken = self._size
+            token = ev.text_entry(self.committed + 1, pieces.pop(), self._time(ev.TextDelta, now))
+            return Append(self.run, self.epoch, (token,), seals=False)
+        self._close_text()
+        if not self._events:
+            return None
+        events, self._events = self._events, []
+        self._taken = self._size
+        for seq, event in enumerate(events, self.committed + len(self._accepted) + 1):
+            self._accepted.append(ev.entry(seq, event, self._time(type(event), now)))
+        entries, self._accepted = self._accepted, []
+        return Append(self.run, self.epoch, entries, seals=type(events[-1]) is ev.RunEnded)
+
+    def _time(self, kind: type[ev.Event], now: int) -> int | None:
+        if kind is self._timed and 0 <= now - self._timed_at < _TIME_GRAIN and kind in _DELTAS:
+            return None
+        self._timed, self._timed_at = kind, now
+        return now
+
+    def done(self, append: Append) -> None:
+        self.committed = append.entries[-1].seq
+        self._durable = self._taken
+        if self._changed.awaited:
+            self._changed.ring()
+
+    def refuse(self, why: Exception, append: Append | None = None) -> None:
+        """Stop recording. Entries before one that was too large are kept, and committed together with the seal."""
+        self._failure = why
+        if isinstance(why, TooLargeError) and append is not None:
+            fits = (len(item.frame) <= why.limit for item in append.entries)
+            self._accepted = [item for item, _ in zip(append.entries, takewhile(bool, fits), strict=False)]
+        self._events.clear()
+        self._pieces.clear()
+        self._durable = self._size
+        self._changed.ring()
+        if self.on_refused is not None:
+            self.on_refused(why)
+
+    def forgive(self) -> None:
+        """After the refusal of a single event, allow the run to be sealed."""
+        if isinstance(self._failure, AppendRefusedError):
+            self._failure = None
+
+    def _close_text(self) -> None:
+        if not self._pieces:
+            return
+        text = "".join(self._pieces)
+        self._pieces.clear()
+        if len(text) <= _LONGEST:
+            self._events.append(ev.TextDelta(text))
+        else:
+            self._events += [ev.TextDelta(text[at : at + _LONGEST]) for at in range(0, len(text), _LONGEST)]

@@ -1,0 +1,199 @@
+"""Runs: submit a turn, retry, edit or continue it, read and cancel runs, answer their approvals, recover their output.
+Accepted means stored: the user message, the empty answer and the run are in the store before a call returns."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+from holdfast.core import session as tree
+from holdfast.core.errors import StorageError
+from holdfast.core.events import Decision
+from holdfast.core.ids import LOCAL, ApprovalId, MessageId, OwnerId, RunId, SessionId
+from holdfast.core.parts import Json, Part, all_to_json
+from holdfast.core.run import OPEN, Lifetime, Run
+from holdfast.core.session import Message, Session
+from holdfast.engine import views
+from holdfast.engine.admission import Admission
+from holdfast.engine.cancellation import RunCanceller
+from holdfast.engine.node_context import NodeContext
+from holdfast.engine.pending_recovery import PendingRecovery
+from holdfast.engine.retention import ERASE
+from holdfast.engine.settling_reader import SettlingReader
+from holdfast.engine.transactions import accept, approvals, run_endings, session_edits
+from holdfast.engine.transactions.accept import Accepted, OnBusy, RunOptions
+from holdfast.engine.transactions.row_access import get_run, get_session
+from holdfast.ports.store import Tx
+from holdfast.ports.wakeups import Wake
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Runs:
+    _node: NodeContext
+    _reader: SettlingReader
+    _canceller: RunCanceller
+    _admission: Admission
+    _pending: PendingRecovery
+
+    # ---- starting ----
+
+    async def submit(
+        self,
+        sid: SessionId,
+        parts: Sequence[Part],
+        *,
+        owner: OwnerId = LOCAL,
+        key: str | None = None,
+        agent: str | None = None,
+        model: str | None = None,
+        settings: Json = None,
+        lifetime: Lifetime = "detached",
+        on_busy: OnBusy = "queue",
+        body: Json = None,
+    ) -> Accepted:
+        """A turn at the session's head. The caller of an attached run must enter `connections` for it at once. A repeat
+        with the same `key` must have the same `body`, by default the arguments."""
+        if body is None:
+            body = ["submit", sid, all_to_json(parts), agent, model, settings, lifetime, on_busy]
+        options = RunOptions(body, key, agent, model, settings, lifetime)
+        request = replace(self._request(sid, parts, options, owner), on_busy=on_busy)
+        return await self._admission.accept_connected(request, partial(accept.submit, request=request))
+
+    async def branch(
+        self,
+        sid: SessionId,
+        below: MessageId,
+        past: Sequence[Message],
+        parts: Sequence[Part],
+        options: RunOptions,
+        owner: OwnerId = LOCAL,
+    ) -> Accepted:
+        """A turn below any message of a session that is not busy. Attached runs as with `submit`."""
+        request = self._request(sid, parts, options, owner)
+        work = partial(accept.branch, request=request, below=below, past=past)
+        return await self._admission.accept_connected(request, work)
+
+    async def start_session(
+        self, session: Session, past: Sequence[Message], parts: Sequence[Part], options: RunOptions
+    ) -> Accepted:
+        """Create a session with its history and first turn, all or nothing. Its id may be derived from the key."""
+        request = self._request(session.id, parts, options, session.owner)
+        work = partial(accept.begin, request=request, session=session, past=past)
+        return await self._admission.accept_connected(request, work)
+
+    async def retry(
+        self,
+        sid: SessionId,
+        mid: MessageId,
+        *,
+        owner: OwnerId = LOCAL,
+        key: str | None = None,
+        model: str | None = None,
+        if_version: int | None = None,
+    ) -> Accepted:
+        request = self._request(sid, (), RunOptions(["retry", sid, mid, model], key, model=model), owner)
+        work = partial(accept.retry, request=request, mid=mid, if_version=if_version)
+        return await self._admission.accept(request, work)
+
+    async def edit(
+        self,
+        sid: SessionId,
+        mid: MessageId,
+        parts: Sequence[Part],
+        *,
+        owner: OwnerId = LOCAL,
+        key: str | None = None,
+        model: str | None = None,
+        if_version: int | None = None,
+    ) -> Accepted:
+        body = ["edit", sid, mid, all_to_json(parts), model]
+        request = self._request(sid, parts, RunOptions(body, key, model=model), owner)
+        work = partial(accept.edit, request=request, mid=mid, if_version=if_version)
+        return await self._admission.accept(request, work)
+
+    async def continue_run(
+        self, rid: RunId, *, owner: OwnerId = LOCAL, key: str | None = None, model: str | None = None
+    ) -> Accepted:
+        """A new run that goes on from what this one produced."""
+        run = await self.get(rid, owner)
+        if run.is_unread:  # its output must be known before it can go on
+            run = await self.recover(rid, owner)
+        request = self._request(run.session_id, (), RunOptions(["continue", rid, model], key, model=model), owner)
+        return await self._admission.accept(request, partial(accept.continue_run, request=request, rid=rid))
+
+    async def edit_queued(self, rid: RunId, parts: Sequence[Part], owner: OwnerId = LOCAL) -> Accepted:
+        return await self._node.transact(partial(accept.edit_queued, rid=rid, owner=owner, parts=tuple(parts)))
+
+    def _request(
+        self, sid: SessionId, parts: Sequence[Part], options: RunOptions, owner: OwnerId
+    ) -> accept.TurnRequest:
+        new = self._node.ids.new
+        ids = accept.TurnIds(RunId(new("run")), MessageId(new("msg")), MessageId(new("msg")))
+        attached_by = self._node.identity if options.lifetime == "attached" else None
+        return accept.TurnRequest(sid, owner, ids, options, tuple(parts), attached_by)
+
+    # ---- reading ----
+
+    async def get(self, rid: RunId, owner: OwnerId = LOCAL) -> Run:
+        """The run; an orphaned one is settled first. `last_seq` of an open run is its journal's."""
+        run = await self._reader.read_run(rid, owner)
+        with suppress(StorageError):
+            if run.is_open:
+                run = replace(run, last_seq=(await self._node.journal.heads([rid]))[rid].last_seq)
+        return run
+
+    async def list(
+        self,
+        owner: OwnerId = LOCAL,
+        *,
+        status: Sequence[str] | None = None,
+        sid: SessionId | None = None,
+        limit: int = 50,
+        before: tuple[float, RunId] | None = None,
+    ) -> Sequence[Run]:
+        """Newest first, without those of deleted sessions."""
+        return await self._reader.read_list(
+            lambda tx: views.runs(tx, owner, status, sid, limit, before), lambda runs: runs
+        )
+
+    async def find_by_key(self, sid: SessionId, key: str, owner: OwnerId = LOCAL) -> Run | None:
+        return await self._node.store.read(lambda tx: tx.run_with_key(owner, sid, key))
+
+    async def count_open(self) -> dict[str, int]:
+        """Open runs by status; counts at most ten thousand."""
+        found = await self._node.store.read(lambda tx: tx.all_open_runs(10_000))
+        return {status: sum(run.status == status for run in found) for status in sorted(OPEN)}
+
+    async def model_input(self, rid: RunId, owner: OwnerId = LOCAL) -> tree.ModelInput:
+        """What the run's next step shows its model of the past: a compaction during the run counts from here on."""
+
+        def load(tx: Tx) -> tree.ModelInput:
+            run = get_run(tx, rid, owner)
+            return views.model_input(tx, run, get_session(tx, run.session_id, owner))
+
+        return await self._node.store.read(load)
+
+    # ---- ending and recovering ----
+
+    async def cancel(self, rid: RunId, owner: OwnerId = LOCAL, reason: str = "requested") -> Run:
+        """Stop the run wherever it is executed. See `RunCanceller.cancel`."""
+        return await self._canceller.cancel(rid, owner, reason)
+
+    async def decide(self, rid: RunId, aid: ApprovalId, decision: Decision, owner: OwnerId = LOCAL) -> Run:
+        """Answer an approval; the first answer counts."""
+        run = await self._node.transact(partial(approvals.decide, rid=rid, aid=aid, owner=owner, decision=decision))
+        await self._node.hub.announce(Wake("control", rid))
+        return run
+
+    async def recover(self, rid: RunId, owner: OwnerId = LOCAL) -> Run:
+        """Look again for the output of a run whose recovery is pending or was given up."""
+        run = await self._node.transact(partial(run_endings.restart, rid=rid, owner=owner))
+        now = await self._node.store.read(lambda tx: tx.now)
+        await self._pending.attempt(run, now, insist=True)
+        return await self._node.store.read(lambda tx: get_run(tx, rid, owner))
+
+    async def erase(self, rid: RunId, owner: OwnerId = LOCAL) -> Run:
+        """Erase the run's turn: its messages, its row and its journal."""
+        run = await self._node.transact(partial(session_edits.erase_turn, rid=rid, owner=owner), wake_queue=False)
+        self._node.hub.signals.fire(ERASE)
+        return run

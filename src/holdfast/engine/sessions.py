@@ -1,0 +1,162 @@
+"""Sessions: create, list, search, edit, fork, delete and compact them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from holdfast.core import session as tree
+from holdfast.core.errors import NotAllowedError
+from holdfast.core.ids import LOCAL, MessageId, OwnerId, SessionId
+from holdfast.core.session import Compaction, Message, Session
+from holdfast.engine import views
+from holdfast.engine.admission import Admission
+from holdfast.engine.cancellation import RunCanceller
+from holdfast.engine.memory_commits import BOUNDARY
+from holdfast.engine.node_context import NodeContext
+from holdfast.engine.settling_reader import SettlingReader
+from holdfast.engine.transactions import session_edits
+from holdfast.engine.transactions.row_access import get_session
+from holdfast.engine.views import SearchResult, SessionView, UsageTotal
+from holdfast.ports.agent import Summarizer
+from holdfast.ports.store import SessionQuery, Tx
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sessions:
+    _node: NodeContext
+    _reader: SettlingReader
+    _canceller: RunCanceller
+    _admission: Admission
+
+    # ---- reading ----
+
+    async def get(self, sid: SessionId, owner: OwnerId = LOCAL) -> SessionView:
+        await self._reader.settle_session(sid)
+        return await self._node.store.read(lambda tx: views.view(tx, get_session(tx, sid, owner)))
+
+    async def list(self, query: SessionQuery) -> Sequence[SessionView]:
+        return await self._reader.read_list(
+            lambda tx: [views.view(tx, session) for session in tx.sessions(query)],
+            lambda views: [view.active_run for view in views if view.active_run is not None],
+        )
+
+    async def search(
+        self, text: str, owner: OwnerId = LOCAL, limit: int = 50, before: int | None = None
+    ) -> Sequence[SearchResult]:
+        return await self._reader.read_list(
+            lambda tx: [
+                SearchResult(views.view(tx, hit.session), hit) for hit in tx.search(owner, text, limit, before)
+            ],
+            lambda found: [one.view.active_run for one in found if one.view.active_run is not None],
+        )
+
+    async def usage(self, sid: SessionId, owner: OwnerId = LOCAL) -> UsageTotal:
+        """The sum over all runs of the session that have not been erased."""
+        await self._reader.settle_session(sid)
+        return await self._node.store.read(lambda tx: views.total(tx, get_session(tx, sid, owner)))
+
+    # ---- creating ----
+
+    async def create(self, owner: OwnerId = LOCAL, **fields: Any) -> Session:
+        """`fields` are those of `Session`: title, agent, model, system, settings, previous_session_id …"""
+        sid = SessionId(self._node.ids.new("ses"))
+        fields = session_edits.with_memory(fields, fields.get("settings"))
+        if fields.get("title"):
+            fields["titled_by"] = "person"
+        session = await self._node.transact(
+            lambda tx: session_edits.create(tx, Session(sid, owner, tx.now, tx.now, **fields)), wake_queue=False
+        )
+        if session.previous_session_id is not None:
+            self._node.hub.signals.fire(BOUNDARY)  # the previous session has reached its memory boundary
+        return session
+
+    async def fork(self, sid: SessionId, last: MessageId, owner: OwnerId = LOCAL) -> Session:
+        """A new session with a copy of the path up to `last`."""
+
+        def length(tx: Tx) -> int:
+            return len(tree.path(tx, get_session(tx, sid, owner), last))
+
+        # A message's ancestors never change, so this many ids are enough.
+        ids = [MessageId(self._node.ids.new("msg")) for _ in range(await self._node.store.read(length))]
+        new = SessionId(self._node.ids.new("ses"))
+        return await self._node.transact(
+            partial(session_edits.fork, sid=sid, owner=owner, last=last, new_sid=new, new_ids=ids)
+        )
+
+    async def add_imported(
+        self, session: Session, messages: Sequence[Message], compactions: Sequence[Compaction]
+    ) -> Session:
+        """Store a session from an export, all of it or nothing. Its ids must be new ones of `ids`."""
+        refusal = self._admission.refusal()
+        if refusal is not None:
+            raise refusal
+        return await self._node.transact(
+            partial(session_edits.adopt, session=session, messages=messages, compactions=compactions)
+        )
+
+    # ---- editing ----
+
+    async def update(
+        self,
+        sid: SessionId,
+        fields: dict[str, Any],
+        owner: OwnerId = LOCAL,
+        if_version: int | None = None,
+        show: MessageId | None = None,
+    ) -> Session:
+        """Rename, pin, archive, tag, set project or model …; with `show` also switch branches, in one transaction."""
+        return await self._edit(session_edits.amend, sid, owner, if_version, fields=fields, show=show)
+
+    async def undo(self, sid: SessionId, owner: OwnerId = LOCAL, if_version: int | None = None) -> Session:
+        return await self._edit(session_edits.undo, sid, owner, if_version)
+
+    async def redo(self, sid: SessionId, owner: OwnerId = LOCAL, if_version: int | None = None) -> Session:
+        return await self._edit(session_edits.redo, sid, owner, if_version)
+
+    async def truncate(
+        self, sid: SessionId, last: MessageId, owner: OwnerId = LOCAL, if_version: int | None = None
+    ) -> Session:
+        return await self._edit(session_edits.truncate, sid, owner, if_version, last=last)
+
+    async def clear(self, sid: SessionId, owner: OwnerId = LOCAL, if_version: int | None = None) -> Session:
+        session = await self._edit(session_edits.clear, sid, owner, if_version)
+        self._node.hub.signals.fire(BOUNDARY)
+        return session
+
+    async def delete(
+        self, sid: SessionId, owner: OwnerId = LOCAL, if_version: int | None = None, forget: bool = False
+    ) -> Session:
+        """Delete the session after committing its turns to memory; with `forget`, delete its memories instead."""
+        session = await self._edit(session_edits.delete, sid, owner, if_version, forget=forget)
+        self._node.hub.signals.fire(BOUNDARY)
+        return session
+
+    async def _edit(
+        self,
+        edit: Callable[..., session_edits.Edited],
+        sid: SessionId,
+        owner: OwnerId,
+        if_version: int | None,
+        **change: Any,
+    ) -> Session:
+        edited = await self._node.transact(lambda tx: edit(tx, sid, owner, if_version, **change))
+        await self._canceller.stop(edited.stop)
+        return edited.session
+
+    async def compact(self, sid: SessionId, summariser: Summarizer, owner: OwnerId = LOCAL) -> Session:
+        """Summarize outside every transaction, then record the summary in one. A delete meanwhile wins."""
+
+        def load(tx: Tx) -> tuple[tree.ModelInput, MessageId | None]:
+            session = get_session(tx, sid, owner)
+            settled = tree.settled(tree.path(tx, session, session.head))
+            last = settled[-1].id if settled else None
+            return tree.model_input(settled, tx.compactions(sid)), last
+
+        shown, last = await self._node.store.read(load)
+        if last is None or not shown.messages:
+            raise NotAllowedError("compact", "there is nothing to summarize since the last compaction")
+        summary = await summariser.summarize(shown.messages, shown.summary)
+        return await self._node.transact(
+            lambda tx: session_edits.compact(tx, Compaction(sid, owner, last, summary, tx.now))
+        )

@@ -1,0 +1,47 @@
+"""Subscriptions: the events of one run, and the changes of all sessions, each from a cursor and then live.
+
+What a reconnecting client receives follows from its cursor alone: every event after it, once, in order.
+`run_feed` and `change_feed` deliver them.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from holdfast.core.errors import JournalPrunedError
+from holdfast.core.ids import LOCAL, OwnerId, RunId
+from holdfast.engine.change_feed import ChangeSubscription
+from holdfast.engine.node_context import NodeContext
+from holdfast.engine.run_feed import RunFeed, RunSubscription
+from holdfast.engine.settling_reader import SettlingReader
+from holdfast.engine.transactions.row_access import get_run
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subscriptions:
+    _node: NodeContext
+    _feed: RunFeed
+    _reader: SettlingReader
+
+    @asynccontextmanager
+    async def watch(self, rid: RunId, after: int = 0, owner: OwnerId = LOCAL) -> AsyncIterator[RunSubscription]:
+        """Every event of the run after the cursor, then live. A subscriber costs a cursor; there may be any number."""
+        subscription = await self.subscribe(rid, after, owner)
+        try:
+            yield subscription
+        finally:
+            subscription.close()
+
+    async def subscribe(self, rid: RunId, after: int = 0, owner: OwnerId = LOCAL) -> RunSubscription:
+        """The same, to be closed by the caller."""
+        if self._feed.tail(rid) is not None:  # executed here, so it is not orphaned
+            run = await self._node.store.read(lambda tx: get_run(tx, rid, owner))
+        else:
+            run = await self._reader.read_run(rid, owner)
+        if run.pruned:
+            raise JournalPrunedError(rid)
+        return await self._feed.subscribe(rid, after)
+
+    def watch_changes(self, after: str | None, owner: OwnerId = LOCAL) -> ChangeSubscription:
+        """The change feed over all sessions of the owner, from a cursor it gave out; None starts now."""
+        return ChangeSubscription(self._node.store, self._node.hub.signals, self._feed, owner, after)

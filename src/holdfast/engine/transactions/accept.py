@@ -1,0 +1,263 @@
+"""Accepts a turn: submitted, retried, edited or continued with its user message, empty answer, run and head at once.
+Each function is one transaction, after `find_repeated`, and may be run again after a conflict."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from holdfast.core import session as tree
+from holdfast.core.errors import KeyReusedError, NotAllowedError, NotFoundError, SessionBusyError
+from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
+from holdfast.core.parts import FilePart, Json, Part
+from holdfast.core.run import Lifetime, Run
+from holdfast.core.session import Message, Session
+from holdfast.engine.node_identity import NodeIdentity
+from holdfast.engine.transactions import session_edits
+from holdfast.engine.transactions.row_access import (
+    SUPERSEDED,
+    get_message,
+    get_run,
+    get_session,
+    put_run,
+    put_session,
+    set_intent,
+    stop_hidden,
+)
+from holdfast.ports.store import Tx
+
+OnBusy = Literal["queue", "reject", "interrupt"]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnIds:
+    """Ids of a turn, made outside: a transaction that is run again must use the same ones."""
+
+    run: RunId
+    question: MessageId
+    answer: MessageId
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a turn is to be answered. A repeat with the same `key` must have the same `body`."""
+
+    body: Json
+    key: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    settings: Json = None
+    lifetime: Lifetime = "detached"
+
+    @property
+    def fingerprint(self) -> str:
+        text = json.dumps(self.body, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """A turn to be accepted, whether submitted, retried, edited or continued."""
+
+    session_id: SessionId
+    owner: OwnerId
+    ids: TurnIds
+    options: RunOptions
+    input: tuple[Part, ...] = ()
+    attached_by: NodeIdentity | None = None
+    on_busy: OnBusy = "queue"
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    run: Run
+    message: Message  # The user's message
+    fresh: bool = True  # False if the idempotency key was known; `run` is then that run as it is now
+    stop: tuple[Run, ...] = ()  # Runs whose cancel was requested in the same transaction
+
+
+def find_repeated(tx: Tx, request: TurnRequest) -> Accepted | None:
+    """The turn that was accepted with this idempotency key, if any. Raises KeyReusedError if its body was another."""
+    key = request.options.key
+    run = None if key is None else tx.run_with_key(request.owner, request.session_id, key)
+    if key is None or run is None:
+        return None
+    if run.fingerprint != request.options.fingerprint:
+        raise KeyReusedError(key, run.id)
+    return Accepted(run, get_message(tx, run.user_message_id), fresh=False)
+
+
+def submit(tx: Tx, request: TurnRequest) -> Accepted:
+    """A new user message at the head; on a busy session as `on_busy` says."""
+    session = get_session(tx, request.session_id, request.owner)
+    check_files(tx, request.input, request.owner)
+    others = tx.open_runs(session.id)
+    if not others:
+        return add_turn(tx, request, session, parent=session.head, rank=new_rank(tx))
+    active = [run for run in others if run.in_tree]
+    if request.on_busy == "reject":
+        raise SessionBusyError(session.id, (active or others)[0].id)
+    if request.on_busy == "queue":
+        return _enqueue(tx, request, session, rank=max(new_rank(tx), others[-1].rank + 1))
+    stop = tuple(set_intent(tx, run, SUPERSEDED) for run in active)
+    return replace(_enqueue(tx, request, session, rank=others[0].rank - 1), stop=stop)
+
+
+def retry(tx: Tx, request: TurnRequest, mid: MessageId, if_version: int | None = None) -> Accepted:
+    """Another answer to the same user message, beside the earlier ones."""
+    session = get_session(tx, request.session_id, request.owner, if_version)
+    asked = tree.question(tx, session, mid)
+    return add_turn(tx, request, session, parent=asked.id, rank=new_rank(tx), question=asked)
+
+
+def edit(tx: Tx, request: TurnRequest, mid: MessageId, if_version: int | None = None) -> Accepted:
+    """Another version of a user message, as its sibling."""
+    session = get_session(tx, request.session_id, request.owner, if_version)
+    old = tree.node(tx, session, mid)
+    if old.role != "user":
+        raise NotAllowedError("edit", "only user messages can be edited")
+    check_files(tx, request.input, request.owner)
+    return add_turn(tx, request, session, parent=old.parent_id, rank=new_rank(tx))
+
+
+def continue_run(tx: Tx, request: TurnRequest, rid: RunId) -> Accepted:
+    """A new run that goes on where `rid` stopped. Its message takes the earlier one's place in the shown branch."""
+    earlier = get_run(tx, rid, request.owner)
+    session = get_session(tx, request.session_id, request.owner)
+    if others := tx.open_runs(session.id):
+        raise SessionBusyError(session.id, others[0].id)
+    if earlier.is_pending or earlier.is_unread:
+        raise NotAllowedError("continue", "its output has not been recovered yet")
+    if earlier.status == "complete":
+        raise NotAllowedError("continue", "the run is already complete")
+    message = tree.node(tx, session, earlier.message_id)
+    asked = tree.question(tx, session, message.id)
+    agent, model = request.options.agent or earlier.agent, request.options.model or earlier.model
+    options = replace(request.options, agent=agent, model=model, settings=earlier.settings)
+    request = replace(request, options=options)
+    return add_turn(tx, request, session, parent=asked.id, rank=new_rank(tx), question=asked, continues=earlier.id)
+
+
+def branch(tx: Tx, request: TurnRequest, below: MessageId, past: Sequence[Message] = ()) -> Accepted:
+    """A turn below message `below`, with the messages of `past` in between; the head moves there. Refused while a run
+    is open, because moving the head would stop it."""
+    session = get_session(tx, request.session_id, request.owner)
+    parent = tree.node(tx, session, below)
+    if others := tx.open_runs(session.id):
+        raise SessionBusyError(session.id, others[0].id)
+    check_files(tx, [part for message in past for part in message.parts], request.owner)
+    check_files(tx, request.input, request.owner)
+    for message in _not_later_than_now(tx, past):
+        tx.put_message(message)
+    last = past[-1] if past else parent
+    return add_turn(tx, request, session, parent=last.id, rank=new_rank(tx))
+
+
+def begin(tx: Tx, request: TurnRequest, session: Session, past: Sequence[Message]) -> Accepted:
+    """A new session with its history and first turn. If its id is derived from the key, a repeat finds it."""
+    if tx.session(session.id) is not None:
+        raise NotAllowedError(
+            "repeat the call", "the session made with this idempotency key was deleted; use a new key"
+        )
+    check_files(tx, [part for message in past for part in message.parts], request.owner)
+    check_files(tx, request.input, request.owner)
+    session = session_edits.adopt(
+        tx, replace(session, created_at=tx.now, updated_at=tx.now), _not_later_than_now(tx, past), ()
+    )
+    return add_turn(tx, request, session, parent=session.head, rank=new_rank(tx))
+
+
+def _not_later_than_now(tx: Tx, messages: Sequence[Message]) -> list[Message]:
+    """With times that are not after now: the caller's clock may be ahead of the store's."""
+    return [replace(message, created_at=min(message.created_at, tx.now)) for message in messages]
+
+
+def edit_queued(tx: Tx, rid: RunId, owner: OwnerId, parts: tuple[Part, ...]) -> Accepted:
+    run = get_run(tx, rid, owner)
+    if run.status != "queued" or run.in_tree:
+        raise NotAllowedError("edit the queued message", "it is no longer waiting in the queue")
+    check_files(tx, parts, owner)
+    message = replace(get_message(tx, run.user_message_id), parts=parts)
+    tx.put_message(message)
+    tx.add_change("session.changed", owner, run.session_id)
+    return Accepted(put_run(tx, run), message)
+
+
+def new_rank(tx: Tx) -> int:
+    """The place of a new turn in the queue: behind all earlier ones."""
+    return int(tx.now * 1_000_000)
+
+
+def check_files(tx: Tx, parts: Iterable[Part], owner: OwnerId) -> None:
+    for part in parts:
+        if isinstance(part, FilePart):
+            file = tx.file(part.file_id)
+            if file is None or file.owner != owner:
+                raise NotFoundError("file", part.file_id)
+
+
+def _new_run(request: TurnRequest, session: Session, now: float, rank: int, in_tree: bool) -> Run:
+    options = request.options
+    return Run(
+        id=request.ids.run,
+        owner=session.owner,
+        session_id=session.id,
+        message_id=request.ids.answer,
+        user_message_id=request.ids.question,
+        agent=options.agent or session.agent,
+        model=options.model or session.model,
+        settings=options.settings,
+        lifetime=options.lifetime,
+        created_at=now,
+        rank=rank,
+        in_tree=in_tree,
+        connection=None if request.attached_by is None else request.attached_by.lease(now),
+        key=options.key,
+        fingerprint=options.fingerprint,
+    )
+
+
+def _question(request: TurnRequest, session: Session, parent: MessageId | None, now: float) -> Message:
+    ids, key = request.ids, request.options.key
+    message = Message(ids.question, session.owner, session.id, "user", parent, now, ids.run)
+    return replace(message, parts=request.input, key=key)
+
+
+def _answer(run: Run, now: float) -> Message:
+    message = Message(run.message_id, run.owner, run.session_id, "assistant", run.user_message_id, now, run.id)
+    return replace(message, status="streaming", model=run.model, in_tree=run.in_tree)
+
+
+def add_turn(
+    tx: Tx,
+    request: TurnRequest,
+    session: Session,
+    *,
+    parent: MessageId | None,
+    rank: int,
+    question: Message | None = None,
+    continues: RunId | None = None,
+) -> Accepted:
+    """Add the user message (or answer `question` again), the empty answer and the run, and move the head."""
+    run = replace(_new_run(request, session, tx.now, rank, in_tree=True), continues=continues)
+    if question is None:
+        question = _question(request, session, parent, tx.now)
+        tx.put_message(question)
+    else:
+        run = replace(run, user_message_id=question.id)
+    tx.put_message(_answer(run, tx.now))
+    session = put_session(tx, replace(tree.append(session, run.message_id), updated_at=tx.now))
+    put_run(tx, run)
+    return Accepted(run, question, stop=stop_hidden(tx, session))
+
+
+def _enqueue(tx: Tx, request: TurnRequest, session: Session, *, rank: int) -> Accepted:
+    """Store the turn outside the tree until its run is claimed."""
+    run = _new_run(request, session, tx.now, rank, in_tree=False)
+    question = replace(_question(request, session, None, tx.now), in_tree=False)
+    tx.put_message(question)
+    tx.put_message(_answer(run, tx.now))
+    put_session(tx, replace(session, updated_at=tx.now))
+    put_run(tx, run)
+    return Accepted(run, question)

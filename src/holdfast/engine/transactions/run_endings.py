@@ -1,0 +1,199 @@
+"""How a run ends in the store: cancel, takeover, settling, later recovery. Each function is one transaction.
+
+`settle` is the only one that fills a message. When cancel and finish race, the journal's terminal event has decided
+before `settle` is called; a cancel that comes later changes nothing.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+
+from holdfast.core.errors import NotAllowedError
+from holdfast.core.events import Event
+from holdfast.core.ids import OwnerId, RunId
+from holdfast.core.recovery import RecoveryPolicy, verdict
+from holdfast.core.run import ENDING_VERB, Intent, Recovery, Run, after, step
+from holdfast.core.seed_events import seed_events
+from holdfast.core.session import with_transcript
+from holdfast.core.transcript import Transcript
+from holdfast.engine.node_identity import NodeIdentity
+from holdfast.engine.transactions import memory
+from holdfast.engine.transactions.memory import MemoryPolicy
+from holdfast.engine.transactions.row_access import (
+    DISCONNECTED,
+    get_run,
+    put_approval,
+    put_run,
+    put_session,
+    set_intent,
+)
+from holdfast.ports.store import Tx
+
+
+def request_cancel(tx: Tx, rid: RunId, owner: OwnerId, reason: str) -> Run:
+    """Record the intent to cancel an open run; one that has ended stays as it is."""
+    run = get_run(tx, rid, owner)
+    return set_intent(tx, run, Intent("cancelled", reason=reason)) if run.is_open else run
+
+
+def take_over(
+    tx: Tx,
+    me: NodeIdentity,
+    seen: Iterable[Run],
+    can_continue: Callable[[Run], bool],
+    policy: RecoveryPolicy,
+    sealed: Collection[RunId] = (),
+) -> list[Run]:
+    """Take over orphaned runs whose epoch and lease are still as the caller saw them. Requeues those that continue
+    automatically, unless their journal is `sealed`; returns the others, now leased, to be ended."""
+    ours: list[Run] = []
+    for before in seen:
+        run = tx.run(before.id)
+        if run is None or run.epoch != before.epoch or run.lease != before.lease:
+            continue
+        run, can = replace(run, intent=run.intent or before.intent), can_continue(run)
+        what = verdict(run, incarnation=me.incarnation, now=tx.now, can_continue=can, policy=policy, gone=True)
+        if what == "leave":
+            continue
+        if what == "continue" and run.id not in sealed:
+            put_run(tx, replace(step(run, "requeue"), lease=None, resumes=run.resumes + 1))
+            continue
+        if run.status == "queued" and run.intent is None:  # one that never started only ends if its client left
+            run = replace(run, intent=DISCONNECTED)
+        run = replace(run, epoch=run.epoch + 1, lease=me.lease(tx.now))
+        tx.put_run(run)
+        ours.append(run)
+    return ours
+
+
+def mark_pending(tx: Tx, runs: Iterable[Run]) -> None:
+    """The journal cannot be fenced now: show the runs as interrupted and free their sessions until it can."""
+    for held in runs:
+        run = tx.run(held.id)
+        if run is None or run.epoch != held.epoch or run.lease != held.lease or not run.is_open:
+            continue  # taken over by another node, or parked after all
+        run = replace(step(run, "interrupt"), lease=None, recovery=Recovery("pending", tx.now), ended_at=tx.now)
+        put_run(tx, run)
+        message = tx.message(run.message_id)
+        if message is not None:
+            tx.put_message(replace(message, status="interrupted", recovery="pending"))
+        _deny_open(tx, run)
+        tx.add_change("session.changed", run.owner, run.session_id)
+
+
+def seed(tx: Tx, run: Run) -> list[Event]:
+    """The first events of a continuing run: the earlier run's parts, whose place its message has taken."""
+    if run.continues is None:
+        return []
+    earlier = tx.run(run.continues)
+    message = None if earlier is None else tx.message(earlier.message_id)
+    return seed_events(run.continues, () if message is None else message.parts)
+
+
+def settle(
+    tx: Tx,
+    rid: RunId,
+    transcript: Transcript,
+    recovery: Recovery | None = None,
+    memory_policy: MemoryPolicy | None = None,
+) -> Run | None:
+    """Fill the message from the transcript and end the run; a second call changes nothing. If the message was erased,
+    only the run ends and its journal is purged. A temporary session is deleted with its run."""
+    run = tx.run(rid)
+    if run is None or not (run.is_open or run.is_pending):
+        return run
+    assert transcript.status != "streaming"
+    run = replace(
+        run,
+        status=after(run, ENDING_VERB[transcript.status]),
+        lease=None,
+        connection=None,
+        recovery=recovery,
+        reason=transcript.reason,
+        finish_reason=transcript.finish_reason,
+        error=transcript.error,
+        usage=transcript.usage,
+        last_seq=transcript.last_seq,
+        ended_at=run.ended_at or tx.now,
+    )
+    session = tx.session(run.session_id)
+    message = tx.message(run.message_id)
+    if session is not None and session.deleted_at is None and not session.is_kept:
+        tx.put_session(replace(session, deleted_at=tx.now, version=session.version + 1))
+        tx.add_change("session.deleted", session.owner, session.id)
+    elif session is None or session.deleted_at is not None or message is None:
+        tx.queue_purges([rid])
+        run = replace(run, pruned=True)
+    else:
+        message = replace(message, recovery=None if recovery is None else recovery.state)
+        tx.put_message(with_transcript(message, transcript))
+        put_session(tx, replace(session, updated_at=tx.now))
+        if memory_policy is not None and run.status == "complete":
+            memory.complete(tx, session, run, memory_policy)
+    _deny_open(tx, run)
+    return put_run(tx, run)
+
+
+def _deny_open(tx: Tx, run: Run) -> None:
+    """Deny the open questions of a run that has ended."""
+    for approval in tx.open_approvals(run.id):
+        put_approval(tx, replace(approval, decision="deny", decided_at=tx.now))
+
+
+def mark_pruned(tx: Tx, rids: Iterable[RunId]) -> None:
+    for rid in rids:
+        run = tx.run(rid)
+        if run is not None:
+            tx.put_run(replace(run, pruned=True))
+
+
+# ---- pending recoveries: attempts to read a journal that could not be read, one at a time ----
+
+
+def begin_attempt(tx: Tx, me: NodeIdentity, seen: Run) -> Run | None:
+    """Take the lease of a pending run, so that one reader at a time looks for its output."""
+    run = tx.run(seen.id)
+    if run is None or not run.is_pending or run.epoch != seen.epoch or run.lease != seen.lease:
+        return None
+    run = replace(run, epoch=run.epoch + 1, lease=me.lease(tx.now))
+    tx.put_run(run)
+    return run
+
+
+def end_attempt(tx: Tx, held: Run, recovery: Recovery) -> None:
+    """Release the run, which stays pending or ends as it is shown, unless its recovery was restarted meanwhile."""
+    run = tx.run(held.id)
+    if run is None or run.epoch != held.epoch or not run.is_pending:
+        return
+    if run.recovery is not None and run.recovery != held.recovery:
+        recovery = run.recovery
+    run = replace(run, lease=None, recovery=recovery)
+    if recovery.state == "pending":
+        tx.put_run(run)
+        return
+    put_run(tx, run)
+    message = tx.message(run.message_id)
+    if message is not None:
+        tx.put_message(replace(message, recovery=recovery.state))
+    tx.add_change("session.changed", run.owner, run.session_id)
+
+
+def settle_empty(tx: Tx, held: Run, transcript: Transcript) -> bool:
+    """Settle a run whose sealed journal has no output. False if its recovery was restarted meanwhile."""
+    run = tx.run(held.id)
+    if run is not None and run.recovery is not None and run.recovery != held.recovery:
+        end_attempt(tx, held, run.recovery)
+        return False
+    settle(tx, held.id, transcript, Recovery("none"))
+    return True
+
+
+def restart(tx: Tx, rid: RunId, owner: OwnerId) -> Run:
+    """An explicit `recover` restarts a recovery, also one that was given up."""
+    run = get_run(tx, rid, owner)
+    if run.recovery is None or run.last_seq:
+        raise NotAllowedError("recover", "its journal was read to the end, so there is nothing left to recover")
+    message = tx.message(run.message_id)
+    if message is not None:
+        tx.put_message(replace(message, recovery="pending"))
+    tx.add_change("session.changed", run.owner, run.session_id)
+    return put_run(tx, replace(run, recovery=Recovery("pending", tx.now)))

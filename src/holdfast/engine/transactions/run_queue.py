@@ -1,0 +1,68 @@
+"""The queue: which queued runs are claimed, in which order, and their leases. Each function is one transaction.
+
+A session executes one run at a time. Runs are claimed by rank, then id; within a session a run in the tree goes first
+(`_CLAIMABLE` in storage/sql/runs.py). `accept.submit` gives ranks: later turns queue behind earlier ones, an
+interrupting one goes ahead.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from holdfast.core import session as tree
+from holdfast.core.ids import RunId
+from holdfast.core.run import Intent, Run, is_live, step
+from holdfast.engine.node_identity import NodeIdentity
+from holdfast.engine.transactions.row_access import get_message, put_run, put_session
+from holdfast.ports.store import Tx
+
+
+def claim(tx: Tx, me: NodeIdentity, limit: int, connected: Collection[RunId] = ()) -> tuple[list[Run], bool]:
+    """Claim up to `limit` queued runs; also whether there may be more. A run outside the tree joins it at the head.
+    `connected`: attached runs whose client is connected to this node."""
+    claimed: list[Run] = []
+    found = tx.claimable_runs(limit)
+    for queued in found:
+        if queued.lifetime == "attached" and not _is_connected(queued, me, tx.now, connected):
+            continue  # its client is gone; recovery ends it
+        run = queued if queued.in_tree else _join(tx, queued)
+        lease, started_at = me.lease(tx.now), run.started_at or tx.now
+        run = replace(step(run, "claim"), epoch=run.epoch + 1, lease=lease, started_at=started_at)
+        claimed.append(put_run(tx, run))
+    return claimed, len(found) == limit
+
+
+def _is_connected(run: Run, me: NodeIdentity, now: float, connected: Collection[RunId]) -> bool:
+    if not is_live(run.connection, me.incarnation, now):
+        return False
+    return run.connection is None or run.connection.holder != me.node or run.id in connected
+
+
+def _join(tx: Tx, run: Run) -> Run:
+    session = tx.session(run.session_id)
+    assert session is not None  # a session's runs are erased with it
+    tx.put_message(replace(get_message(tx, run.user_message_id), parent_id=session.head, in_tree=True))
+    tx.put_message(replace(get_message(tx, run.message_id), in_tree=True))
+    put_session(tx, tree.append(session, run.message_id))
+    return replace(run, in_tree=True)
+
+
+def unclaim(tx: Tx, runs: Iterable[Run]) -> None:
+    """Requeue runs of a node that is stopping, unless somebody has claimed them since."""
+    for claimed in runs:
+        run = tx.run(claimed.id)
+        if run is not None and run.status == "running" and run.epoch == claimed.epoch:
+            put_run(tx, replace(step(run, "requeue"), lease=None))
+
+
+def renew(tx: Tx, me: NodeIdentity, rids: Collection[RunId], connections: Collection[RunId]) -> tuple[float, list[Run]]:
+    """Extend the leases that this node still holds. Returns the store's time and the rows of those runs."""
+    runs = tx.renew_leases(me.lease(tx.now), rids, connections)  # without a change row: nobody subscribes to heartbeats
+    return tx.now, [run for run in runs if run.id in rids and run.lease is not None and run.lease.holder == me.node]
+
+
+def release(tx: Tx, me: NodeIdentity, rid: RunId, epoch: int, intent: Intent | None) -> None:
+    """Give up the lease of a run that could not be ended; recovery seals it, as `intent` says if there is one."""
+    run = tx.run(rid)
+    if run is None or not run.is_open or run.epoch != epoch or run.lease is None or run.lease.holder != me.node:
+        return
+    put_run(tx, replace(run, lease=None, intent=run.intent or intent))

@@ -1,1 +1,0 @@
-"""Faces: the ways in, each a thin translation between a wire format and the engine."""

@@ -1,1 +1,0 @@
-"""One module per kind of thing; each has `routes(api)`."""

@@ -1,0 +1,196 @@
+"""Model catalog: every model on offer, from configured providers, keys in the environment, local servers, the local
+model and the demo; and which of them is the default."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+import anyio
+
+from holdfast.core.child_environment import without_secrets
+from holdfast.models import local_model_prompt, local_model_weights
+from holdfast.models.demo_model import DEMO, DemoModel
+from holdfast.models.discovery import local_servers, probe
+from holdfast.models.http_client import HttpClient
+from holdfast.models.local_model import LOCAL_ID, LocalModel, local_info
+from holdfast.models.local_model_process import LocalModelSettings
+from holdfast.models.model_list_cache import ModelListCache
+from holdfast.models.openai_client import OpenAIModel
+from holdfast.models.provider_config import PRESETS, ProviderConfig, dialect, from_environment, merge_providers
+from holdfast.models.pydantic_ai_models import KINDS, PydanticAIModel, PydanticAIModels, settings_of
+from holdfast.models.request_policy import RequestPolicy
+from holdfast.ports.clock import Clock
+from holdfast.ports.model import Model, ModelError, ModelInfo, ProviderKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogSettings:
+    providers: tuple[ProviderConfig, ...] = ()
+    """Configured by the owner; they come before those of the environment."""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    ports: Mapping[ProviderKind, int] | None = None
+    """Ports of servers on this machine; None: the usual ones."""
+    weights_directory: Path | None = None
+    max_age: float = 60.0
+    """Seconds for which a list of models is reused; a tenth of it for a provider that was down."""
+    local_timeout: float = 0.5
+    remote_timeout: float = 2.0
+    """Seconds within which a provider lists its models: on this machine, and elsewhere."""
+    threads: int = field(default_factory=lambda: max(1, (os.cpu_count() or 2) - 1))
+    """Threads of the local model; one core is left for everything else."""
+    policy: RequestPolicy = field(default_factory=RequestPolicy)
+
+
+class ModelCatalog:
+    """For one event loop, as `async with ModelCatalog(…) as catalog`. Leaving closes connections and ends the local
+    model's process."""
+
+    def __init__(
+        self, settings: CatalogSettings, clock: Clock, *, monotonic: Callable[[], float] = anyio.current_time
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._providers: tuple[ProviderConfig, ...] = ()
+        self._by_name: dict[str, ProviderConfig] = {}
+        self._http = HttpClient(settings.environment)
+        self._pydantic_ai = PydanticAIModels(settings.policy)
+        timeouts = (settings.local_timeout, settings.remote_timeout)
+        self._lists = ModelListCache(partial(probe, self._http, *timeouts), monotonic, settings.max_age)
+        self._local: LocalModel | None = None
+        self.configure(settings.providers)
+
+    def configure(self, providers: Sequence[ProviderConfig]) -> None:
+        """Replaces the configured providers. What was learned about a provider that changed is forgotten."""
+        settings, before = self._settings, self._by_name
+        self._providers = merge_providers(
+            providers, from_environment(settings.environment), local_servers(settings.ports)
+        )
+        self._by_name = {config.name: config for config in self._providers}
+        for name, config in self._by_name.items():
+            if name in before and before[name] != config:
+                self._lists.forget(name)
+
+    async def __aenter__(self) -> "ModelCatalog":
+        self._lists.group = await anyio.create_task_group().__aenter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        group, self._lists.group = self._lists.group, None
+        assert group is not None
+        group.cancel_scope.cancel()
+        try:
+            await group.__aexit__(None, None, None)  # the caller's error is not one of the group's
+        finally:
+            with anyio.CancelScope(shield=True):
+                if self._local is not None:
+                    await self._local.aclose()
+                await self._pydantic_ai.aclose()
+                await self._http.aclose()
+
+    def providers(self) -> Sequence[tuple[str, bool]]:
+        """Names of the configured providers and of the kinds that need only a key, each with whether it has a key."""
+        names: dict[str, bool] = {kind: False for kind, preset in PRESETS.items() if preset.keys}
+        names |= {config.name: bool(config.api_key) for config in self._providers if not config.discovered}
+        return sorted(names.items())
+
+    async def list(self) -> Sequence[ModelInfo]:
+        """All models; unavailable ones carry the reason. Waits for a provider only if nothing is known of it yet: an
+        old list is returned and refreshed in the background."""
+        await self._lists.refresh(self._providers)
+        infos = [info for config in self._providers for info in self._lists.infos(config)]
+        return [*infos, self._local_info(), DEMO]
+
+    async def default(self) -> str:
+        """The id of the default model. A configured provider stays the default while it is down: silently answering
+        with another model would be worse than failing."""
+        await self._lists.refresh(self._providers)
+        for config in self._providers:
+            name = self._lists.default_name(config)
+            if name is not None:
+                return f"{config.name}/{name}"
+        return LOCAL_ID if self._local_info().available else DEMO.id
+
+    def get(self, model_id: str) -> Model:
+        """The model of an id, without any request. Raises ModelError if no provider can have it."""
+        if model_id == DEMO.id:
+            return DemoModel()
+        if model_id == LOCAL_ID:
+            return self._get_local()
+        provider, _, name = model_id.partition("/")
+        config = self._by_name.get(provider)
+        if config is None or not name:
+            config, name = self._find_provider(model_id), model_id
+        if config is None:
+            raise self._unknown(model_id, provider)
+        info = self._lists.info(config, name)
+        if config.kind in KINDS:
+            return PydanticAIModel(info, config, name, self._pydantic_ai)
+        return OpenAIModel(info, config, name, self._http, self._clock, self._settings.policy)
+
+    async def knows(self, model_id: str) -> frozenset[str]:
+        """The settings that this model takes, and `tools`, `images` and `documents` if it takes them. Raises ModelError
+        as `get` does."""
+        try:
+            model = self.get(model_id)
+        except ModelError:  # named without its provider, whose list may not be known yet
+            await self._lists.refresh(self._providers)
+            model = self.get(model_id)
+        reads = {"images", "documents"} & model.info.abilities
+        match model:
+            case OpenAIModel():
+                return dialect(model.config).settings | {"tools", *reads}
+            case PydanticAIModel():
+                return settings_of(model.config.kind) | {"tools", *reads}
+            case LocalModel():
+                return local_model_prompt.SETTINGS
+            case _:
+                return frozenset()
+
+    def _find_provider(self, name: str) -> ProviderConfig | None:
+        """The provider of a model named without one, as programs written for one provider do: the one that lists it,
+        else the only configured one."""
+        if name.partition("/")[0] in PRESETS:
+            return None
+        listing = [config for config in self._providers if name in self._lists.names(config)]
+        configured = [config for config in self._providers if not config.discovered]
+        if listing:
+            return listing[0]
+        return configured[0] if len(configured) == 1 else None
+
+    def _local_settings(self) -> LocalModelSettings | str:
+        """Settings of the local model, or what it lacks."""
+        settings = self._settings
+        if find_spec("xllamacpp") is None:
+            return "It needs xllamacpp, which is not installed. Run `pip install xllamacpp`."
+        path = settings.weights_directory and local_model_weights.find(settings.weights_directory)
+        if path is None:
+            return "Its weights are not downloaded. Run `holdfast models pull`."
+        return LocalModelSettings(path, threads=settings.threads, environment=without_secrets(settings.environment))
+
+    def _local_info(self) -> ModelInfo:
+        found = self._local_settings()
+        return local_info(None, found) if isinstance(found, str) else local_info(found.context)
+
+    def _get_local(self) -> Model:
+        if self._local is None:
+            found = self._local_settings()
+            if isinstance(found, str):
+                raise ModelError("unavailable", f"The local model is not available. {found}")
+            self._local = LocalModel(found)
+        return self._local
+
+    def _unknown(self, model_id: str, provider: str) -> ModelError:
+        preset = next((preset for kind, preset in PRESETS.items() if kind == provider), None)
+        if preset is not None and preset.keys:
+            return ModelError(
+                "auth", f"{preset.title} needs an API key. Set {preset.keys[0]}, or choose another model."
+            )
+        names = ", ".join([*self._by_name, "local", "demo"])
+        return ModelError(
+            "bad-request",
+            f"There is no model {model_id!r}. Model ids are provider/name; the configured providers are {names}. "
+            "Choose another model, or configure its provider.",
+        )

@@ -1,0 +1,202 @@
+"""Turns the parsed chunks of a chat completion into deltas, complete tool calls and usage, for servers with OpenAI's
+format and the local model. Differences between providers are handled here; unknown fields are ignored."""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, Usage
+from holdfast.core.parts import Json
+from holdfast.models.tool_call_assembler import PartialToolCall, ToolCallAssembler
+from holdfast.models.upstream_errors import UpstreamError, from_error
+from holdfast.ports.model import Delta, ToolCall
+
+_TEXT: Final = object()
+_REASONING: Final = object()
+
+
+class ChunkAssembler:
+    """`add` chunks, then `take` the deltas so far. Adjacent deltas of one kind are merged. `error` is set by the first
+    chunk that ends the answer; deltas before it can still be taken."""
+
+    def __init__(self, used_ids: Collection[str] = ()) -> None:
+        self.error: UpstreamError | None = None
+        self.finish_reason: str | None = None
+        self.usage: Usage | None = None
+        self.produced = False
+        self._calls = ToolCallAssembler(used_ids)
+        self._kind: object = None  # what `_pieces` belong to: text, reasoning or a tool call
+        self._pieces: list[str] = []
+        self._name: str | None = None  # of the call, if the pieces are the first since it is known
+        self._deltas: list[Delta] = []
+        self._details: list[dict[str, Json]] = []
+
+    @property
+    def calls(self) -> Sequence[ToolCall]:
+        return self._calls.complete()
+
+    def take(self) -> list[Delta]:
+        self._flush()
+        deltas = self._deltas
+        self._deltas = []
+        return deltas
+
+    def end(self) -> bool:
+        """No chunk follows. Returns whether there was an answer: usage alone is none, and is not reported."""
+        self._close_reasoning()
+        self._flush()
+        answered = self.produced or self.finish_reason not in (None, "content_filter")
+        if answered and self.usage is not None:
+            self._deltas.append(self.usage)
+        return answered
+
+    def add_text(self, text: str) -> list[Delta]:
+        """Adds a chunk that contains only text and takes it. For text that follows other text, when everything before
+        it has been taken."""
+        if self._details:
+            self._content(text)
+            return self.take()
+        return [TextDelta(text)]
+
+    def add(self, chunk: Json) -> None:
+        if type(chunk) is not dict:
+            self.error = UpstreamError("protocol", f"a chunk is {_kind_of(chunk)}, not an object", retry=True)
+            return
+        if chunk.get("error"):
+            self.error = from_error(chunk["error"])
+            return
+        choices = chunk.get("choices")
+        if type(choices) is list and choices:
+            for choice in choices:
+                if type(choice) is dict and not choice.get("index"):
+                    self._choice(choice)
+        elif choices is None and _is_error(chunk):
+            self.error = from_error(chunk)
+            return
+        usage = chunk.get("usage")
+        if type(usage) is dict:
+            self.usage = _usage(usage) or self.usage
+
+    # ---- one choice ----
+
+    def _choice(self, choice: dict[str, Json]) -> None:
+        delta = choice.get("delta") or choice.get("message")
+        if type(delta) is dict:
+            reasoning = delta.get("reasoning_content") or delta.get("reasoning")
+            if reasoning:
+                self._reason(reasoning)
+            if delta.get("reasoning_details"):
+                self._detail(delta["reasoning_details"])
+            content = delta.get("content") or delta.get("refusal")
+            if content:
+                self._content(content)
+            calls = delta.get("tool_calls")
+            if type(calls) is list:
+                for call in calls:
+                    self._call(call)
+        if choice.get("error"):
+            self.error = from_error(choice["error"])
+            return
+        reason = choice.get("finish_reason")
+        if reason:
+            self.finish_reason = str(reason)
+            if reason == "error":
+                self.error = UpstreamError("unavailable", "it ended the answer with an error", retry=True)
+
+    def _content(self, content: Json) -> None:
+        if type(content) is str:
+            if self._kind is not _TEXT:
+                self._close_reasoning()
+                self._begin(_TEXT)
+            self._pieces.append(content)
+        elif type(content) is list:  # Mistral's format, in which thinking is part of the content
+            for part in content:
+                if type(part) is dict:
+                    self._part(part)
+
+    def _part(self, part: dict[str, Json]) -> None:
+        text = part.get("text")
+        if type(text) is str and text:
+            self._content(text)
+        thinking = part.get("thinking")
+        if type(thinking) is list:
+            thinking = "".join(str(p["text"]) for p in thinking if type(p) is dict and p.get("text"))
+        if thinking:
+            self._reason(thinking)
+
+    def _reason(self, text: Json) -> None:
+        if type(text) is str:
+            self._begin(_REASONING)
+            self._pieces.append(text)
+
+    def _detail(self, details: Json) -> None:
+        """OpenRouter's format of reasoning that has to be sent back unchanged: the pieces of one block are joined."""
+        for detail in details if type(details) is list else ():
+            if type(detail) is not dict:
+                continue
+            last = self._details[-1] if self._details else None
+            if last is None or (last.get("type"), last.get("index")) != (detail.get("type"), detail.get("index")):
+                self._details.append(dict(detail))
+                continue
+            for key, value in detail.items():
+                old = last.get(key)
+                grows = key in ("text", "summary", "data") and type(old) is str and type(value) is str
+                if value is not None:
+                    last[key] = old + value if grows else value
+
+    def _close_reasoning(self) -> None:
+        details, self._details = self._details, []
+        if any(detail.get("signature") or detail.get("data") for detail in details):
+            self._flush()
+            self._deltas.append(ReasoningDelta("", {"reasoning_details": details}))
+            self.produced = True
+
+    def _call(self, piece: Json) -> None:
+        if type(piece) is not dict:
+            self.error = UpstreamError("protocol", f"a tool call is {_kind_of(piece)}, not an object", retry=True)
+            return
+        self._close_reasoning()
+        call, text, named = self._calls.write(piece)
+        if named or call is not self._kind:
+            self._begin(call, anew=named)
+            self._name = call.name if named else None
+        self._pieces.append(text)
+
+    # ---- merging ----
+
+    def _begin(self, kind: object, *, anew: bool = False) -> None:
+        if anew or kind is not self._kind:
+            self._flush()
+            self._kind = kind
+
+    def _flush(self) -> None:
+        kind, self._kind = self._kind, None
+        if kind is None:
+            return
+        text = "".join(self._pieces)
+        self._pieces.clear()
+        self.produced = True
+        if kind is _TEXT:
+            self._deltas.append(TextDelta(text))
+        elif kind is _REASONING:
+            self._deltas.append(ReasoningDelta(text))
+        elif isinstance(kind, PartialToolCall):
+            self._deltas.append(ToolDelta(kind.call_id, self._name, text))
+
+
+def _is_error(chunk: dict[str, Json]) -> bool:
+    has_message = isinstance(chunk.get("message"), str) and ("code" in chunk or "type" in chunk)
+    return has_message or chunk.get("object") == "error" or bool(chunk.get("detail"))
+
+
+def _usage(usage: dict[str, Json]) -> Usage | None:
+    read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if type(read) is not int or type(written) is not int or read < 0 or written < 0:
+        return None
+    cost = usage.get("cost")
+    known = isinstance(cost, int | float) and 0 <= cost < 1e9
+    return Usage(read, written, float(cost or 0) if known else None)
+
+
+def _kind_of(value: Json) -> str:
+    names: dict[type, str] = {list: "a list", str: "a string", type(None): "null", bool: "a boolean"}
+    return names.get(type(value), "a number")

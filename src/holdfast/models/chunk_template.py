@@ -1,0 +1,79 @@
+"""Fast path for chunks that differ only in their text: the bytes around it are learned from a parsed chunk. Nothing is
+guessed: a template is used only after another text in it was parsed with the same result, and only for text without
+escapes."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from holdfast.core.parts import Json
+from holdfast.models.lenient_json import loads
+
+_PLAIN: Final = re.compile(rb'[^"\\\x00-\x1f]+')
+_BEFORE: Final = b"data: "
+_AFTER: Final = b"\n\n"
+
+
+@dataclass(slots=True)
+class ChunkTemplate:
+    prefix: bytes
+    suffix: bytes
+    _inner: slice = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._inner = slice(len(self.prefix), -len(self.suffix))
+
+    def text(self, data: bytes) -> str | None:
+        """The text of one or more whole events that match the template; None if any byte differs."""
+        if not (data.startswith(self.prefix) and data.endswith(self.suffix)):
+            return None
+        inner = data[self._inner]
+        try:
+            if _PLAIN.fullmatch(inner):
+                return inner.decode()
+            texts = inner.split(self.suffix + self.prefix)
+            for text in texts:
+                if not _PLAIN.fullmatch(text):
+                    return None
+            return "".join([text.decode() for text in texts])
+        except UnicodeDecodeError:
+            return None
+
+
+def learn(line: bytes, chunk: Json) -> ChunkTemplate | None:
+    """A template from the data of an event and its parsed chunk; None if it contains more than text, or the place of
+    the text is ambiguous."""
+    text = only_text(chunk)
+    if text is None:
+        return None
+    quoted = b'"' + text.encode("utf-8", "replace") + b'"'
+    if line.count(quoted) != 1 or b"\r" in line or b"\n" in line or not _PLAIN.fullmatch(quoted[1:-1]):
+        return None
+    before, after = line.split(quoted)
+    prefix, suffix = before + b'"', b'"' + after
+    other = text + "x"
+    try:
+        again = loads(prefix + other.encode() + suffix)
+    except ValueError:
+        return None
+    if only_text(again) != other:
+        return None
+    again["choices"][0]["delta"]["content"] = text
+    return ChunkTemplate(_BEFORE + prefix, suffix + _AFTER) if again == chunk else None
+
+
+def only_text(chunk: Json) -> str | None:
+    """The text of a chunk that contains nothing else."""
+    if type(chunk) is not dict or chunk.get("error") or chunk.get("usage"):
+        return None
+    choices = chunk.get("choices")
+    if type(choices) is not list or len(choices) != 1:
+        return None
+    choice = choices[0]
+    if type(choice) is not dict or choice.get("index") or choice.get("error") or choice.get("finish_reason"):
+        return None
+    delta = choice.get("delta")
+    if type(delta) is not dict or any(value for key, value in delta.items() if key not in ("role", "content")):
+        return None
+    content = delta.get("content")
+    return content if type(content) is str and content else None

@@ -1,0 +1,162 @@
+"""Encodes a request in OpenAI's chat format. Pure."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import assert_never
+
+from holdfast.core.parts import Json, ReasoningPart, TextPart
+from holdfast.models.dialects import ChatDialect
+from holdfast.models.tool_call_assembler import args_text
+from holdfast.ports.model import (
+    Ability,
+    AssistantMessage,
+    Media,
+    ModelRequest,
+    ToolCall,
+    ToolMessage,
+    ToolSpec,
+    UserMessage,
+)
+
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml", "application/x-yaml")
+_TEXT_ENDINGS = ("+json", "+xml", "javascript", "toml", "x-sh", "x-python", "sql")
+
+
+def body(request: ModelRequest, model: str, dialect: ChatDialect, abilities: frozenset[Ability]) -> bytes:
+    """The JSON body of a streaming request."""
+    messages = _messages(request, dialect, abilities)
+    data: dict[str, Json] = {"model": model, "messages": messages, "stream": True}
+    if dialect.ask_usage:
+        data["stream_options"] = {"include_usage": True}
+    for name, value in request.settings.items():
+        if name in dialect.settings and value is not None:
+            data[dialect.renamed.get(name, name)] = value
+    if request.tools:
+        data["tools"] = [_tool(tool) for tool in request.tools]
+    else:
+        data.pop("tool_choice", None)
+        data.pop("parallel_tool_calls", None)
+    data.update(dialect.extra)
+    if request.messages and isinstance(request.messages[-1], AssistantMessage):
+        _ask_to_continue(data, dialect)
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _tool(tool: ToolSpec) -> Json:
+    strict = {} if tool.strict is None else {"strict": tool.strict}
+    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters), **strict}
+    return {"type": "function", "function": function}
+
+
+def call_ids(request: ModelRequest) -> set[str]:
+    """Call ids of the conversation, which a new call must not reuse."""
+    parts = (part for m in request.messages if isinstance(m, AssistantMessage) for part in m.parts)
+    return {part.call_id for part in parts if isinstance(part, ToolCall)}
+
+
+def readable(item: str | Media, abilities: frozenset[Ability]) -> str | Media:
+    """What a model can take: text as it is and text files as text, images and PDFs if it has the ability, and a
+    placeholder for any other file."""
+    if isinstance(item, str):
+        return item
+    kind = item.media_type.partition(";")[0].strip().lower()
+    if kind.startswith(_TEXT_TYPES) or kind.endswith(_TEXT_ENDINGS):
+        return f"File {item.name}:\n\n{item.data.decode('utf-8', 'replace')}\n"
+    image = item.media_type.startswith("image/") and "images" in abilities
+    document = item.media_type == "application/pdf" and "documents" in abilities
+    if image or document:
+        return item
+    return f"[The file {item.name} ({item.media_type}, {len(item.data):,} bytes) cannot be read by this model.]"
+
+
+def _messages(request: ModelRequest, dialect: ChatDialect, abilities: frozenset[Ability]) -> list[Json]:
+    messages: list[Json] = []
+    if request.system:
+        messages.append({"role": "system", "content": request.system})
+    questions = [index for index, message in enumerate(request.messages) if isinstance(message, UserMessage)]
+    turn_start = questions[-1] if questions else -1
+    for index, message in enumerate(request.messages):
+        match message:
+            case UserMessage(content):
+                messages.append({"role": "user", "content": _content(content, abilities)})
+            case AssistantMessage():
+                written = _assistant(message, dialect, this_turn=index > turn_start)
+                if written is not None:
+                    messages.append(written)
+            case ToolMessage(call_id, _, text, is_error):
+                shown = f"Error: {text}" if is_error and not text.lower().startswith("error") else text
+                messages.append({"role": "tool", "tool_call_id": _id(call_id, dialect), "content": shown})
+            case _:
+                assert_never(message)
+    return messages
+
+
+def _content(content: tuple[str | Media, ...], abilities: frozenset[Ability]) -> Json:
+    parts = [_part(item, abilities) for item in content]
+    if all(part["type"] == "text" for part in parts):  # every server accepts plain text
+        return "\n\n".join(part["text"] for part in parts)
+    return parts
+
+
+def _part(item: str | Media, abilities: frozenset[Ability]) -> dict[str, Json]:
+    content = readable(item, abilities)
+    if isinstance(content, str):
+        return {"type": "text", "text": content}
+    url = f"data:{content.media_type};base64,{base64.b64encode(content.data).decode('ascii')}"
+    if content.media_type == "application/pdf":
+        return {"type": "file", "file": {"filename": content.name, "file_data": url}}
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def _assistant(answer: AssistantMessage, dialect: ChatDialect, *, this_turn: bool) -> Json | None:
+    text = "".join(part.text for part in answer.parts if isinstance(part, TextPart))
+    calls = [part for part in answer.parts if isinstance(part, ToolCall)]
+    if not text and not calls:
+        return None
+    message: dict[str, Json] = {"role": "assistant", "content": text if text or not calls else None}
+    reasoning = [part for part in answer.parts if isinstance(part, ReasoningPart)]
+    details = [d for part in reasoning for d in _details(part.provider)]
+    if details:
+        message["reasoning_details"] = details
+    elif calls and this_turn and dialect.reasoning_back == "tool-turns" and reasoning:
+        message["reasoning_content"] = "".join(part.text for part in reasoning)
+    if calls:
+        message["tool_calls"] = [_call(call, dialect) for call in calls]
+    return message
+
+
+def _details(provider: Json) -> Sequence[Json]:
+    details = provider.get("reasoning_details") if isinstance(provider, dict) else None
+    return details if isinstance(details, list) else ()
+
+
+def _call(call: ToolCall, dialect: ChatDialect) -> Json:
+    args = args_text(call.args)
+    if call.invalid is not None:  # strict servers reject a history with invalid arguments
+        args = json.dumps({"invalid": args}, ensure_ascii=False)
+    written: dict[str, Json] = {
+        "id": _id(call.call_id, dialect),
+        "type": "function",
+        "function": {"name": call.name or "unknown", "arguments": args},
+    }
+    if isinstance(call.provider, dict) and "extra_content" in call.provider:
+        written["extra_content"] = call.provider["extra_content"]
+    return written
+
+
+def _id(call_id: str, dialect: ChatDialect) -> str:
+    if not dialect.short_ids or (len(call_id) == 9 and call_id.isascii() and call_id.isalnum()):
+        return call_id
+    value = int.from_bytes(hashlib.sha256(call_id.encode()).digest()[:8])
+    return "".join(_DIGITS[value // 62**n % 62] for n in range(9))
+
+
+def _ask_to_continue(data: dict[str, Json], dialect: ChatDialect) -> None:
+    if dialect.prefill == "flags":
+        data["continue_final_message"] = True
+        data["add_generation_prompt"] = False
+    elif dialect.prefill == "prefix":
+        data["messages"][-1]["prefix"] = True

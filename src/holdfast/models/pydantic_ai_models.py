@@ -1,0 +1,86 @@
+"""Anthropic and Google models through pydantic-ai. The library is an optional extra and is imported when one of its
+models is first used: it takes seconds and 84 MB. Its types and exceptions stay in the `pydantic_ai_*` files."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+from anyio import to_thread
+
+from holdfast.models.provider_config import ProviderConfig, base_url, endpoint_label, title
+from holdfast.models.request_policy import RequestPolicy
+from holdfast.ports.model import ModelAnswer, ModelError, ModelInfo, ModelRequest
+
+KINDS = ("anthropic", "google")
+"""Kinds of provider that are reached through the library."""
+SAME_NAME_SETTINGS = frozenset(
+    {"temperature", "top_p", "max_tokens", "seed", "presence_penalty", "frequency_penalty", "parallel_tool_calls"}
+)
+"""Settings with the same name in the library."""
+_LIBRARY = "holdfast.models.pydantic_ai_stream"
+_NOT_ANTHROPIC = frozenset({"seed", "presence_penalty", "frequency_penalty"})
+
+
+def settings_of(kind: str) -> frozenset[str]:
+    known = SAME_NAME_SETTINGS | {"stop", "reasoning_effort", "tool_choice"}
+    return known - _NOT_ANTHROPIC if kind == "anthropic" else known
+
+
+def missing_extra(kind: str) -> str | None:
+    """What to install before models of this kind can be used, as a sentence; None if nothing."""
+    if kind not in KINDS or find_spec("pydantic_ai") is not None:
+        return None
+    return "It needs an extra that is not installed. Run `pip install 'holdfast[providers]'`."
+
+
+class PydanticAIModels:
+    """The library's models of one event loop, each created once. `aclose` closes their connections."""
+
+    def __init__(self, policy: RequestPolicy) -> None:
+        self.policy = policy
+        self._models: dict[tuple[str, str], tuple[Any, Any]] = {}
+
+    def library_model(self, library: ModuleType, config: ProviderConfig, name: str) -> tuple[Any, Any]:
+        """The library's model and its HTTP client."""
+        key = (config.name, name)
+        if key not in self._models:
+            self._models[key] = library.create_model(
+                config.kind, name, base_url(config), config.api_key or "", self.policy.timeouts
+            )
+        return self._models[key]
+
+    async def aclose(self) -> None:
+        models = list(self._models.values())
+        self._models.clear()
+        for _, client in models:
+            await client.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class PydanticAIModel:
+    info: ModelInfo
+    config: ProviderConfig
+    name: str
+    models: PydanticAIModels
+
+    @asynccontextmanager
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelAnswer]:
+        try:
+            library = await to_thread.run_sync(import_module, _LIBRARY, abandon_on_cancel=True)
+        except ImportError:
+            raise ModelError(
+                "unavailable",
+                f"{title(self.config)} models need an extra that is not installed. Run `pip install "
+                "'holdfast[providers]'`, or choose another model.",
+            ) from None
+        model, client = self.models.library_model(library, self.config, self.name)
+        label, policy = endpoint_label(self.config, self.name), self.models.policy
+        reader = library.PydanticAIReader(model, client, request, self.info.abilities, label, policy)
+        try:
+            yield await reader.open()
+        finally:
+            await reader.close()

@@ -1,0 +1,243 @@
+"""Reads answers from pydantic-ai's models. Imported only when one of them is used."""
+
+import itertools
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import Any
+
+import anyio
+import httpx2
+from pydantic_ai import exceptions
+from pydantic_ai.messages import (
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartEndEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ThinkingPart,
+    ThinkingPartDelta,
+    ToolCallPart,
+    ToolCallPartDelta,
+)
+from pydantic_ai.models import Model as LibraryModel
+from pydantic_ai.models import StreamedResponse
+
+from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, Usage
+from holdfast.models.http_connection import HttpError
+from holdfast.models.iterated_answer import IteratedAnswer
+from holdfast.models.openai_request import call_ids
+from holdfast.models.pydantic_ai_messages import is_signed, messages, parameters, provider_data, settings
+from holdfast.models.request_policy import RequestPolicy, Timeouts
+from holdfast.models.tool_call_assembler import args_text, claim_id, parse_args
+from holdfast.models.upstream_errors import EndpointLabel, UpstreamError, explain, from_error
+from holdfast.ports.model import Ability, Delta, ModelAnswer, ModelRequest, ToolCall
+
+_ANSWER_HEADER = "x-holdfast-answer"
+"""A request header with the id of the answer. It is removed before the request is sent."""
+_FINISH = {"tool_call": "tool_calls"}
+
+
+class ClosableHttpClient(httpx2.AsyncClient):
+    """Can close the response of one answer by id. The libraries above it wrap responses in generators that a
+    cancellation leaves to the garbage collector."""
+
+    def __init__(self, timeouts: Timeouts) -> None:
+        super().__init__(timeout=httpx2.Timeout(timeouts.first_token, connect=timeouts.connect))
+        self._open: dict[str, httpx2.Response] = {}
+        self._ids = itertools.count(1)
+
+    def new_answer(self) -> str:
+        return str(next(self._ids))
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        answer = request.headers.pop(_ANSWER_HEADER, None)
+        response = await super().send(request, **options)
+        if answer is not None:
+            self._open[answer] = response
+        return response
+
+    async def close_answer(self, answer: str) -> None:
+        """Closes the connection of this answer, if it still has one."""
+        response = self._open.pop(answer, None)
+        if response is not None:
+            await response.aclose()
+
+
+def create_model(
+    kind: str, name: str, url: str, key: str, timeouts: Timeouts
+) -> tuple[LibraryModel[Any], ClosableHttpClient]:
+    """Creates the library's model and the client whose connections it uses."""
+    client = ClosableHttpClient(timeouts)
+    if kind == "anthropic":
+        from anthropic import AsyncAnthropic
+        from pydantic_ai.models.anthropic import AnthropicModel
+        from pydantic_ai.providers.anthropic import AnthropicProvider
+
+        # Retries are counted in one place, ours.
+        sdk = AsyncAnthropic(api_key=key, base_url=url, http_client=client, max_retries=0)
+        return AnthropicModel(name, provider=AnthropicProvider(anthropic_client=sdk)), client
+    from pydantic_ai.models.google import GoogleModel
+    from pydantic_ai.providers.google import GoogleProvider
+
+    return GoogleModel(name, provider=GoogleProvider(api_key=key, base_url=url, http_client=client)), client
+
+
+class PydanticAIReader:
+    """One request and its answer. Nothing is asked again once a delta has been given out."""
+
+    def __init__(
+        self,
+        model: LibraryModel[Any],
+        client: ClosableHttpClient,
+        request: ModelRequest,
+        abilities: frozenset[Ability],
+        label: EndpointLabel,
+        policy: RequestPolicy,
+    ) -> None:
+        self._model = model
+        self._client = client
+        self._request = request
+        self._abilities = abilities
+        self._label = label
+        self._policy = policy
+        self._answer_id = ""
+        self._block: AbstractAsyncContextManager[StreamedResponse] | None = None
+        self._attempt = 0
+        self._started = False  # a delta was given out
+        self._used_ids: set[str] = set()
+        self._ids: dict[int, str] = {}  # by the part's index
+
+    async def open(self) -> ModelAnswer:
+        """Asks until there is an answer, or raises ModelError."""
+        response = await self._open()
+        return IteratedAnswer(partial(self._iterate, response))
+
+    async def close(self) -> None:
+        """Closes the upstream, whatever it is doing."""
+        block, self._block = self._block, None
+        with anyio.move_on_after(5, shield=True):
+            try:
+                await self._client.close_answer(self._answer_id)
+                if block is not None:
+                    await block.__aexit__(None, None, None)
+            except Exception:  # noqa: BLE001  the connection is being closed; how that fails does not matter
+                return
+
+    async def _open(self) -> StreamedResponse:
+        limit = self._policy.timeouts.first_token
+        while True:
+            self._attempt += 1
+            self._answer_id = self._client.new_answer()
+            self._used_ids, self._ids = call_ids(self._request), {}
+            options = settings(self._request, self._model.system)
+            options["extra_headers"] = {_ANSWER_HEADER: self._answer_id}
+            try:
+                with anyio.fail_after(limit):
+                    sent = messages(self._request, self._abilities)
+                    block = self._model.request_stream(sent, options, parameters(self._request))
+                    response = await block.__aenter__()
+                    self._block = block
+                    return response
+            except TimeoutError:
+                error = UpstreamError("timeout", f"no answer within {limit:g} s")
+            except Exception as failed:  # noqa: BLE001  the library's exceptions stop here
+                error = classify_exception(failed)
+            await self._wait_to_retry(error)
+
+    async def _wait_to_retry(self, error: UpstreamError) -> None:
+        """Waits until the next attempt. Raises ModelError if there is none, or if a delta was given out."""
+        await self.close()
+        delay = None if self._started else self._policy.retry_delay(error, self._attempt)
+        if delay is None:
+            failure = explain(error, self._label)
+            failure.__suppress_context__ = True  # errors of libraries may carry headers, and so the key
+            raise failure
+        await self._policy.sleep(delay)
+
+    async def _iterate(self, response: StreamedResponse, answer: IteratedAnswer) -> AsyncIterator[Sequence[Delta]]:
+        events, timeouts = aiter(response), self._policy.timeouts
+        while True:
+            limit = timeouts.idle if self._started else timeouts.first_token
+            try:
+                with anyio.fail_after(limit):
+                    event = await anext(events, None)
+                deltas = self._end(response, answer) if event is None else self._deltas(event, response)
+            except TimeoutError:
+                error = UpstreamError("timeout", f"nothing came for {limit:g} s")
+            except Exception as failed:  # noqa: BLE001  as above
+                error = classify_exception(failed)
+            else:
+                if deltas:
+                    self._started = True
+                    yield deltas
+                if event is None:
+                    return
+                continue
+            await self._wait_to_retry(error)
+            response = await self._open()
+            events = aiter(response)
+
+    # ---- events ----
+
+    def _deltas(self, event: ModelResponseStreamEvent, response: StreamedResponse) -> Sequence[Delta]:
+        match event:
+            case PartStartEvent(index=index, part=ToolCallPart() as part):
+                self._ids[index] = claim_id(part.tool_call_id, self._used_ids)
+                return [ToolDelta(self._ids[index], part.tool_name, args_text(part.args))]
+            case PartStartEvent(part=TextPart(content=text)) if text:
+                return [TextDelta(text)]
+            case PartStartEvent(part=ThinkingPart(content=text)) if text:
+                return [ReasoningDelta(text)]
+            case PartDeltaEvent(delta=TextPartDelta(content_delta=text)) if text:
+                return [TextDelta(text)]
+            case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=str(text))) if text:
+                return [ReasoningDelta(text)]
+            case PartDeltaEvent(index=index, delta=ToolCallPartDelta(args_delta=args)) if args and index in self._ids:
+                return [ToolDelta(self._ids[index], None, args_text(args))]
+            case PartEndEvent(part=ThinkingPart() as part) if is_signed(part):
+                return [ReasoningDelta("", provider_data(part, response.get()))]
+            case _:
+                return ()
+
+    def _end(self, streamed: StreamedResponse, answer: IteratedAnswer) -> Sequence[Delta]:
+        response = streamed.get()
+        answer.finish_reason = _FINISH.get(response.finish_reason or "", response.finish_reason)
+        calls = []
+        for index, part in enumerate(response.parts):
+            if isinstance(part, ToolCallPart) and index in self._ids:
+                args, invalid = parse_args(args_text(part.args))
+                calls.append(ToolCall(self._ids[index], part.tool_name, args, provider_data(part, response), invalid))
+        answer.calls = calls
+        if not self._started:
+            if response.finish_reason == "content_filter":
+                raise exceptions.ContentFilterError("the answer is empty")
+            if response.finish_reason is None:
+                raise HttpError(UpstreamError("protocol", "the answer ended without any content"))
+        usage = streamed.usage
+        return [Usage(usage.input_tokens, usage.output_tokens)] if usage.has_values() else ()
+
+
+def classify_exception(error: Exception) -> UpstreamError:
+    match error:
+        case HttpError():
+            return error.error
+        case exceptions.ModelHTTPError():
+            body = error.body
+            found = body.get("error", body) if isinstance(body, dict) else body
+            return from_error(found or f"status {error.status_code}", error.status_code, error.retry_after)
+        case exceptions.ModelTimeoutError() | exceptions.ModelRequestTimeout() | TimeoutError():
+            return UpstreamError("timeout", "it did not answer in time")
+        case exceptions.ContentFilterError():
+            return UpstreamError("refused", "its content filter stopped the answer")
+        case exceptions.ModelAPIError() | httpx2.HTTPError():
+            return UpstreamError(
+                "unavailable", "the connection failed or broke in the middle of the answer", retry=True
+            )
+        case exceptions.UnexpectedModelBehavior() | ValueError():
+            return UpstreamError("protocol", f"{type(error).__name__}: its answer has an unexpected format")
+        case exceptions.UserError():
+            return UpstreamError("bad-request", str(error))
+        case _:
+            return UpstreamError("unavailable", f"its client library failed with {type(error).__name__}")

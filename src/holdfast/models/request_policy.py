@@ -1,0 +1,88 @@
+"""How long requests to models may take, how large answers may be, and when a failed request is sent again. Decides;
+does not wait."""
+
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+import anyio
+
+from holdfast.models.chat_completion_stream import MAX_ANSWER, MAX_EVENT
+from holdfast.models.upstream_errors import UpstreamError
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds."""
+
+    connect: float = 10.0
+    first_token: float = 300.0
+    """From the request to the first delta: a model may think for minutes, and keep-alives do not show that it does."""
+    idle: float = 120.0
+    """Between bytes, once the answer has started. Time that the reader spends elsewhere does not count."""
+    stalled: float = 600.0
+    """Between deltas, whether or not keep-alives arrive."""
+    tail: float = 5.0
+    """After the finish reason, for usage and the end mark. The answer is complete without them."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    attempts: int = 4
+    """In total, including the first."""
+    first_delay: float = 0.5
+    max_delay: float = 20.0
+    max_requested_delay: float = 60.0
+    """If a provider asks for a longer wait, the request fails: people prefer to know."""
+
+    def delay(self, error: UpstreamError, attempt: int, jitter: float) -> float | None:
+        """Seconds before attempt number `attempt + 1`, or None to give up. `jitter` in [0, 1) spreads requests that
+        failed together; it never shortens the wait that a provider asked for."""
+        if not error.retry or attempt >= self.attempts:
+            return None
+        backoff = min(self.first_delay * 2.0 ** (attempt - 1), self.max_delay)
+        if error.after is None:
+            return backoff * (0.5 + jitter / 2)
+        if error.after > self.max_requested_delay:
+            return None
+        return max(error.after, 0.0) + backoff * jitter / 4
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPolicy:
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    max_event: int = MAX_EVENT
+    max_answer: int = MAX_ANSWER
+    sleep: Callable[[float], Awaitable[None]] = anyio.sleep
+    jitter: Callable[[], float] = random.random
+
+    def retry_delay(self, error: UpstreamError, attempt: int) -> float | None:
+        return self.retry.delay(error, attempt, self.jitter())
+
+
+def parse_retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds to wait, from `Retry-After` (seconds or a date) or OpenAI's `retry-after-ms`; None if absent or invalid.
+    Header names are in lower case."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after", "")
+    seconds = _number(value)
+    if seconds is not None:
+        return seconds
+    try:
+        date = parsedate_to_datetime(value)
+        return max(0.0, (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if 0 <= value < 1e9 else None

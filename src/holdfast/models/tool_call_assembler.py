@@ -1,0 +1,128 @@
+"""Assembles tool calls from the pieces in which a model streams them."""
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+import jiter
+
+from holdfast.core.finite_numbers import find_non_finite
+from holdfast.core.parts import Json
+from holdfast.models.lenient_json import loads
+from holdfast.ports.model import ToolCall
+
+
+@dataclass(slots=True, eq=False)
+class PartialToolCall:
+    index: int | None
+    raw_id: str | None
+    call_id: str
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+    extra: Json = None
+
+    def complete(self) -> ToolCall:
+        text = "".join(self.pieces)
+        provider = None if self.extra is None else {"extra_content": self.extra}
+        args, invalid = parse_args(text)
+        if not self.name:
+            args, invalid = text, "the model requested a tool without a name"
+        return ToolCall(self.call_id, self.name, args, provider, invalid)
+
+
+def parse_args(text: str) -> tuple[Json, str | None]:
+    """The arguments as an object, or the text and what is wrong with it. Empty text is an object without fields."""
+    if not text.strip():
+        return {}, None
+    try:
+        args = jiter.from_json(text.encode("utf-8", "replace"), allow_inf_nan=False)
+    except ValueError as error:
+        return text, f"the arguments are not valid JSON: {error}"
+    if isinstance(args, str):  # some models encode the object twice
+        try:
+            inner = loads(args.encode("utf-8", "replace"))
+        except ValueError:
+            inner = None
+        args = inner if isinstance(inner, dict) else args
+    if not isinstance(args, dict):
+        return text, "the arguments are not a JSON object"
+    if find_non_finite(args) is not None:
+        return text, "the arguments contain a number that is not finite"
+    return args, None
+
+
+def claim_id(proposed: str, used: set[str]) -> str:
+    """Adds an unused id to `used` and returns it: the proposed one, or that with a number."""
+    call_id, n = proposed, 1
+    while call_id in used:
+        n += 1
+        call_id = f"{proposed}-{n}"
+    used.add(call_id)
+    return call_id
+
+
+class ToolCallAssembler:
+    """Assigns pieces to the calls that they belong to. Call ids differ from each other and from `used_ids`."""
+
+    def __init__(self, used_ids: Collection[str] = ()) -> None:
+        self._used_ids = set(used_ids)
+        self._calls: list[PartialToolCall] = []
+
+    def complete(self) -> Sequence[ToolCall]:
+        return [call.complete() for call in self._calls]
+
+    def write(self, piece: dict[str, Json]) -> tuple[PartialToolCall, str, bool]:
+        """Adds a piece. Returns its call, the text added to the arguments, and whether the name is new."""
+        function = piece.get("function")
+        if type(function) is not dict:
+            function = piece
+        name = function.get("name")
+        name = name if type(name) is str else ""
+        call = self._find(piece, name) or self._open(piece)
+        named = bool(name) and not call.name
+        if named:
+            call.name = name
+        text = args_text(function.get("arguments"))
+        call.pieces.append(text)
+        extra = piece.get("extra_content")  # carries Google's thought signatures
+        if extra is not None:
+            call.extra = extra
+        return call, text, named
+
+    def _find(self, piece: dict[str, Json], name: str) -> PartialToolCall | None:
+        """The open call that the piece continues. A different id under the same index starts another call; so does,
+        without an index, a name without an id."""
+        index, raw = _index(piece), _id(piece)
+        if index is None:
+            last = self._calls[-1] if self._calls else None
+            if last is None or (raw is not None and raw != last.raw_id):
+                return None
+            return None if name and raw is None else last
+        for call in reversed(self._calls):
+            if call.index == index:
+                return None if raw is not None and call.raw_id is not None and raw != call.raw_id else call
+        return None
+
+    def _open(self, piece: dict[str, Json]) -> PartialToolCall:
+        raw = _id(piece)
+        call_id = claim_id(raw or f"call_{len(self._calls) + 1}", self._used_ids)
+        call = PartialToolCall(_index(piece), raw, call_id)
+        self._calls.append(call)
+        return call
+
+
+def _index(piece: dict[str, Json]) -> int | None:
+    index = piece.get("index")
+    return index if type(index) is int else None
+
+
+def _id(piece: dict[str, Json]) -> str | None:
+    raw = piece.get("id")
+    return raw[:200] if type(raw) is str and raw else None
+
+
+def args_text(args: Json) -> str:
+    """Arguments as the model wrote them, or as a library parsed them."""
+    if type(args) is str:
+        return args
+    return "" if args is None else json.dumps(args, ensure_ascii=False)

@@ -1,0 +1,140 @@
+"""Failures of model servers as values (`UpstreamError`), and the sentences that people read about them (`explain`).
+Providers' own words are quoted, shortened and cleared of the key, which some repeat."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from holdfast.core.parts import Json
+from holdfast.ports.model import ModelError
+
+Code = Literal[
+    "auth", "rate-limit", "context-length", "unavailable", "timeout", "protocol", "refused", "bad-request", "not-found"
+]
+"""`not-found` has its own sentence; outside this package it is a `bad-request`."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamError:
+    """A value, not an exception: the adapters pass it around until it is retried or explained."""
+
+    code: Code
+    detail: str
+    retry: bool = False
+    """Whether the same request may succeed shortly."""
+    after: float | None = None
+    """Seconds that the provider asks to wait before the next attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointLabel:
+    """How messages name an endpoint."""
+
+    provider: str
+    model: str
+    address: str
+    key_name: str
+    """Where the key comes from: the name of a variable, or a description."""
+    secret: str | None = field(default=None, repr=False)
+
+
+_KEYWORDS: Mapping[Code, str] = {
+    "context-length": "context_length|context length|context window|context size|maximum context|exceed_context|"
+    "too many tokens|prompt is too long|input is too long|input token count",
+    "refused": "content_filter|content_policy|content management policy|moderation|safety",
+    "rate-limit": "insufficient_quota|rate_limit|rate limit|too many requests|resource_exhausted",
+    "auth": "invalid_api_key|incorrect api key|api key not valid|authentication|unauthorized",
+    "not-found": "model_not_found|no such model|model not found",
+    "unavailable": "overloaded|unavailable|server_error|internal error|internal_error",
+    "bad-request": "invalid_request|bad request|invalid_argument",
+}
+"""Patterns of the provider's words; the first that matches counts."""
+_BY_STATUS: Mapping[Code, tuple[int, ...]] = {
+    "auth": (401, 403),
+    "rate-limit": (402, 429),
+    "not-found": (404,),
+    "timeout": (408, 504),
+    "context-length": (413,),
+}
+_SENTENCES: Mapping[Code, str] = {
+    "auth": "{label.provider} rejected the API key ({detail}). Check {label.key_name} and its access to {label.model}.",
+    "rate-limit": "{label.provider} is limiting requests ({detail}). Try again {when}, or check your plan.",
+    "context-length": "The conversation is too long for {label.model} ({detail}). Compact it or start a new chat.",
+    "unavailable": "{label.provider} at {label.address} is not available ({detail}). Try again in a minute.",
+    "timeout": "{label.provider} at {label.address} took too long ({detail}). Try again, or choose another model.",
+    "protocol": "{label.provider} at {label.address} sent an invalid response ({detail}). Check its base URL.",
+    "refused": "{label.provider} refused to answer ({detail}). Try rephrasing your message.",
+    "bad-request": "{label.provider} rejected the request ({detail}). Check the model's settings, or choose another "
+    "model.",
+    "not-found": "{label.provider} at {label.address} has no model {label.model} ({detail}). Choose another model.",
+}
+_RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
+_PERMANENT = "insufficient_quota|billing|credit"
+
+
+def from_error(error: Json, status: int | None = None, after: float | None = None) -> UpstreamError:
+    """Reads an `error` object as providers send it, in the body of a failed response or in the middle of a stream.
+
+    Classifies by the provider's words if they say more than the status (a 400 for a full context), else by status. With
+    neither, the provider is assumed to have failed, not the request."""
+    fields = error if isinstance(error, dict) else {"message": error}
+    message = _first_text(fields, "message", "detail", "error", "msg") or "no reason was given"
+    status = _number(fields.get("code")) or _number(fields.get("status")) or status
+    kinds = " ".join(str(fields.get(name) or "") for name in ("code", "type", "status"))
+    text = f"{kinds} {message}".lower()
+    code = next((code for code, words in _KEYWORDS.items() if re.search(words, text)), None)
+    by_status = next((code for code, statuses in _BY_STATUS.items() if status in statuses), None)
+    if status is None:
+        code = code or "unavailable"
+        return UpstreamError(code, message, retry=code in ("unavailable", "rate-limit"), after=after)
+    if by_status is None:
+        by_status = "unavailable" if status >= 500 or status == 425 else "bad-request"
+    says_more = by_status == "bad-request" or (status == 403 and code == "refused")
+    if code is None or code == "unavailable" or not says_more:
+        code = by_status
+    if status == 429 and "context" not in text:
+        code = "rate-limit"
+    retry = status in _RETRYABLE and not (status == 429 and re.search(_PERMANENT, text))
+    return UpstreamError(code, message, retry, after)
+
+
+def explain(error: UpstreamError, label: EndpointLabel) -> ModelError:
+    """The failure as a sentence: what happened, why and what to do."""
+    code = "bad-request" if error.code == "not-found" else error.code
+    when = "later" if error.after is None else f"in {_duration(error.after)}"
+    detail = quote(error.detail, label.secret)
+    return ModelError(code, _SENTENCES[error.code].format(label=label, detail=detail, when=when))
+
+
+def quote(text: str, secret: str | None) -> str:
+    """A provider's words in one printable line, without the key."""
+    if secret:
+        text = text.replace(secret, "…")
+    line = " ".join("".join(c if c.isprintable() else " " for c in text[:2000]).split())
+    return (line if len(line) <= 300 else line[:299] + "…").rstrip(".")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{round(seconds / 3600)} h"
+
+
+def _first_text(fields: Mapping[str, Json], *names: str) -> str | None:
+    for name in names:
+        value = fields.get(name)
+        if isinstance(value, dict):
+            value = value.get("message")
+        if isinstance(value, str) and value.strip():
+            return value
+        if isinstance(value, list) and value:
+            return str(value)[:500]
+    return None
+
+
+def _number(value: Json) -> int | None:
+    """A status: providers write it as 429 or "429"."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) == 3:
+        value = int(value)
+    return value if isinstance(value, int) and 400 <= value <= 599 else None

@@ -1,0 +1,79 @@
+"""The agent port: what answers a turn, and where it writes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from holdfast.core.events import ApprovalRequested, Decision, Event
+from holdfast.core.ids import ApprovalId
+from holdfast.core.run import Run
+from holdfast.core.session import Message, ModelInput, Session
+from holdfast.core.transcript import Transcript
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The input of an agent. `transcript` is not empty if it continues a run: earlier parts with the tools' states."""
+
+    run: Run
+    session: Session
+    input: ModelInput
+    transcript: Transcript
+    decisions: Mapping[str, Decision]
+    """Answers to the question the run stopped at, by call id; a tool with an unknown outcome needs a new approval."""
+
+
+class AgentOutput(Protocol):
+    """Receives an agent's events. Clients see an event only after it is durable."""
+
+    async def write(self, event: Event) -> None:
+        """Add a delta (text, reasoning, tool, usage, step); waits while the buffer is full (back-pressure)."""
+
+    def write_nowait(self, event: Event) -> bool:
+        """Add a delta without waiting. False: the buffer is full; await `wait_for_room` before the next call."""
+
+    async def wait_for_room(self) -> None:
+        """Wait until the buffer is no longer full."""
+
+    async def commit(self, event: Event) -> None:
+        """Add an event and wait until it is durable: `tool.started` before the effect, `tool.finished` after it."""
+
+    async def ask(self, question: ApprovalRequested) -> Decision:
+        """Ask a person. If the agent can continue, this never returns: the run is parked, and a later turn has the
+        decision. Otherwise it waits."""
+
+    def new_approval_id(self) -> ApprovalId:
+        """Create the id of a question."""
+
+
+class AgentError(Exception):
+    """The agent, model or tool failed. `code` is stable; the message is for a person."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class Agent(Protocol):
+    @property
+    def can_continue(self) -> bool:
+        """Whether it can resume a turn from its transcript, after a crash or a decision."""
+
+    async def run(self, turn: Turn, out: AgentOutput) -> str | None:
+        """Answer the turn and return the finish reason. When cancelled, close the upstream connection and re-raise."""
+
+
+class AgentLookup(Protocol):
+    def get(self, name: str, /) -> Agent | None:
+        """Return the agent with this name."""
+
+
+class Summarizer(Protocol):
+    async def summarize(self, messages: Sequence[Message], earlier: str | None) -> str:
+        """Summarize the messages and the earlier summary before them."""
+
+
+class Titler(Protocol):
+    async def title(self, messages: Sequence[Message]) -> str:
+        """Return a short title for the conversation."""

@@ -1,0 +1,12 @@
+"""The result of one check that `holdfast doctor` prints."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """If it is not `ok`, it needs attention."""
+
+    what: str
+    ok: bool
+    text: str

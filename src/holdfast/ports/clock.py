@@ -1,0 +1,13 @@
+"""The clock and id ports: time and identifiers are arguments."""
+
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since the epoch, UTC. May jump; leases and timeouts do not depend on it."""
+
+
+class Ids(Protocol):
+    def new(self, prefix: str) -> str:
+        """A new id `prefix_…`; ids of one process sort by creation."""

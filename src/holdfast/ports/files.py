@@ -1,0 +1,35 @@
+"""The file ports: attachment contents by digest, and agents' working directories."""
+
+from types import TracebackType
+from typing import BinaryIO, Protocol
+
+from holdfast.core.ids import SessionId
+
+
+class IncomingFile(Protocol):
+    """A content that is being written. A context manager: leaving it without `finish` discards the content."""
+
+    def __enter__(self) -> "IncomingFile": ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+    def write(self, chunk: bytes) -> None: ...
+    def finish(self) -> tuple[str, int]:
+        """Make the content durable under its digest and return digest and size."""
+
+
+class Files(Protocol):
+    """Contents by digest. Synchronous: called from worker threads."""
+
+    def begin(self) -> IncomingFile: ...
+    def open(self, sha256: str) -> BinaryIO:
+        """NotFoundError: there is no such content."""
+
+    def delete(self, sha256: str) -> None: ...
+
+
+class Workspaces(Protocol):
+    """The working directories of sessions. Synchronous: called from worker threads."""
+
+    def erase(self, sid: SessionId) -> None:
+        """Delete a session's directory, if it exists. OSError: some of it is left; try again."""

@@ -1,0 +1,53 @@
+"""The tool port. A tool describes itself and runs; the agent loop decides whether it runs and journals it. A tool
+catches only its own failures: cancellation ends it at once, and it leaves nothing running."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from holdfast.core.parts import Json
+from holdfast.ports.model import ToolSpec
+
+Rule = Literal["allow", "ask", "deny"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    workspace: Path  # The session's directory. It may not exist yet; a tool that needs it creates it.
+    output: Callable[[str], Awaitable[None]]  # Shows what the tool prints; waits while the journal is behind
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What the model receives: text or a JSON value."""
+
+    content: Json
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolTraits:
+    """What is known about a tool before it runs."""
+
+    repeatable: bool = False  # Safe to run again if it is unknown how the last run ended
+    read_only: bool = False  # Changes nothing, so several calls may run concurrently
+    rule: Rule = "ask"  # The default rule, used if no other is set
+
+
+class Tool(Protocol):
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    @property
+    def traits(self) -> ToolTraits: ...
+
+    def scope(self, args: Mapping[str, Json]) -> str:
+        """What a grant for this call would cover (a host, for example); empty for the tool as a whole."""
+
+    async def run(self, args: Mapping[str, Json], context: ToolContext) -> ToolResult:
+        """Runs the call. `args` matches the schema. An exception becomes an error result that the model reads."""
+
+
+class ToolError(Exception):
+    """The call failed. The message tells the model what was wrong and what to try."""

@@ -1,0 +1,166 @@
+"""ASGI middleware around every route: access control, body size limit, security headers, request log."""
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from holdfast.core.errors import StorageError
+from holdfast.server import access_rules, openai, problem_details
+from holdfast.server.authenticator import Authenticator
+from holdfast.server.event_stream import STREAM, StreamingBody
+from holdfast.server.openai import errors as openai_errors
+
+log = logging.getLogger("holdfast.http")
+
+CSP: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
+    "connect-src 'self'; frame-src 'self'; manifest-src 'self'; worker-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+SECURITY_HEADERS: Final = (
+    (b"content-security-policy", CSP.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+)
+_STREAM_SCOPE: Final = ("type", "asgi", "method", "path", "http_version", "extensions")
+"""The parts of the scope that a running stream still needs."""
+
+
+class AccessMiddleware:
+    def __init__(
+        self,
+        app: ASGIApp,
+        authenticator: Authenticator,
+        max_body: int,
+        request_counts: "Counter[tuple[str, int]]",
+        *,
+        exposed: bool,
+    ) -> None:
+        """`request_counts` counts by method and status. `exposed`: whether the server listens on an address that other
+        machines can reach."""
+        self._app = app
+        self._authenticator = authenticator
+        self._max_body = max_body
+        self._request_counts = request_counts
+        self._exposed = exposed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        sender = _ResponseSender(send, scope, self._request_counts)
+        denied = self._check(scope)
+        if denied is not None:
+            await denied(scope, receive, sender.send)
+        elif scope["method"] in access_rules.SAFE_METHODS or scope["path"] in access_rules.NON_JSON_BODIES:
+            await self._app(scope, receive, sender.send)
+        else:
+            await self._app(scope, _limited(receive, self._max_body), sender.send)
+        stream: StreamingBody | None = scope.pop(STREAM, None)
+        if stream is not None:
+            _shrink(scope)
+            await stream.run(scope, receive, send, sender.send)
+
+    def _check(self, scope: Scope) -> Response | None:
+        """The error response to a request that may not reach the routes."""
+        headers = _headers(scope)
+        length = headers.get("content-length", "0")
+        has_body = "transfer-encoding" in headers or length.strip() not in ("", "0")
+        peer = scope["client"][0] if scope.get("client") else None
+        facts = access_rules.RequestFacts(scope["method"], scope["path"], headers, has_body, peer)
+        try:
+            denied = access_rules.decide_access(
+                facts,
+                password_set=self._authenticator.password_set,
+                exposed=self._exposed,
+                credentials=self._authenticator.check(headers),
+            )
+        except StorageError as error:
+            retry = {"Retry-After": str(problem_details.RETRY_AFTER)}
+            return _error(facts.path, problem_details.status_of(error), error.code, str(error), retry)
+        if denied is None:
+            if length.isdigit() and int(length) > self._max_body and scope["path"] not in access_rules.NON_JSON_BODIES:
+                return _error(facts.path, 413, "too-large", _too_large(self._max_body))
+            return None
+        if denied.status == 401 and facts.method == "GET" and "text/html" in headers.get("accept", ""):
+            return RedirectResponse("/login", 303)
+        challenge = {"WWW-Authenticate": "Bearer"} if denied.status == 401 else None
+        return _error(facts.path, denied.status, denied.code, denied.detail, challenge)
+
+
+def _error(path: str, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None) -> Response:
+    build = openai_errors.refusal if path.startswith(openai.PREFIX) else problem_details.problem
+    return build(status, code, detail, headers)
+
+
+def _too_large(limit: int) -> str:
+    return f"The request body is larger than the limit of {limit} bytes."
+
+
+def _limited(receive: Receive, limit: int) -> Receive:
+    """Counts the bytes that arrive, because Content-Length may be missing or wrong."""
+    received = 0
+
+    async def receive_limited() -> Message:
+        nonlocal received
+        message = await receive()
+        received += len(message.get("body", b""))
+        if received > limit:
+            raise HTTPException(413, _too_large(limit))
+        return message
+
+    return receive_limited
+
+
+class _ResponseSender:
+    """Adds the security headers, counts the request and logs one line; never any content."""
+
+    def __init__(self, send: Send, scope: Scope, request_counts: "Counter[tuple[str, int]]") -> None:
+        self._send = send
+        self._scope = scope
+        self._request_counts = request_counts
+        self._started = time.perf_counter()
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            present = {name.lower() for name, _ in message.get("headers", ())}
+            missing = [pair for pair in SECURITY_HEADERS if pair[0] not in present]
+            message = {**message, "headers": [*message.get("headers", ()), *missing]}
+            self._log(message["status"])
+        await self._send(message)
+
+    def _log(self, status: int) -> None:
+        scope = self._scope
+        self._request_counts[(scope["method"], status)] += 1
+        if log.isEnabledFor(logging.INFO):
+            fields: dict[str, Any] = {
+                "method": scope["method"],
+                "path": scope["path"],
+                "status": status,
+                "ms": round((time.perf_counter() - self._started) * 1000, 1),
+            }
+            log.info("%(method)s %(path)s %(status)d %(ms).1f ms", fields, extra={"fields": fields})
+
+
+def _shrink(scope: Scope) -> None:
+    """Frees memory while the stream is open. A dictionary only shrinks if it is cleared first."""
+    needed = {name: scope[name] for name in _STREAM_SCOPE if name in scope}
+    scope.clear()
+    scope.update(needed)
+
+
+def _headers(scope: Scope) -> Mapping[str, str]:
+    values: dict[str, list[str]] = {}
+    for name, value in scope["headers"]:
+        values.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
+    return {name: ", ".join(texts) for name, texts in values.items()}

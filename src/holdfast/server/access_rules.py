@@ -1,0 +1,156 @@
+"""Decides which requests are allowed, and which need no login. Pure: the middleware collects the facts.
+
+Without a password only the person at this machine has access. A page of another site cannot get in: its requests have
+another `Host`, come through a proxy, or carry a foreign `Origin`. With a password every request needs a cookie or a
+token; a browser attaches only the cookie by itself, so only cookie requests are checked for their origin.
+"""
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+PROXY_HEADERS: Final = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
+NDJSON: Final = "application/x-ndjson"
+NON_JSON_BODIES: Final = {"/api/files": "multipart/form-data", "/api/import": NDJSON}
+"""Paths whose body is not JSON, with its media type. They have size limits of their own."""
+PATHS_WITHOUT_LOGIN: Final = frozenset({"/login", "/api/login", "/healthz", "/readyz"})
+"""Login itself, and health checks. `/static/` needs no login either."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFacts:
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    """By lowercase name; the values of a repeated header are joined by commas."""
+    has_body: bool = False
+    peer: str | None = None
+    """The address that the connection comes from; None for a Unix socket."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The valid credentials of a request."""
+
+    cookie: bool = False
+    token: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AccessDenied:
+    status: Literal[400, 401, 403, 415, 421, 503]
+    code: str
+    detail: str
+
+
+def decide_access(
+    facts: RequestFacts, *, password_set: bool, exposed: bool, credentials: Credentials
+) -> AccessDenied | None:
+    """`exposed`: whether the server listens on an address that other machines can reach."""
+    if not password_set and exposed:
+        return AccessDenied(
+            503,
+            "no-password",
+            "This server is reachable from other machines, but no password is set. Set one with `holdfast password`.",
+        )
+    if not password_set:
+        return _check_loopback(facts) or _check_content_type(facts) or _check_origin(facts)
+    if credentials.token:  # a page of another site cannot send it
+        return None
+    denied = _check_content_type(facts) or _check_origin(facts)
+    if denied is not None:
+        return denied
+    if credentials.cookie or facts.path in PATHS_WITHOUT_LOGIN or facts.path.startswith("/static/"):
+        return None
+    return AccessDenied(
+        401, "unauthorized", "This server has a password. Log in, or send a token in the Authorization header."
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name always means this machine, whatever DNS says."""
+    host = host.rstrip(".").lower()
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_loopback(facts: RequestFacts) -> AccessDenied | None:
+    host = host_name(facts.headers.get("host", ""))
+    if host is None or not is_loopback(host):
+        return AccessDenied(
+            421,
+            "wrong-host",
+            "Without a password this server only answers requests to localhost. Use a localhost address, or set a "
+            "password with `holdfast password`.",
+        )
+    if facts.peer is not None and not is_loopback(facts.peer):
+        return AccessDenied(
+            403, "not-local", "Without a password this server only accepts requests from this machine. Set a password."
+        )
+    proxied = next((name for name in facts.headers if name in PROXY_HEADERS or name.startswith("x-forwarded-")), None)
+    if proxied is not None:
+        return AccessDenied(
+            403,
+            "proxied",
+            f"The request came through a proxy (header {proxied}). A server behind a proxy needs a password: set one "
+            "with `holdfast password`.",
+        )
+    return None
+
+
+def _check_content_type(facts: RequestFacts) -> AccessDenied | None:
+    """A page of another site can send three media types without a CORS preflight; JSON is not one of them."""
+    if facts.method in SAFE_METHODS:
+        return None
+    kind = facts.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind in ("application/json", NON_JSON_BODIES.get(facts.path)):
+        return None
+    if not facts.has_body and not kind:
+        return None
+    return AccessDenied(
+        415, "unsupported-type", f"Send the body as application/json, not as {kind or 'an unspecified type'}."
+    )
+
+
+def _check_origin(facts: RequestFacts) -> AccessDenied | None:
+    """Browsers always send `Origin` or `Sec-Fetch-Site` with such requests; a client without them is not a browser."""
+    if facts.method in SAFE_METHODS:
+        return None
+    denied = AccessDenied(403, "cross-site", "Requests from other sites may not change anything on this server.")
+    if facts.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        return denied
+    origin = facts.headers.get("origin")
+    if origin is not None and not _same_origin(origin, facts):
+        return denied
+    return None
+
+
+def _same_origin(origin: str, facts: RequestFacts) -> bool:
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return False
+    hosts = {facts.headers.get("host", ""), facts.headers.get("x-forwarded-host", "")} - {""}
+    return parts.scheme in ("http", "https") and parts.netloc.lower() in {host.lower() for host in hosts}
+
+
+def host_name(header: str) -> str | None:
+    """The name in a `Host` header without the port; None if the header is malformed."""
+    if not header or any(c in header for c in "/\\@,? \t#"):
+        return None
+    if header.startswith("["):
+        name, bracket, rest = header[1:].partition("]")
+        return name if bracket and (not rest or _is_port(rest)) else None
+    name, colon, port = header.partition(":")
+    return name if not colon or _is_port(":" + port) else None
+
+
+def _is_port(text: str) -> bool:
+    return text.startswith(":") and text[1:].isascii() and text[1:].isdigit() and len(text) <= 6

@@ -1,0 +1,73 @@
+"""Builds the ASGI app: routes, error responses, pages and access control."""
+
+import logging
+from functools import cache
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from holdfast.core.errors import HoldfastError
+from holdfast.server import html_pages, openai, openapi, problem_details, web_app
+from holdfast.server.access_middleware import AccessMiddleware
+from holdfast.server.context import ApiContext
+from holdfast.server.openai import errors as openai_errors
+from holdfast.server.openai import routes as openai_routes
+from holdfast.server.routes import (
+    auth,
+    change_feed,
+    compare,
+    files,
+    health,
+    memory,
+    models,
+    runs,
+    sessions,
+    settings,
+    tools,
+    transfer,
+)
+from holdfast.server.routing import ApiEndpoint, RequestValidationError
+
+log = logging.getLogger("holdfast.http")
+
+
+def native_endpoints() -> list[ApiEndpoint]:
+    modules = (sessions, runs, change_feed, compare, files, transfer, memory, models, health, settings, tools, auth)
+    return [endpoint for module in modules for endpoint in module.router.endpoints]
+
+
+def build(api: ApiContext) -> ASGIApp:
+    endpoints = [*native_endpoints(), *openai_routes.router.endpoints]
+
+    @cache
+    def document() -> dict[str, Any]:
+        return openapi.build_document(endpoints)
+
+    async def read_openapi(_: Request) -> Response:
+        return JSONResponse(document())
+
+    async def respond_to_error(request: Request, error: Exception) -> Response:
+        is_openai = request.url.path.startswith(openai.PREFIX)
+        response = openai_errors.response_of(error) if is_openai else problem_details.from_exception(error)
+        if response.status_code >= 500:
+            log.warning("request failed: %s", type(error).__name__)
+        return response
+
+    app = Starlette(
+        routes=[
+            *(endpoint.route(api) for endpoint in endpoints),
+            Route("/openapi.json", read_openapi, methods=["GET"]),
+            *web_app.routes(),
+            *html_pages.routes(document),
+        ],
+        exception_handlers=dict.fromkeys(
+            (HoldfastError, RequestValidationError, HTTPException, Exception), respond_to_error
+        ),
+    )
+    app.router.redirect_slashes = False
+    return AccessMiddleware(app, api.authenticator, api.limits.max_body, api.request_counts, exposed=api.exposed)

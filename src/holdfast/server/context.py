@@ -1,0 +1,90 @@
+"""`ApiContext`: the engine, the adapters and the limits that every route works with."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from holdfast.core.ids import SessionId
+from holdfast.engine.attachments import Attachments
+from holdfast.engine.engine import Engine
+from holdfast.ports.agent import Summarizer
+from holdfast.ports.model import ModelInfo
+from holdfast.server.authenticator import Authenticator
+from holdfast.server.event_stream import StreamLimits
+from holdfast.server.login_limiter import LoginRateLimiter
+from holdfast.server.schemas.tools import McpServerResponse, ToolResponse
+
+MIB = 1024 * 1024
+
+BackupProgress = Callable[[str, int, int], None]
+"""Called with a file, bytes done and bytes in total, on the thread that copies."""
+MakeBackup = Callable[[Path, BackupProgress], Awaitable[Mapping[str, int]]]
+
+
+class AvailableModels(Protocol):
+    async def list(self) -> Sequence[ModelInfo]: ...
+    async def default(self) -> str | None: ...
+    def providers(self) -> Sequence[tuple[str, bool]]:
+        """Names of the providers that are configured or can be, each with whether it has a key."""
+
+    async def knows(self, model: str) -> frozenset[str]:
+        """The settings that this model accepts, and `tools`, `images` and `documents` if it accepts those.
+        Raises NotFoundError for an unknown model."""
+
+    async def set_key(self, provider: str, key: str | None) -> None:
+        """Stores the key in the keyring; the next answer uses it. Raises InvalidInputError for an unknown provider."""
+
+
+class ToolAdmin(Protocol):
+    """Lists, tests and changes the models, tools and MCP servers of the agents."""
+
+    async def try_model(self, model: str) -> str:
+        """Returns a short answer of the model. Raises AgentError with a message for people."""
+
+    async def tools(self) -> Sequence[ToolResponse]: ...
+    async def servers(self) -> Sequence[McpServerResponse]: ...
+    async def try_server(self, name: str) -> Sequence[str]:
+        """Connects and returns the names of the server's tools. Raises NotFoundError or AgentError."""
+
+    async def put_server(
+        self, name: str, *, command: str | None, args: Sequence[str], url: str | None, token: str | None
+    ) -> None:
+        """Takes effect with the next run. Raises InvalidInputError."""
+
+    async def drop_server(self, name: str) -> None:
+        """Raises NotFoundError, or NotAllowedError for a server that the configuration file names."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLimits:
+    max_body: int = 8 * MIB
+    max_file: int = 50 * MIB
+    streams: StreamLimits = field(default_factory=StreamLimits)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiContext:
+    engine: Engine
+    authenticator: Authenticator
+    agents: Sequence[tuple[str, bool]]
+    """Names, each with whether the agent can continue a run."""
+    models: AvailableModels | None = None
+    measure_context: Callable[[SessionId], Awaitable[tuple[str, int, int | None]]] | None = None
+    """Of a session: its model, the estimated tokens in its context, and the model's limit."""
+    summarizer: Callable[[SessionId], Awaitable[Summarizer]] | None = None
+    tool_admin: ToolAdmin | None = None
+    backup: MakeBackup | None = None
+    """None if the storage has its own backup tools."""
+    exposed: bool = False
+    """Whether the server listens on an address that other machines can reach."""
+    limits: ServerLimits = field(default_factory=ServerLimits)
+    request_counts: "Counter[tuple[str, int]]" = field(default_factory=Counter)
+    """By method and status."""
+    login_limiter: LoginRateLimiter = field(default_factory=LoginRateLimiter)
+
+    @property
+    def attachments(self) -> Attachments:
+        assert self.engine.attachments is not None
+        return self.engine.attachments

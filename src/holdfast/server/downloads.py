@@ -1,0 +1,29 @@
+"""Downloads: streams the output of a generator as a file that browsers save."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
+from urllib.parse import quote
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+
+class Download(Response):
+    """Closes the generator in any case. An error before the first chunk is an error response; a later one breaks the
+    response off, so that no client mistakes it for complete."""
+
+    def __init__(self, chunks: AsyncIterator[bytes], file_name: str, headers: Mapping[str, str]) -> None:
+        disposition = f"attachment; filename*=UTF-8''{quote(file_name, safe='')}"
+        self.status_code = 200
+        self.background = None
+        self.init_headers({**headers, "Content-Disposition": disposition})
+        self._chunks = chunks
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with aclosing(self._chunks) as chunks:  # type: ignore[type-var]
+            first = await anext(chunks, b"")
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            await send({"type": "http.response.body", "body": first, "more_body": True})
+            async for chunk in chunks:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -1,0 +1,47 @@
+"""Prometheus metrics, collected from the engine's counters on request."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from holdfast.engine.engine import Engine
+
+
+class _EngineCollector(Collector):
+    def __init__(self, engine: Engine, runs: Mapping[str, int], request_counts: "Counter[tuple[str, int]]") -> None:
+        self._engine = engine
+        self._runs = runs
+        self._request_counts = request_counts
+
+    def collect(self) -> Iterator[Metric]:
+        engine = self._engine
+        runs = GaugeMetricFamily("holdfast_runs", "Open runs by state.", labels=["status"])
+        for state, count in self._runs.items():
+            runs.add_metric([state], count)
+        yield runs
+        ended = CounterMetricFamily("holdfast_runs_ended", "Runs ended by this node, by state.", labels=["status"])
+        for state, count in engine.settler.ended.items():
+            ended.add_metric([state], count)
+        yield ended
+        yield GaugeMetricFamily("holdfast_runs_executing", "Runs executed by this node.", engine.supervisor.executing)
+        yield CounterMetricFamily("holdfast_events", "Events committed to the journal.", engine.writer.events)
+        yield CounterMetricFamily("holdfast_journal_commits", "Journal commits.", engine.writer.commits)
+        seconds = engine.writer.commit_seconds
+        yield CounterMetricFamily("holdfast_journal_commit_seconds", "Seconds spent in journal commits.", seconds)
+        yield CounterMetricFamily("holdfast_journal_retries", "Retried journal commits.", engine.writer.retries)
+        yield GaugeMetricFamily("holdfast_subscribers", "Clients subscribed to a run.", engine.feed.subscribers)
+        recovered = engine.settler.recovered
+        yield CounterMetricFamily("holdfast_recoveries", "Runs recovered from another process.", recovered)
+        requests = CounterMetricFamily("holdfast_http_requests", "HTTP requests.", labels=["method", "status"])
+        for (method, status), count in self._request_counts.items():
+            requests.add_metric([method, str(status)], count)
+        yield requests
+
+
+def render(engine: Engine, runs: Mapping[str, int], request_counts: "Counter[tuple[str, int]]") -> bytes:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_EngineCollector(engine, runs, request_counts))
+    return generate_latest(registry)

@@ -1,0 +1,300 @@
+"""Input items of responses and messages of chat completions: read into turns of a session, and listed again from its
+messages. Pure; files that come inside a call are left to be stored."""
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, assert_never
+
+from holdfast.core.ids import FileId, RunId
+from holdfast.core.parts import FilePart, Json, Part, ReasoningPart, TextPart, ToolPart
+from holdfast.core.session import Message
+from holdfast.server.openai import schemas as s
+from holdfast.server.openai.errors import ParameterError, missing, unsupported
+from holdfast.server.openai.json_bytes import as_text
+from holdfast.server.openai.response_object import render_parts
+
+_EXTENSIONS: Final = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
+_NOT_FETCHED: Final = "URLs are not fetched."
+
+
+@dataclass(frozen=True, slots=True)
+class InlineFile:
+    """A file whose contents are in the call. `param` is the path of its contents there."""
+
+    param: str
+    name: str
+    media_type: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class UploadedFile:
+    """A file that was uploaded before."""
+
+    param: str
+    file_id: FileId
+
+
+DraftPart = Part | InlineFile | UploadedFile
+
+
+@dataclass(slots=True)
+class DraftTurn:
+    role: Literal["user", "assistant"]
+    parts: list[DraftPart] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class TurnBuilder:
+    """Collects what a call brings. Neighbors of one role become one turn; results of the client's tools are part of the
+    user's."""
+
+    param: str
+    """The name of the list that is read, for error messages."""
+    calls: dict[str, str] = field(default_factory=dict)
+    """Names of the tool calls that may be answered, by call id; the caller adds those of earlier turns."""
+    instructions: list[str] = field(default_factory=list)
+    moved: list[str] = field(default_factory=list)
+    """Paths of instructions in mid-conversation, which are moved to its beginning: a session has no place for them."""
+    turns: list[DraftTurn] = field(default_factory=list)
+
+    def add_instruction(self, text: str, param: str) -> None:
+        if self.turns:
+            self.moved.append(param)
+        self.instructions.append(text)
+
+    def add(self, role: Literal["user", "assistant"], *parts: DraftPart) -> None:
+        if not self.turns or self.turns[-1].role != role:
+            self.turns.append(DraftTurn(role))
+        self.turns[-1].parts += parts
+
+    def add_reasoning(self, text: str) -> None:
+        self.add("assistant", *([ReasoningPart(text)] if text else []))
+
+    def add_call(self, call_id: str, name: str, arguments: str) -> None:
+        self.calls[call_id] = name
+        self.add("assistant", ToolPart(call_id, name, arguments, "not_run"))
+
+    def add_result(self, call_id: str, output: str, param: str) -> None:
+        if call_id not in self.calls:
+            raise ParameterError(param, f"No tool call found for the output with call id '{call_id[:100]}'.")
+        self.add("user", ToolPart(call_id, self.calls[call_id], {}, "done", output))
+
+    def finish(self) -> tuple[list[DraftTurn], DraftTurn]:
+        """The earlier turns, and the one to be answered."""
+        if not self.turns:
+            raise ParameterError(self.param, f"'{self.param}' has no user message to answer.")
+        *past, last = self.turns
+        if last.role != "user":
+            raise ParameterError(self.param, f"'{self.param}' must end with a user message or a tool output.")
+        if not any(not isinstance(part, TextPart) or part.text for part in last.parts):
+            raise ParameterError(self.param, f"The last message of '{self.param}' is empty.")
+        return past, last
+
+
+# ---- reading a response's input ----
+
+
+def read_input(given: str | Sequence[s.InputItem], turns: TurnBuilder, referenced: Mapping[str, Part]) -> None:
+    """`referenced`: the output items that are referred to, by id."""
+    if isinstance(given, str):
+        turns.add("user", TextPart(given))
+        return
+    for n, item in enumerate(given):
+        _read_item(item, f"input[{n}]", turns, referenced)
+
+
+def _read_item(item: s.InputItem, param: str, turns: TurnBuilder, referenced: Mapping[str, Part]) -> None:
+    match item:
+        case s.MessageItem(role="assistant"):
+            turns.add("assistant", TextPart(_text(item.content, f"{param}.content")))
+        case s.MessageItem(role="user"):
+            turns.add("user", *_parts(item.content, f"{param}.content"))
+        case s.MessageItem():
+            turns.add_instruction(_text(item.content, f"{param}.content"), param)
+        case s.FunctionCallItem():
+            turns.add_call(item.call_id, item.name, item.arguments)
+        case s.FunctionCallOutputItem():
+            turns.add_result(item.call_id, _text(item.output, f"{param}.output"), f"{param}.call_id")
+        case s.ReasoningItem():
+            for name, content in (("summary", item.summary), ("content", item.content)):
+                if content:
+                    turns.add_reasoning(_text(content, f"{param}.{name}"))
+        case s.McpCallItem():
+            call = ToolPart(item.id, item.name, item.arguments, "done", item.output, bool(item.error))
+            turns.add("assistant", call)
+        case s.ItemReference():
+            part = referenced[item.id]
+            turns.add("assistant", part)
+            if isinstance(part, ToolPart):
+                turns.calls[part.call_id] = part.name
+        case _:
+            assert_never(item)
+
+
+# ---- reading the messages of a chat completion ----
+
+
+def read_messages(messages: Sequence[s.ChatMessage], turns: TurnBuilder) -> None:
+    for n, message in enumerate(messages):
+        param = f"messages[{n}]"
+        match message:
+            case s.ChatInputMessage(role="user"):
+                turns.add("user", *_parts(message.content, f"{param}.content"))
+            case s.ChatInputMessage():
+                turns.add_instruction(_text(message.content, f"{param}.content"), param)
+            case s.ChatAssistantMessage():
+                _read_assistant(message, param, turns)
+            case s.ChatToolResult():
+                output = _text(message.content, f"{param}.content")
+                turns.add_result(message.tool_call_id, output, f"{param}.tool_call_id")
+            case _:
+                assert_never(message)
+
+
+def _read_assistant(message: s.ChatAssistantMessage, param: str, turns: TurnBuilder) -> None:
+    if message.function_call is not None:
+        raise unsupported(f"{param}.function_call", "Use 'tool_calls'.")
+    content = message.content
+    if content is None and not message.tool_calls:
+        content = message.refusal
+        if content is None:
+            raise ParameterError(f"{param}.content", f"'{param}' has neither content nor tool calls.")
+    turns.add_reasoning(message.reasoning_content or "")
+    if content is not None and (text := _text(content, f"{param}.content")):
+        turns.add("assistant", TextPart(text))
+    for call in message.tool_calls or ():
+        turns.add_call(call.id, call.function.name, call.function.arguments)
+
+
+# ---- reading the content of a message ----
+
+
+def _parts(content: s.Content, param: str) -> list[DraftPart]:
+    if isinstance(content, str):
+        return [TextPart(content)]
+    return [_part(part, f"{param}[{n}]") for n, part in enumerate(content)]
+
+
+def _text(content: s.Content, param: str) -> str:
+    """Content of which only text can be used."""
+    if isinstance(content, str):
+        return content
+    texts: list[str] = []
+    for n, part in enumerate(content):
+        match part:
+            case s.TextContentPart(text=text) | s.RefusalContentPart(refusal=text):
+                texts.append(text)
+            case _:
+                raise unsupported(f"{param}[{n}]", "Only text is possible here.")
+    return "".join(texts)
+
+
+def _part(part: s.ContentPart, param: str) -> DraftPart:
+    match part:
+        case s.TextContentPart(text=text) | s.RefusalContentPart(refusal=text):
+            return TextPart(text)
+        case s.ImageContentPart():
+            return _image(part, param)
+        case s.FileContentPart():
+            return _file(part, param)
+        case _:
+            assert_never(part)
+
+
+def _image(part: s.ImageContentPart, param: str) -> DraftPart:
+    place, url = f"{param}.image_url", part.image_url
+    if isinstance(url, s.ImageUrl):
+        place, url = f"{place}.url", url.url
+    if url is None:
+        if part.file_id is None:
+            raise missing(place)
+        return UploadedFile(f"{param}.file_id", FileId(part.file_id))
+    if not url.startswith("data:"):
+        raise unsupported(place, f"{_NOT_FETCHED} Send the image as a data: URL.")
+    media_type, data = _decode_data_url(url, place)
+    return InlineFile(place, f"image{_EXTENSIONS.get(media_type, '')}", media_type, data)
+
+
+def _file(part: s.FileContentPart, param: str) -> DraftPart:
+    source: s.FileSource = part
+    if part.file is not None:
+        source, param = part.file, f"{param}.file"
+    if source.file_data is None and source.file_id is not None:
+        return UploadedFile(f"{param}.file_id", FileId(source.file_id))
+    if source.file_url is not None:
+        raise unsupported(f"{param}.file_url", f"{_NOT_FETCHED} Send the contents as 'file_data'.")
+    place, data = f"{param}.file_data", source.file_data
+    if data is None:
+        raise missing(place)
+    if not data.startswith("data:"):
+        data = f"data:;base64,{data}"
+    media_type, contents = _decode_data_url(data, place)
+    return InlineFile(place, source.filename or "file", media_type, contents)
+
+
+def _decode_data_url(url: str, param: str) -> tuple[str, bytes]:
+    """The media type and the data of `data:image/png;base64,…`."""
+    head, _, data = url.partition(",")
+    try:
+        if not head.endswith(";base64"):
+            raise ValueError
+        return head.removeprefix("data:").partition(";")[0], base64.b64decode(data, validate=True)
+    except (ValueError, binascii.Error):
+        raise ParameterError(param, f"'{param}' is not valid base64 data.") from None
+
+
+# ---- listing ----
+
+
+def list_items(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """What the model was shown, oldest first."""
+    return [
+        item
+        for message in messages
+        for item in (_user_items(message) if message.role == "user" else _assistant_items(message))
+    ]
+
+
+def _user_items(message: Message) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
+    content: list[dict[str, Json]] = []
+    for index, part in enumerate(message.parts):
+        match part:
+            case ToolPart(call_id, _, _, _, result):
+                output = {"type": "function_call_output", "call_id": call_id, "output": as_text(result)}
+                items.append({"id": f"fco_{message.id}_{index}", "status": "completed", **output})
+            case TextPart(text):
+                content.append({"type": "input_text", "text": text})
+            case FilePart(file_id, name, media_type):
+                kind = "input_image" if media_type.startswith("image/") else "input_file"
+                content.append({"type": kind, "file_id": file_id, "filename": name})
+            case _:
+                pass
+    if content:
+        about = {"id": message.id, "type": "message", "role": "user", "status": "completed"}
+        items.append({**about, "content": content})
+    return items
+
+
+def _assistant_items(message: Message) -> list[dict[str, Any]]:
+    server_tools = any(isinstance(part, ToolPart) and part.state != "not_run" for part in message.parts)
+    run = message.run_id or RunId(message.id)
+    items = render_parts(run, message.parts, complete=message.status == "complete", server_tools=server_tools)
+    return [json.loads(item) for item in items]
+
+
+def page(items: list[dict[str, Any]], limit: int, order: str, after: str | None) -> dict[str, Any]:
+    if order == "desc":
+        items = items[::-1]
+    if after is not None:
+        ids = [item["id"] for item in items]
+        if after not in ids:
+            raise ParameterError("after", f"This response has no input item '{after[:100]}'.")
+        items = items[ids.index(after) + 1 :]
+    shown = items[:limit]
+    first, last = (shown[0]["id"], shown[-1]["id"]) if shown else (None, None)
+    return {"object": "list", "data": shown, "first_id": first, "last_id": last, "has_more": len(items) > limit}

@@ -1,0 +1,278 @@
+"""The OpenAI-compatible API below `/v1`: models, chat completions, responses (which are runs) and conversations (which
+are sessions)."""
+
+from contextlib import AsyncExitStack
+from typing import Annotated, Literal
+
+from pydantic import Field
+from starlette.responses import JSONResponse, Response
+
+from holdfast.core.errors import NotFoundError
+from holdfast.core.run import Run
+from holdfast.core.session import Session
+from holdfast.core.transcript import Transcript
+from holdfast.engine.run_feed import RunSubscription
+from holdfast.server.context import ApiContext
+from holdfast.server.openai import chat_chunks, ids, input_items, response_object, submit
+from holdfast.server.openai import schemas as s
+from holdfast.server.openai.errors import ParameterError, unsupported
+from holdfast.server.openai.input_items import TurnBuilder
+from holdfast.server.openai.parameters import (
+    AGENT_PREFIX,
+    DIRECT,
+    SOURCE,
+    resolve_model,
+    settings_of_chat,
+    settings_of_response,
+)
+from holdfast.server.openai.response_events import ResponseEvents
+from holdfast.server.openai.streaming import (
+    TranslatedSource,
+    WholeResponse,
+    chat_stream,
+    failed_response,
+    json_response,
+    submit_and_respond,
+    translated_stream,
+)
+from holdfast.server.openai.submit import ApiCall
+from holdfast.server.parameters import MAX_SEQ, IdempotencyKey
+from holdfast.server.routing import STREAM_RESPONSE, Router
+
+router = Router("openai", "/v1", s.ERRORS)
+
+ResponseId = Annotated[str, Field(max_length=200, description="Id of a response.")]
+ConversationId = Annotated[str, Field(max_length=200, description="Id of a conversation.")]
+Include = Annotated[list[str] | None, Field(max_length=20)]
+IncludeArray = Annotated[list[str] | None, Field(alias="include[]", max_length=20)]
+
+
+# ---- models ----
+
+
+async def _available_models(api: ApiContext) -> list[s.ModelObject]:
+    models = [] if api.models is None else [model for model in await api.models.list() if model.available]
+    names = [(model.id, model.provider) for model in models]
+    names += [(f"{AGENT_PREFIX}{name}", "holdfast") for name, _ in api.agents if name != DIRECT]
+    return [s.ModelObject(id=name, object="model", created=0, owned_by=owner) for name, owner in names]
+
+
+@router.get("/models")
+async def openai_models(api: ApiContext) -> s.ModelObjectList:
+    return s.ModelObjectList(object="list", data=await _available_models(api))
+
+
+@router.get("/models/{model:path}")
+async def openai_model(api: ApiContext, model: Annotated[str, Field(max_length=500)]) -> s.ModelObject:
+    for item in await _available_models(api):
+        if item.id == model:
+            return item
+    raise NotFoundError("model", model)
+
+
+# ---- chat completions ----
+
+
+@router.post("/chat/completions", returns=s.ChatCompletion, responses={200: STREAM_RESPONSE})
+async def chat_completion(
+    api: ApiContext, body: s.ChatRequest, key: IdempotencyKey = None, lifetime: s.LifetimeHeader = None
+) -> Response:
+    """Answer the last message. The run ends when the client disconnects, unless its lifetime is detached; headers
+    of the response name the run."""
+    target = await resolve_model(api, body.model)
+    settings = settings_of_chat(body, target)
+    turns = TurnBuilder("messages")
+    input_items.read_messages(body.messages, turns)
+    if body.store is False and lifetime == "detached":
+        raise ParameterError("store", "A detached run must be stored. Omit 'store', or use the lifetime 'attached'.")
+    call = ApiCall(body, target, settings, turns, key, lifetime or "attached")
+
+    def respond(run: Run, subscription: RunSubscription, connection: AsyncExitStack | None) -> Response:
+        constant = chat_chunks.constant_fields(run, "chat.completion.chunk" if body.stream else "chat.completion")
+        headers, server_tools = response_object.headers(run), response_object.has_server_tools(run)
+
+        def render(ended: Transcript) -> Response:
+            failure = chat_chunks.failure_of(ended)
+            if failure is not None:
+                return failed_response(failure, headers)
+            return json_response(
+                200, chat_chunks.render_completion(constant, ended, server_tools=server_tools), headers
+            )
+
+        if not body.stream:
+            return WholeResponse(subscription, render, connection)
+        usage = bool(body.stream_options and body.stream_options.include_usage)
+        chunks = chat_chunks.ChatChunks(constant, include_usage=usage, server_tools=server_tools)
+        return chat_stream(subscription, chunks, api.limits.streams, connection, headers)
+
+    return await submit_and_respond(api, call, respond)
+
+
+# ---- responses ----
+
+
+@router.post("/responses", returns=s.ResponseObject, responses={200: STREAM_RESPONSE})
+async def create_response(
+    api: ApiContext, body: s.ResponseRequest, key: IdempotencyKey = None, lifetime: s.LifetimeHeader = None
+) -> Response:
+    """Answer the input. The run ends when the client disconnects, unless it is in the background."""
+    call = await _read_call(api, body, key, lifetime)
+    if body.background and not body.stream:
+        return await _current(api, (await submit.submit_turn(api, call)).run)
+
+    def respond(run: Run, subscription: RunSubscription, connection: AsyncExitStack | None) -> Response:
+        def render(ended: Transcript) -> Response:
+            return json_response(200, response_object.render_ended(run, ended), response_object.headers(run))
+
+        if body.stream:
+            return _stream(api, run, subscription, connection)
+        return WholeResponse(subscription, render, connection)
+
+    return await submit_and_respond(api, call, respond)
+
+
+async def _read_call(api: ApiContext, body: s.ResponseRequest, key: str | None, lifetime: s.LifetimeHeader) -> ApiCall:
+    if body.previous_response_id is not None and body.conversation is not None:
+        message = "'previous_response_id' and 'conversation' are mutually exclusive."
+        raise ParameterError("previous_response_id", message, "mutually_exclusive_parameters")
+    lifetime = lifetime or ("detached" if body.background else "attached")
+    if body.store is False and (lifetime == "detached" or body.conversation is not None):
+        message = "A background run, and a response in a conversation, must be stored. Omit 'store'."
+        raise ParameterError("store", message)
+    target = await resolve_model(api, body.model)
+    settings = settings_of_response(body, target)
+    previous = session = None
+    turns = TurnBuilder("input")
+    if body.previous_response_id is not None:
+        previous = await submit.previous_run(api, body.previous_response_id)
+        turns.calls |= await submit.earlier_calls(api, previous.message_id)
+    elif body.conversation is not None:
+        named = body.conversation if isinstance(body.conversation, str) else body.conversation.id
+        found = await submit.conversation_session(api, named)
+        session = found.id
+        if found.head is not None:
+            turns.calls |= await submit.earlier_calls(api, found.head)
+    referenced = await submit.referenced_parts(api, body.input)
+    input_items.read_input(body.input, turns, referenced)
+    return ApiCall(body, target, settings, turns, key, lifetime, previous, session)
+
+
+@router.get("/responses/{response_id}", returns=s.ResponseObject, responses={200: STREAM_RESPONSE})
+async def retrieve_response(
+    api: ApiContext,
+    response_id: ResponseId,
+    stream: bool = False,
+    starting_after: Annotated[
+        int | None, Field(ge=0, le=MAX_SEQ, description="The last `sequence_number` that the client has.")
+    ] = None,
+    include: Include = None,
+    include_array: IncludeArray = None,
+    include_obfuscation: bool | None = None,
+) -> Response:
+    """The response as it is now; with `stream` its events, all of them or those after a number, then live."""
+    run = await _run(api, response_id)
+    if not stream:
+        return await _current(api, run)
+    subscription = await api.engine.subscriptions.subscribe(run.id)
+    return _stream(api, run, subscription, None, -1 if starting_after is None else starting_after)
+
+
+@router.post("/responses/{response_id}/cancel", returns=s.ResponseObject)
+async def cancel_response(api: ApiContext, response_id: ResponseId) -> Response:
+    """Cancel the run; its output so far is kept."""
+    run = await _run(api, response_id)
+    return await _current(api, await api.engine.runs.cancel(run.id))
+
+
+@router.delete("/responses/{response_id}")
+async def delete_response(api: ApiContext, response_id: ResponseId) -> s.DeletedObject:
+    """Erase the turn; with the last turn of a conversation, the conversation."""
+    run = await _run(api, response_id)
+    await api.engine.runs.erase(run.id)
+    return s.DeletedObject(id=response_id, object="response", deleted=True)
+
+
+@router.get("/responses/{response_id}/input_items", returns=s.InputItemList)
+async def response_input_items(
+    api: ApiContext,
+    response_id: ResponseId,
+    limit: Annotated[int, Field(ge=1, le=100)] = 20,
+    order: Literal["asc", "desc"] = "desc",
+    after: Annotated[str | None, Field(max_length=200, description="The last id that the client has.")] = None,
+    include: Include = None,
+    include_array: IncludeArray = None,
+) -> Response:
+    """What the model was shown, including the earlier conversation."""
+    run = await _run(api, response_id)
+    items = input_items.list_items(await api.engine.messages.path(run.user_message_id))
+    return JSONResponse(input_items.page(items, limit, order, after))
+
+
+def _stream(
+    api: ApiContext, run: Run, subscription: RunSubscription, connection: AsyncExitStack | None, after: int = -1
+) -> Response:
+    events = ResponseEvents(
+        run.id,
+        response_object.constant_fields(run),
+        queued=response_object.is_background(run),
+        server_tools=response_object.has_server_tools(run),
+        after=after,
+    )
+    source = TranslatedSource(subscription, events, events.open(), attached=connection is not None)
+    return translated_stream(source, api.limits.streams, connection, response_object.headers(run))
+
+
+async def _run(api: ApiContext, response_id: str) -> Run:
+    try:
+        return await api.engine.runs.get(ids.run_id(response_id))
+    except NotFoundError:
+        raise NotFoundError("response", response_id) from None
+
+
+async def _current(api: ApiContext, run: Run) -> Response:
+    run = await api.engine.runs.get(run.id)  # read before its message: a run that has ended has all its output
+    message = (await api.engine.messages.get(run.message_id)).message
+    return json_response(200, response_object.render_current(run, message), response_object.headers(run))
+
+
+# ---- conversations ----
+
+
+@router.post("/conversations")
+async def create_conversation(api: ApiContext, body: s.ConversationRequest | None = None) -> s.ConversationObject:
+    """Create an empty session, which `conversation` of a response names."""
+    if body is not None and body.items:
+        raise unsupported("items", "Send them as 'input' of the first response.")
+    metadata = {} if body is None else body.metadata or {}
+    agent = DIRECT if api.models is not None else "chat"
+    settings = {"source": SOURCE, "metadata": metadata}
+    return _conversation_object(await api.engine.sessions.create(agent=agent, settings=settings))
+
+
+@router.get("/conversations/{conversation_id}")
+async def retrieve_conversation(api: ApiContext, conversation_id: ConversationId) -> s.ConversationObject:
+    return _conversation_object(await _session(api, conversation_id))
+
+
+@router.delete("/conversations/{conversation_id}")
+async def delete_conversation(api: ApiContext, conversation_id: ConversationId) -> s.DeletedObject:
+    """Erase the session and everything in it."""
+    await api.engine.sessions.delete((await _session(api, conversation_id)).id)
+    return s.DeletedObject(id=conversation_id, object="conversation.deleted", deleted=True)
+
+
+async def _session(api: ApiContext, conversation_id: str) -> Session:
+    try:
+        return (await api.engine.sessions.get(ids.session_id(conversation_id))).session
+    except NotFoundError:
+        raise NotFoundError("conversation", conversation_id) from None
+
+
+def _conversation_object(session: Session) -> s.ConversationObject:
+    metadata = session.settings.get("metadata") if isinstance(session.settings, dict) else None
+    return s.ConversationObject(
+        id=ids.conversation_id(session.id),
+        object="conversation",
+        created_at=int(session.created_at),
+        metadata=metadata if isinstance(metadata, dict) else {},
+    )

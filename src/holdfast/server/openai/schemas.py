@@ -1,0 +1,431 @@
+"""Pydantic models of the requests and responses below `/v1`. They validate requests, and `/openapi.json` is made from
+them.
+
+A parameter of a call that is not here is unknown and refused; which of the known ones are honored, refused or ignored
+is decided in `parameters.py`. Items, messages and tools may carry more fields than are named here: clients send back
+what they were given.
+"""
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
+
+from holdfast.core.run import Lifetime
+from holdfast.server.routing import STREAM_RESPONSE, Header, ResponseInfo, Responses
+from holdfast.server.schemas.base import MAX_TEXT
+
+# `defer_build` leaves the building of a validator to its first use, which shortens the start of the server.
+
+
+class CallParameters(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
+
+
+class CallItem(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
+
+
+class Reply(BaseModel):
+    """Responses have more fields than are declared: OpenAI's own."""
+
+    model_config = ConfigDict(extra="allow", defer_build=True)
+
+
+Text = Annotated[str, Field(max_length=MAX_TEXT)]
+ShortText = Annotated[str, Field(min_length=1, max_length=500)]
+Temperature = Annotated[float, Field(ge=0, le=2)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Penalty = Annotated[float, Field(ge=-2, le=2)]
+TokenLimit = Annotated[int, Field(ge=1, le=100_000_000)]
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+Metadata = Annotated[
+    dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]], Field(max_length=16)
+]
+LifetimeHeader = Annotated[
+    Lifetime | None,
+    Header("Holdfast-Lifetime"),
+    Field(description="`detached`: the run continues when the client disconnects. `attached`: it is cancelled."),
+]
+
+
+# ---- content of a message ----
+
+
+class TextContentPart(CallItem):
+    type: Literal["input_text", "output_text", "text", "summary_text", "reasoning_text"]
+    text: str
+
+
+class RefusalContentPart(CallItem):
+    type: Literal["refusal"]
+    refusal: str
+
+
+class ImageUrl(CallItem):
+    url: str
+
+
+class ImageContentPart(CallItem):
+    """A `data:` URL, or the id of an upload. Chat completions have the URL one level deeper than responses."""
+
+    type: Literal["input_image", "image_url"]
+    image_url: str | ImageUrl | None = None
+    file_id: str | None = None
+
+
+class FileSource(CallItem):
+    file_id: str | None = None
+    file_data: str | None = None
+    file_url: JsonValue = None
+    filename: str | None = None
+
+
+class FileContentPart(FileSource):
+    """Chat completions have the fields one level deeper, in `file`."""
+
+    type: Literal["input_file", "file"]
+    file: FileSource | None = None
+
+
+ContentPart = Annotated[
+    TextContentPart | RefusalContentPart | ImageContentPart | FileContentPart, Field(discriminator="type")
+]
+Content = str | list[ContentPart]
+
+
+# ---- input items of a response ----
+
+
+class MessageItem(CallItem):
+    type: Literal["message"] = "message"
+    role: Literal["user", "assistant", "system", "developer"]
+    content: Content
+
+
+class FunctionCallItem(CallItem):
+    type: Literal["function_call"]
+    call_id: str
+    name: str
+    arguments: str
+
+
+class FunctionCallOutputItem(CallItem):
+    type: Literal["function_call_output"]
+    call_id: str
+    output: Content
+
+
+class ReasoningItem(CallItem):
+    type: Literal["reasoning"]
+    summary: Content | None = None
+    content: Content | None = None
+
+
+class McpCallItem(CallItem):
+    """A tool call that an agent of this server has made and answered, sent back by the client."""
+
+    type: Literal["mcp_call"]
+    id: str
+    name: str
+    arguments: str
+    output: JsonValue = None
+    error: JsonValue = None
+
+
+class ItemReference(CallItem):
+    type: Literal["item_reference"]
+    id: str
+
+
+def _item_type(item: Any) -> str | None:
+    if not isinstance(item, dict | CallItem):
+        return "message"  # whose model reports the wrong type
+    kind = item.get("type", "message") if isinstance(item, dict) else getattr(item, "type", None)
+    return kind if isinstance(kind, str) else None
+
+
+InputItem = Annotated[
+    Annotated[MessageItem, Tag("message")]
+    | Annotated[FunctionCallItem, Tag("function_call")]
+    | Annotated[FunctionCallOutputItem, Tag("function_call_output")]
+    | Annotated[ReasoningItem, Tag("reasoning")]
+    | Annotated[McpCallItem, Tag("mcp_call")]
+    | Annotated[ItemReference, Tag("item_reference")],
+    Discriminator(_item_type),
+]
+
+
+# ---- messages of a chat completion ----
+
+
+class ChatInputMessage(CallItem):
+    role: Literal["user", "system", "developer"]
+    content: Content
+
+
+class CalledFunction(CallItem):
+    name: str
+    arguments: str
+
+
+class ChatToolCall(CallItem):
+    id: str
+    function: CalledFunction
+
+
+class ChatAssistantMessage(CallItem):
+    role: Literal["assistant"]
+    content: Content | None = None
+    refusal: str | None = None
+    reasoning_content: str | None = None
+    tool_calls: list[ChatToolCall] | None = None
+    function_call: JsonValue = None
+
+
+class ChatToolResult(CallItem):
+    role: Literal["tool"]
+    tool_call_id: str
+    content: Content
+
+
+ChatMessage = Annotated[ChatInputMessage | ChatAssistantMessage | ChatToolResult, Field(discriminator="role")]
+
+
+# ---- tools and the format of the answer ----
+
+
+class FunctionSpec(CallItem):
+    name: Annotated[str, Field(min_length=1)]
+    description: str | None = None
+    parameters: dict[str, JsonValue] | None = None
+    strict: bool | None = None
+
+
+class FunctionTool(FunctionSpec):
+    type: Literal["function"]
+
+
+class ChatTool(CallItem):
+    type: Literal["function"]
+    function: FunctionSpec
+
+
+class FunctionName(CallItem):
+    name: str
+
+
+class ChosenFunction(FunctionName):
+    type: Literal["function"]
+
+
+class ChosenChatFunction(CallItem):
+    type: Literal["function"]
+    function: FunctionName
+
+
+ToolChoice = Literal["auto", "none", "required"]
+
+
+class PlainFormat(CallItem):
+    type: Literal["text", "json_object"]
+
+
+class NamedSchema(CallItem):
+    name: str
+    description: str | None = None
+    json_schema: Annotated[dict[str, JsonValue], Field(alias="schema")]
+    strict: bool | None = None
+
+
+class JsonSchemaFormat(NamedSchema):
+    type: Literal["json_schema"]
+
+
+class ChatJsonSchemaFormat(CallItem):
+    type: Literal["json_schema"]
+    json_schema: NamedSchema
+
+
+TextFormat = Annotated[PlainFormat | JsonSchemaFormat, Field(discriminator="type")]
+ChatFormat = Annotated[PlainFormat | ChatJsonSchemaFormat, Field(discriminator="type")]
+
+
+# ---- requests ----
+
+
+class ReasoningOptions(CallParameters):
+    effort: Effort | None = None
+    summary: JsonValue = None
+    generate_summary: JsonValue = None
+
+
+class TextOptions(CallParameters):
+    format: TextFormat | None = None
+    verbosity: JsonValue = None
+
+
+class ConversationReference(CallParameters):
+    id: ShortText
+
+
+class StreamOptions(CallParameters):
+    include_usage: bool | None = None
+    include_obfuscation: bool | None = None
+
+
+class CommonParameters(CallParameters):
+    """Parameters of responses and chat completions. Those of the type `JsonValue` are refused or ignored."""
+
+    model: ShortText | None = None
+    stream: bool | None = None
+    store: bool | None = None
+    metadata: Metadata | None = None
+    temperature: Temperature | None = None
+    top_p: Share | None = None
+    parallel_tool_calls: bool | None = None
+    stream_options: StreamOptions | None = None
+
+    top_logprobs: JsonValue = None
+    moderation: JsonValue = None
+    user: JsonValue = None
+    service_tier: JsonValue = None
+    safety_identifier: JsonValue = None
+    prompt_cache_key: JsonValue = None
+    prompt_cache_options: JsonValue = None
+    prompt_cache_retention: JsonValue = None
+
+
+class ResponseRequest(CommonParameters):
+    input: Text | Annotated[list[InputItem], Field(max_length=10_000)]
+    instructions: Text | None = None
+    previous_response_id: ShortText | None = None
+    conversation: ShortText | ConversationReference | None = None
+    background: bool | None = None
+    tools: Annotated[list[FunctionTool], Field(max_length=500)] | None = None
+    tool_choice: ToolChoice | ChosenFunction | None = None
+    reasoning: ReasoningOptions | None = None
+    text: TextOptions | None = None
+    max_output_tokens: TokenLimit | None = None
+    include: list[str] | None = None
+
+    prompt: JsonValue = None
+    max_tool_calls: JsonValue = None
+    truncation: JsonValue = None
+    context_management: JsonValue = None
+    image: JsonValue = None
+    access_programs: JsonValue = None
+
+
+class ChatRequest(CommonParameters):
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=10_000)]
+    tools: Annotated[list[ChatTool], Field(max_length=500)] | None = None
+    tool_choice: ToolChoice | ChosenChatFunction | None = None
+    n: int | None = None
+    stop: Text | Annotated[list[Text], Field(max_length=16)] | None = None
+    seed: int | None = None
+    max_tokens: TokenLimit | None = None
+    max_completion_tokens: TokenLimit | None = None
+    presence_penalty: Penalty | None = None
+    frequency_penalty: Penalty | None = None
+    reasoning_effort: Effort | None = None
+    response_format: ChatFormat | None = None
+    top_k: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
+    min_p: Share | None = None
+    repeat_penalty: Annotated[float, Field(ge=0, le=100)] | None = None
+
+    logprobs: JsonValue = None
+    logit_bias: JsonValue = None
+    modalities: JsonValue = None
+    audio: JsonValue = None
+    functions: JsonValue = None
+    function_call: JsonValue = None
+    web_search_options: JsonValue = None
+    prediction: JsonValue = None
+    verbosity: JsonValue = None
+
+
+class ConversationRequest(CallParameters):
+    metadata: Metadata | None = None
+    items: Annotated[list[JsonValue], Field(max_length=20)] | None = None
+
+
+# ---- responses ----
+
+
+class ModelObject(Reply):
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
+class ModelObjectList(Reply):
+    object: Literal["list"]
+    data: list[ModelObject]
+
+
+class ItemObject(Reply):
+    type: str
+
+
+class ResponseObject(Reply):
+    id: str
+    object: Literal["response"]
+    created_at: int
+    status: Literal["queued", "in_progress", "completed", "incomplete", "cancelled", "failed"]
+    model: str
+    output: list[ItemObject]
+    error: dict[str, Any] | None
+    usage: dict[str, Any] | None
+
+
+class DeletedObject(Reply):
+    id: str
+    object: str
+    deleted: bool
+
+
+class InputItemList(Reply):
+    object: Literal["list"]
+    data: list[ItemObject]
+    first_id: str | None
+    last_id: str | None
+    has_more: bool
+
+
+class ChatChoice(Reply):
+    index: int
+    finish_reason: str
+    message: dict[str, Any]
+
+
+class ChatCompletion(Reply):
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    choices: list[ChatChoice]
+    usage: dict[str, Any]
+
+
+class ConversationObject(Reply):
+    id: str
+    object: Literal["conversation"]
+    created_at: int
+    metadata: dict[str, Any]
+
+
+class ErrorFields(BaseModel):
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class OpenAIError(BaseModel):
+    error: ErrorFields
+
+
+_ERROR: Final = ResponseInfo("The request was refused or failed.", OpenAIError)
+ERRORS: Final[Responses] = {"4XX": _ERROR, "5XX": _ERROR}
+STREAM: Final = STREAM_RESPONSE

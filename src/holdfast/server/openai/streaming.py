@@ -1,0 +1,187 @@
+"""Sends a run to its client: as response events, as chat chunks, or as one response when it has ended.
+
+In all three cases the run of an attached call is cancelled as soon as the client disconnects."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Final
+
+import anyio
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from holdfast.core.events import Entry, Failure
+from holdfast.core.run import Run
+from holdfast.core.transcript import Transcript, fold
+from holdfast.engine.run_feed import RunSubscription
+from holdfast.server.context import ApiContext
+from holdfast.server.event_sources import next_entries, respond_with_run
+from holdfast.server.event_stream import STREAM, EventSource, EventStream, StreamLimits, Write
+from holdfast.server.openai import errors
+from holdfast.server.openai.chat_chunks import CUT_OFF, ChatChunks
+from holdfast.server.openai.json_bytes import dump
+from holdfast.server.openai.submit import ApiCall, submit_turn
+from holdfast.server.openai.translator import Translator
+
+Headers = Sequence[tuple[bytes, bytes]]
+Respond = Callable[[Run, RunSubscription, AsyncExitStack | None], Response]
+"""Makes the response of an accepted run. The stack, if any, is the connection of an attached run: closing it ends the
+run."""
+FIRST_OUTPUT_WAIT: Final = 5.0
+"""Seconds that a chat stream waits for its first output before it answers 200. Until then a failure has a status."""
+OPENING: Final = b": a durable run\n\n"
+"""A comment, because some clients take anything else for an event."""
+
+
+async def submit_and_respond(api: ApiContext, call: ApiCall, respond: Respond) -> Response:
+    if call.lifetime == "attached":
+        await api.engine.ping()  # a call that cannot be started must not use up its idempotency key
+    accepted = await submit_turn(api, call)
+    return await respond_with_run(api, accepted, partial(respond, accepted.run))
+
+
+class TranslatedSource(EventSource):
+    """An event source that translates a run. While the client keeps up, `follow` writes events as soon as they are
+    durable; frames that the connection does not accept at once are kept, and returned by `next`."""
+
+    def __init__(
+        self, subscription: RunSubscription, translator: Translator, opening: Sequence[bytes] = (), *, attached: bool
+    ) -> None:
+        self._subscription = subscription
+        self._translator = translator
+        self._attached = attached
+        self._unsent = list(opening)
+        self._translated = 0
+        """The last event that was translated; the cursor of the subscription may be behind it."""
+        self._error: Exception | None = None
+
+    def close(self) -> None:
+        self._subscription.close()
+
+    async def next(self) -> Sequence[bytes] | None:
+        while not self._unsent:
+            if self._error is not None:
+                raise self._error
+            if self._translator.ended:
+                return None
+            self._unsent += await self._read()
+        unsent, self._unsent = self._unsent, []
+        return unsent
+
+    async def read_until(self, enough: Callable[[], bool]) -> None:
+        """Read, and keep for `next`, until `enough` or the end."""
+        while not enough() and not self._translator.ended:
+            self._unsent += await self._read()
+
+    async def _read(self) -> list[bytes]:
+        entries = await next_entries(self._subscription, wait=self._attached)
+        if entries is None:
+            return self._translator.cut()
+        if entries[0].seq <= self._translated:
+            entries = [entry for entry in entries if entry.seq > self._translated]
+        return self._translator.feed(entries)
+
+    async def follow(self, write: Write) -> None:
+        if not self._unsent:
+            await self._subscription.follow(partial(self._write, write))
+
+    def _write(self, write: Write, entries: Sequence[Entry]) -> bool:
+        try:
+            unsent = write_translated(write, self._translator, entries)
+        except Exception as error:  # noqa: BLE001 - the boundary to the writer's task; `next` raises it in the stream's
+            self._error = error
+            return False
+        if unsent is None:
+            return True
+        self._unsent, self._translated = unsent, entries[-1].seq
+        return False
+
+
+def write_translated(write: Write, translator: Translator, entries: Sequence[Entry]) -> list[bytes] | None:
+    """The frames that the connection did not accept; None if it accepted all."""
+    frames = translator.feed(entries)
+    return None if not frames or write(frames[0] if len(frames) == 1 else b"".join(frames)) else frames
+
+
+def translated_stream(
+    source: TranslatedSource, limits: StreamLimits, connection: AsyncExitStack | None, headers: Headers
+) -> EventStream:
+    return EventStream(source, limits, connection, headers, source.follow, OPENING)
+
+
+def chat_stream(
+    subscription: RunSubscription,
+    chunks: ChatChunks,
+    limits: StreamLimits,
+    connection: AsyncExitStack | None,
+    headers: Headers,
+) -> EventStream:
+    """A stream that chooses its status when the first output or a failure arrives."""
+    source = TranslatedSource(subscription, chunks, attached=connection is not None)
+
+    async def failure() -> Response | None:
+        with anyio.move_on_after(FIRST_OUTPUT_WAIT):
+            await source.read_until(lambda: chunks.begun)
+        return None if chunks.begun or chunks.failed is None else failed_response(chunks.failed, headers)
+
+    return EventStream(source, limits, connection, headers, source.follow, OPENING, failure)
+
+
+def failed_response(failure: Failure, headers: Headers) -> Response:
+    """The error of a failed run. The engine has retried where that can help, so the client is told not to."""
+    status, body = errors.of_failure(failure)
+    return json_response(status, dump(body), [*headers, (b"x-should-retry", b"false")])
+
+
+def json_response(status: int, body: bytes, headers: Headers = ()) -> Response:
+    response = Response(body, status, media_type="application/json")
+    response.raw_headers += headers
+    return response
+
+
+class WholeResponse(Response):
+    """One response when the run has ended."""
+
+    def __init__(
+        self,
+        subscription: RunSubscription,
+        render: Callable[[Transcript], Response],
+        connection: AsyncExitStack | None,
+    ) -> None:
+        self.background = None
+        self.status_code = 200
+        self._subscription = subscription
+        self._render = render
+        self._connection = connection
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Leave itself to the access middleware, which calls `run` when the framework has returned."""
+        scope[STREAM] = self
+
+    async def run(self, scope: Scope, receive: Receive, send: Send, begin: Send) -> None:
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_cancel_on_disconnect, receive, tasks.cancel_scope)
+                response = await self._collect()
+                await response(scope, receive, begin)
+                tasks.cancel_scope.cancel()
+        finally:
+            self._subscription.close()
+            if self._connection is not None:
+                await self._connection.aclose()
+
+    async def _collect(self) -> Response:
+        found: list[Entry] = []
+        while (entries := await next_entries(self._subscription, wait=self._connection is not None)) is not None:
+            found += entries
+        transcript = fold(found)
+        if not transcript.ended:
+            return errors.error_response(503, CUT_OFF.message, "stream_cut", None, {"Retry-After": "2"})
+        return self._render(transcript)
+
+
+async def _cancel_on_disconnect(receive: Receive, scope: anyio.CancelScope) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()

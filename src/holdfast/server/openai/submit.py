@@ -1,0 +1,218 @@
+"""Submits a call as a turn: stores its files, finds its place in a session or starts a session, and applies its
+idempotency key."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+from anyio import to_thread
+
+from holdfast.core.errors import NotFoundError, SessionBusyError
+from holdfast.core.ids import LOCAL, MessageId, SessionId
+from holdfast.core.memory_ledger import OFF
+from holdfast.core.parts import Json, Part, ToolPart
+from holdfast.core.run import Lifetime, Run
+from holdfast.core.session import Message, Session
+from holdfast.engine.transactions.accept import Accepted, RunOptions
+from holdfast.server.context import ApiContext
+from holdfast.server.media_types import SNIFF, detect_media_type
+from holdfast.server.openai import ids
+from holdfast.server.openai.errors import ParameterError, unsupported
+from holdfast.server.openai.input_items import DraftPart, InlineFile, TurnBuilder, UploadedFile
+from holdfast.server.openai.parameters import DIRECT, SOURCE, RunSettings, Target
+from holdfast.server.openai.response_object import output_parts, stored_parameters
+from holdfast.server.openai.schemas import ChatRequest, InputItem, ItemReference, ResponseRequest
+from holdfast.server.uploads import clean_file_name
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCall:
+    """A call of either endpoint, checked and read."""
+
+    body: ResponseRequest | ChatRequest
+    target: Target
+    settings: RunSettings
+    turns: TurnBuilder
+    key: str | None
+    lifetime: Lifetime
+    previous: Run | None = None
+    """The run below which a branch begins."""
+    session: SessionId | None = None
+    """The conversation that continues at its head."""
+
+    @property
+    def stored(self) -> bool:
+        return self.body.store is not False
+
+    @property
+    def instructions(self) -> str | None:
+        own = [self.body.instructions] if isinstance(self.body, ResponseRequest) and self.body.instructions else []
+        return "\n\n".join([*own, *self.turns.instructions]) or None
+
+
+async def submit_turn(api: ApiContext, call: ApiCall) -> Accepted:
+    engine, target, key = api.engine, call.target, call.key
+    earlier, last = call.turns.finish()
+    past = [(turn.role, [await _stored_part(api, part, target) for part in turn.parts]) for turn in earlier]
+    parts = [await _stored_part(api, part, target) for part in last.parts]
+    options = _run_options(call)
+    if call.session is not None and not past:
+        return await engine.runs.submit(call.session, parts, **asdict(options))
+    new = SessionId(engine.ids.new("ses")) if key is None else ids.session_of_key(LOCAL, key)
+    repeated = key is not None and await engine.runs.find_by_key(new, key) is not None
+    parent = await _parent(api, call)
+    if parent is not None and call.stored and not repeated:
+        chain = _messages(api, parent.session_id, parent.id, past, parent.created_at)
+        try:
+            return await engine.runs.branch(parent.session_id, parent.id, chain, parts, options)
+        except SessionBusyError:  # another branch is being answered: this one gets a session with the same past
+            pass
+    return await _start_session(api, call, new, parent, past, parts, options)
+
+
+def _run_options(call: ApiCall) -> RunOptions:
+    target, settings = call.target, call.settings
+    ignored = [*settings.ignored, *call.turns.moved]
+    sent = call.body.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    values = {
+        **settings.values,
+        "instructions": call.instructions,
+        "openai": stored_parameters(call.body, sent, target.name, ignored),
+        # A model alone gets what the program sends and nothing that is remembered.
+        **({"memory": OFF} if target.agent == DIRECT else {}),
+    }
+    body = ["response" if isinstance(call.body, ResponseRequest) else "chat", sent]
+    return RunOptions(body, call.key, target.agent, target.model, values, call.lifetime)
+
+
+async def _parent(api: ApiContext, call: ApiCall) -> Message | None:
+    """The message below which the turn belongs."""
+    if call.previous is not None:
+        return (await api.engine.messages.get(call.previous.message_id)).message
+    if call.session is not None:
+        head = (await api.engine.sessions.get(call.session)).session.head
+        return None if head is None else (await api.engine.messages.get(head)).message
+    return None
+
+
+async def _start_session(
+    api: ApiContext,
+    call: ApiCall,
+    sid: SessionId,
+    parent: Message | None,
+    past: Sequence[tuple[str, list[Part]]],
+    parts: list[Part],
+    options: RunOptions,
+) -> Accepted:
+    """Start a session with a copy of the path to `parent` and with the past that came with the call."""
+    engine, now = api.engine, api.engine.clock.now()
+    chain: list[Message] = []
+    for message in [] if parent is None else await engine.messages.path(parent.id):
+        if message.status != "streaming" and message.recovery != "pending":
+            mid, above = MessageId(engine.ids.new("msg")), chain[-1].id if chain else None
+            copy = replace(message, id=mid, session_id=sid, parent_id=above, run_id=None, key=None, last_seq=0)
+            chain.append(copy)
+    chain += _messages(api, sid, chain[-1].id if chain else None, past, now)
+    # A program's calls say nothing about the person who uses this server, and its answers must not depend on them.
+    settings: dict[str, Json] = {"source": SOURCE, "memory": OFF, **({} if call.stored else {"keep": False})}
+    session = Session(
+        sid,
+        LOCAL,
+        now,
+        now,
+        agent=call.target.agent,
+        model=call.target.model,
+        system=call.instructions,
+        settings=settings,
+        head=chain[-1].id if chain else None,
+    )
+    return await engine.runs.start_session(session, chain, parts, options)
+
+
+def _messages(
+    api: ApiContext, sid: SessionId, parent: MessageId | None, past: Sequence[tuple[str, list[Part]]], now: float
+) -> list[Message]:
+    chain: list[Message] = []
+    for role, parts in past:
+        mid = MessageId(api.engine.ids.new("msg"))
+        chain.append(Message(mid, LOCAL, sid, role, parent, now, parts=tuple(parts)))  # type: ignore[arg-type]
+        parent = mid
+    return chain
+
+
+# ---- what a call refers to ----
+
+
+async def previous_run(api: ApiContext, response_id: str) -> Run:
+    """The run that `previous_response_id` names."""
+    try:
+        run = await api.engine.runs.get(ids.run_id(response_id))
+    except NotFoundError:
+        message = f"Previous response with id '{response_id[:100]}' not found."
+        raise ParameterError("previous_response_id", message, "previous_response_not_found") from None
+    if run.is_open:
+        message = f"The previous response '{response_id}' is still in progress. Wait for it or cancel it."
+        raise ParameterError("previous_response_id", message, "previous_response_in_progress")
+    return run
+
+
+async def conversation_session(api: ApiContext, conversation_id: str) -> Session:
+    try:
+        return (await api.engine.sessions.get(ids.session_id(conversation_id))).session
+    except NotFoundError:
+        message = f"Conversation with id '{conversation_id[:100]}' not found."
+        raise ParameterError("conversation", message, "conversation_not_found") from None
+
+
+async def earlier_calls(api: ApiContext, mid: MessageId) -> dict[str, str]:
+    """Names of the tool calls on the path to a message, by call id: the client may answer them."""
+    path = await api.engine.messages.path(mid)
+    return {part.call_id: part.name for message in path for part in message.parts if isinstance(part, ToolPart)}
+
+
+async def referenced_parts(api: ApiContext, given: str | Sequence[InputItem]) -> dict[str, Part]:
+    """The output items that the input refers to instead of repeating them, by id."""
+    found: dict[str, Part] = {}
+    for n, item in enumerate(given):
+        if isinstance(item, ItemReference):
+            try:
+                run_id, index = ids.parse_item_id(item.id)
+                run = await api.engine.runs.get(run_id)
+                message = (await api.engine.messages.get(run.message_id)).message
+                found[item.id] = output_parts(message.parts)[index]
+            except (NotFoundError, IndexError):
+                problem = f"Item with id '{item.id[:100]}' not found."
+                raise ParameterError(f"input[{n}].id", problem, "item_not_found") from None
+    return found
+
+
+# ---- files ----
+
+
+async def _stored_part(api: ApiContext, part: DraftPart, target: Target) -> Part:
+    match part:
+        case InlineFile(param, name, declared, data):
+            kind = detect_media_type(data[:SNIFF], declared)
+            if kind is None or not data:
+                raise ParameterError(param, f"'{param}' must be an image, a PDF or text.")
+            _check_readable(kind, param, target)
+            with await to_thread.run_sync(api.attachments.begin) as incoming:
+                await to_thread.run_sync(incoming.write, data)
+                return (await api.attachments.add(incoming, clean_file_name(name), kind)).part()
+        case UploadedFile(param, file_id):
+            try:
+                file = await api.attachments.file(file_id)
+            except NotFoundError:
+                message = f"File with id '{file_id[:100]}' not found. Upload files with POST /api/files."
+                raise ParameterError(param, message) from None
+            _check_readable(file.media_type, param, target)
+            return file.part()
+        case _:
+            return part
+
+
+def _check_readable(kind: str, param: str, target: Target) -> None:
+    """Refuses a file that the model cannot read: the model would answer without it."""
+    needed = "images" if kind.startswith("image/") else "documents" if kind == "application/pdf" else None
+    if needed is not None and needed not in target.accepts:
+        reason = f"{target.name!r} is not known to read {needed}. If it does, add that to `abilities` of its provider."
+        raise unsupported(param, reason)

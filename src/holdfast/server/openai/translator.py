@@ -1,0 +1,90 @@
+"""Reads the journal of a run for another wire format. Pure and incremental: entries in, frames out.
+
+A text delta costs one formatting of bytes: its escaped text is copied from the journal's frame into the client's.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Final
+
+from holdfast.core import events as ev
+from holdfast.core.parts import Json, ReasoningPart, TextPart, ToolPart
+from holdfast.server.openai.json_bytes import as_text, escape
+
+_REASONING: Final = b'\nevent: reasoning.delta\ndata: {"text":"'
+_PROVIDER: Final = b'","provider":'
+_TIME: Final = b'","at":'
+_END: Final = b'"}\n\n'
+
+
+class Translator(ABC):
+    """Texts are passed to the methods escaped as in JSON."""
+
+    def __init__(self) -> None:
+        self._out: list[bytes] = []
+        self._usage: ev.Usage | None = None
+        self.ended = False
+        """Nothing follows."""
+
+    def feed(self, entries: Sequence[ev.Entry]) -> list[bytes]:
+        for entry in entries:
+            frame = entry.frame
+            text = ev.quoted_text(frame)
+            if text is not None:
+                self._write_text(text)
+            elif (text := reasoning_text(frame)) is not None:
+                self._write_reasoning(text)
+            else:
+                self._translate(entry.event())
+        out, self._out = self._out, []
+        return out
+
+    def _translate(self, event: ev.Event) -> None:
+        match event:
+            case ev.ReasoningDelta(text, provider):
+                self._write_reasoning(escape(text), provider)
+            case ev.ToolDelta(call_id, name, args, _) if name is not None or args is not None:
+                self._write_call(call_id, name, args)
+            case ev.MessageSeeded(_, parts):
+                for part in parts:
+                    match part:
+                        case TextPart(text):
+                            self._write_text(escape(text))
+                        case ReasoningPart(text, provider):
+                            self._write_reasoning(escape(text), provider)
+                        case ToolPart():
+                            self._seed_call(part)
+                        case _:
+                            pass
+            case ev.Usage():
+                self._usage = ev.add_usage(self._usage, event)
+            case ev.RunEnded():
+                self._end(event)
+            case _:
+                pass
+
+    def _seed_call(self, call: ToolPart) -> None:
+        """A call that the run began with, because it continues another."""
+        self._write_call(call.call_id, call.name, as_text(call.args))
+
+    @abstractmethod
+    def _write_text(self, text: bytes) -> None: ...
+    @abstractmethod
+    def _write_reasoning(self, text: bytes, provider: Json = None) -> None: ...
+    @abstractmethod
+    def _write_call(self, call_id: str, name: str | None, args: str | None) -> None: ...
+    @abstractmethod
+    def _end(self, ending: ev.RunEnded) -> None: ...
+    @abstractmethod
+    def cut(self) -> list[bytes]:
+        """The frames of a stream that ends before its run; the translator has ended then."""
+
+
+def reasoning_text(frame: bytes) -> bytes | None:
+    """The escaped text of a journal frame, if it is a reasoning delta without opaque data of the provider. A quote
+    inside the text is escaped, so the markers cannot be part of it."""
+    head = frame.find(_REASONING, 0, 64)
+    if head < 0 or _PROVIDER in frame:
+        return None
+    end = len(frame) - len(_END) if frame.endswith(_END) else frame.rfind(_TIME)
+    return None if end < 0 else frame[head + len(_REASONING) : end]

@@ -1,0 +1,56 @@
+"""Path, query and header parameters that several routes share, and message input as parts."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from holdfast.core.errors import InvalidInputError
+from holdfast.core.ids import FileId
+from holdfast.core.parts import Part, TextPart
+from holdfast.engine.attachments import Attachments
+from holdfast.server.routing import Header
+from holdfast.server.schemas.messages import FilePartRequest, MessageInput, TextPartRequest
+
+MAX_SEQ = 2**53
+
+SessionIdPath = Annotated[str, Field(max_length=200, description="Session id.")]
+RunIdPath = Annotated[str, Field(max_length=200, description="Run id.")]
+IdPath = Annotated[str, Field(max_length=200)]
+Limit = Annotated[int, Field(ge=1, le=200, description="Items per page.")]
+Cursor = Annotated[str | None, Field(max_length=500, description="The `next` value of the previous page.")]
+IdempotencyKey = Annotated[
+    str | None,
+    Header("Idempotency-Key"),
+    Field(min_length=1, max_length=200, description="Repeating a request with the same key returns the same run."),
+]
+IfMatch = Annotated[
+    str | None,
+    Header("If-Match"),
+    Field(max_length=100, description="Apply the change only if the session has this version."),
+]
+
+
+def expected_version(if_match: str | None) -> int | None:
+    """Reads `"7"`, `W/"7"` or `7`; `*` matches any version, as a missing header does."""
+    if if_match is None or if_match.strip() == "*":
+        return None
+    text = if_match.strip().removeprefix("W/").strip('"')
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise InvalidInputError("If-Match", 'must be a session version such as "7"')
+    return int(text)
+
+
+async def read_input(content: MessageInput, attachments: Attachments) -> list[Part]:
+    """The parts of a message. A file is given by its id; name, type and size come from the store."""
+    if isinstance(content, str):
+        return [TextPart(content)]
+    parts: list[Part] = []
+    for item in content:
+        match item:
+            case TextPartRequest(text=text):
+                parts.append(TextPart(text))
+            case FilePartRequest(file_id=file_id):
+                parts.append((await attachments.file(FileId(file_id))).part())
+    if not any(not isinstance(part, TextPart) or part.text.strip() for part in parts):
+        raise InvalidInputError("input", "must contain text or a file")
+    return parts

@@ -1,0 +1,125 @@
+"""Error responses as problem details (RFC 9457). The table `STATUS` alone decides which status an error has."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+from holdfast.core import errors as e
+from holdfast.server.routing import RequestValidationError
+
+STATUS: Final[Mapping[type[e.HoldfastError], int]] = {
+    e.NotFoundError: 404,
+    e.SessionBusyError: 409,
+    e.NotAllowedError: 409,
+    e.AlreadyDecidedError: 409,
+    e.CursorAheadError: 409,
+    e.IllegalTransitionError: 409,
+    e.JournalPrunedError: 410,
+    e.VersionMismatchError: 412,
+    e.InvalidInputError: 422,
+    e.KeyReusedError: 422,
+    e.BrokenSequenceError: 503,
+    e.DrainingError: 503,
+    e.StorageFullError: 507,
+    e.StorageError: 503,
+    e.AppendRefusedError: 503,
+    e.HoldfastError: 500,
+}
+"""An error that is not listed has the status of its nearest listed ancestor."""
+
+TITLES: Final[Mapping[int, str]] = {
+    400: "Bad request",
+    401: "Login required",
+    403: "Forbidden",
+    404: "Not found",
+    405: "Method not allowed",
+    406: "Not acceptable",
+    408: "Request timeout",
+    409: "Conflict",
+    410: "No longer available",
+    411: "Content-Length required",
+    412: "Changed in the meantime",
+    413: "Too large",
+    415: "Unsupported media type",
+    422: "Invalid request",
+    429: "Too many attempts",
+    431: "Request headers too large",
+    500: "Internal server error",
+    503: "Temporarily unavailable",
+    507: "Storage full",
+}
+RETRY_AFTER: Final = 2
+"""Seconds after which a client should retry when storage is unavailable."""
+
+
+def status_of(error: e.HoldfastError) -> int:
+    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+
+
+def problem(status: int, code: str, detail: str, headers: Mapping[str, str] | None = None, **more: Any) -> JSONResponse:
+    body = {"type": code, "title": TITLES.get(status, "Error"), "status": status, "detail": detail}
+    return JSONResponse(
+        {**body, **more},
+        status,
+        media_type="application/problem+json",
+        headers=None if headers is None else dict(headers),
+    )
+
+
+def _fields(error: e.HoldfastError) -> dict[str, Any]:
+    """Further fields, for programs."""
+    match error:
+        case e.InvalidInputError(field):
+            return {"field": field}
+        case e.SessionBusyError(session, run):
+            return {"session_id": session, "run_id": run, "active_run": run}
+        case e.KeyReusedError(_, run):
+            return {"run_id": run}
+        case e.AlreadyDecidedError(approval, decision):
+            return {"approval_id": approval, "decision": decision}
+        case e.CursorAheadError(run, _, last):
+            return {"run_id": run, "last_seq": last}
+        case e.VersionMismatchError(_, found):
+            return {"version": found}
+        case _:
+            return {}
+
+
+_HTTP_CODES: Final = {
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not-found",
+    405: "method-not-allowed",
+    413: "too-large",
+    415: "unsupported-type",
+    429: "too-many-attempts",
+}
+
+
+def from_exception(error: Exception) -> JSONResponse:
+    match error:
+        case e.HoldfastError():
+            status = status_of(error)
+            headers = {"Retry-After": str(RETRY_AFTER)} if status == 503 else None
+            return problem(status, error.code, str(error), headers, **_fields(error))
+        case RequestValidationError():
+            return _validation_problem(error)
+        case HTTPException():
+            code = _HTTP_CODES.get(error.status_code, "bad-request")
+            return problem(error.status_code, code, str(error.detail), error.headers)
+        case _:
+            return problem(500, "bug", "An unexpected error occurred. The server's log has the details.")
+
+
+def _validation_problem(error: RequestValidationError) -> JSONResponse:
+    """Lists every invalid field; the detail names the first."""
+    found = [{"field": _field_path(item["loc"]), "problem": str(item["msg"])} for item in error.errors[:20]]
+    first = found[0]
+    return problem(422, "invalid", f"{first['field']}: {first['problem']}", field=first["field"], errors=found)
+
+
+def _field_path(loc: Sequence[Any]) -> str:
+    """`input.0.text` of the body, or the name of a parameter."""
+    return ".".join(str(item) for item in loc[1:]) or str(loc[0])

@@ -1,0 +1,1 @@
+"""The native API: one module per subject, each with its `router`."""

@@ -1,0 +1,65 @@
+"""Compare: several attached runs in one event stream."""
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+
+from holdfast.core.ids import RunId, SessionId
+from holdfast.core.parts import Part
+from holdfast.engine.run_feed import RunSubscription
+from holdfast.engine.transactions.accept import Accepted
+from holdfast.server.context import ApiContext
+from holdfast.server.event_sources import MergedSource
+from holdfast.server.event_stream import FIRST_FRAME, EventStream
+from holdfast.server.parameters import read_input
+from holdfast.server.routing import STREAM_RESPONSE, Router
+from holdfast.server.schemas.runs import ComparedRunRequest, CompareRequest
+
+router = Router("compare", "/api")
+
+
+@router.post("/compare", responses={200: STREAM_RESPONSE})
+async def compare(api: ApiContext, body: CompareRequest) -> EventStream:
+    """Send a message to several models at once. In the one stream each frame has `run_id` and `seq`; closing the
+    stream cancels all its runs."""
+    inputs = [await read_input(item.input, api.attachments) for item in body.runs]
+    for item in body.runs:  # before any run starts: a rejected request leaves nothing behind
+        if item.session_id is not None:
+            await api.engine.sessions.get(SessionId(item.session_id))
+    await api.engine.ping()
+    connection = AsyncExitStack()
+    subscriptions: list[RunSubscription] = []
+    try:
+        attach = await connection.enter_async_context(api.engine.connections.open())
+        started = [await _start(api, item, parts, attach) for item, parts in zip(body.runs, inputs, strict=True)]
+        for accepted in started:
+            subscription = await api.engine.subscriptions.subscribe(accepted.run.id)
+            subscriptions.append(subscription)
+    except BaseException:
+        for subscription in subscriptions:
+            subscription.close()
+        await connection.aclose()
+        raise
+    first = FIRST_FRAME + _started_frame(started)
+    return EventStream(MergedSource(subscriptions), api.limits.streams, connection, first_frame=first)
+
+
+async def _start(
+    api: ApiContext, item: ComparedRunRequest, parts: Sequence[Part], attach: Callable[[RunId], None]
+) -> Accepted:
+    sid = item.session_id
+    if sid is None:
+        sid = (await api.engine.sessions.create(model=item.model)).id
+    accepted = await api.engine.runs.submit(
+        SessionId(sid), parts, agent=item.agent, model=item.model, settings=item.settings, lifetime="attached"
+    )
+    attach(accepted.run.id)
+    return accepted
+
+
+def _started_frame(started: Sequence[Accepted]) -> bytes:
+    runs = [
+        {"run_id": run.id, "session_id": run.session_id, "message_id": run.message_id, "model": run.model}
+        for run in (accepted.run for accepted in started)
+    ]
+    return f"event: compare.started\ndata: {json.dumps({'runs': runs}, separators=(',', ':'))}\n\n".encode()

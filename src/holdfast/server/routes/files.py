@@ -1,0 +1,69 @@
+"""Files that people attach. The type is detected from the content, the name is a label, and neither becomes part of a
+path."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from anyio import to_thread
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.core.ids import FileId
+from holdfast.engine.attachments import Attachments
+from holdfast.ports.store import StoredFile
+from holdfast.server.context import ApiContext
+from holdfast.server.downloads import Download
+from holdfast.server.parameters import IdPath
+from holdfast.server.routing import ResponseInfo, Router
+from holdfast.server.schemas.files import FileResponse
+from holdfast.server.uploads import receive_file
+
+router = Router("files", "/api/files")
+
+_CHUNK = 256 * 1024
+_FORM: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file"],
+                    "properties": {"file": {"type": "string", "format": "binary"}},
+                }
+            }
+        },
+    }
+}
+
+
+@router.post("", status=201, openapi_extra=_FORM)
+async def upload_file(api: ApiContext, request: Request) -> FileResponse:
+    """Upload one file as the form field `file`: an image, a PDF or text. Messages refer to it by its id."""
+    content_type = request.headers.get("content-type", "")
+    file = await receive_file(content_type, request.stream(), api.attachments, api.limits.max_file)
+    return FileResponse.model_validate(file)
+
+
+@router.get("/{fid}")
+async def read_file(api: ApiContext, fid: IdPath) -> FileResponse:
+    return FileResponse.model_validate(await api.attachments.file(FileId(fid)))
+
+
+@router.get("/{fid}/content", responses={200: ResponseInfo("The content.", media_types=("application/octet-stream",))})
+async def download_file(api: ApiContext, fid: IdPath) -> Response:
+    """Download the content. Browsers save it and never display it as a page of this server."""
+    file = await api.attachments.file(FileId(fid))
+    headers = {
+        "Content-Type": file.media_type.encode("ascii", "replace").decode(),
+        "Content-Length": str(file.size),
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "Cache-Control": "private, max-age=31536000, immutable",
+    }
+    return Download(_content(api.attachments, file), file.name, headers)
+
+
+async def _content(attachments: Attachments, file: StoredFile) -> AsyncIterator[bytes]:
+    with await attachments.open(file) as content:
+        while chunk := await to_thread.run_sync(content.read, _CHUNK):
+            yield chunk

@@ -1,0 +1,81 @@
+"""Memory: facts to read, change and delete, providers, and the memory status of a session."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from holdfast.core.errors import NotAllowedError
+from holdfast.core.ids import FactId, SessionId
+from holdfast.engine.memory_commits import MemoryCommitter
+from holdfast.server.context import ApiContext
+from holdfast.server.paging import read_cursor, write_cursor
+from holdfast.server.parameters import Cursor, Limit, SessionIdPath
+from holdfast.server.routing import Router
+from holdfast.server.schemas import memory as s
+
+router = Router("memory", "/api")
+
+FactIdPath = Annotated[str, Field(max_length=200, description="Fact id.")]
+
+
+@router.get("/memory")
+async def list_facts(
+    api: ApiContext,
+    query: Annotated[str | None, Field(max_length=1000, description="Words to search for.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> s.FactListResponse:
+    """List the facts of the built-in memory, most recently changed first; with `query`, those with all its words."""
+    before = None if cursor is None else int(read_cursor(cursor, int)[0])
+    found = await api.engine.memory_facts.list(text=query or "", limit=limit + 1, before=before)
+    return s.FactListResponse(
+        items=[s.FactResponse.model_validate(fact) for fact in found[:limit]],
+        next=write_cursor(found[limit - 1].n) if len(found) > limit else None,
+    )
+
+
+@router.get("/memory/providers")
+async def list_providers(api: ApiContext) -> s.MemoryProviderListResponse:
+    """List the memory providers, which one is the default, and what is wrong with those that do not work."""
+    found = [] if api.engine.memory_commits is None else await api.engine.memory_commits.health()
+    return s.MemoryProviderListResponse(
+        items=[
+            s.MemoryProviderResponse(name=name, default=default, problem=problem) for name, default, problem in found
+        ]
+    )
+
+
+@router.patch("/memory/{fid}")
+async def change_fact(api: ApiContext, fid: FactIdPath, body: s.UpdateFactRequest) -> s.FactResponse:
+    """Change the text of a fact, or pin it: the model always sees pinned facts."""
+    fields = {name: getattr(body, name) for name in body.model_fields_set}
+    return s.FactResponse.model_validate(await api.engine.memory_facts.change(FactId(fid), **fields))
+
+
+@router.delete("/memory/{fid}", status=204)
+async def delete_fact(api: ApiContext, fid: FactIdPath) -> None:
+    await api.engine.memory_facts.delete(FactId(fid))
+
+
+def _committer(api: ApiContext) -> MemoryCommitter:
+    if api.engine.memory_commits is None:
+        raise NotAllowedError("use memory", "this server has no memory")
+    return api.engine.memory_commits
+
+
+@router.get("/sessions/{sid}/memory")
+async def read_memory_status(api: ApiContext, sid: SessionIdPath) -> s.MemoryStatusResponse:
+    """How many turns of the session are committed to memory, and the last error."""
+    await api.engine.sessions.get(SessionId(sid))
+    return s.MemoryStatusResponse.model_validate(await _committer(api).status(SessionId(sid)))
+
+
+@router.post("/sessions/{sid}/memory/commit")
+async def commit_memory(
+    api: ApiContext, sid: SessionIdPath, body: s.CommitMemoryRequest | None = None
+) -> s.MemoryCommitResponse:
+    """Commit the session to memory now. `provider` takes over after the earlier provider has received its turns."""
+    await api.engine.sessions.get(SessionId(sid))
+    committer = _committer(api)
+    outcome = await committer.commit(SessionId(sid), None if body is None else body.provider)
+    return s.MemoryCommitResponse.from_outcome(await committer.status(SessionId(sid)), outcome)

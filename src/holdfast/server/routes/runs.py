@@ -1,0 +1,205 @@
+"""Runs: start, list, watch, cancel, continue, recover, retry, edit, and approve tool calls."""
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Annotated, Final, get_args
+
+from pydantic import Field
+from starlette.responses import Response
+
+from holdfast.core.errors import InvalidInputError
+from holdfast.core.ids import LOCAL, ApprovalId, MessageId, RunId, SessionId
+from holdfast.core.run import RunStatus
+from holdfast.engine.run_feed import RunSubscription
+from holdfast.engine.transactions.accept import Accepted
+from holdfast.server.context import ApiContext
+from holdfast.server.event_sources import RunSource, respond_with_run
+from holdfast.server.event_stream import EventStream
+from holdfast.server.paging import read_cursor, write_cursor
+from holdfast.server.parameters import (
+    MAX_SEQ,
+    Cursor,
+    IdempotencyKey,
+    IdPath,
+    IfMatch,
+    Limit,
+    RunIdPath,
+    SessionIdPath,
+    expected_version,
+    read_input,
+)
+from holdfast.server.routing import STREAM_RESPONSE, Header, ResponseInfo, Router, json_response
+from holdfast.server.schemas import runs as s
+
+router = Router("runs", "/api")
+_STATUSES: Final = get_args(RunStatus)
+
+
+def _respond(accepted: Accepted) -> Response:
+    body = s.AcceptedRunResponse.from_run(accepted.run, accepted.message)
+    return json_response(body, 202, {"Location": f"/api/runs/{accepted.run.id}"})
+
+
+@router.post("/sessions/{sid}/runs", status=202, returns=s.AcceptedRunResponse, responses={200: STREAM_RESPONSE})
+async def start_run(
+    api: ApiContext, sid: SessionIdPath, body: s.StartRunRequest, key: IdempotencyKey = None
+) -> Response:
+    """Send a message. Detached: the response comes when the message is stored, and the run goes on without the client.
+    Attached: the response is the run's event stream, and closing it cancels the run."""
+    parts = await read_input(body.input, api.attachments)
+    if body.lifetime == "attached":
+        await api.engine.ping()  # a stream that cannot be opened would use up the idempotency key
+    accepted = await api.engine.runs.submit(
+        SessionId(sid),
+        parts,
+        key=key,
+        agent=body.agent,
+        model=body.model,
+        settings=body.settings,
+        lifetime=body.lifetime,
+        on_busy=body.on_busy,
+    )
+    if accepted.run.lifetime == "detached":
+        return _respond(accepted)
+    location = [(b"location", f"/api/runs/{accepted.run.id}".encode())]
+    return await respond_with_run(api, accepted, partial(_stream, api, location))
+
+
+def _stream(
+    api: ApiContext,
+    headers: Sequence[tuple[bytes, bytes]],
+    subscription: RunSubscription,
+    connection: AsyncExitStack | None = None,
+) -> Response:
+    if subscription.at_end and connection is None:
+        subscription.close()
+        return Response(status_code=204)
+    source = RunSource(subscription, attached=connection is not None)
+    return EventStream(source, api.limits.streams, connection, headers, follow=source.follow)
+
+
+@router.get("/runs")
+async def list_runs(
+    api: ApiContext,
+    status: Annotated[str | None, Field(max_length=200, description="One or more, separated by commas.")] = None,
+    session: Annotated[str | None, Field(max_length=200)] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> s.RunListResponse:
+    """List runs, newest first."""
+    before = None
+    if cursor is not None:
+        at, rid = read_cursor(cursor, float, str)
+        before = (float(at), RunId(rid))
+    statuses = None if status is None else _read_statuses(status)
+    sid = None if session is None else SessionId(session)
+    found = await api.engine.runs.list(LOCAL, status=statuses, sid=sid, limit=limit + 1, before=before)
+    last = found[limit - 1] if len(found) > limit else None
+    return s.RunListResponse(
+        items=[s.RunResponse.model_validate(run) for run in found[:limit]],
+        next=None if last is None else write_cursor(last.created_at, last.id),
+    )
+
+
+def _read_statuses(text: str) -> list[str]:
+    found = [item.strip() for item in text.split(",") if item.strip()]
+    for item in found:
+        if item not in _STATUSES:
+            raise InvalidInputError("status", f"{item!r} is not a valid status; expected one of {', '.join(_STATUSES)}")
+    return found
+
+
+@router.get("/runs/{rid}")
+async def read_run(api: ApiContext, rid: RunIdPath) -> s.RunResponse:
+    return s.RunResponse.model_validate(await api.engine.runs.get(RunId(rid)))
+
+
+@router.get(
+    "/runs/{rid}/events",
+    responses={
+        200: STREAM_RESPONSE,
+        204: ResponseInfo("The run has ended and has no events after the cursor.", media_types=()),
+    },
+)
+async def watch_run(
+    api: ApiContext,
+    rid: RunIdPath,
+    after: Annotated[int | None, Field(ge=0, le=MAX_SEQ, description="The last seq that the client has.")] = None,
+    last_event_id: Annotated[
+        str | None,
+        Header("Last-Event-ID"),
+        Field(max_length=100, description="The same, as browsers send it when they reconnect; goes before `after`."),
+    ] = None,
+) -> Response:
+    """Stream all events after the cursor, then live ones, until the terminal event."""
+    cursor = after or 0
+    if last_event_id is not None and last_event_id.strip():
+        text = last_event_id.strip()
+        if not (text.isascii() and text.isdigit() and len(text) < 17 and int(text) <= MAX_SEQ):
+            raise InvalidInputError("Last-Event-ID", f"{text!r} is not an event id; event ids are numbers")
+        cursor = int(text)
+    return _stream(api, (), await api.engine.subscriptions.subscribe(RunId(rid), cursor))
+
+
+@router.patch("/runs/{rid}")
+async def edit_queued_run(api: ApiContext, rid: RunIdPath, body: s.EditQueuedRunRequest) -> s.AcceptedRunResponse:
+    """Change the message of a queued run."""
+    accepted = await api.engine.runs.edit_queued(RunId(rid), await read_input(body.input, api.attachments))
+    return s.AcceptedRunResponse.from_run(accepted.run, accepted.message)
+
+
+@router.post("/runs/{rid}/cancel")
+async def cancel_run(api: ApiContext, rid: RunIdPath) -> s.RunResponse:
+    """Cancel the run; its output so far is kept. The response comes when that is saved, or after two seconds."""
+    return s.RunResponse.model_validate(await api.engine.runs.cancel(RunId(rid)))
+
+
+@router.post("/runs/{rid}/continue", status=202, returns=s.AcceptedRunResponse)
+async def continue_run(
+    api: ApiContext, rid: RunIdPath, body: s.ContinueRunRequest | None = None, key: IdempotencyKey = None
+) -> Response:
+    """Start a run that continues where this one stopped, without repeating finished work."""
+    model = None if body is None else body.model
+    return _respond(await api.engine.runs.continue_run(RunId(rid), key=key, model=model))
+
+
+@router.post("/runs/{rid}/recover")
+async def recover_run(api: ApiContext, rid: RunIdPath) -> s.RunResponse:
+    """Try again to read the output of a run whose journal could not be read."""
+    return s.RunResponse.model_validate(await api.engine.runs.recover(RunId(rid)))
+
+
+@router.post("/runs/{rid}/approvals/{aid}")
+async def decide_approval(
+    api: ApiContext, rid: RunIdPath, aid: IdPath, body: s.ApprovalDecisionRequest
+) -> s.RunResponse:
+    """Allow or deny a tool call that waits for approval. The first decision wins."""
+    return s.RunResponse.model_validate(await api.engine.runs.decide(RunId(rid), ApprovalId(aid), body.decision))
+
+
+@router.post("/sessions/{sid}/retry", status=202, returns=s.AcceptedRunResponse)
+async def retry(
+    api: ApiContext, sid: SessionIdPath, body: s.RetryRequest, key: IdempotencyKey = None, if_match: IfMatch = None
+) -> Response:
+    """Generate another answer to the same message; earlier answers are kept as siblings."""
+    version = expected_version(if_match)
+    mid = MessageId(body.message_id)
+    return _respond(await api.engine.runs.retry(SessionId(sid), mid, key=key, model=body.model, if_version=version))
+
+
+@router.post("/sessions/{sid}/edit", status=202, returns=s.AcceptedRunResponse)
+async def edit_message(
+    api: ApiContext,
+    sid: SessionIdPath,
+    body: s.EditMessageRequest,
+    key: IdempotencyKey = None,
+    if_match: IfMatch = None,
+) -> Response:
+    """Send a changed version of a user message, as a branch of its own."""
+    parts = await read_input(body.input, api.attachments)
+    version = expected_version(if_match)
+    mid = MessageId(body.message_id)
+    return _respond(
+        await api.engine.runs.edit(SessionId(sid), mid, parts, key=key, model=body.model, if_version=version)
+    )

@@ -1,0 +1,58 @@
+"""Server settings, provider keys and tool grants. Keys are stored and never returned."""
+
+from typing import Any
+
+from holdfast import __version__
+from holdfast.core.errors import NotAllowedError
+from holdfast.server.context import ApiContext
+from holdfast.server.parameters import IdPath
+from holdfast.server.routing import Router
+from holdfast.server.schemas import settings as s
+
+router = Router("settings", "/api/settings")
+
+
+@router.get("")
+async def read_settings(api: ApiContext) -> s.SettingsResponse:
+    settings = await api.engine.preferences.settings()
+    grants = await api.engine.preferences.grants()
+    providers = [] if api.models is None else api.models.providers()
+    return s.SettingsResponse(
+        default_model=settings.get("default_model"),
+        tools=settings.get("tools") or {},
+        grants=[s.GrantResponse.model_validate(grant) for grant in grants],
+        providers=[s.ProviderResponse(name=name, has_key=has_key) for name, has_key in providers],
+        password_set=api.authenticator.password_set,
+        memory=api.engine.memory_commits is not None,
+        version=__version__,
+    )
+
+
+@router.patch("")
+async def change_settings(api: ApiContext, body: s.UpdateSettingsRequest) -> s.SettingsResponse:
+    """Change the default model, or which tools are allowed, ask first or are denied."""
+    values: dict[str, Any] = {name: getattr(body, name) for name in body.model_fields_set}
+    if values.get("tools", {}).get("shell") == "allow" and not api.authenticator.password_set:
+        raise NotAllowedError("always allow the shell", "this server has no password; set one first")
+    await api.engine.preferences.change(values)
+    return await read_settings(api)
+
+
+@router.put("/keys/{provider}", status=204)
+async def set_key(api: ApiContext, provider: IdPath, body: s.ProviderKeyRequest) -> None:
+    """Store a provider's API key on this server. It is never returned."""
+    if api.models is None:
+        raise NotAllowedError("store a key", "no models are configured on this server")
+    await api.models.set_key(provider, body.key)
+
+
+@router.delete("/keys/{provider}", status=204)
+async def delete_key(api: ApiContext, provider: IdPath) -> None:
+    if api.models is not None:
+        await api.models.set_key(provider, None)
+
+
+@router.post("/grants/revoke", status=204)
+async def revoke_grant(api: ApiContext, body: s.RevokeGrantRequest) -> None:
+    """Ask again before using a tool that was always allowed."""
+    await api.engine.preferences.revoke(body.tool, body.scope)

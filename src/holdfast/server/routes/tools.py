@@ -1,0 +1,61 @@
+"""Tools and MCP servers: list, add, change, remove, test."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from holdfast.core.errors import NotAllowedError
+from holdfast.ports.agent import AgentError
+from holdfast.server.context import ApiContext, ToolAdmin
+from holdfast.server.routing import Router
+from holdfast.server.schemas import tools as s
+
+router = Router("tools", "/api")
+
+ServerNamePath = Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_-]{0,31}$", description="Name of an MCP server.")]
+
+
+def require_tool_admin(api: ApiContext) -> ToolAdmin:
+    if api.tool_admin is None:
+        raise NotAllowedError("do that", "the agents of this server use neither models nor tools")
+    return api.tool_admin
+
+
+@router.get("/tools")
+async def list_tools(api: ApiContext) -> s.ToolListResponse:
+    """List the built-in tools and those of the MCP servers that can be reached."""
+    found = [] if api.tool_admin is None else await api.tool_admin.tools()
+    return s.ToolListResponse(items=list(found), next=None)
+
+
+@router.get("/mcp")
+async def list_servers(api: ApiContext) -> s.McpServerListResponse:
+    found = [] if api.tool_admin is None else await api.tool_admin.servers()
+    return s.McpServerListResponse(items=list(found), next=None)
+
+
+@router.put("/mcp/{name}", status=204)
+async def put_server(api: ApiContext, name: ServerNamePath, body: s.McpServerRequest) -> None:
+    """Add an MCP server, or change one that was added here."""
+    if body.command is not None and not api.authenticator.password_set:
+        raise NotAllowedError(
+            "add a local command",
+            "this server has no password; set one first, or add the command to holdfast.toml",
+        )
+    admin = require_tool_admin(api)
+    await admin.put_server(name, command=body.command, args=body.args, url=body.url, token=body.token)
+
+
+@router.delete("/mcp/{name}", status=204)
+async def drop_server(api: ApiContext, name: ServerNamePath) -> None:
+    await require_tool_admin(api).drop_server(name)
+
+
+@router.post("/mcp/{name}/test")
+async def try_server(api: ApiContext, name: ServerNamePath) -> s.McpServerTestResponse:
+    """Connect now and list the server's tools."""
+    try:
+        tools = await require_tool_admin(api).try_server(name)
+    except AgentError as error:
+        return s.McpServerTestResponse(ok=False, reason=error.message, tools=[])
+    return s.McpServerTestResponse(ok=True, reason=None, tools=list(tools))

@@ -1,0 +1,104 @@
+"""Export, import and backup."""
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from anyio import from_thread
+from anyio.abc import ObjectSendStream
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from holdfast.core.errors import HoldfastError, NotAllowedError
+from holdfast.core.ids import SessionId
+from holdfast.engine.transfer import FileRules, ImportedSession, Transfer
+from holdfast.server.access_rules import NDJSON
+from holdfast.server.context import ApiContext, MakeBackup
+from holdfast.server.downloads import Download
+from holdfast.server.event_sources import ProducedSource
+from holdfast.server.event_stream import EventStream
+from holdfast.server.media_types import detect_media_type
+from holdfast.server.parameters import SessionIdPath
+from holdfast.server.routing import STREAM_RESPONSE, ResponseInfo, Router
+from holdfast.server.schemas.files import BackupRequest, ImportedSessionResponse, ImportResponse
+from holdfast.server.uploads import clean_file_name
+
+router = Router("transfer", "/api")
+
+_EXPORT: Final = ResponseInfo("The sessions, in the format of docs/reference/export-format.md.", media_types=(NDJSON,))
+_NDJSON: Final = {"Content-Type": NDJSON, "Cache-Control": "no-store"}
+_IMPORT: dict[str, Any] = {
+    "requestBody": {"required": True, "content": {NDJSON: {"schema": {"type": "string", "format": "binary"}}}}
+}
+
+
+def _transfer(api: ApiContext) -> Transfer:
+    assert api.engine.transfer is not None
+    return api.engine.transfer
+
+
+@router.get(
+    "/sessions/{sid}/export", responses={200: ResponseInfo(_EXPORT.description, media_types=(NDJSON, "text/markdown"))}
+)
+async def export_session(api: ApiContext, sid: SessionIdPath, format: Literal["json", "markdown"] = "json") -> Response:
+    """Export a session with its files for backup or import; `markdown`: the shown branch, for reading."""
+    if format == "json":
+        return Download(_transfer(api).export(SessionId(sid)), f"{sid}.jsonl", _NDJSON)
+    markdown = {"Content-Type": "text/markdown; charset=utf-8", "Cache-Control": "no-store"}
+    return Download(_transfer(api).read(SessionId(sid)), f"{sid}.md", markdown)
+
+
+@router.get("/export", responses={200: _EXPORT})
+async def export_all(api: ApiContext) -> Response:
+    """Export all sessions, archived ones included. Sessions deleted during the export are left out."""
+    return Download(_transfer(api).export_all(), "holdfast.jsonl", _NDJSON)
+
+
+@router.post("/import", status=201, openapi_extra=_IMPORT)
+async def import_sessions(api: ApiContext, request: Request) -> ImportResponse:
+    """Import exported sessions, under new ids. Each session is imported completely or not at all; an error names the
+    line."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != NDJSON:
+        raise HTTPException(415, f"Send the export as {NDJSON}.")
+    importing = _transfer(api).importing(FileRules(api.limits.max_file, detect_media_type, clean_file_name))
+    imported: list[ImportedSession] = []
+    try:
+        async for chunk in request.stream():
+            imported += await importing.feed(chunk)
+        imported += await importing.finish()
+    except ClientDisconnect:
+        raise HTTPException(400, "The connection closed before the whole import arrived.") from None
+    finally:
+        importing.close()
+    return ImportResponse(items=[ImportedSessionResponse.model_validate(item) for item in imported], next=None)
+
+
+@router.post("/backup", responses={200: STREAM_RESPONSE})
+async def create_backup(api: ApiContext, request: Request, body: BackupRequest) -> EventStream:
+    """Copy all data to a new or empty directory on the server. The stream reports `progress`, then `done` or `failed`;
+    closing it stops the backup. Requires a token."""
+    if not api.authenticator.check({"authorization": request.headers.get("authorization", "")}).token:
+        raise HTTPException(403, "A backup needs a token. Use the command `holdfast backup`.")
+    if api.backup is None:
+        raise NotAllowedError("make a backup", "this server's storage has its own backup tools")
+    return EventStream(ProducedSource([partial(_copy, api.backup, Path(body.path))]), api.limits.streams)
+
+
+async def _copy(backup: MakeBackup, path: Path, send: ObjectSendStream[list[bytes]]) -> None:
+    """Copies at the speed of the reader, and stops when the client disconnects."""
+
+    def report(what: str, done: int, total: int) -> None:
+        from_thread.check_cancelled()
+        from_thread.run(send.send, [_frame("progress", {"what": what, "done": done, "total": total})])
+
+    try:
+        await send.send([_frame("done", await backup(path, report))])
+    except HoldfastError as error:
+        await send.send([_frame("failed", {"type": error.code, "detail": str(error)})])
+
+
+def _frame(event: str, data: Mapping[str, Any]) -> bytes:
+    return f"event: {event}\ndata: {json.dumps(data)}\n\n".encode()

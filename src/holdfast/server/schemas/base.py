@@ -1,0 +1,63 @@
+"""Base classes and field types that the schemas share."""
+
+from dataclasses import fields
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema
+
+from holdfast.core.export_format import iso_timestamp
+
+MAX_TEXT = 1_000_000
+
+
+class RequestModel(BaseModel):
+    """A request body. An unknown field, a wrong type or a length out of bounds is an error that names the field.
+
+    `defer_build`: pydantic builds the validator when the first such request arrives, which keeps the start fast.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
+
+
+class ResponseModel(BaseModel):
+    """A response body. `Model.model_validate(value)` reads the attributes of an engine value of the same shape."""
+
+    model_config = ConfigDict(from_attributes=True, defer_build=True)
+
+
+ItemT = TypeVar("ItemT", bound=ResponseModel)
+
+
+class ListResponse(ResponseModel, Generic[ItemT]):
+    """A page of a list; `next` is the cursor of the following page."""
+
+    items: list[ItemT]
+    next: str | None
+
+
+class ProblemResponse(ResponseModel):
+    """An error, as problem details (RFC 9457). Some have further fields, such as `field`, `run_id` or `version`."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+
+
+def shallow_fields(value: Any) -> dict[str, Any]:
+    """The fields of an engine value, by name; unlike `asdict` without copies."""
+    return {field.name: getattr(value, field.name) for field in fields(value)}
+
+
+Title = Annotated[str, Field(max_length=500)]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Instructions = Annotated[str, Field(max_length=MAX_TEXT)]
+Tags = Annotated[list[Annotated[str, Field(min_length=1, max_length=100)]], Field(max_length=50)]
+ModelSettings = Annotated[
+    dict[str, JsonValue], Field(max_length=50, description="temperature, max_tokens and others, passed to the model.")
+]
+JsonObject = dict[str, Any]
+
+
+Timestamp = Annotated[str, BeforeValidator(iso_timestamp), WithJsonSchema({"type": "string", "format": "date-time"})]
+"""ISO 8601 in UTC with microseconds, made from seconds since the epoch."""

@@ -1,0 +1,65 @@
+"""Facts that were learned from sessions, and the memory status of a session."""
+
+from dataclasses import asdict
+from typing import Annotated, Self
+
+from pydantic import Field
+
+from holdfast.engine.memory_commits import MemoryStatus
+from holdfast.engine.transactions.memory import CommitOutcome
+from holdfast.server.schemas.base import ListResponse, Name, RequestModel, ResponseModel, Timestamp
+
+
+class UpdateFactRequest(RequestModel):
+    """Only the given fields change."""
+
+    text: Annotated[str, Field(min_length=1, max_length=4000)] = ""
+    pinned: bool = False
+
+
+class CommitMemoryRequest(RequestModel):
+    provider: Name | None = None
+
+
+class FactResponse(ResponseModel):
+    id: str
+    text: str
+    session_id: str
+    message_id: str
+    created_at: Timestamp
+    updated_at: Timestamp
+    pinned: bool
+
+
+class FactListResponse(ListResponse[FactResponse]): ...
+
+
+class MemoryStatusResponse(ResponseModel):
+    dirty_turns: int
+    committing: bool
+    committed_turns: int
+    last_error: str | None
+    provider: str | None
+
+
+class MemoryCommitResponse(MemoryStatusResponse):
+    committed: int
+    nothing_new: bool
+
+    @classmethod
+    def from_outcome(cls, status: MemoryStatus, outcome: CommitOutcome) -> Self:
+        return cls(
+            **asdict(status),
+            committed=outcome.committed,
+            nothing_new=not outcome.committed and outcome.error is None and not outcome.under_way,
+        )
+
+
+class MemoryProviderResponse(ResponseModel):
+    name: str
+    default: bool
+    problem: str | None
+
+
+class MemoryProviderListResponse(ResponseModel):
+    items: list[MemoryProviderResponse]

@@ -1,0 +1,148 @@
+"""Messages and their parts."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, NotRequired, Self
+
+from pydantic import Field
+from typing_extensions import TypeAliasType, TypedDict
+
+from holdfast.core.parts import ToolState, all_to_json
+from holdfast.core.run import RecoveryState
+from holdfast.core.session import Message, Role
+from holdfast.core.transcript import MessageStatus
+from holdfast.server.schemas.base import (
+    MAX_TEXT,
+    JsonObject,
+    ListResponse,
+    Name,
+    RequestModel,
+    ResponseModel,
+    Timestamp,
+    shallow_fields,
+)
+
+# ---- requests ----
+
+
+class TextPartRequest(RequestModel):
+    type: Literal["text"]
+    text: Annotated[str, Field(max_length=MAX_TEXT)]
+
+
+class FilePartRequest(RequestModel):
+    type: Literal["file"]
+    file_id: Name
+
+
+MessageInput = TypeAliasType(
+    "MessageInput",
+    Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
+    | Annotated[
+        list[Annotated[TextPartRequest | FilePartRequest, Field(discriminator="type")]],
+        Field(min_length=1, max_length=100),
+    ],
+)
+"""Text, or text and files that were uploaded before."""
+
+
+class MessageIdRequest(RequestModel):
+    message_id: Name
+
+
+# ---- responses: parts are dictionaries as `core.parts` writes them ----
+
+
+class TextPartResponse(TypedDict):
+    type: Literal["text"]
+    text: str
+
+
+class ReasoningPartResponse(TypedDict):
+    type: Literal["reasoning"]
+    text: str
+    provider: NotRequired[Any]
+    duration_ms: NotRequired[int]
+
+
+class ToolPartResponse(TypedDict):
+    type: Literal["tool"]
+    call_id: str
+    name: str
+    args: Any
+    result: Any
+    is_error: bool
+    state: ToolState
+    output: NotRequired[str]
+    duration_ms: NotRequired[int]
+    provider: NotRequired[Any]
+    may_have_run: NotRequired[Literal[True]]
+
+
+class FilePartResponse(TypedDict):
+    type: Literal["file"]
+    file_id: str
+    name: str
+    media_type: str
+    size: int
+
+
+class RememberedPartResponse(TypedDict):
+    type: Literal["remembered"]
+    items: list[JsonObject]
+    note: NotRequired[str]
+
+
+PartResponse = TypeAliasType(
+    "PartResponse",
+    Annotated[
+        TextPartResponse | ReasoningPartResponse | ToolPartResponse | FilePartResponse | RememberedPartResponse,
+        Field(discriminator="type"),
+    ],
+)
+
+
+class UsageResponse(ResponseModel):
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+
+
+class FailureResponse(ResponseModel):
+    code: str
+    message: str
+
+
+class RecoveryResponse(ResponseModel):
+    state: RecoveryState
+
+
+class MessageResponse(ResponseModel):
+    id: str
+    session_id: str
+    role: Role
+    parent_id: str | None
+    run_id: str | None
+    status: MessageStatus
+    parts: list[PartResponse]
+    reason: str | None
+    error: FailureResponse | None
+    recovery: RecoveryResponse | None
+    siblings: list[str]
+    model: str | None
+    usage: UsageResponse | None
+    idempotency_key: str | None
+    created_at: Timestamp
+    last_seq: int
+
+    @classmethod
+    def from_message(cls, message: Message, siblings: Sequence[str] | None = None) -> Self:
+        differing = {
+            "parts": all_to_json(message.parts),
+            "recovery": None if message.recovery is None else {"state": message.recovery},
+            "siblings": [message.id] if siblings is None else list(siblings),
+            "idempotency_key": message.key,
+        }
+        return cls.model_validate({**shallow_fields(message), **differing})
+
+
+class MessageListResponse(ListResponse[MessageResponse]): ...

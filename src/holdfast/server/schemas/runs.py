@@ -1,0 +1,104 @@
+"""Requests that start and change runs, and runs as responses."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field
+
+from holdfast.core.events import Decision
+from holdfast.core.run import Lifetime, Run, RunStatus
+from holdfast.core.session import Message
+from holdfast.server.schemas.base import (
+    ListResponse,
+    ModelSettings,
+    Name,
+    RequestModel,
+    ResponseModel,
+    Timestamp,
+)
+from holdfast.server.schemas.messages import (
+    FailureResponse,
+    MessageInput,
+    MessageResponse,
+    RecoveryResponse,
+    UsageResponse,
+)
+
+
+class StartRunRequest(RequestModel):
+    input: MessageInput
+    model: Name | None = None
+    agent: Name | None = None
+    settings: ModelSettings | None = None
+    lifetime: Lifetime = "detached"
+    on_busy: Literal["queue", "reject", "interrupt"] = "queue"
+
+
+class ComparedRunRequest(RequestModel):
+    session_id: Name | None = None
+    input: MessageInput
+    model: Name | None = None
+    agent: Name | None = None
+    settings: ModelSettings | None = None
+
+
+class CompareRequest(RequestModel):
+    runs: Annotated[list[ComparedRunRequest], Field(min_length=1, max_length=12)]
+
+
+class EditQueuedRunRequest(RequestModel):
+    input: MessageInput
+
+
+class ContinueRunRequest(RequestModel):
+    model: Name | None = None
+
+
+class RetryRequest(RequestModel):
+    message_id: Name
+    model: Name | None = None
+
+
+class EditMessageRequest(RequestModel):
+    message_id: Name
+    input: MessageInput
+    model: Name | None = None
+
+
+class ApprovalDecisionRequest(RequestModel):
+    decision: Decision
+
+
+class RunResponse(ResponseModel):
+    id: str
+    session_id: str
+    message_id: str
+    user_message_id: str
+    status: RunStatus
+    reason: str | None
+    finish_reason: str | None
+    lifetime: Lifetime
+    model: str | None
+    agent: str
+    usage: UsageResponse | None
+    error: FailureResponse | None
+    recovery: RecoveryResponse | None
+    cancel_requested: bool
+    continues: str | None
+    created_at: Timestamp
+    started_at: Timestamp | None
+    ended_at: Timestamp | None
+    last_seq: int
+
+
+class RunListResponse(ListResponse[RunResponse]): ...
+
+
+class AcceptedRunResponse(ResponseModel):
+    """A run with the user message that it answers."""
+
+    run: RunResponse
+    message: MessageResponse
+
+    @classmethod
+    def from_run(cls, run: Run, message: Message) -> Self:
+        return cls(run=RunResponse.model_validate(run), message=MessageResponse.from_message(message))

@@ -1,0 +1,122 @@
+"""Requests that create and change sessions, and sessions as responses."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field
+
+from holdfast.engine.transactions.memory import named_provider
+from holdfast.engine.views import SessionView
+from holdfast.ports.store import SearchHit
+from holdfast.server.schemas.base import (
+    Instructions,
+    JsonObject,
+    ListResponse,
+    ModelSettings,
+    Name,
+    RequestModel,
+    ResponseModel,
+    Tags,
+    Timestamp,
+    Title,
+    shallow_fields,
+)
+from holdfast.server.schemas.runs import AcceptedRunResponse
+
+MemoryProviderName = Annotated[
+    Name,
+    Field(
+        description="A memory provider, or `none`: nothing is recalled or remembered. Also stored as `settings.memory`."
+    ),
+]
+
+
+class CreateSessionRequest(RequestModel):
+    title: Title | None = None
+    agent: Name | None = None
+    model: Name | None = None
+    system: Instructions | None = None
+    settings: ModelSettings | None = None
+    memory: MemoryProviderName | None = None
+    previous_session_id: Name | None = None
+    pinned: bool = False
+    archived: bool = False
+    tags: Tags = Field(default_factory=list)
+    project: Name | None = None
+
+
+class UpdateSessionRequest(RequestModel):
+    """Only the given fields change; null clears a field that may be empty."""
+
+    title: Title = ""
+    agent: Name = ""
+    model: Name | None = None
+    system: Instructions | None = None
+    settings: ModelSettings | None = None
+    memory: MemoryProviderName | None = None
+    pinned: bool = False
+    archived: bool = False
+    tags: Tags = Field(default_factory=list)
+    project: Name | None = None
+    head: Annotated[Name, Field(description="Show the branch that this message is on.")] = ""
+
+
+class SearchMatchResponse(ResponseModel):
+    message_id: str | None
+    excerpt: str
+
+
+class SessionResponse(ResponseModel):
+    id: str
+    title: str
+    titled_by: Literal["nobody", "model", "person"]
+    agent: str
+    model: str | None
+    system: str | None
+    settings: JsonObject | None
+    memory: str | None
+    previous_session_id: str | None
+    pinned: bool
+    archived: bool
+    tags: list[str]
+    project: str | None
+    head: str | None
+    can_redo: bool
+    active_run: str | None
+    queued_runs: list[AcceptedRunResponse]
+    version: int
+    created_at: Timestamp
+    updated_at: Timestamp
+
+    match: Annotated[SearchMatchResponse | None, Field(description="In search results only.")] = Field(
+        default=None, exclude_if=lambda match: match is None
+    )
+
+    @classmethod
+    def from_view(cls, view: SessionView, match: SearchHit | None = None) -> Self:
+        session = view.session
+        differing = {
+            "memory": named_provider(session.settings),
+            "can_redo": bool(session.redo),
+            "active_run": None if view.active_run is None else view.active_run.id,
+            "queued_runs": [AcceptedRunResponse.from_run(run, message) for run, message in view.queued],
+            "match": match,
+        }
+        return cls.model_validate({**shallow_fields(session), **differing})
+
+
+class SessionListResponse(ListResponse[SessionResponse]): ...
+
+
+class SessionContextResponse(ResponseModel):
+    """How many tokens of the model's context a session uses, by an estimate."""
+
+    model: str
+    used: int
+    limit: int | None
+
+
+class SessionUsageResponse(ResponseModel):
+    runs: int
+    input_tokens: int
+    output_tokens: int
+    cost: float | None

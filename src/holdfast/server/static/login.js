@@ -1,0 +1,26 @@
+const form = document.getElementById("login");
+const problem = document.getElementById("problem");
+const button = form.querySelector("button");
+
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  problem.textContent = "";
+  button.disabled = true;
+  try {
+    const response = await fetch("/api/login", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ password: form.password.value }),
+    });
+    if (response.ok) {
+      location.assign("/");
+      return;
+    }
+    const body = await response.json().catch(() => ({}));
+    problem.textContent = body.detail || "Login failed. Try again.";
+  } catch {
+    problem.textContent = "The server is unreachable. Check that it is running.";
+  }
+  button.disabled = false;
+  form.password.select();
+});

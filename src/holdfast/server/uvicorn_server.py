@@ -1,0 +1,192 @@
+"""Configures uvicorn. On shutdown it first stops accepting connections; the engine drains, then the streams end."""
+
+import asyncio
+import contextlib
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from holdfast.server.connection_limits import ConnectionLimits, raise_file_limit
+
+_MAX_HEAD: Final = 64 * 1024
+_MAX_HEADERS: Final = 100
+
+
+class HttpProtocol(HttpToolsProtocol):
+    """Limits the size and the time of a request's head, and the number of connections.
+
+    Adds two ASGI extensions. `holdfast.abort` drops the connection with its buffered data; closing would wait for a
+    client that does not read. `holdfast.write` sends a chunk of a streamed body without awaiting."""
+
+    # Beside the attributes of the base class, these would make the dictionary of every connection an unshared one.
+    __slots__ = ("_head_timer", "_limits", "_parsed", "_parser_error", "_received")
+
+    def __init__(self, limits: ConnectionLimits, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._limits = limits
+        self._received = 0
+        self._parsed = 0
+        """Bytes of the head that is expected or read now."""
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._parser_error = HTTPStatus.BAD_REQUEST
+
+    @property
+    def client_address(self) -> str | None:
+        return self.client[0] if self.client else None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        super().connection_made(transport)
+        self._expect_head()
+        self._limits.opened(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_head_timer()
+        self._limits.closed(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._head_timer is not None:
+            self._received += len(data)
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self._head_timer is not None and self._received > _MAX_HEAD:
+            self._reject(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        elif self._head_timer is None and self.timeout_keep_alive_task is None and not self._has_request:
+            self._expect_head()  # data between two requests, which ended the keep-alive timeout
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if self._head_timer is None:
+            self._expect_head()
+        extensions: dict[str, Any] = {"holdfast.abort": self._abort, "holdfast.write": self._write}
+        self.scope["extensions"] = extensions
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        self._count(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        self._count(len(name) + len(value))
+
+    def on_headers_complete(self) -> None:
+        self._stop_head_timer()
+        self._limits.busy(self)
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        self._reject(self._parser_error)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self._has_request and not self.transport.is_closing():
+            self._limits.idle(self)
+
+    def refuse(self) -> None:
+        self._reject(HTTPStatus.SERVICE_UNAVAILABLE)
+
+    @property
+    def _has_request(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is not None and not cycle.response_complete
+
+    def _expect_head(self) -> None:
+        self._received = self._parsed = 0
+        self._head_timer = self.loop.call_later(self._limits.head_timeout, self._reject, HTTPStatus.REQUEST_TIMEOUT)
+
+    def _count(self, size: int) -> None:
+        self._parsed += size
+        if self._parsed > _MAX_HEAD or len(self.headers) > _MAX_HEADERS:
+            self._parser_error = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+            raise ValueError("the head of the request is too large")  # ends the parser
+
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _reject(self, status: HTTPStatus) -> None:
+        """End the connection. The client gets a reason if it has sent something and waits for no other response."""
+        self._stop_head_timer()
+        if not self._has_request and (self._received or status != HTTPStatus.REQUEST_TIMEOUT):
+            self.transport.write(
+                f"HTTP/1.1 {status} {status.phrase}\r\ncontent-type: text/plain\r\nconnection: close\r\n"
+                f"content-length: {len(status.phrase)}\r\n\r\n{status.phrase}".encode()
+            )
+        self.transport.close()
+
+    def _write(self, body: bytes) -> bool:
+        """Returns whether it was sent: not while the client reads too slowly, and not after it is gone. For chunked
+        responses only."""
+        if self.flow.write_paused or self.cycle.disconnected or not self.cycle.chunked_encoding:
+            return False
+        self.transport.write(b"%x\r\n%b\r\n" % (len(body), body))
+        return True
+
+    def _abort(self) -> None:
+        """Discards the kernel's send buffer too; otherwise the kernel would keep retrying for a long time."""
+        sock = self.transport.get_extra_info("socket")
+        if sock is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.transport.abort()
+
+
+class UvicornServer(uvicorn.Server):
+    """Leaves signals to its caller, and calls `started` once it is listening."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._started_callback = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._started_callback()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def create_server(
+    app: ASGIApp,
+    *,
+    graceful: float,
+    started: Callable[[], None],
+    unix: Path | None = None,
+    limits: ConnectionLimits | None = None,
+) -> UvicornServer:
+    """`graceful`: seconds after which open requests are cut off at shutdown. `unix`: listen on this path; otherwise on
+    the sockets passed to `serve`."""
+    config = uvicorn.Config(
+        app,
+        uds=None if unix is None else str(unix),
+        http=partial(HttpProtocol, limits or raise_file_limit()),  # type: ignore[arg-type]  # called like the class
+        loop="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=int(graceful) + 1,
+        backlog=4096,
+        ws="none",
+    )
+    return UvicornServer(config, started)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Opens the listening socket. Raises OSError, before anything else is opened."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.create_server((host, port), family=family, backlog=4096)
+    sock.setblocking(False)
+    return sock

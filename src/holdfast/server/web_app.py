@@ -1,0 +1,88 @@
+"""Serves the web app's files, which `web/` builds into `static/app`.
+
+Browsers cache assets forever, because their names contain a hash of the content, and revalidate the page that refers to
+them. So an update appears at the next load, and no page refers to missing assets.
+"""
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Final
+
+from anyio import to_thread
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from holdfast.server.html_pages import page
+
+APP: Final = Path(__file__).parent / "static" / "app"
+PAGES: Final = ("/", "/c/{id}", "/runs/{id}", "/compare", "/activity", "/settings")
+"""The app's routes; all serve the same page."""
+_NAME: Final = re.compile(r"(assets/)?[A-Za-z0-9_-][A-Za-z0-9._-]*")
+_TYPES: Final = {
+    "css": "text/css; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "png": "image/png",
+    "svg": "image/svg+xml",
+    "ttf": "font/ttf",
+    "webmanifest": "application/manifest+json",
+    "woff": "font/woff",
+    "woff2": "font/woff2",
+}
+_ENCODINGS: Final = {"br": ".br", "gzip": ".gz"}
+_CACHE_FOREVER: Final = "public, max-age=31536000, immutable"
+_NOT_BUILT: Final = (
+    '<section class="card"><img src="/static/icon.svg" alt="" width="48" height="48"><h1>Holdfast is running</h1>'
+    "<p>The web app is not built. Run <code>make install</code>, which needs access to the npm registry once.</p>"
+    '<p>Until then use <code>holdfast chat</code> in a terminal, or <a href="/docs">the API</a>.</p></section>'
+)
+
+
+_DIAGRAM_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src data:; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+    "X-Frame-Options": "SAMEORIGIN",
+}
+"""The frame that renders diagrams also needs inline styles."""
+
+
+def routes(root: Path = APP) -> list[Route]:
+    async def app_page(request: Request) -> Response:
+        found = await to_thread.run_sync(_read, root, "index.html", request.headers.get("accept-encoding", ""))
+        if found is None:
+            return HTMLResponse(page("Holdfast", _NOT_BUILT))
+        body, headers = found
+        etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+        headers |= {"Cache-Control": "no-cache", "ETag": etag}
+        if request.headers.get("if-none-match") == etag:
+            return Response(status_code=304, headers=headers)
+        return Response(body, headers=headers)
+
+    async def asset(request: Request) -> Response:
+        name = request.path_params["name"]
+        known = _NAME.fullmatch(name) is not None and name.rpartition(".")[2] in _TYPES
+        found = None
+        if known:
+            found = await to_thread.run_sync(_read, root, name, request.headers.get("accept-encoding", ""))
+        if found is None:
+            return Response(status_code=404, headers={"Cache-Control": "no-store"})
+        body, headers = found
+        if name == "diagram.html":
+            headers |= _DIAGRAM_HEADERS
+        return Response(body, headers={**headers, "Cache-Control": _CACHE_FOREVER if "/" in name else "no-cache"})
+
+    pages = [Route(path, app_page, methods=["GET"]) for path in PAGES]
+    return [*pages, Route("/static/app/{name:path}", asset, methods=["GET"])]
+
+
+def _read(root: Path, name: str, accepted: str) -> tuple[bytes, dict[str, str]] | None:
+    """The content and its headers; compressed if there is a compressed copy that the client accepts."""
+    headers = {"Content-Type": _TYPES[name.rpartition(".")[2]], "Vary": "Accept-Encoding"}
+    for encoding, suffix in _ENCODINGS.items():
+        compressed = root / (name + suffix)
+        if encoding in accepted and compressed.is_file():
+            return compressed.read_bytes(), {**headers, "Content-Encoding": encoding}
+    plain = root / name
+    return (plain.read_bytes(), headers) if plain.is_file() else None

@@ -1,0 +1,39 @@
+"""Why an append to a journal is refused, in the same way by every adapter."""
+
+from collections.abc import Sequence
+
+from holdfast.core.errors import AppendRefusedError, FencedError, SealedError, SeqConflictError, TooLargeError
+from holdfast.ports.journal import Append, JournalHead
+
+
+def check_batch(batch: Sequence[Append]) -> None:
+    if len({item.run for item in batch}) < len(batch):
+        raise ValueError("a batch has at most one append per run")
+
+
+def refusal(item: Append, head: JournalHead, max_bytes: int) -> AppendRefusedError | None:
+    """The reason against this head, or in the append itself. The caller writes in the same step as it checks."""
+    if item.epoch < head.epoch:
+        return FencedError(item.run, item.epoch, head.epoch)
+    if head.sealed or head.pruned:
+        return SealedError(item.run)
+    return _misfit(item, head.last_seq, max_bytes)
+
+
+def malformed(item: Append, max_bytes: int) -> AppendRefusedError | None:
+    """The reason in the append itself, whatever the journal contains."""
+    first = item.entries[0].seq if item.entries else 1
+    if first < 1:
+        return SeqConflictError(item.run, first, 0)
+    return _misfit(item, first - 1, max_bytes)
+
+
+def _misfit(item: Append, last_seq: int, max_bytes: int) -> AppendRefusedError | None:
+    """The first entry that does not follow the one before it, or is too large."""
+    for seq, frame in item.entries:
+        if seq != last_seq + 1:
+            return SeqConflictError(item.run, seq, last_seq)
+        last_seq = seq
+        if len(frame) > max_bytes:
+            return TooLargeError(item.run, len(frame), max_bytes)
+    return None

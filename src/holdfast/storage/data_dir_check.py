@@ -1,0 +1,121 @@
+"""Checks of a data directory for `doctor`, also while a server uses it. Nothing is changed.
+
+Never call it in the process that serves the directory: closing its files there would drop SQLite's locks.
+"""
+
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from holdfast.core.errors import HoldfastError
+from holdfast.ports.check_result import CheckResult
+from holdfast.storage import filesystem
+from holdfast.storage.key_file import KeyFile
+from holdfast.storage.sqlite import database, schema
+from holdfast.storage.sqlite.data_dir import lock_holder
+from holdfast.storage.sqlite.schema import Migration
+
+RESERVE: Final = 512 * 1024 * 1024
+_PRIVATE: Final = ("holdfast.db", "journal.db", "keys.json", "server.json")
+
+
+def examine(path: Path) -> Sequence[CheckResult]:
+    if not path.is_dir():
+        return [CheckResult("data directory", True, f"{path} does not exist yet; the first start creates it")]
+    return [*_directory(path), *_store(path), *_journal(path), *_room(path)]
+
+
+def _directory(path: Path) -> Iterator[CheckResult]:
+    status = path.stat()
+    mode = stat.S_IMODE(status.st_mode)
+    yield CheckResult(
+        "mode", not mode & 0o077, f"{path} is {mode:04o}" + ("" if not mode & 0o077 else "; run chmod 700")
+    )
+    mine = status.st_uid == os.geteuid()
+    yield CheckResult("owner", mine, "this user" if mine else f"user {status.st_uid}, not this one ({os.geteuid()})")
+    for name in _PRIVATE:
+        file = path / name
+        if file.exists() and stat.S_IMODE(file.stat().st_mode) & 0o077:
+            yield CheckResult(name, False, f"other users can read it; run chmod 600 {file}")
+    holder = lock_holder(path)
+    yield CheckResult("lock", True, "not in use" if holder is None else f"in use by process {holder}")
+    try:
+        if (path / "keys.json").exists():
+            keyring = KeyFile(path).read()
+            word = "a password is set" if keyring.password else "no password"
+            yield CheckResult("keys", True, f"{word}, {len(keyring.tokens)} tokens")
+    except HoldfastError as error:
+        yield CheckResult("keys", False, str(error))
+
+
+def _store(path: Path) -> Iterator[CheckResult]:
+    file = path / "holdfast.db"
+    if not file.exists():
+        yield CheckResult("holdfast.db", True, "does not exist yet")
+        return
+    try:
+        yield from _integrity(file, schema.STORE)
+        with closing(database.connect_unchanged(file)) as db:
+            counts = {table: _one(db, f"SELECT count(*) FROM {table}") for table in ("sessions", "messages", "runs")}
+            yield CheckResult("contents", True, ", ".join(f"{n} {table}" for table, n in counts.items()))
+            opened = _one(db, "SELECT count(*) FROM runs WHERE status IN ('queued', 'running', 'waiting')")
+            yield CheckResult("open runs", True, str(opened))
+            pending = _one(db, "SELECT count(*) FROM runs WHERE recovery_state = 'pending'")
+            text = "none" if not pending else f"{pending} runs whose output is still being recovered"
+            yield CheckResult("pending recoveries", not pending, text)
+            yield _contents(db, path / "files")
+    except (sqlite3.Error, HoldfastError) as error:
+        yield CheckResult("holdfast.db", False, str(error))
+
+
+def _contents(db: sqlite3.Connection, root: Path) -> CheckResult:
+    found = db.execute("SELECT sha256, max(size) FROM files GROUP BY sha256").fetchall()
+    bad = 0
+    for digest, size in found:
+        file = root / digest[:2] / digest
+        bad += not file.exists() or file.stat().st_size != size
+    return CheckResult(
+        "files", not bad, f"{len(found)} contents" + (f", {bad} of them missing or truncated" if bad else "")
+    )
+
+
+def _journal(path: Path) -> Iterator[CheckResult]:
+    file = path / "journal.db"
+    if not file.exists():
+        yield CheckResult("journal.db", True, "does not exist yet")
+        return
+    try:
+        yield from _integrity(file, schema.JOURNAL)
+        with closing(database.connect_unchanged(file)) as db:
+            unsettled = _one(db, "SELECT count(*) FROM runs WHERE archived = 0 AND pruned = 0")
+            yield CheckResult(
+                "journal", True, f"{unsettled} unsettled, {_one(db, 'SELECT count(*) FROM segments')} segments"
+            )
+    except (sqlite3.Error, HoldfastError) as error:
+        yield CheckResult("journal.db", False, str(error))
+
+
+def _integrity(file: Path, migrations: Sequence[Migration]) -> Iterator[CheckResult]:
+    version = database.check(file, migrations)
+    with closing(database.connect_unchanged(file)) as db:
+        (verdict,) = db.execute("PRAGMA integrity_check(1)").fetchone()
+    newest = len(migrations)
+    older = "" if version == newest else f"; the next start upgrades it from version {version} to {newest}"
+    text = f"version {version}, intact" if verdict == "ok" else f"damaged: {verdict}. Restore a backup"
+    yield CheckResult(file.name, verdict == "ok", text + older)
+
+
+def _room(path: Path) -> Iterator[CheckResult]:
+    free = filesystem.free_bytes(path)
+    if free is not None:
+        enough = free >= RESERVE
+        yield CheckResult("disk", enough, f"{free / 1e9:.1f} GB free" + ("" if enough else "; free some disk space"))
+
+
+def _one(db: sqlite3.Connection, sql: str) -> int:
+    (value,) = db.execute(sql).fetchone()
+    return int(value)

@@ -1,0 +1,102 @@
+"""What differs between SQLite and PostgreSQL within one transaction.
+
+All statements are written with `?` for a value.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from holdfast.core.ids import FileId, MessageId, OwnerId, SessionId
+from holdfast.storage.sql.row_codec import Row
+from holdfast.storage.sql.table import Table
+
+
+class TextQuery(NamedTuple):
+    """A full-text query: what the person typed, and the expression that the database evaluates."""
+
+    text: str
+    expression: str
+
+
+class TextMatch(NamedTuple):
+    """A title (`message_id` None) or message that matches a query."""
+
+    n: int
+    session_id: SessionId
+    message_id: MessageId | None
+    excerpt: Callable[[], str]
+
+
+class Dialect(Protocol):
+    """The connection of one transaction. The attributes are fragments of SQL."""
+
+    false: str
+    """The literal, as the conditions of partial indexes have it."""
+    list_rows: str
+    """A SELECT of the members of a list parameter."""
+    file_is_named: str
+    """A SELECT that has a row if a message names `files.id`."""
+    next_number: str
+    """The `n` of a new change or fact; its parameters are `number_parameters()`."""
+    number_is_visible: str
+    """A condition on `n`: no smaller number can still commit."""
+    indexed_words: str
+    """The value of a column of searchable words; its parameter is `word_parameter(text)`."""
+    lock_named: str
+    """The end of a SELECT of runs that locks them in an order that cannot deadlock."""
+    skip_locked: str
+    """The end of a SELECT from `runs AS mine` that passes over rows which another transaction is writing."""
+
+    @property
+    def now(self) -> float: ...
+
+    # statements
+    def execute(self, sql: str, values: Sequence[Any]) -> None:
+        """Write. It may be sent later, with the next read or the commit."""
+
+    def fetchone(self, sql: str, values: Sequence[Any]) -> Any: ...
+    def fetchall(self, sql: str, values: Sequence[Any]) -> list[Any]: ...
+    def in_list(self, column: str) -> str:
+        """A condition: the column is in a list parameter."""
+
+    def list_parameter(self, values: Collection[str]) -> Any: ...
+
+    # rows
+    def find(self, table: Table, key: str) -> Row | None:
+        """Read a row by id."""
+
+    def save(self, table: Table, row: Row) -> Row | None:
+        """Insert or replace a row by id. Returns the row as this transaction knew it before, if it did."""
+
+    def save_message(self, row: Row, file_ids: Collection[FileId]) -> Row | None:
+        """`save` of a message, with the files that it names."""
+
+    def forget_rows(self) -> None:
+        """Rows were changed by other means than `save`: what `save` knows of them no longer holds."""
+
+    def enter_session(self, sid: SessionId) -> None:
+        """Called before rows of a session are written: of two transactions that write in one session, one is
+        retried."""
+
+    # numbers of changes and facts
+    def number_parameters(self) -> Sequence[int]: ...
+    def word_parameter(self, text: str) -> Any: ...
+    def change_bounds(self) -> tuple[int, int]: ...
+    def changes_held_back(self) -> bool: ...
+    def trim_changes(self, keep: int) -> None: ...
+
+    # full-text search
+    def index_text(
+        self, owner: OwnerId, sid: SessionId, mid: MessageId | None, text: str, *, is_new: bool = False
+    ) -> None:
+        """Insert, replace or (empty text) delete the search entry of a title (`mid` None) or a message. An entry that
+        is replaced keeps its position. `is_new`: there is no entry yet."""
+
+    def parse_query(self, text: str) -> tuple[TextQuery, TextQuery] | None:
+        """What a person typed as whole words, and with the last word as a prefix; None if there is no word."""
+
+    def matches(self, owner: OwnerId, query: TextQuery, limit: int, before: int | None) -> Iterator[TextMatch]:
+        """Titles and messages that match, newest first. `limit` is how many will probably be read."""
+
+    def has_match_since(self, sid: SessionId, query: TextQuery, since: int) -> bool: ...
+    def matching_facts(self, owner: OwnerId, query: TextQuery, before: int, limit: int) -> Sequence[Row]: ...

@@ -1,0 +1,89 @@
+"""Reading the events of runs from the rows of the log, which several runs share."""
+
+import sqlite3
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import count
+from typing import Final
+
+from holdfast.core.events import Entry
+from holdfast.storage.sqlite import journal_records
+from holdfast.storage.sqlite.journal_index import LoggedRun
+
+_ROWS: Final = "SELECT n, records FROM log WHERE"
+
+
+def entries_at(db: sqlite3.Connection, log: LoggedRun, after: int, limit: int) -> list[Entry] | None:
+    """The entries after `after`, up to a damaged one. None: some have left the log."""
+    return _collect(db, [_WantedRun(log, after, limit)])[0]
+
+
+def entries_of(db: sqlite3.Connection, logs: Sequence[LoggedRun]) -> list[list[Entry] | None]:
+    """`entries_at` for all entries of several runs. Frames that the scan cached are not read again."""
+    cached = [log.frames for log in logs]  # read once: the writer drops them at the next append
+    found = [
+        _entries(1, frames) if len(frames) == log.last_seq else None for log, frames in zip(logs, cached, strict=True)
+    ]
+    rest = [n for n, entries in enumerate(found) if entries is None]
+    for n, entries in zip(rest, _collect(db, [_WantedRun(logs[n], 0, logs[n].last_seq) for n in rest]), strict=True):
+        found[n] = entries
+    return found
+
+
+def _entries(seq: int, frames: Iterable[bytes]) -> list[Entry]:
+    return list(map(Entry, count(seq), frames))
+
+
+class _WantedRun:
+    """The requested part of a run, and the entries found so far."""
+
+    __slots__ = ("entries", "gone", "log", "places", "rows", "seq", "torn")
+
+    def __init__(self, log: LoggedRun, after: int, limit: int) -> None:
+        self.log = log
+        self.places = log.places[after : after + limit]
+        self.rows = log.rows[after : after + len(self.places)]
+        self.seq = after + 1
+        self.entries: list[Entry] = []
+        self.torn = self.gone = False
+
+    def take(self, row: int, blob: object) -> None:
+        at = len(self.entries)
+        if self.torn or at == len(self.rows) or self.rows[at] != row:
+            return
+        places = self.places[at : bisect_right(self.rows, row, at)]  # rows are sorted
+        try:
+            frames = (
+                journal_records.frames_at(blob, places, self.log.alias, self.seq) if isinstance(blob, bytes) else []
+            )
+        except LookupError:
+            self.gone = self.torn = True
+            return
+        self.entries += _entries(self.seq, frames)
+        self.seq += len(frames)
+        self.torn = len(frames) < len(places)
+
+    def found(self) -> list[Entry] | None:
+        whole = len(self.entries) == len(self.rows)
+        return self.entries if whole or (self.torn and not self.gone) else None
+
+
+def _collect(db: sqlite3.Connection, wants: Sequence[_WantedRun]) -> list[list[Entry] | None]:
+    """Read each row once for all runs that have events in it."""
+    readers: dict[int, list[_WantedRun]] = {}
+    for want in wants:
+        for row in dict.fromkeys(want.rows):
+            readers.setdefault(row, []).append(want)
+    if readers:
+        for row, blob in _fetch(db, sorted(readers)):
+            for want in readers.get(row, ()):
+                want.take(row, blob)
+    return [want.found() for want in wants]
+
+
+def _fetch(db: sqlite3.Connection, rows: Sequence[int]) -> sqlite3.Cursor:
+    first, last = rows[0], rows[-1]
+    if last - first <= 2 * len(rows):  # most of the range is requested
+        return db.execute(f"{_ROWS} n BETWEEN ? AND ? ORDER BY n", (first, last))
+    wanted = f"[{','.join(map(str, rows))}]"
+    return db.execute(f"{_ROWS} n IN (SELECT value FROM json_each(?)) ORDER BY n", (wanted,))

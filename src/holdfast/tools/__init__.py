@@ -1,0 +1,1 @@
+"""The built-in tools, MCP tools, and the policy that decides whether a call needs approval."""

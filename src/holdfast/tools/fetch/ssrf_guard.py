@@ -1,0 +1,79 @@
+"""SSRF guard: which addresses the fetch tool may connect to; `guarded_connector` enforces it. An address that is not
+clearly public is refused."""
+
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import Final
+
+import anyio
+
+Address = IPv4Address | IPv6Address
+Resolve = Callable[[str], Awaitable[Sequence[Address]]]
+Allowed = Callable[[Address], bool]
+
+_NOT_PUBLIC_4: Final = tuple(
+    IPv4Network(net)
+    for net in (
+        "0.0.0.0/8",  # "this network"
+        "10.0.0.0/8",
+        "100.64.0.0/10",  # carrier-grade NAT
+        "127.0.0.0/8",
+        "169.254.0.0/16",  # link-local; cloud metadata services hand out credentials here
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.88.99.0/24",
+        "192.168.0.0/16",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved, and broadcast
+    )
+)
+_PUBLIC_6: Final = IPv6Network("2000::/3")
+_NOT_PUBLIC_6: Final = tuple(
+    IPv6Network(net)
+    for net in (
+        "2001::/23",  # protocol assignments, Teredo among them
+        "2001:db8::/32",
+        "3fff::/20",
+    )
+)
+_NAT64: Final = IPv6Network("64:ff9b::/96")
+_6TO4: Final = IPv6Network("2002::/16")
+
+
+def parse(text: str) -> Address | None:
+    """The address, or None for a name. A zone (`fe80::1%eth0`) stays with it."""
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None
+
+
+def is_public(address: Address) -> bool:
+    """An address that embeds another one is as public as the embedded one."""
+    if isinstance(address, IPv6Address):
+        inner = _embedded(address)
+        if inner is None:
+            return address in _PUBLIC_6 and not any(address in net for net in _NOT_PUBLIC_6)
+        address = inner
+    return not any(address in net for net in _NOT_PUBLIC_4)
+
+
+def _embedded(address: IPv6Address) -> IPv4Address | None:
+    if address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    if address in _6TO4:
+        return address.sixtofour
+    return None
+
+
+async def system_resolve(host: str) -> Sequence[Address]:
+    found = await anyio.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    addresses = [parse(str(sockaddr[0])) for *_, sockaddr in found]
+    return [address for address in addresses if address is not None]

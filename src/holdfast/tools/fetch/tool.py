@@ -1,0 +1,137 @@
+"""The fetch tool: GET one page. aiohttp is imported when a page is first fetched, and by `app/deferred_imports.py` in
+the background, so that start-up does not wait for it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import anyio
+from anyio import to_thread
+from yarl import URL
+
+from holdfast.core.parts import Json
+from holdfast.ports.model import ToolSpec
+from holdfast.ports.tool import ToolContext, ToolError, ToolResult, ToolTraits
+from holdfast.tools.fetch import html_to_text, response_body
+from holdfast.tools.fetch.ssrf_guard import Allowed, Resolve, is_public, parse, system_resolve
+from holdfast.tools.object_spec import object_spec
+from holdfast.tools.result_text import shorten
+
+if TYPE_CHECKING:
+    import aiohttp
+
+_HEADERS: Final = {
+    "User-Agent": "Holdfast (fetch tool)",
+    "Accept": "text/html, text/*, application/json;q=0.9, application/xml;q=0.8",
+    "Accept-Encoding": "gzip, deflate",
+}
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    seconds: float = 30.0
+    size: int = 3 * 1024 * 1024
+    """Bytes of a page, decompressed."""
+    redirects: int = 5
+    characters: int = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class FetchTool:
+    resolve: Resolve = system_resolve
+    allowed: Allowed = is_public
+    limits: FetchLimits = field(default_factory=FetchLimits)
+    traits: ClassVar = ToolTraits(repeatable=True, read_only=True, rule="ask")
+
+    @property
+    def spec(self) -> ToolSpec:
+        return object_spec(
+            "fetch",
+            "Read a page or a JSON document from the public web (GET). HTML is converted to text.",
+            {"url": {"type": "string", "description": "http or https."}},
+            "url",
+        )
+
+    def scope(self, args: Mapping[str, Json]) -> str:
+        """The host: a grant for one host does not cover another."""
+        try:
+            return URL(args["url"]).host or ""
+        except (ValueError, TypeError):
+            return ""
+
+    async def run(self, args: Mapping[str, Json], context: ToolContext) -> ToolResult:
+        import aiohttp
+
+        try:
+            with anyio.fail_after(self.limits.seconds):
+                render = await self._get(_check_url(args["url"]))
+        except TimeoutError:
+            raise ToolError(f"The page did not answer within {self.limits.seconds:g} seconds.") from None
+        except (aiohttp.ClientError, OSError, UnicodeError) as error:
+            raise ToolError(f"The page could not be fetched: {error}") from None
+        return await to_thread.run_sync(render, abandon_on_cancel=True)
+
+    async def _get(self, url: URL) -> Callable[[], ToolResult]:
+        """A function that renders the page, or says that it moved to another host, which needs a call of its own."""
+        import aiohttp
+
+        from holdfast.tools.fetch.guarded_connector import connector
+
+        timeout = aiohttp.ClientTimeout(total=None)  # one limit covers the whole call, redirects included
+        for _ in range(self.limits.redirects + 1):
+            async with (
+                aiohttp.ClientSession(
+                    connector=connector(self.resolve, self.allowed),
+                    cookie_jar=aiohttp.DummyCookieJar(),
+                    timeout=timeout,
+                    trust_env=False,
+                    auto_decompress=False,
+                ) as session,
+                session.get(url, headers=_HEADERS, allow_redirects=False) as response,
+            ):
+                if response.status not in _REDIRECTS or "Location" not in response.headers:
+                    return await self._read(url, response)
+                target = _check_url(str(url.join(URL(response.headers["Location"]))))
+            if _site(target) != _site(url):
+                moved = f"{url} has moved to {target}, which is another host. Fetch that address to read it."
+                return partial(ToolResult, moved)
+            url = target
+        raise ToolError(f"The page redirects more than {self.limits.redirects} times.")
+
+    async def _read(self, url: URL, response: "aiohttp.ClientResponse") -> Callable[[], ToolResult]:
+        media_type = response.content_type if "Content-Type" in response.headers else "text/plain"
+        if not response_body.is_readable(media_type):
+            raise ToolError(f"The page is {media_type}, not text, so this tool cannot read it.")
+        encoding = response.headers.get("Content-Encoding", "").strip().lower()
+        data, truncated = await response_body.read(response.content.iter_any(), encoding, self.limits.size)
+        status, charset = response.status, response.charset
+
+        def render() -> ToolResult:
+            title, text = "", response_body.decode(data, charset)
+            if "html" in media_type:
+                title, text = html_to_text.to_text(text, str(url))
+            head = f"{url} (status {status}, {media_type}{', truncated' if truncated else ''})"
+            lines = [head, *([f"Title: {title}"] if title else []), "", shorten(text, self.limits.characters)]
+            return ToolResult("\n".join(lines), is_error=status >= 400)
+
+        return render
+
+
+def _check_url(text: str) -> URL:
+    try:
+        url = URL(text)
+    except ValueError as error:
+        raise ToolError(f"{text[:200]!r} is not a URL: {error}") from None
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ToolError(f"{text[:200]!r} cannot be fetched. Use an http or https URL with a host.")
+    if url.user is not None or url.password is not None:
+        raise ToolError("The URL contains a user name or password. Remove it and try again.")
+    return url.with_fragment(None)
+
+
+def _site(url: URL) -> str:
+    """A name and its `www.` form count as one site."""
+    host = url.host or ""
+    return host if parse(host) is not None else host.removeprefix("www.")

@@ -1,0 +1,76 @@
+"""MCP server configuration, and the translation of the SDK's tools and results. Does not import the SDK."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from holdfast.ports.tool import Rule, ToolResult, ToolTraits
+
+MAX_NAME: Final = 64
+"""The longest tool name that providers accept."""
+
+
+@dataclass(frozen=True, slots=True)
+class StdioServer:
+    """A program that is started on demand. It gets the harmless part of the server's environment, and `env`."""
+
+    name: str
+    command: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str | None = None
+    trusted: bool = True
+    """Whether its hints about read-only tools are believed: it runs as the server's user anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpServer:
+    """A server reached over streamable HTTP."""
+
+    name: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    trusted: bool = False
+    """Whether its hints about read-only tools are believed."""
+
+
+McpServer = StdioServer | HttpServer
+
+
+def tool_name(server: str, tool: str) -> str:
+    """`server__tool`, in characters that every provider accepts."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", f"{server}__{tool}")[:MAX_NAME]
+
+
+def traits(annotations: Any, *, trusted: bool) -> ToolTraits:
+    """The traits that a server's annotations state. Hints to ask less count only for a trusted server."""
+    reads = trusted and bool(getattr(annotations, "read_only_hint", None))
+    repeatable = reads or (trusted and bool(getattr(annotations, "idempotent_hint", None)))
+    rule: Rule = "allow" if reads else "ask"
+    return ToolTraits(repeatable=repeatable, read_only=reads, rule=rule)
+
+
+def result(answer: Any) -> ToolResult:
+    """Text unchanged, other blocks as a description, and structured content if there is nothing else."""
+    is_error = bool(answer.is_error)
+    blocks = [_block(block) for block in answer.content]
+    if not blocks and answer.structured_content is not None:
+        return ToolResult(answer.structured_content, is_error)
+    return ToolResult("\n".join(blocks) or "(no output)", is_error)
+
+
+def _block(block: Any) -> str:
+    match block.type:
+        case "text":
+            return str(block.text)
+        case "image" | "audio":
+            size = len(block.data) * 3 // 4 - block.data[-2:].count("=")
+            return f"[{block.type}: {block.mime_type}, {size} bytes]"
+        case "resource_link":
+            return f"[resource: {block.uri} {block.name or ''}]".replace(" ]", "]")
+        case "resource":
+            text = getattr(block.resource, "text", None)
+            return str(text) if text is not None else f"[resource: {block.resource.uri}, {block.resource.mime_type}]"
+        case other:
+            return f"[{other}]"

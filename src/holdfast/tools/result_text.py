@@ -1,0 +1,41 @@
+"""Tool results as text: how a model reads them, and how long they may be."""
+
+import json
+
+from holdfast.core.parts import Json
+from holdfast.ports.tool import ToolResult
+
+MAX_RESULT = 100_000
+"""Characters of one result: several fit into a model's context, and one into a journal event."""
+
+
+def as_text(content: Json) -> str:
+    """A result as the model reads it."""
+    if isinstance(content, str):
+        return content
+    return json.dumps(content, ensure_ascii=False, default=str)
+
+
+def cap_result(result: ToolResult, limit: int = MAX_RESULT) -> ToolResult:
+    """The result, shortened to its head and tail if it exceeds the limit. What JSON or UTF-8 cannot carry is
+    replaced."""
+    text = as_text(result.content)
+    if len(text) <= limit and _is_json(result.content):
+        return result
+    return ToolResult(shorten(text.encode("utf-8", "replace").decode(), limit), result.is_error)
+
+
+def shorten(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    head = limit * 2 // 3
+    tail = limit - head
+    return f"{text[:head]}\n[… {len(text) - limit} characters left out …]\n{text[len(text) - tail :]}"
+
+
+def _is_json(content: Json) -> bool:
+    try:
+        json.dumps(content, ensure_ascii=False).encode()
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True

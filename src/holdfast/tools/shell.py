@@ -1,0 +1,149 @@
+"""The shell tool. It is not a sandbox: a command can do what the server's user can do, so it asks first. It runs under
+`subreaper.py`, which ends everything the command started, also when this process dies."""
+
+import codecs
+import os
+import sys
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from subprocess import STDOUT
+from typing import ClassVar, Final
+
+import anyio
+from anyio.abc import Process
+
+from holdfast.core.child_environment import without_secrets
+from holdfast.core.parts import Json
+from holdfast.ports.model import ToolSpec
+from holdfast.ports.tool import ToolContext, ToolResult, ToolTraits
+from holdfast.tools.object_spec import object_spec
+
+_SUBREAPER: Final = str(Path(__file__).with_name("subreaper.py"))
+
+
+@dataclass(frozen=True, slots=True)
+class ShellLimits:
+    timeout: float = 120.0
+    max_timeout: float = 540.0
+    """Below the engine's limit for a run without output."""
+    max_live_output: int = 64_000
+    """Characters shown while the command runs."""
+    max_result: int = 40_000
+    """Characters of the result: half from the beginning, half from the end."""
+    max_output: int = 20_000_000
+    """Characters of output after which the command is stopped."""
+    exit_timeout: float = 5.0
+    """Seconds to wait for its processes to end."""
+
+
+@dataclass(slots=True)
+class _Output:
+    """The head and the tail of what was printed, and how much was in between."""
+
+    half: int
+    head: str = ""
+    total: int = 0
+    _tail: deque[str] = field(default_factory=deque)
+    _tail_size: int = 0
+
+    def add(self, text: str) -> None:
+        self.total += len(text)
+        room = self.half - len(self.head)
+        self.head += text[:room]
+        if rest := text[room:]:
+            self._tail.append(rest)
+            self._tail_size += len(rest)
+            while self._tail_size - len(self._tail[0]) >= self.half:
+                self._tail_size -= len(self._tail.popleft())
+
+    def text(self) -> str:
+        tail = "".join(self._tail)[-self.half :]
+        left_out = self.total - len(self.head) - len(tail)
+        return self.head + (f"\n[… {left_out} characters left out …]\n" if left_out else "") + tail
+
+
+@dataclass(frozen=True, slots=True)
+class ShellTool:
+    environment: Mapping[str, str]
+    """The environment of commands, before `without_secrets`."""
+    limits: ShellLimits = field(default_factory=ShellLimits)
+    traits: ClassVar = ToolTraits(rule="ask")
+
+    @property
+    def spec(self) -> ToolSpec:
+        seconds = {"type": "number", "exclusiveMinimum": 0, "maximum": self.limits.max_timeout}
+        return object_spec(
+            "shell",
+            "Run a command with sh in the workspace. It has no input, and processes it leaves running are ended.",
+            {
+                "command": {"type": "string", "minLength": 1},
+                "timeout": {**seconds, "description": f"Seconds; default {self.limits.timeout:.0f}."},
+            },
+            "command",
+        )
+
+    def scope(self, args: Mapping[str, Json]) -> str:
+        return ""
+
+    async def run(self, args: Mapping[str, Json], context: ToolContext) -> ToolResult:
+        timeout: float = args.get("timeout", self.limits.timeout)
+        output = _Output(self.limits.max_result // 2)
+        read_end, control = os.pipe()
+        try:
+            process = await self._start(args["command"], context.workspace, read_end)
+        except BaseException:
+            os.close(control)
+            raise
+        finally:
+            os.close(read_end)
+        try:
+            with anyio.move_on_after(timeout) as limit:
+                too_much = await self._read_output(process, output, context)
+            if limit.cancelled_caught:
+                os.write(control, b"t")
+                return _result(output, f"stopped after {timeout:g} seconds", is_error=True)
+            if too_much:
+                reason = f"stopped: it printed more than {self.limits.max_output} characters"
+                return _result(output, reason, is_error=True)
+            return _result(output, f"exit code {process.returncode}")
+        finally:
+            os.close(control)
+            # The control pipe is closed, so the subreaper ends what is left. If it does not, it is killed.
+            with anyio.CancelScope(shield=True):
+                with anyio.move_on_after(self.limits.exit_timeout):
+                    await process.wait()
+                await process.aclose()
+
+    async def _start(self, command: str, workspace: Path, control: int) -> Process:
+        await anyio.Path(workspace).mkdir(mode=0o700, parents=True, exist_ok=True)
+        return await anyio.open_process(
+            [sys.executable, "-I", "-S", _SUBREAPER, command],
+            stdin=control,
+            stderr=STDOUT,
+            cwd=workspace,
+            env=without_secrets(self.environment),
+            start_new_session=True,
+        )
+
+    async def _read_output(self, process: Process, output: _Output, context: ToolContext) -> bool:
+        """Reads until the process exits. Returns True if it printed too much to wait for that."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        assert process.stdout is not None
+        async for chunk in process.stdout:
+            text = decoder.decode(chunk)
+            room = self.limits.max_live_output - output.total
+            output.add(text)
+            if room > 0:
+                await context.output(text[:room])
+            if output.total > self.limits.max_output:
+                return True
+        await process.wait()
+        return False
+
+
+def _result(output: _Output, status: str, *, is_error: bool = False) -> ToolResult:
+    text = output.text()
+    gap = "" if not text or text.endswith("\n") else "\n"
+    return ToolResult(f"{text}{gap}[{status}]", is_error)

@@ -1,0 +1,171 @@
+"""Failures: reloads, several tabs, a killed server, hidden tabs, chunks that cannot be loaded."""
+
+import re
+import urllib.parse
+
+from playwright.sync_api import BrowserContext, expect
+
+from tests.browser.chat_page import answers, button, check_transcript, message_box, notice, send, session_of, wait_idle
+from tests.browser.conftest import Open, Start
+from tests.http.client import Served
+
+HIDE = """hidden => {
+  Object.defineProperty(document, "visibilityState", {configurable: true, get: () => hidden ? "hidden" : "visible"});
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+NOTED = """
+window.noted = [];
+window.Notification = class extends Notification {
+  constructor(title, options) {
+    super(title, options);
+    window.noted.push([title, options.body]);
+  }
+};"""
+"""Keeps a list of the notifications that are shown."""
+
+
+def drop_network_errors(console_errors: list[str]) -> None:
+    """A killed server leaves refused connections in the console, and nothing else."""
+    console_errors[:] = [
+        text for text in console_errors if "ERR_" not in text and "Failed to load resource" not in text
+    ]
+
+
+def test_reload_in_mid_stream(server: Served, open_page: Open) -> None:
+    """U1, L5: a reload shows everything so far and continues live."""
+    page = open_page(server.url)
+    send(page, [{"tokens": 30, "rate": 500}, {"meet": "g"}, {"say": "the end"}], shows="t29")
+    page.reload()
+    expect(answers(page)).to_contain_text("t29")
+    server.order(open="g")
+    expect(answers(page)).to_contain_text("the end")
+    check_transcript(page, server)
+
+
+def test_two_tabs_and_a_phone(server: Served, open_page: Open) -> None:
+    """U1: what is sent in one tab streams in all of them, and Stop in one is seen in the others."""
+    first = open_page(server.url)
+    send(first, [{"say": "Everywhere. "}, {"hang": True}], shows="Everywhere.")
+    sid = session_of(first)
+    second = open_page(f"{server.url}/c/{sid}")
+    phone = open_page(f"{server.url}/c/{sid}", width=360, height=740)
+    for page in (second, phone):
+        expect(answers(page)).to_contain_text("Everywhere.")
+    button(phone, "Stop").click()
+    for page in (first, second, phone):
+        expect(notice(page)).to_contain_text("Stopped")
+        check_transcript(page, server)
+    send(second, "from the second")
+    expect(answers(first)).to_have_count(2)
+    expect(answers(first).last).to_contain_text("from the second")
+
+
+def test_kill_and_restart_in_mid_stream(start: Start, open_page: Open, console_errors: list[str]) -> None:
+    """X1, X5, U3: what was seen before kill -9 is there afterwards; the page heals by itself; Continue finishes."""
+    server = start()
+    page = open_page(server.url)
+    send(page, [{"say": "Seen before the crash. "}, {"hang": True}], shows="Seen before the crash.")
+    server.kill()
+    expect(page.get_by_text("Connection lost")).to_be_visible()
+    message_box(page).fill("typed while it was away")
+    again = start(port=urllib.parse.urlsplit(server.url).port)
+    expect(page.get_by_text("Connection lost")).to_have_count(0)
+    expect(notice(page)).to_contain_text("Interrupted")
+    expect(answers(page)).to_contain_text("Seen before the crash.")
+    check_transcript(page, again)
+    expect(message_box(page)).to_have_value("typed while it was away")
+    button(page, "Send").click()
+    expect(answers(page).last).to_contain_text("typed while it was away")
+    check_transcript(page, again)
+    drop_network_errors(console_errors)
+
+
+def test_a_message_sent_while_the_server_is_away(start: Start, open_page: Open, console_errors: list[str]) -> None:
+    """A2, U3: it waits on the page, also over a reload of the tab, and is stored once when the server is back."""
+    server = start()
+    page = open_page(server.url)
+    send(page, "before", shows="before")
+    wait_idle(page)
+    sid = session_of(page)
+    server.kill()
+    send(page, "into the dark")
+    expect(page.get_by_text("Will be sent when reconnected")).to_be_visible()
+    again = start(port=urllib.parse.urlsplit(server.url).port)
+    expect(answers(page)).to_have_count(2)
+    check_transcript(page, again)
+    assert [m["parts"][0]["text"] for m in again.messages(sid) if m["role"] == "user"] == ["before", "into the dark"]
+    drop_network_errors(console_errors)
+
+
+def test_a_hidden_tab(server: Served, open_page: Open, context: BrowserContext) -> None:
+    """U7: a hidden tab closes its streams; that a run ended or needs approval is in its title and in a notification."""
+    context.grant_permissions(["notifications"], origin=server.url)
+    context.add_init_script(NOTED)
+    page = open_page(server.url)
+    send(page, [{"say": "Begun. "}, {"meet": "g"}, {"say": "Ended in the background."}], shows="Begun.")
+    with page.expect_response("**/api/runs?*"):
+        page.evaluate(HIDE, True)
+    server.order(open="g")
+    expect(page).to_have_title(re.compile("Your answer is ready"))
+    assert "Ended in the background." not in answers(page).inner_text()
+    page.evaluate(HIDE, False)
+    expect(answers(page)).to_contain_text("Ended in the background.")
+    expect(page).not_to_have_title(re.compile("Your answer is ready"))
+    check_transcript(page, server)
+    send(page, [{"say": "Again. "}, {"meet": "h"}, {"call": "c1", "name": "shell", "asks": True}], shows="Again.")
+    with page.expect_response("**/api/runs?*"):
+        page.evaluate(HIDE, True)
+    server.order(open="h")
+    expect(page).to_have_title(re.compile("needs your approval"))
+    page.wait_for_function("() => window.noted.length === 2")
+    wanted = [["Holdfast", "Your answer is ready"], ["Holdfast", "A tool needs your approval"]]
+    assert page.evaluate("window.noted") == wanted
+    page.evaluate(HIDE, False)
+    expect(page.get_by_role("group", name="Approval")).to_contain_text("shell")
+
+
+def test_a_chunk_that_cannot_be_loaded_yet(server: Served, open_page: Open, console_errors: list[str]) -> None:
+    """U3: while the Markdown renderer cannot be loaded, the text is shown as it is, and rendered when it can."""
+    page = open_page(f"{server.url}/settings")
+    away = True
+    page.route("**/assets/Markdown-*", lambda route: route.abort() if away else route.fallback())
+    button(page, "New chat").click()
+    send(page, [{"say": "Some **bold** text."}], shows="Some **bold** text.")
+    wait_idle(page)
+    away = False
+    expect(answers(page).locator("strong")).to_have_text("bold")
+    drop_network_errors(console_errors)
+
+
+def test_an_update_leaves_no_blank_page(server: Served, open_page: Open, console_errors: list[str]) -> None:
+    """A chunk that a newer version removed makes the old page reload itself, once."""
+    page = open_page(f"{server.url}/settings")
+    loads: list[str] = []
+    page.on("domcontentloaded", lambda loaded: loads.append(loaded.url))
+    page.route("**/assets/Compare-*", lambda route: route.fulfill(status=404) if not loads else route.fallback())
+    page.route(
+        f"{server.url}/",
+        lambda route: route.fulfill(body='<script type="module" src="/static/app/assets/index-newer.js"></script>'),
+    )
+    page.get_by_role("link", name="Compare").click()
+    expect(page.get_by_role("textbox", name="Prompt")).to_be_visible()
+    assert loads == [f"{server.url}/compare"]
+    drop_network_errors(console_errors)
+
+
+def test_a_journal_that_comes_back_late(start: Start, open_page: Open) -> None:
+    """J1, J2: a pending recovery is shown, and the output appears by itself when the journal is back."""
+    server = start()
+    page = open_page(server.url)
+    send(page, [{"say": "Kept in the journal. "}, {"hang": True}], shows="Kept in the journal.")
+    sid = session_of(page)
+    page.close()
+    server.kill()
+    again = start(journal_away=True)
+    page = open_page(f"{again.url}/c/{sid}")
+    expect(notice(page)).to_contain_text("Recovering the output")
+    again.order(journal_away=False)
+    expect(answers(page)).to_contain_text("Kept in the journal.")
+    expect(notice(page)).to_contain_text("was recovered")
+    check_transcript(page, again)

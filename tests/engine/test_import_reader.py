@@ -1,0 +1,95 @@
+"""Foreign and damaged exports: every error names its line."""
+
+import json
+from typing import Any
+
+import pytest
+
+from holdfast.core.errors import InvalidInputError
+from holdfast.core.export_format import ExportedSession
+from holdfast.engine.export_lines import ImportReader
+
+SESSION: dict[str, Any] = {
+    "type": "session",
+    "format": "holdfast-session",
+    "version": 1,
+    "id": "ses_1",
+    "title": "T",
+    "titled_by": "person",
+    "agent": "chat",
+    "model": None,
+    "system": None,
+    "settings": None,
+    "pinned": False,
+    "archived": False,
+    "tags": [],
+    "project": None,
+    "head": "msg_1",
+    "redo": [],
+    "created_at": "2026-01-31T12:00:00.5Z",
+    "updated_at": "2026-01-31T12:00:00.5Z",
+}
+MESSAGE: dict[str, Any] = {
+    "type": "message",
+    "id": "msg_1",
+    "parent_id": None,
+    "role": "user",
+    "status": "complete",
+    "parts": [{"type": "text", "text": "hello"}],
+    "reason": None,
+    "error": None,
+    "recovery": None,
+    "model": None,
+    "usage": None,
+    "created_at": "2026-01-31T12:00:00Z",
+}
+END: dict[str, Any] = {"type": "end", "messages": 1, "compactions": 0, "files": 0}
+
+
+def read(*items: dict[str, Any] | bytes) -> ExportedSession:
+    reader = ImportReader()
+    found = [reader.read(item if isinstance(item, bytes) else json.dumps(item).encode()) for item in items]
+    reader.finish()
+    assert isinstance(found[-1], ExportedSession)
+    return found[-1]
+
+
+def test_a_section_is_read_as_it_was_written() -> None:
+    """Times, parts and the head come back as values."""
+    section = read(SESSION, MESSAGE, END)
+    assert section.session.created_at == 1769860800.5
+    assert section.messages[0].id == section.session.head
+
+
+@pytest.mark.parametrize(
+    ("where", "items"),
+    [
+        ("line 1: is not valid JSON", [b"{"]),
+        ("line 1: is not valid JSON", [b'{"type": NaN}']),
+        ("line 1: is not a JSON object", [b"[]"]),
+        ("line 1: is not valid JSON: recursion limit exceeded", [b"[" * 100_000]),
+        ("line 1: type: is 'message'; expected session", [MESSAGE]),
+        ("line 1: format: expected", [{**SESSION, "format": "other"}]),
+        ("line 1: version: is 2", [{**SESSION, "version": 2}]),
+        ("line 1: tags.0: Input should be a valid string", [{**SESSION, "tags": [1]}]),
+        ("line 1: settings: Input should be a valid dictionary", [{**SESSION, "settings": "x"}]),
+        ("line 1: created_at: expected a time", [{**SESSION, "created_at": "2026-01-31T12:00:00"}]),
+        ("line 2: role: Input should be ", [SESSION, {**MESSAGE, "role": "system"}]),
+        ("line 2: status: Input should be 'complete'", [SESSION, {**MESSAGE, "status": "streaming"}]),
+        ("line 2: parent_id: 'msg_0' is not an earlier message", [SESSION, {**MESSAGE, "parent_id": "msg_0"}]),
+        ("line 2: parts.0.text: Input should be", [SESSION, {**MESSAGE, "parts": [{"type": "text", "text": 5}]}]),
+        ("line 2: parts.0.type: 'film' is unknown", [SESSION, {**MESSAGE, "parts": [{"type": "film"}]}]),
+        ("line 2: parts.0: Input should be a valid dictionary", [SESSION, {**MESSAGE, "parts": [5]}]),
+        ("line 2: usage.input_tokens: Input should be", [SESSION, {**MESSAGE, "usage": {"input_tokens": -1}}]),
+        ("line 3: id: 'msg_1' appears twice", [SESSION, MESSAGE, MESSAGE]),
+        ("line 3: messages: expected 2, found 1", [SESSION, MESSAGE, {**END, "messages": 2}]),
+        ("line 3: head: 'msg_2' is not a message", [{**SESSION, "head": "msg_2"}, MESSAGE, END]),
+        ("line 2: the file ends in the middle of a session", [SESSION, MESSAGE]),
+        ("line 3: type: is 'content'", [SESSION, MESSAGE, {"type": "content", "data": ""}]),
+    ],
+)
+def test_an_error_names_its_line(where: str, items: list[dict[str, Any] | bytes]) -> None:
+    """The error says which line, which field, and what was expected."""
+    with pytest.raises(InvalidInputError) as caught:
+        read(*items)
+    assert str(caught.value).startswith(where)

@@ -1,0 +1,173 @@
+"""Limits on request heads and connections, which hold before any access control."""
+
+import asyncio
+import resource
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
+
+from holdfast.server import uvicorn_server
+from holdfast.server.access_rules import Credentials, RequestFacts, decide_access
+from holdfast.server.authenticator import set_password
+from holdfast.server.connection_limits import ConnectionLimits, raise_file_limit
+from holdfast.storage.key_file import KeyFile
+from tests.http.conftest import Start
+from tests.http.streams import GUARD
+
+GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+MANY = b"".join(b"x-%d: y\r\n" % n for n in range(100))
+
+
+@dataclass
+class Server:
+    port: int
+    release: asyncio.Event = field(default_factory=asyncio.Event)
+    writers: list[asyncio.StreamWriter] = field(default_factory=list)
+
+    async def connect(self, data: bytes = b"") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        self.writers.append(writer)
+        writer.write(data)
+        return reader, writer
+
+    async def status(self, data: bytes) -> int:
+        """The status of the response; 0 without one, as a client that still sends may get."""
+        reader, _ = await self.connect(data)
+        try:
+            return _status(await reader.read())
+        except ConnectionError:
+            return 0
+
+
+def _status(response: bytes) -> int:
+    return int(response.split(b" ", 2)[1]) if response else 0
+
+
+@asynccontextmanager
+async def serving(limits: ConnectionLimits) -> AsyncIterator[Server]:
+    """An app that answers at once, and at /wait when it is released."""
+    listener = uvicorn_server.bind("127.0.0.1", 0)
+    server = Server(listener.getsockname()[1])
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if Request(scope).url.path == "/wait":
+            await server.release.wait()
+        await PlainTextResponse("ok")(scope, receive, send)
+
+    ready = asyncio.Event()
+    web = uvicorn_server.create_server(app, graceful=1.0, started=ready.set, limits=limits)
+    serving_task = asyncio.create_task(web.serve([listener]))
+    async with asyncio.timeout(GUARD):
+        await ready.wait()
+        yield server
+        for writer in server.writers:
+            writer.close()
+        web.should_exit = True
+        await serving_task
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("head", "statuses"),
+    [
+        (GET + MANY + b"\r\n", (431,)),
+        (GET + b"x: " + b"y" * 70_000 + b"\r\n\r\n", (431, 0)),
+        (GET + b"x: " + b"y" * 70_000, (431, 0)),
+        (b"GET /" + b"y" * 70_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", (431, 0)),
+        (GET + b"a: 1\r\n" * 1_000_000, (431, 0)),
+        (GET + b"broken\r\n\r\n", (400,)),
+        (GET + b"x: y", (408,)),
+        (b"", (0,)),
+        (GET + b"x: " + b"y" * 60_000 + b"\r\nConnection: close\r\n\r\n", (200,)),
+    ],
+    ids=["many", "long", "unfinished", "url", "repeated", "broken", "slow", "silent", "allowed"],
+)
+async def test_a_request_head_is_limited_in_size_and_time(head: bytes, statuses: tuple[int, ...]) -> None:
+    async with serving(ConnectionLimits(100, head_timeout=0.2)) as server:
+        assert await server.status(head) in statuses
+
+
+@pytest.mark.anyio
+async def test_bytes_between_two_requests_do_not_keep_a_connection_open() -> None:
+    async with serving(ConnectionLimits(100, head_timeout=0.2)) as server:
+        reader, writer = await server.connect(GET + b"\r\n")
+        assert b"200" in await reader.readuntil(b"ok")
+        writer.write(b"\r\n")
+        assert _status(await reader.read()) in (0, 408)
+
+
+@pytest.mark.anyio
+async def test_idle_connections_make_room_and_running_requests_do_not() -> None:
+    async with serving(ConnectionLimits(3)) as server:
+        busy = [await server.connect(b"GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n") for _ in range(2)]
+        idle, _ = await server.connect(GET + b"\r\n")
+        await idle.readuntil(b"ok")
+        third, writer = await server.connect(b"GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert _status(await idle.read()) == 503
+        assert await server.status(b"") == 503
+        server.release.set()
+        for reader, _ in [*busy, (third, writer)]:
+            assert b"200" in await reader.readuntil(b"ok")
+
+
+@dataclass(eq=False)
+class Connection:
+    client_address: str | None
+    refused: bool = False
+
+    def refuse(self) -> None:
+        self.refused = True
+
+
+def test_one_address_gets_an_eighth_of_the_connections_and_loopback_all() -> None:
+    limits = ConnectionLimits(16)
+    connections = [Connection(address) for address in ["10.0.0.1"] * 3 + ["10.0.0.2"] * 2 + ["127.0.0.1"] * 11]
+    for connection in connections:
+        limits.opened(connection)
+    assert [connection.refused for connection in connections] == [False, False, True] + [False] * 13
+    for connection in connections:
+        limits.closed(connection)
+    last = Connection("10.0.0.1")
+    limits.opened(last)
+    assert not last.refused
+
+
+def test_the_limit_of_open_files_is_raised() -> None:
+    raise_file_limit()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert soft == min(hard, max(65_536, soft))
+
+
+@pytest.mark.parametrize("lost", ["the password", "the file"])
+def test_a_public_server_that_loses_its_password_serves_nobody(start: Start, tmp_path: Path, lost: str) -> None:
+    """Whoever removes the password, or the file with it, does not open the server to everyone."""
+    keys = KeyFile(tmp_path / "data")
+    set_password(keys, "a good password")
+    served = start(host="0.0.0.0")
+    assert served.http.get("/healthz").status_code == 200
+    if lost == "the password":
+        set_password(keys, None)
+    else:
+        (tmp_path / "data" / "keys.json").unlink()
+    for path in ("/api/sessions", "/healthz", "/", "/login", "/v1/models"):
+        assert served.http.get(path, headers={"Host": "localhost"}).status_code == 503
+    set_password(keys, "another password")
+    assert served.http.get("/api/sessions").status_code == 401
+
+
+def test_without_a_password_the_peer_must_be_this_machine() -> None:
+    for peer, status in (("10.0.0.5", 403), ("127.0.0.1", None), ("::1", None), (None, None)):
+        facts = RequestFacts("GET", "/api/sessions", {"host": "localhost"}, peer=peer)
+        denied = decide_access(facts, password_set=False, exposed=False, credentials=Credentials())
+        assert (denied and denied.status) == status

@@ -1,0 +1,170 @@
+"""Deltas that are handed over in the moment they arrive, instead of waking a reader for each."""
+
+import asyncio
+from collections.abc import Sequence
+
+import anyio
+import pytest
+
+from holdfast.core.events import TextDelta
+from holdfast.models.read_batcher import ReadBatcher
+from holdfast.ports.model import Delta, ModelError
+from tests.models.asking import HELLO, client
+from tests.upstream import Close, End, Hang, Head, PauseAt, Script, Step, delta, sse, upstream
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.parametrize("anyio_backend", ["asyncio", ("asyncio", {"use_uvloop": True})]),
+]
+
+
+def words(*texts: str) -> list[Step]:
+    """Each after a point that the test lets pass, so that they arrive apart."""
+    return [step for n, text in enumerate(texts) for step in (PauseAt(f"{n}"), *sse(delta(content=text)))]
+
+
+class Reader:
+    def __init__(self, enough: int = 100) -> None:
+        self.texts: list[str] = []
+        self.enough = enough
+
+    def take(self, deltas: Sequence[Delta]) -> bool:
+        self.texts += [each.text for each in deltas if isinstance(each, TextDelta)]
+        return len(self.texts) < self.enough
+
+
+async def follow(script: Script, reader: Reader, steps: int) -> None:
+    """Read to the end, iterating only where there is something to iterate for."""
+    async with upstream(script) as up, client(up) as model, anyio.create_task_group() as group:
+
+        async def pass_all() -> None:
+            for n in range(steps):
+                await up.gate(f"{n}").reached.wait()
+                await anyio.wait_all_tasks_blocked()
+                up.gate(f"{n}").open.set()
+
+        group.start_soon(pass_all)
+        async with model.stream(HELLO) as answer:
+            async for deltas in answer:
+                reader.take(deltas)
+                await answer.follow(reader.take)
+
+
+@pytest.mark.parametrize("enough", [100, 1], ids=["to the end", "one at a time"])
+async def test_what_is_followed_is_what_is_iterated(enough: int) -> None:
+    """Every word comes once and in order, and the end is noticed; a reader that wants no more for now gets the rest by
+    iterating."""
+    reader = Reader(enough)
+    await follow([Head(), *words("One", " two", " three"), *sse(delta("stop"), "[DONE]"), End()], reader, 3)
+    assert reader.texts == ["One", " two", " three"]
+
+
+async def test_a_line_that_breaks_while_it_is_followed_is_told() -> None:
+    """E1: what had come is handed over, then the failure is raised as it is to those who iterate."""
+    reader = Reader()
+    with pytest.raises((ModelError, ExceptionGroup)):
+        await follow([Head(), *words("One", " two"), Close()], reader, 2)
+    assert reader.texts == ["One", " two"]
+
+
+async def test_what_the_reader_raises_comes_out() -> None:
+    """An output limit that is met in mid-stream ends the run, not the event loop's patience."""
+
+    def refuse(deltas: Sequence[Delta]) -> bool:
+        raise ZeroDivisionError
+
+    async with upstream([Head(), *words("One", " two"), Hang()]) as up, client(up) as model:
+        up.gate("0").open.set()
+        with pytest.raises(ZeroDivisionError):  # noqa: PT012 - it is raised in the middle of a stream
+            async with model.stream(HELLO) as answer:
+                async for _ in answer:
+                    up.gate("1").open.set()
+                    await answer.follow(refuse)
+        await up.closed()
+
+
+async def test_cancel_reaches_a_follower() -> None:
+    """C7: whoever waits for deltas to be handed over is cancelled in mid-await, and the upstream is closed."""
+    async with upstream([Head(), *sse(delta(content="Half")), Hang()]) as up, client(up) as model:
+        with anyio.CancelScope() as scope:
+            async with model.stream(HELLO) as answer:
+                async for _ in answer:
+                    async with anyio.create_task_group() as group:
+                        group.start_soon(answer.follow, Reader().take)
+                        await anyio.wait_all_tasks_blocked()
+                        scope.cancel()
+        await up.closed()
+
+
+async def test_a_few_streams_are_read_at_once_every_time() -> None:
+    """Under light load a token waits for no timer: two turns of the event loop, and it is read."""
+    rounds, loop, read = ReadBatcher(), asyncio.get_running_loop(), list[int]()
+    for _ in range(50):
+        for n in range(5):
+            rounds.add(lambda n=n: read.append(n), loop)  # type: ignore[misc]
+        for _ in range(2):
+            await asyncio.sleep(0)
+        assert read == [0, 1, 2, 3, 4]
+        read.clear()
+
+
+async def test_a_stream_that_cannot_be_read_keeps_no_other_from_it(caplog: pytest.LogCaptureFixture) -> None:
+    """One stream's trouble is told to the log, and is not every stream's."""
+    rounds, loop, read = ReadBatcher(), asyncio.get_running_loop(), list[int]()
+    for n in (2, 0, 1):
+        rounds.add(lambda n=n: read.append(2 // n), loop)  # type: ignore[misc]
+    for _ in range(2):
+        await asyncio.sleep(0)
+    assert read == [1, 2]
+    assert "Handling the data of a stream failed" in caplog.text
+
+
+async def test_a_reader_that_has_its_own_task_cancelled(caplog: pytest.LogCaptureFixture) -> None:
+    """C7: what takes a delta stops the run it belongs to: that is a cancel, and no error of the event loop's."""
+    async with upstream([Head(), *words("One", " two"), Hang()]) as up, client(up) as model:
+        up.gate("0").open.set()
+
+        def stop(deltas: Sequence[Delta]) -> bool:
+            scope.cancel()
+            return False
+
+        with anyio.CancelScope() as scope:
+            async with model.stream(HELLO) as answer:
+                async for _ in answer:
+                    up.gate("1").open.set()
+                    await answer.follow(stop)
+        assert scope.cancelled_caught
+        assert not caplog.records
+        await up.closed()
+
+
+async def test_after_many_streams_there_is_a_rest() -> None:
+    """A round of 300 is read at once, the next not before the time that 300 pieces are worth; nobody is forgotten."""
+    rounds, loop, read, done = ReadBatcher(), asyncio.get_running_loop(), list[int](), asyncio.Event()
+    began = loop.time()
+    for n in range(300):
+        rounds.add(lambda n=n: read.append(n), loop)  # type: ignore[misc]
+    for _ in range(2):
+        await asyncio.sleep(0)
+    assert read == list(range(300))
+    rounds.add(lambda: read.append(300), loop)
+    rounds.add(done.set, loop)
+    with anyio.fail_after(10):
+        await done.wait()
+    assert read[300:] == [300]
+    assert loop.time() - began >= 0.029
+
+
+async def test_what_gathers_in_a_rest_is_whole() -> None:
+    """Pieces that came while others were read are handed over in order, the end of the answer with them."""
+    reader = Reader()
+    script = [Head(), *words("One"), *sse(delta(content=" two"), delta(content=" three"))]
+    async with upstream([*script, *sse(delta("stop"), "[DONE]"), End()]) as up, client(up) as model:
+        up.gate("0").open.set()
+        async with model.stream(HELLO) as answer:
+            async for deltas in answer:
+                for _ in range(500):
+                    model.http.batcher.add(lambda: None, asyncio.get_running_loop())
+                reader.take(deltas)
+                await answer.follow(reader.take)
+    assert "".join(reader.texts) == "One two three"

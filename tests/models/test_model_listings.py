@@ -1,0 +1,50 @@
+"""Lists of models, in the forms that servers have and in forms that none should have."""
+
+from contextlib import suppress
+from typing import Any
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from holdfast.models import model_listings
+from holdfast.models.model_listings import pick_default
+
+NAMES = ("id", "name", "data", "models", "meta", "type", "capabilities", "architecture", "supported_parameters")
+MORE = ("input_modalities", "model_info", "x.context_length", "parameters", "context_length", "max_input_tokens")
+keys = st.sampled_from([*NAMES, *MORE, "supportedGenerationMethods", "displayName", "display_name", "n_ctx"])
+words = st.sampled_from(
+    ["m", "m.gguf", "models/m", "llm", "vlm", "tools", "completion", "generateContent", "num_ctx 5"]
+)
+leaves = st.none() | st.booleans() | st.integers(-5, 10**6) | st.floats() | words
+values = st.recursive(
+    leaves, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=6), max_leaves=8
+)
+lists = st.builds(
+    lambda items: {"data": items, "models": items}, st.lists(st.dictionaries(keys, values, max_size=8), max_size=4)
+)
+
+
+@settings(deadline=None)
+@given(values | lists)
+@example({"models": True, "data": 7})
+@example({"models": [{"name": "m", "supportedGenerationMethods": 5}]})
+@example({"data": [{"id": "m", "architecture": {"input_modalities": True}, "supported_parameters": [[]]}]})
+def test_nothing_that_a_server_sends_breaks_the_list(data: Any) -> None:
+    """Whatever the shape, there are models or there are none."""
+    for read in (model_listings.from_openai, model_listings.from_anthropic, model_listings.from_google):
+        with suppress(ValueError):
+            assert all(model.name for model in read(data))
+    with suppress(ValueError):
+        assert all(isinstance(name, str) for name in model_listings.from_ollama(data))
+    shown = model_listings.from_ollama_show("m", data)
+    assert shown is None or shown.name == "m"
+    assert all(size > 0 for size in model_listings.from_ollama_ps(data).values())
+    assert model_listings.sees_images(data) in (True, False)
+
+
+def test_the_model_to_begin_with() -> None:
+    """A preference by name goes before one by its beginning, the shortest of those first; else what is listed first."""
+    assert pick_default(["b-mini", "a", "b"], ("x", "b")) == "b"
+    assert pick_default(["b-mini-old", "a", "b-mini"], ("b",)) == "b-mini"
+    assert pick_default(["z", "a"], ("b",)) == "z"
+    assert pick_default([], ("b",)) is None

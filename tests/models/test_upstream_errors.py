@@ -1,0 +1,69 @@
+"""What providers' words and statuses mean, and what people are told."""
+
+from typing import Any, get_args
+
+import pytest
+
+from holdfast.models.upstream_errors import Code, EndpointLabel, UpstreamError, explain, from_error, quote
+
+WHO = EndpointLabel("Acme", "big-model", "api.acme.example", "ACME_API_KEY", "sk-secret-123456")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code", "retry"),
+    [
+        ({"message": "Invalid key", "code": "invalid_api_key"}, 401, "auth", False),
+        (
+            {"message": "API key not valid. Please pass a valid API key.", "status": "INVALID_ARGUMENT"},
+            400,
+            "auth",
+            False,
+        ),
+        ({"message": "flagged by moderation", "code": 403}, 403, "refused", False),
+        ({"message": "Country not supported"}, 403, "auth", False),
+        ({"type": "invalid_request_error", "message": "prompt is too long: 9 > 5"}, 400, "context-length", False),
+        ({"message": "input token count (9) exceeds the maximum"}, 400, "context-length", False),
+        ({"message": "Request too large on tokens per min", "code": "rate_limit_exceeded"}, 429, "rate-limit", True),
+        ({"message": "You exceeded your quota", "code": "insufficient_quota"}, 429, "rate-limit", False),
+        ({"message": "model 'x' not found, try pulling it first"}, 404, "not-found", False),
+        ({"message": "Overloaded", "type": "overloaded_error"}, 529, "unavailable", True),
+        ({"message": "rate limit reached for big-model"}, 500, "unavailable", True),
+        ({"message": "gateway", "code": "504"}, None, "timeout", True),
+        ({"message": "too many requests", "code": 429}, None, "rate-limit", True),
+        ({"message": "no idea"}, None, "unavailable", True),
+        ("it broke", 502, "unavailable", True),
+        ({"detail": [{"msg": "field required"}]}, 422, "bad-request", False),
+        ({}, 400, "bad-request", False),
+        (None, 500, "unavailable", True),
+        ([1, 2], 500, "unavailable", True),
+    ],
+)
+def test_errors_are_told_apart(error: Any, status: int | None, code: Code, retry: bool) -> None:
+    """A request that cannot succeed is not repeated, and one that may is."""
+    found = from_error(error, status)
+    assert (found.code, found.retry) == (code, retry)
+
+
+@pytest.mark.parametrize("code", get_args(Code))
+def test_every_failure_is_a_sentence_to_act_on(code: Code) -> None:
+    """What happened, why, and what to do; the code to the outside is one of the port's."""
+    failed = explain(UpstreamError(code, "the reason"), WHO)
+    sentence = str(failed)
+    assert "the reason" in sentence
+    assert sentence.endswith(".")
+    assert any(verb in sentence for verb in ("Check", "Try", "Choose", "Compact"))
+    assert failed.code in set(get_args(Code)) - {"not-found"}
+
+
+def test_other_peoples_words_are_tamed() -> None:
+    """Keys, control characters, line breaks and essays do not get into a sentence of ours."""
+    assert quote("Bad\nkey\x1b[31m sk-secret-123456.", "sk-secret-123456") == "Bad key [31m …"
+    assert len(quote("x" * 5000, None)) == 300
+
+
+@pytest.mark.parametrize(
+    ("after", "words"), [(None, "later"), (0.2, "1 s"), (45, "45 s"), (600, "10 min"), (9000, "2 h")]
+)
+def test_a_wait_is_said_in_words(after: float | None, words: str) -> None:
+    """How long is in a unit that fits."""
+    assert words in str(explain(UpstreamError("rate-limit", "busy", after=after), WHO))

@@ -1,0 +1,93 @@
+"""Executes the examples of the documentation, and checks that its reference is complete."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from pydantic import BaseModel
+
+from holdfast.config import SECTIONS, Config, McpSection, MemorySection, ModelsSection, ProviderSection
+from holdfast.server.app import native_endpoints
+from tests.http.client import Served
+from tests.http.conftest import fresh as server
+from tests.http.conftest import http_nursery, start
+
+__all__ = ["http_nursery", "server", "start"]
+
+DOCS = Path(__file__).parents[1] / "docs"
+TUTORIAL = DOCS / "tutorial.md"
+LIBRARY = DOCS / "how-to" / "library.md"
+
+
+def example(page: Path, language: str) -> str:
+    """The only block of this language on the page."""
+    (block,) = re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
+    return str(block)
+
+
+def test_openai_client_of_the_tutorial_resumes(server: Served) -> None:
+    """The Python example drops the stream of a run and receives exactly the rest of it."""
+    environ = {**os.environ, "HOLDFAST_URL": server.url}
+    command = [sys.executable, "-c", example(TUTORIAL, "python")]
+    done = subprocess.run(command, check=False, env=environ, capture_output=True, text=True, timeout=60)
+    assert done.stderr == ""
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert [int(number) for number, _ in lines] == list(range(1, len(lines) + 1))
+    assert (lines[0][1], lines[-1][1]) == ("response.in_progress", "response.completed")
+
+
+def test_library_example_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The library example streams a run to its end and finds it complete."""
+    scope: dict[str, Any] = {}
+    exec(compile(example(LIBRARY, "python"), str(LIBRARY), "exec"), scope)
+    anyio.run(scope["main"], tmp_path / "data")
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] == "1 run.started"
+    assert [line.split()[1] for line in printed[1:-1]][-1] == "run.complete"
+    assert printed[-1] == "['complete', 'complete']"
+
+
+def test_calls_of_the_tutorial_work(server: Served) -> None:
+    """The shell example streams to the end, resumes, reads, undoes and searches on a real server."""
+    if shutil.which("curl") is None:
+        pytest.skip("this machine has no curl")
+    environ = {"HOLDFAST_URL": server.url, "PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", example(TUTORIAL, "bash")],
+        check=False,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stderr == ""
+    assert done.returncode == 0
+    streams = done.stdout.split("retry: 1000\n\n")
+    assert [streams[1].count(f"id: {n}\n") for n in (1, 2, 3)] == [1, 1, 1]
+    assert [streams[2].count(f"id: {n}\n") for n in (1, 2, 3)] == [0, 0, 1]
+    assert streams[2].count('"status":"complete"') >= 2
+    assert '"head":null' in streams[2]
+    assert '"title":"Tides"' in streams[2].splitlines()[-1]
+
+
+def test_reference_lists_every_setting() -> None:
+    """Each setting, section and key of `holdfast.toml` is in the configuration reference."""
+    page = (DOCS / "reference" / "configuration.md").read_text()
+    sections: list[type[BaseModel]] = [ProviderSection, McpSection, ModelsSection, MemorySection]
+    keys = {name for section in sections for name in section.model_fields}
+    names = (set(Config.model_fields) - set(SECTIONS)) | keys
+    assert [name for name in sorted(names) if not re.search(rf"`(\[[a-z.]+\] )?{name}`|\[memory\.{name}\]", page)] == []
+    assert [name for name in SECTIONS if f"[{name}]" not in page and f"[{name}." not in page] == []
+
+
+def test_reference_lists_every_call() -> None:
+    """Each path of the native API is in the HTTP reference, in full or as the last part of a row that shares it."""
+    page = (DOCS / "reference" / "http-api.md").read_text()
+    paths = {endpoint.path for endpoint in native_endpoints()}
+    assert [path for path in sorted(paths) if path not in page and f"`/{path.rpartition('/')[2]}`" not in page] == []
