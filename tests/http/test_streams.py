@@ -63,9 +63,13 @@ def test_a_client_that_stops_reading_is_dropped_and_loses_nothing(start: Start) 
             drain(line)
     server.order(open="end")
     frames = server.events(rid)
+    while frames[-1].event != "run.complete":  # on a busy machine this client is slow enough to be dropped as well
+        more = server.events(rid, after=frames[-1].seq)
+        assert more
+        frames += more
     assert [frame.seq for frame in frames] == list(range(1, len(frames) + 1))
     said = "".join(frame.data["text"] for frame in frames if frame.event == "text.delta")
-    assert said == "x" * 50_000 * 200
+    assert (len(said), set(said)) == (50_000 * 200, {"x"})
 
 
 def drain(line: socket.socket) -> None:

@@ -6,7 +6,7 @@ comments on a silent connection, and drops a client that has not read for too lo
 """
 
 from asyncio import timeout  # an anyio cancel scope would cost another kilobyte per idle client
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +27,8 @@ STREAM: Final = "holdfast.stream"
 FIRST_FRAME: Final = b"retry: 1000\n\n"
 """Clients reconnect after a second."""
 HEARTBEAT: Final = b": heartbeat\n\n"
+_BODY: Final = 256 * 1024
+"""Bytes after which a page of frames is sent in several pieces: a slow client that reads makes visible progress."""
 _CHECKS: Final = 3
 """How often a connection is checked within the shorter of its limits."""
 
@@ -121,7 +123,8 @@ class EventStream(Response):
         write: Write | None = _extension(scope, "holdfast.write")
         await send({"type": "http.response.body", "body": self._first_frame, "more_body": True})
         while (frames := await self._source.next()) is not None:
-            await self._send(send, frames[0] if len(frames) == 1 else b"".join(frames))
+            for body in _bodies(frames):
+                await self._send(send, body)
             if write is not None and self._follow is not None:
                 await self._follow(partial(self._write, write))
         self._done = True
@@ -167,6 +170,19 @@ class EventStream(Response):
         if limit.cancelled_caught:
             _abort(scope)
             stream.cancel()
+
+
+def _bodies(frames: Sequence[bytes]) -> Iterator[bytes]:
+    """The frames, joined into pieces of bounded size; a larger frame is a piece of its own."""
+    piece: list[bytes] = []
+    size = 0
+    for frame in frames:
+        if piece and size + len(frame) > _BODY:
+            yield b"".join(piece)
+            piece, size = [], 0
+        piece.append(frame)
+        size += len(frame)
+    yield piece[0] if len(piece) == 1 else b"".join(piece)
 
 
 def _abort(scope: Scope) -> None:
