@@ -1,8 +1,11 @@
 """Access control (DESIGN §9): each rule with the attack that it prevents, against a real server."""
 
 import json
+import os
 import socket
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import httpx
 import pytest
 
 from holdfast.server.authenticator import issue_token, set_password
+from holdfast.server.peer_user import find_peer_user
 from holdfast.storage.key_file import KeyFile
 from tests.http.client import Served
 from tests.http.conftest import Start
@@ -115,6 +119,84 @@ def test_security_headers_are_on_every_answer(server: Served) -> None:
         assert headers["x-frame-options"] == "DENY"
         assert headers["cross-origin-resource-policy"] == "same-origin"
         assert "server" not in headers
+
+
+# ---- other accounts of this machine ----
+
+NOBODY = 65534
+
+
+@contextmanager
+def connection_of(user: int, address: tuple[str, int]) -> Iterator[socket.socket]:
+    """A connection whose socket belongs to this user: the kernel takes the effective one that creates it."""
+    own = os.geteuid()
+    os.seteuid(user)
+    try:
+        line = socket.create_connection(address, GUARD)
+    finally:
+        os.seteuid(own)
+    with line:
+        yield line
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="acts as another account")
+
+
+def answer_to(line: socket.socket, path: str, *headers: str) -> bytes:
+    lines = [f"GET {path} HTTP/1.1", "Host: localhost", "Connection: close", *headers]
+    line.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+    return b"".join(iter(lambda: line.recv(65536), b""))
+
+
+@needs_root
+@pytest.mark.parametrize("path", ["/api/sessions", "/", "/v1/models", "/metrics", "/docs", "/open?token=guess"])
+def test_another_account_is_not_the_person_at_the_machine(shared: Served, path: str) -> None:
+    """Loopback is open to every account, and to a proxy that adds no header: neither of them gets anything."""
+    with connection_of(NOBODY, shared.address) as line:
+        assert answer_to(line, path).split(b" ")[1] == b"403"
+    with connection_of(NOBODY, shared.address) as line:
+        assert answer_to(line, "/healthz").split(b" ")[1] == b"200"
+
+
+@needs_root
+def test_a_connection_that_is_closed_at_once_belongs_to_nobody(server: Served) -> None:
+    """The kernel reports a closed socket as one of root: a request that is left behind changes nothing."""
+    head = "POST /api/sessions HTTP/1.1", "Host: localhost", "Content-Type: application/json", "Content-Length: 2"
+    request = "\r\n".join([*head, "", "{}"]).encode()
+    for _ in range(20):
+        with connection_of(NOBODY, server.address) as line:
+            line.sendall(request)
+    assert server.get("/api/sessions")["items"] == []
+
+
+@needs_root
+def test_the_link_of_the_server_lets_another_account_in(shared: Served) -> None:
+    """It carries the token that only the owner of `server.json` can read, and becomes a cookie."""
+    token = json.loads((shared.data_dir / "server.json").read_text())["token"]
+    with connection_of(NOBODY, shared.address) as line:
+        opened = answer_to(line, f"/open?token={token}").decode()
+    assert opened.split(" ")[1] == "303"
+    cookie, _, rules = opened.partition("set-cookie: ")[2].partition(";")
+    assert "HttpOnly" in rules
+    for header, status in ((f"Cookie: {cookie}", b"200"), (f"Authorization: Bearer {token}", b"200"), ("X: y", b"403")):
+        with connection_of(NOBODY, shared.address) as line:
+            assert answer_to(line, "/api/sessions", header).split(b" ")[1] == status
+
+
+def test_the_account_of_a_connection_is_found() -> None:
+    """By both families; a connection that does not exist has none."""
+    for host in ("127.0.0.1", "::1"):
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.create_server((host, 0), family=family) as listener:
+            own = listener.getsockname()[:2]
+            with socket.create_connection(own) as line:
+                peer = line.getsockname()[:2]
+                assert find_peer_user(peer, own) == os.geteuid()
+                assert find_peer_user(("::ffff:127.0.0.1", peer[1]), own) in (os.geteuid(), None)
+            assert find_peer_user(peer, own) is None
+
+
+# ---- bound elsewhere ----
 
 
 def test_bound_elsewhere_it_refuses_to_start_without_a_password(tmp_path: Path, http_nursery: Nursery) -> None:

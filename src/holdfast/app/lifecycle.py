@@ -34,7 +34,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.settings import EngineSettings
 from holdfast.ports.agent import Summarizer
 from holdfast.ports.keyring import KeyringStore
-from holdfast.server import app, uvicorn_server
+from holdfast.server import app, peer_user, uvicorn_server
 from holdfast.server.access_rules import is_loopback
 from holdfast.server.authenticator import Authenticator
 from holdfast.server.context import MIB, ApiContext, ServerLimits
@@ -65,8 +65,10 @@ async def serve(
 
             async def serve_http(_: TaskGroup) -> None:
                 async with _server_file(config, listener, token) as url, anyio.create_task_group() as tasks:
+                    needs_link = not _has_password(config, keys) and not peer_user.can_find_users()
+                    address = f"{url}/open?token={token}" if needs_link else url
                     web = uvicorn_server.create_server(
-                        http_app, graceful=config.drain + 5.0, started=lambda: ready(url)
+                        http_app, graceful=config.drain + 5.0, started=lambda: ready(address)
                     )
                     tasks.start_soon(_stop_on_signal, node.engine, web)
                     _start_titles(tasks, node, services)
@@ -183,12 +185,16 @@ def _bind(config: Config) -> socket.socket:
 
 
 def _check_password(config: Config, keys: KeyringStore) -> None:
-    if not is_loopback(config.host) and config.password is None and keys.read().password is None:
+    if not is_loopback(config.host) and not _has_password(config, keys):
         raise ConfigError(
             "host",
             f"{config.host} is reachable from other machines, but no password is set. Set one with "
             "`holdfast password`, or listen on 127.0.0.1",
         )
+
+
+def _has_password(config: Config, keys: KeyringStore) -> bool:
+    return config.password is not None or keys.read().password is not None
 
 
 @asynccontextmanager

@@ -1,6 +1,7 @@
 """ASGI middleware around every route: access control, body size limit, security headers, request log."""
 
 import logging
+import os
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -77,17 +78,19 @@ class AccessMiddleware:
         length = headers.get("content-length", "0")
         has_body = "transfer-encoding" in headers or length.strip() not in ("", "0")
         peer = scope["client"][0] if scope.get("client") else None
-        facts = access_rules.RequestFacts(scope["method"], scope["path"], headers, has_body, peer)
         try:
+            password_set = self._authenticator.password_set
+            same_user = password_set or peer is None or _peer_user(scope) == os.geteuid()
+            facts = access_rules.RequestFacts(scope["method"], scope["path"], headers, has_body, peer, same_user)
             denied = access_rules.decide_access(
                 facts,
-                password_set=self._authenticator.password_set,
+                password_set=password_set,
                 exposed=self._exposed,
                 credentials=self._authenticator.check(headers),
             )
         except StorageError as error:
             retry = {"Retry-After": str(problem_details.RETRY_AFTER)}
-            return _error(facts.path, problem_details.status_of(error), error.code, str(error), retry)
+            return _error(scope["path"], problem_details.status_of(error), error.code, str(error), retry)
         if denied is None:
             if length.isdigit() and int(length) > self._max_body and scope["path"] not in access_rules.NON_JSON_BODIES:
                 return _error(facts.path, 413, "too-large", _too_large(self._max_body))
@@ -157,6 +160,11 @@ def _shrink(scope: Scope) -> None:
     needed = {name: scope[name] for name in _STREAM_SCOPE if name in scope}
     scope.clear()
     scope.update(needed)
+
+
+def _peer_user(scope: Scope) -> int | None:
+    find = (scope.get("extensions") or {}).get("holdfast.peer_user")
+    return None if find is None else find()
 
 
 def _headers(scope: Scope) -> Mapping[str, str]:

@@ -1,7 +1,8 @@
 """Decides which requests are allowed, and which need no login. Pure: the middleware collects the facts.
 
-Without a password only the person at this machine has access. A page of another site cannot get in: its requests have
-another `Host`, come through a proxy, or carry a foreign `Origin`. With a password every request needs a cookie or a
+Without a password only the user account that runs the server has access, on this machine; others need the link with the
+server's token. A page of another site cannot get in: its requests have another `Host`, come through a proxy, or carry a
+foreign `Origin`. With a password every request needs a cookie or a
 token; a browser attaches only the cookie by itself, so only cookie requests are checked for their origin.
 """
 
@@ -16,8 +17,8 @@ PROXY_HEADERS: Final = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host
 NDJSON: Final = "application/x-ndjson"
 NON_JSON_BODIES: Final = {"/api/files": "multipart/form-data", "/api/import": NDJSON}
 """Paths whose body is not JSON, with its media type. They have size limits of their own."""
-PATHS_WITHOUT_LOGIN: Final = frozenset({"/login", "/api/login", "/healthz", "/readyz"})
-"""Login itself, and health checks. `/static/` needs no login either."""
+PATHS_WITHOUT_LOGIN: Final = frozenset({"/login", "/api/login", "/open", "/healthz", "/readyz"})
+"""Login itself, the link with the server's token, and health checks. `/static/` needs no login either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class RequestFacts:
     has_body: bool = False
     peer: str | None = None
     """The address that the connection comes from; None for a Unix socket."""
+    same_user: bool = True
+    """Whether the connection comes from the account that runs the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ def decide_access(
             "This server is reachable from other machines, but no password is set. Set one with `holdfast password`.",
         )
     if not password_set:
-        return _check_loopback(facts) or _check_content_type(facts) or _check_origin(facts)
+        return _check_local(facts, credentials) or _check_content_type(facts) or _check_origin(facts)
     if credentials.token:  # a page of another site cannot send it
         return None
     denied = _check_content_type(facts) or _check_origin(facts)
@@ -81,7 +84,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _check_loopback(facts: RequestFacts) -> AccessDenied | None:
+def _check_local(facts: RequestFacts, credentials: Credentials) -> AccessDenied | None:
     host = host_name(facts.headers.get("host", ""))
     if host is None or not is_loopback(host):
         return AccessDenied(
@@ -101,6 +104,14 @@ def _check_loopback(facts: RequestFacts) -> AccessDenied | None:
             "proxied",
             f"The request came through a proxy (header {proxied}). A server behind a proxy needs a password: set one "
             "with `holdfast password`.",
+        )
+    known = facts.same_user or credentials.token or credentials.cookie
+    if not known and facts.path not in PATHS_WITHOUT_LOGIN:
+        return AccessDenied(
+            403,
+            "another-user",
+            "Without a password this server only answers the user account that started it. Open the link that it "
+            "printed at its start, send a token, or set a password with `holdfast password`.",
         )
     return None
 

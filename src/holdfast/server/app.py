@@ -62,6 +62,7 @@ def build(api: ApiContext) -> ASGIApp:
         routes=[
             *(endpoint.route(api) for endpoint in endpoints),
             Route("/openapi.json", read_openapi, methods=["GET"]),
+            auth.open_link(api),
             *web_app.routes(),
             *html_pages.routes(document),
         ],

@@ -84,7 +84,7 @@ class Authenticator:
             morsel = SimpleCookie(header).get(COOKIE)
         except CookieError:
             return False
-        if morsel is None or not self.password_set:
+        if morsel is None:
             return False
         try:
             _, issued = self._signer().unsign(morsel.value, return_timestamp=True)

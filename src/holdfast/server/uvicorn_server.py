@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from holdfast.server.connection_limits import ConnectionLimits, raise_file_limit
+from holdfast.server.peer_user import find_peer_user
 
 _MAX_HEAD: Final = 64 * 1024
 _MAX_HEADERS: Final = 100
@@ -23,11 +24,12 @@ _MAX_HEADERS: Final = 100
 class HttpProtocol(HttpToolsProtocol):
     """Limits the size and the time of a request's head, and the number of connections.
 
-    Adds two ASGI extensions. `holdfast.abort` drops the connection with its buffered data; closing would wait for a
-    client that does not read. `holdfast.write` sends a chunk of a streamed body without awaiting."""
+    Adds three ASGI extensions. `holdfast.abort` drops the connection with its buffered data; closing would wait for a
+    client that does not read. `holdfast.write` sends a chunk of a streamed body without awaiting. `holdfast.peer_user`
+    finds the user account at the other end."""
 
     # Beside the attributes of the base class, these would make the dictionary of every connection an unshared one.
-    __slots__ = ("_head_timer", "_limits", "_parsed", "_parser_error", "_received")
+    __slots__ = ("_head_timer", "_limits", "_parsed", "_parser_error", "_peer_user", "_received")
 
     def __init__(self, limits: ConnectionLimits, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -37,6 +39,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Bytes of the head that is expected or read now."""
         self._head_timer: asyncio.TimerHandle | None = None
         self._parser_error = HTTPStatus.BAD_REQUEST
+        self._peer_user: int | None = None
 
     @property
     def client_address(self) -> str | None:
@@ -67,7 +70,11 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_message_begin()
         if self._head_timer is None:
             self._expect_head()
-        extensions: dict[str, Any] = {"holdfast.abort": self._abort, "holdfast.write": self._write}
+        extensions: dict[str, Any] = {
+            "holdfast.abort": self._abort,
+            "holdfast.write": self._write,
+            "holdfast.peer_user": self._find_peer_user,
+        }
         self.scope["extensions"] = extensions
 
     def on_url(self, url: bytes) -> None:
@@ -131,6 +138,11 @@ class HttpProtocol(HttpToolsProtocol):
             return False
         self.transport.write(b"%x\r\n%b\r\n" % (len(body), body))
         return True
+
+    def _find_peer_user(self) -> int | None:
+        if self._peer_user is None and self.client and self.server:
+            self._peer_user = find_peer_user(self.client, (self.server[0], self.server[1] or 0))
+        return self._peer_user
 
     def _abort(self) -> None:
         """Discards the kernel's send buffer too; otherwise the kernel would keep retrying for a long time."""

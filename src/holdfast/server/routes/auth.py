@@ -6,7 +6,8 @@ import anyio
 from anyio import to_thread
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
 
 from holdfast.core.errors import NotFoundError
 from holdfast.server import authenticator
@@ -32,8 +33,7 @@ async def _check_password(api: ApiContext, request: Request, password: str) -> N
     limiter.reset(client)
 
 
-def _login_response(api: ApiContext, request: Request) -> Response:
-    response = Response(status_code=204)
+def _log_in(api: ApiContext, request: Request, response: Response) -> Response:
     response.set_cookie(
         COOKIE,
         api.authenticator.cookie(),
@@ -51,7 +51,20 @@ async def login(api: ApiContext, request: Request, body: s.LoginRequest) -> Resp
     if not api.authenticator.password_set:
         return Response(status_code=204)
     await _check_password(api, request, body.password)
-    return _login_response(api, request)
+    return _log_in(api, request, Response(status_code=204))
+
+
+def open_link(api: ApiContext) -> Route:
+    """The link that the server prints where the system does not tell which account connects. It carries the server's
+    token, logs the browser in and leads to the page."""
+
+    async def open_page(request: Request) -> Response:
+        given = {"authorization": f"Bearer {request.query_params.get('token', '')}"}
+        if not api.authenticator.check(given).token:
+            raise HTTPException(403, "This link is no longer valid. Open the one that the server printed at its start.")
+        return _log_in(api, request, RedirectResponse("/", 303))
+
+    return Route("/open", open_page, methods=["GET"])
 
 
 @router.post("/password", status=204)
@@ -60,7 +73,7 @@ async def change_password(api: ApiContext, request: Request, body: s.ChangePassw
     if api.authenticator.password_set:
         await _check_password(api, request, body.current or "")
     await api.authenticator.change_password(body.new)
-    return _login_response(api, request)
+    return _log_in(api, request, Response(status_code=204))
 
 
 @router.post("/logout", status=204)

@@ -1,0 +1,51 @@
+"""Finds the user account at the other end of a loopback connection, so that a server without a password answers only
+the account that started it. Linux tells through `sock_diag`; elsewhere nobody is recognized."""
+
+import socket
+import struct
+from typing import Final
+
+_NETLINK_SOCK_DIAG: Final = 4
+_SOCK_DIAG_BY_FAMILY: Final = 20
+_NLM_F_REQUEST: Final = 1
+_ESTABLISHED: Final = 1
+_ANY: Final = 0xFFFFFFFF
+_HEADER: Final = struct.Struct("=IHHII")
+_QUERY: Final = struct.Struct("=BBBBI")
+_ADDRESSES: Final = struct.Struct("!HH16s16s")
+_LINK_AND_COOKIE: Final = struct.Struct("=III")
+_FOUND: Final = struct.Struct("=BBBB48x3I")
+"""Family, state, timer, retransmits; the addresses; expiry, queued bytes received, queued bytes sent; then the user."""
+
+Address = tuple[str, int]
+
+
+def find_peer_user(peer: Address, own: Address) -> int | None:
+    """The user id that owns the socket at `peer`, connected to `own`; None if it is not known for certain. A socket
+    that its process has closed belongs to nobody, although the kernel still reports a user for it."""
+    try:
+        family, addresses = _encode(peer, own)
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as diag:
+            query = _QUERY.pack(family, socket.IPPROTO_TCP, 0, 0, _ANY) + addresses
+            diag.send(_HEADER.pack(_HEADER.size + len(query), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST, 0, 0) + query)
+            answer = diag.recv(4096, socket.MSG_DONTWAIT)  # the kernel has answered within `send`
+    except (AttributeError, OSError):
+        return None  # not Linux, or a sandbox without sock_diag
+    _, kind, *_ = _HEADER.unpack_from(answer)
+    if kind != _SOCK_DIAG_BY_FAMILY or _FOUND.unpack_from(answer, _HEADER.size)[1] != _ESTABLISHED:
+        return None
+    (user,) = struct.unpack_from("=I", answer, _HEADER.size + _FOUND.size)
+    return int(user)
+
+
+def can_find_users() -> bool:
+    """Whether this system tells, tried with a connection of our own."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+        return find_peer_user(client.getsockname(), server.getsockname()) is not None
+
+
+def _encode(peer: Address, own: Address) -> tuple[int, bytes]:
+    hosts = [host.removeprefix("::ffff:") for host, _ in (peer, own)]
+    family = socket.AF_INET6 if ":" in hosts[0] else socket.AF_INET
+    packed = [socket.inet_pton(family, host) for host in hosts]
+    return family, _ADDRESSES.pack(peer[1], own[1], *packed) + _LINK_AND_COOKIE.pack(0, _ANY, _ANY)
