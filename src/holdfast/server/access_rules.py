@@ -110,8 +110,8 @@ def _check_local(facts: RequestFacts, credentials: Credentials) -> AccessDenied 
         return AccessDenied(
             403,
             "another-user",
-            "Without a password this server only answers the user account that started it. Open the link that it "
-            "printed at its start, send a token, or set a password with `holdfast password`.",
+            "Without a password this server only answers the user account that started it. Use that account and the "
+            "address printed at the start, send a token, or set a password with `holdfast password`.",
         )
     return None
 
