@@ -1,15 +1,17 @@
 """Section L over HTTP: connecting, disconnecting and slow clients, and their effect on a run and on others."""
 
 import errno
+import json
 import signal
 import socket
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from tests.http.client import Served
 from tests.http.conftest import Start
-from tests.http.streams import said, shown, until
+from tests.http.streams import GUARD, said, shown, until
 
 HALF: list[dict[str, Any]] = [{"say": "half "}, {"meet": "here"}, {"say": "whole"}]
 CHAT: list[dict[str, Any]] = [{"think": "hm"}, {"say": "an answer"}]
@@ -278,6 +280,29 @@ def dead_client(server: Served, rid: str) -> socket.socket:
     line.connect(server.address)
     line.sendall(f"GET /api/runs/{rid}/events HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     return line
+
+
+@pytest.mark.parametrize("lifetime", ["detached", "attached"])
+def test_a_second_request_behind_a_stream_does_not_keep_it_open(start: Start, lifetime: str) -> None:
+    """L3 L6: a client that pipelines a request behind its stream and leaves has left all the same."""
+    server = start(heartbeat=3600.0)
+    sid = server.session()
+    head, body = f"GET /api/runs/{server.stand(sid, HALF)}/events HTTP/1.1\r\n", ""
+    if lifetime == "attached":
+        body = json.dumps({"input": json.dumps(HALF), "lifetime": "attached", "on_busy": "interrupt"})
+        fields = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        head = f"POST /api/sessions/{sid}/runs HTTP/1.1\r\n{fields}"
+    with socket.create_connection(server.address, GUARD) as line:
+        line.sendall(f"{head}Host: localhost\r\n\r\n{body}".encode())
+        got = b""
+        while b"text.delta" not in got:
+            got += line.recv(65536)
+        line.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        with suppress(TimeoutError):  # until the second request has arrived
+            line.settimeout(1.0)
+            line.recv(65536)
+    until(lambda: server.metric("holdfast_subscribers"), lambda count: count == 0)
+    upstreams(server, 0 if lifetime == "attached" else 1)
 
 
 def test_dead_clients_slow_nobody_and_cost_bounded_memory(start: Start) -> None:
