@@ -16,6 +16,7 @@ from holdfast.server import uvicorn_server
 from holdfast.server.access_rules import Credentials, RequestFacts, decide_access
 from holdfast.server.authenticator import set_password
 from holdfast.server.connection_limits import ConnectionLimits, raise_file_limit
+from holdfast.server.downloads import Download
 from holdfast.storage.key_file import KeyFile
 from tests.http.conftest import Start
 from tests.http.streams import GUARD
@@ -28,6 +29,7 @@ MANY = b"".join(b"x-%d: y\r\n" % n for n in range(100))
 class Server:
     port: int
     release: asyncio.Event = field(default_factory=asyncio.Event)
+    closed: asyncio.Event = field(default_factory=asyncio.Event)
     writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     async def connect(self, data: bytes = b"") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -51,14 +53,24 @@ def _status(response: bytes) -> int:
 
 @asynccontextmanager
 async def serving(limits: ConnectionLimits) -> AsyncIterator[Server]:
-    """An app that answers at once, and at /wait when it is released."""
+    """An app that answers at once, at /wait when it is released, and at /endless for ever."""
     listener = uvicorn_server.bind("127.0.0.1", 0)
     server = Server(listener.getsockname()[1])
 
+    async def chunks() -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield b"chunk"
+                await asyncio.sleep(0)
+        finally:
+            server.closed.set()
+
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        if Request(scope).url.path == "/wait":
+        path = Request(scope).url.path
+        if path == "/wait":
             await server.release.wait()
-        await PlainTextResponse("ok")(scope, receive, send)
+        response = Download(chunks(), "file", {}) if path == "/endless" else PlainTextResponse("ok")
+        await response(scope, receive, send)
 
     ready = asyncio.Event()
     web = uvicorn_server.create_server(app, graceful=1.0, started=ready.set, limits=limits)
@@ -119,6 +131,16 @@ async def test_idle_connections_make_room_and_running_requests_do_not() -> None:
         server.release.set()
         for reader, _ in [*busy, (third, writer)]:
             assert b"200" in await reader.readuntil(b"ok")
+
+
+@pytest.mark.anyio
+async def test_a_download_ends_when_its_client_is_gone() -> None:
+    """Otherwise every export that is cancelled is still read to its end."""
+    async with serving(ConnectionLimits(3)) as server:
+        reader, writer = await server.connect(b"GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await reader.readuntil(b"chunk")
+        writer.transport.abort()
+        await server.closed.wait()
 
 
 @dataclass(eq=False)

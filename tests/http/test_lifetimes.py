@@ -130,13 +130,16 @@ def test_an_attached_run_ends_while_it_is_queued(server: Served) -> None:
 
 
 def test_a_client_that_goes_before_the_answer_is_one_that_went(server: Served) -> None:
-    """L3: it sends and closes without reading anything: its run does not go on without it."""
+    """L3: it sends and closes before its run is stored: the run does not go on without it."""
     sid = server.session()
     body = b'{"input": "[{\\"say\\": \\"x\\"}, {\\"hang\\": true}]", "lifetime": "attached"}'
     host, port = server.address
     head = f"POST /api/sessions/{sid}/runs HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
+    server.order(hold=["store", "accept"])
     with socket.create_connection(server.address) as line:
         line.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        server.order(held=["store", "accept"])
+    server.order(release=["store", "accept"])
     runs = until(lambda: server.get("/api/runs", params={"session": sid})["items"])
     run = until(lambda: server.run(runs[0]["id"]), lambda run: run["status"] == "cancelled")
     assert run["reason"] == "disconnected"

@@ -4,13 +4,14 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from urllib.parse import quote
 
+import anyio
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 
 class Download(Response):
-    """Closes the generator in any case. An error before the first chunk is an error response; a later one breaks the
-    response off, so that no client mistakes it for complete."""
+    """Closes the generator in any case, and as soon as the client is gone. An error before the first chunk is an error
+    response; a later one breaks the response off, so that no client mistakes it for complete."""
 
     def __init__(self, chunks: AsyncIterator[bytes], file_name: str, headers: Mapping[str, str]) -> None:
         disposition = f"attachment; filename*=UTF-8''{quote(file_name, safe='')}"
@@ -23,7 +24,16 @@ class Download(Response):
         async with aclosing(self._chunks) as chunks:  # type: ignore[type-var]
             first = await anext(chunks, b"")
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            await send({"type": "http.response.body", "body": first, "more_body": True})
-            async for chunk in chunks:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_wait_for_disconnect, receive, tasks.cancel_scope)
+                await send({"type": "http.response.body", "body": first, "more_body": True})
+                async for chunk in chunks:
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+                tasks.cancel_scope.cancel()
+
+
+async def _wait_for_disconnect(receive: Receive, scope: anyio.CancelScope) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()

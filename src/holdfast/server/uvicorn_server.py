@@ -67,8 +67,9 @@ class HttpProtocol(HttpToolsProtocol):
             self._expect_head()  # data between two requests, which ended the keep-alive timeout
 
     def on_message_begin(self) -> None:
-        if self._has_request:
-            # uvicorn would report a disconnect to the last request only: a stream before it would never end.
+        if self._has_request and self.cycle.chunked_encoding is not False:
+            # uvicorn would report a disconnect to the last request only: a stream before it would never end. A response
+            # of known length may be complete for the client before it is for us.
             raise ValueError("a request was sent before the response to the previous one")  # ends the parser
         super().on_message_begin()
         if self._head_timer is None:
