@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import socket
 import stat
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,7 +53,9 @@ def test_two_hosts_in_one_request_are_refused(shared: Served) -> None:
         assert line.recv(4096).split(b" ")[1] in (b"400", b"421")
 
 
-@pytest.mark.parametrize("header", ["Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Anything"])
+@pytest.mark.parametrize(
+    "header", ["Forwarded", "Via", "X-Forwarded", "X-Forwarded-For", "X-Forwarded-Anything", "CF-Connecting-IP"]
+)
 def test_a_proxy_in_front_needs_a_password(shared: Served, header: str) -> None:
     """A request through a proxy is not local, whatever the address of the connection."""
     answer = shared.http.get("/api/sessions", headers={header: "for=10.0.0.1"})
@@ -132,10 +136,12 @@ def connection_of(user: int, address: tuple[str, int]) -> Iterator[socket.socket
     own = os.geteuid()
     os.seteuid(user)
     try:
-        line = socket.create_connection(address, GUARD)
+        line = socket.socket()
     finally:
         os.seteuid(own)
     with line:
+        line.settimeout(GUARD)
+        line.connect(address)
         yield line
 
 
@@ -148,6 +154,12 @@ def answer_to(line: socket.socket, path: str, *headers: str) -> bytes:
     return b"".join(iter(lambda: line.recv(65536), b""))
 
 
+def post(path: str, content: Any) -> bytes:
+    body = json.dumps(content)
+    head = f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", f"Content-Length: {len(body)}"
+    return "\r\n".join([*head, "", body]).encode()
+
+
 @needs_root
 @pytest.mark.parametrize("path", ["/api/sessions", "/", "/v1/models", "/metrics", "/docs", "/open?token=guess"])
 def test_another_account_is_not_the_person_at_the_machine(shared: Served, path: str) -> None:
@@ -158,15 +170,57 @@ def test_another_account_is_not_the_person_at_the_machine(shared: Served, path: 
         assert answer_to(line, "/healthz").split(b" ")[1] == b"200"
 
 
+def titles_after_ours(server: Served) -> list[str]:
+    """The sessions after one more of ours: writes are made one after the other, so an earlier one would be there."""
+    server.session(title="ours")
+    return [item["title"] for item in server.get("/api/sessions")["items"]]
+
+
 @needs_root
 def test_a_connection_that_is_closed_at_once_belongs_to_nobody(server: Served) -> None:
     """The kernel reports a closed socket as one of root: a request that is left behind changes nothing."""
-    head = "POST /api/sessions HTTP/1.1", "Host: localhost", "Content-Type: application/json", "Content-Length: 2"
-    request = "\r\n".join([*head, "", "{}"]).encode()
     for _ in range(20):
         with connection_of(NOBODY, server.address) as line:
-            line.sendall(request)
-    assert server.get("/api/sessions")["items"] == []
+            line.sendall(post("/api/sessions", {"title": "stolen"}))
+    assert titles_after_ours(server) == ["ours"]
+
+
+def reset(line: socket.socket) -> None:
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    line.close()
+
+
+@contextmanager
+def stopped(server: Served) -> Iterator[None]:
+    server.tell(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        server.tell(signal.SIGCONT)
+
+
+@needs_root
+def test_a_connection_that_is_reset_before_it_is_accepted_is_nobodys(fresh: Served) -> None:
+    """Its address is not known any more, and what it had sent still arrives: that is not a Unix socket of ours."""
+    with stopped(fresh), connection_of(NOBODY, fresh.address) as line:
+        line.sendall(post("/api/sessions", {"title": "stolen"}))
+        reset(line)
+    assert titles_after_ours(fresh) == ["ours"]
+
+
+@needs_root
+def test_a_request_is_not_taken_for_one_of_a_later_connection(fresh: Served) -> None:
+    """Another account sends and resets; a connection of ours gets the same port before the server has read it."""
+    with connection_of(NOBODY, fresh.address) as line:
+        port = line.getsockname()[1]
+        line.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b"200" in line.recv(4096)
+        with stopped(fresh):
+            line.sendall(post("/api/sessions", {"title": "stolen"}))
+            reset(line)
+            own = socket.create_connection(fresh.address, GUARD, source_address=("127.0.0.1", port))
+    with own:
+        assert titles_after_ours(fresh) == ["ours"]
 
 
 @needs_root

@@ -2,25 +2,33 @@
 
 import asyncio
 import resource
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import anyio
 import pytest
+import trio
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
+from trio.testing import MockClock
 
 from holdfast.server import uvicorn_server
 from holdfast.server.access_rules import Credentials, RequestFacts, decide_access
 from holdfast.server.authenticator import set_password
-from holdfast.server.connection_limits import ConnectionLimits, raise_file_limit
+from holdfast.server.body_limits import limit_body
+from holdfast.server.connection_limits import ConnectionLimits, network_of, raise_file_limit
 from holdfast.server.downloads import Download
 from holdfast.storage.key_file import KeyFile
+from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.http.streams import GUARD
 
+JSON = {"Content-Type": "application/json"}
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 MANY = b"".join(b"x-%d: y\r\n" % n for n in range(100))
 
@@ -69,7 +77,11 @@ async def serving(limits: ConnectionLimits) -> AsyncIterator[Server]:
         path = Request(scope).url.path
         if path == "/wait":
             await server.release.wait()
+        names = b", ".join(name for name, _ in scope["headers"])
         response = Download(chunks(), "file", {}) if path == "/endless" else PlainTextResponse("ok")
+        if path == "/headers":
+            await Request(scope, receive).body()
+            response = PlainTextResponse(b"[%b]" % names)
         await response(scope, receive, send)
 
     ready = asyncio.Event()
@@ -108,6 +120,41 @@ def anyio_backend() -> str:
 async def test_a_request_head_is_limited_in_size_and_time(head: bytes, statuses: tuple[int, ...]) -> None:
     async with serving(ConnectionLimits(100, head_timeout=0.2)) as server:
         assert await server.status(head) in statuses
+
+
+CHUNKED = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("data", [b"0\r\nA: " + b"b" * 200_000, b"5;" + b"e" * 200_000], ids=["trailer", "extension"])
+async def test_what_surrounds_a_body_is_limited(data: bytes) -> None:
+    """A head that is complete does not lift the limit for what may follow the body."""
+    async with serving(ConnectionLimits(100)) as server:
+        _, writer = await server.connect(CHUNKED.replace(b"/ ", b"/wait ", 1))
+        writer.write(data)
+        while not writer.is_closing():  # the transport notices when it is reset
+            writer.write(b"b" * 1000)
+            await asyncio.sleep(0)
+
+
+@pytest.mark.anyio
+async def test_a_trailer_is_not_a_header() -> None:
+    async with serving(ConnectionLimits(100)) as server:
+        reader, _ = await server.connect(CHUNKED.replace(b"/ ", b"/headers ", 1) + b"0\r\nX-Real-IP: x\r\n\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        assert await reader.readuntil(b"]") == b"[host, transfer-encoding]"
+
+
+@pytest.mark.anyio
+async def test_pipelined_requests_are_not_queued() -> None:
+    """A queue of them would cost a hundred times the memory that they have as bytes."""
+    async with serving(ConnectionLimits(100)) as server:
+        reader, _ = await server.connect((GET + b"\r\n") * 10_000)
+        try:
+            answers = await reader.read()
+        except ConnectionError:
+            answers = b""
+        assert answers.count(b"HTTP/1.1 200") <= 1
 
 
 @pytest.mark.anyio
@@ -193,3 +240,56 @@ def test_without_a_password_the_peer_must_be_this_machine() -> None:
         facts = RequestFacts("GET", "/api/sessions", {"host": "localhost"}, peer=peer)
         denied = decide_access(facts, password_set=False, exposed=False, credentials=Credentials())
         assert (denied and denied.status) == status
+
+
+# ---- bodies ----
+
+
+@pytest.mark.parametrize(
+    ("path", "pause", "given_up_after"),
+    [
+        ("/api/login", 9.0, 10.0),
+        ("/api/login", 100.0, 10.0),
+        ("/api/sessions", 100.0, 30.0),
+        ("/api/files", 100.0, 30.0),
+        ("/api/sessions", 9.0, None),
+    ],
+)
+def test_a_body_must_arrive_in_time(path: str, pause: float, given_up_after: float | None) -> None:
+    """At login as a whole, where anybody may send one; elsewhere without a long pause."""
+
+    async def receive() -> Message:
+        await anyio.sleep(pause)
+        return {"type": "http.request", "body": b"x", "more_body": True}
+
+    async def read() -> float | None:
+        limited, began = limit_body(receive, path, 1000), anyio.current_time()
+        try:
+            for _ in range(50):
+                await limited()
+        except HTTPException as error:
+            return anyio.current_time() - began if error.status_code == 408 else None
+        return None
+
+    assert trio.run(read, clock=MockClock(autojump_threshold=0)) == pytest.approx(given_up_after)
+
+
+def test_a_login_is_small(shared: Served) -> None:
+    """A large body would be parsed for anybody; a length of thousands of digits is no number."""
+    assert shared.http.post("/api/login", json={"password": "x" * 9000}).status_code == 413
+    assert shared.http.post("/api/login", content=iter([b"x" * 9000]), headers=JSON).status_code == 413
+    with socket.create_connection(shared.address, GUARD) as line:
+        line.sendall(b"POST /api/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + b"0" * 5000 + b"2\r\n\r\n{}")
+        assert line.recv(4096).split(b" ")[1] in (b"400", b"413", b"415")
+
+
+def test_a_hostile_cookie_costs_no_time(shared: Served) -> None:
+    """The standard library's parser takes minutes for this header, before any access control."""
+    assert shared.http.get("/healthz", headers={"Cookie": "=" * 60_000 + '"'}).status_code == 200
+
+
+def test_ipv6_addresses_of_one_network_count_as_one() -> None:
+    """A client has all addresses of its network."""
+    assert network_of("2001:db8::1") == network_of("2001:db8::ffff:1%eth0") != network_of("2001:db8:0:1::1")
+    assert network_of("::ffff:10.0.0.1") != network_of("::ffff:10.0.0.2")
+    assert (network_of("10.0.0.1"), network_of("::1")) == ("10.0.0.1", "::1")

@@ -1,4 +1,4 @@
-"""ASGI middleware around every route: access control, body size limit, security headers, request log."""
+"""ASGI middleware around every route: access control, body limits, security headers, request log."""
 
 import logging
 import os
@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.core.errors import StorageError
 from holdfast.server import access_rules, openai, problem_details
 from holdfast.server.authenticator import Authenticator
+from holdfast.server.body_limits import is_too_large, limit_body, too_large_message
 from holdfast.server.event_stream import STREAM, StreamingBody
 from holdfast.server.openai import errors as openai_errors
 
@@ -63,10 +63,10 @@ class AccessMiddleware:
         denied = self._check(scope)
         if denied is not None:
             await denied(scope, receive, sender.send)
-        elif scope["method"] in access_rules.SAFE_METHODS or scope["path"] in access_rules.NON_JSON_BODIES:
+        elif scope["method"] in access_rules.SAFE_METHODS:
             await self._app(scope, receive, sender.send)
         else:
-            await self._app(scope, _limited(receive, self._max_body), sender.send)
+            await self._app(scope, limit_body(receive, scope["path"], self._max_body), sender.send)
         stream: StreamingBody | None = scope.pop(STREAM, None)
         if stream is not None:
             _shrink(scope)
@@ -80,7 +80,7 @@ class AccessMiddleware:
         peer = scope["client"][0] if scope.get("client") else None
         try:
             password_set = self._authenticator.password_set
-            same_user = password_set or peer is None or _peer_user(scope) == os.geteuid()
+            same_user = password_set or _peer_user(scope) == os.geteuid()
             facts = access_rules.RequestFacts(scope["method"], scope["path"], headers, has_body, peer, same_user)
             denied = access_rules.decide_access(
                 facts,
@@ -92,8 +92,8 @@ class AccessMiddleware:
             retry = {"Retry-After": str(problem_details.RETRY_AFTER)}
             return _error(scope["path"], problem_details.status_of(error), error.code, str(error), retry)
         if denied is None:
-            if length.isdigit() and int(length) > self._max_body and scope["path"] not in access_rules.NON_JSON_BODIES:
-                return _error(facts.path, 413, "too-large", _too_large(self._max_body))
+            if is_too_large(facts.path, length, self._max_body):
+                return _error(facts.path, 413, "too-large", too_large_message(facts.path, self._max_body))
             return None
         if denied.status == 401 and facts.method == "GET" and "text/html" in headers.get("accept", ""):
             return RedirectResponse("/login", 303)
@@ -104,25 +104,6 @@ class AccessMiddleware:
 def _error(path: str, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None) -> Response:
     build = openai_errors.refusal if path.startswith(openai.PREFIX) else problem_details.problem
     return build(status, code, detail, headers)
-
-
-def _too_large(limit: int) -> str:
-    return f"The request body is larger than the limit of {limit} bytes."
-
-
-def _limited(receive: Receive, limit: int) -> Receive:
-    """Counts the bytes that arrive, because Content-Length may be missing or wrong."""
-    received = 0
-
-    async def receive_limited() -> Message:
-        nonlocal received
-        message = await receive()
-        received += len(message.get("body", b""))
-        if received > limit:
-            raise HTTPException(413, _too_large(limit))
-        return message
-
-    return receive_limited
 
 
 class _ResponseSender:

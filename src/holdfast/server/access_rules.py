@@ -13,7 +13,7 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-PROXY_HEADERS: Final = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
+PROXY_HEADERS: Final = ("forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip")
 NDJSON: Final = "application/x-ndjson"
 NON_JSON_BODIES: Final = {"/api/files": "multipart/form-data", "/api/import": NDJSON}
 """Paths whose body is not JSON, with its media type. They have size limits of their own."""
@@ -97,7 +97,7 @@ def _check_local(facts: RequestFacts, credentials: Credentials) -> AccessDenied 
         return AccessDenied(
             403, "not-local", "Without a password this server only accepts requests from this machine. Set a password."
         )
-    proxied = next((name for name in facts.headers if name in PROXY_HEADERS or name.startswith("x-forwarded-")), None)
+    proxied = next((name for name in facts.headers if name in PROXY_HEADERS or name.startswith("x-forwarded")), None)
     if proxied is not None:
         return AccessDenied(
             403,

@@ -4,6 +4,7 @@ A connection without a request in progress can be closed at any time, so when al
 room for a new one: idle connections of one client cannot lock the others out.
 """
 
+import ipaddress
 import resource
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
@@ -16,7 +17,8 @@ _MOST_CONNECTIONS: Final = 16_384
 _RESERVED_FILES: Final = 512
 """For the databases, uploads, connections to models, and processes of tools."""
 _SHARE_OF_ADDRESS: Final = 8
-"""One address may use an eighth of all connections. Loopback may use all: a reverse proxy connects from there."""
+"""One address may use an eighth of all connections; IPv6 addresses of one /64 count as one, because one client has them
+all. Loopback may use all: a reverse proxy connects from there."""
 
 
 class LimitedConnection(Protocol):
@@ -60,6 +62,14 @@ class ConnectionLimits:
 
     def idle(self, connection: LimitedConnection) -> None:
         self._idle[connection] = None
+
+
+def network_of(address: str) -> str:
+    """The addresses that one client has at will: an IPv4 address, or an IPv6 network of 64 bits."""
+    found = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(found, ipaddress.IPv4Address) or found.is_loopback or found.ipv4_mapped is not None:
+        return address
+    return str(ipaddress.ip_network((found, 64), strict=False))
 
 
 def raise_file_limit() -> ConnectionLimits:

@@ -8,7 +8,7 @@ from typing import Final
 _NETLINK_SOCK_DIAG: Final = 4
 _SOCK_DIAG_BY_FAMILY: Final = 20
 _NLM_F_REQUEST: Final = 1
-_ESTABLISHED: Final = 1
+ESTABLISHED: Final = 1
 _ANY: Final = 0xFFFFFFFF
 _HEADER: Final = struct.Struct("=IHHII")
 _QUERY: Final = struct.Struct("=BBBBI")
@@ -32,7 +32,7 @@ def find_peer_user(peer: Address, own: Address) -> int | None:
     except (AttributeError, OSError):
         return None  # not Linux, or a sandbox without sock_diag
     _, kind, *_ = _HEADER.unpack_from(answer)
-    if kind != _SOCK_DIAG_BY_FAMILY or _FOUND.unpack_from(answer, _HEADER.size)[1] != _ESTABLISHED:
+    if kind != _SOCK_DIAG_BY_FAMILY or _FOUND.unpack_from(answer, _HEADER.size)[1] != ESTABLISHED:
         return None
     (user,) = struct.unpack_from("=I", answer, _HEADER.size + _FOUND.size)
     return int(user)

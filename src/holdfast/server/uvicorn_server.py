@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import socket
 import struct
 from collections.abc import Callable, Iterator
@@ -14,8 +15,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from holdfast.server.connection_limits import ConnectionLimits, raise_file_limit
-from holdfast.server.peer_user import find_peer_user
+from holdfast.server.connection_limits import ConnectionLimits, network_of, raise_file_limit
+from holdfast.server.peer_user import ESTABLISHED, find_peer_user
 
 _MAX_HEAD: Final = 64 * 1024
 _MAX_HEADERS: Final = 100
@@ -29,7 +30,7 @@ class HttpProtocol(HttpToolsProtocol):
     finds the user account at the other end."""
 
     # Beside the attributes of the base class, these would make the dictionary of every connection an unshared one.
-    __slots__ = ("_head_timer", "_limits", "_parsed", "_parser_error", "_peer_user", "_received")
+    __slots__ = ("_bodiless", "_head_timer", "_limits", "_parsed", "_parser_error", "_peer_user", "_received")
 
     def __init__(self, limits: ConnectionLimits, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -40,15 +41,19 @@ class HttpProtocol(HttpToolsProtocol):
         self._head_timer: asyncio.TimerHandle | None = None
         self._parser_error = HTTPStatus.BAD_REQUEST
         self._peer_user: int | None = None
+        self._bodiless = 0
+        """Bytes since the last part of a body: chunk extensions and trailers."""
 
     @property
     def client_address(self) -> str | None:
-        return self.client[0] if self.client else None
+        return None if self.client is None else network_of(self.client[0])
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
         self._expect_head()
         self._limits.opened(self)
+        if self.client is None and not self._is_unix:
+            transport.abort()  # the client reset the connection before it was accepted: nobody knows who it was
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_head_timer()
@@ -56,12 +61,16 @@ class HttpProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
         if self._head_timer is not None:
             self._received += len(data)
+        else:
+            self._bodiless += len(data)
         super().data_received(data)
         if self.transport.is_closing():
             return
-        if self._head_timer is not None and self._received > _MAX_HEAD:
+        if (self._received if self._head_timer is not None else self._bodiless) > _MAX_HEAD:
             self._reject(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         elif self._head_timer is None and self.timeout_keep_alive_task is None and not self._has_request:
             self._expect_head()  # data between two requests, which ended the keep-alive timeout
@@ -86,11 +95,18 @@ class HttpProtocol(HttpToolsProtocol):
         self._count(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if self._head_timer is None:
+            return  # a trailer, which must not pass for a header
         super().on_header(name, value)
         self._count(len(name) + len(value))
 
+    def on_body(self, body: bytes) -> None:
+        self._bodiless = 0
+        super().on_body(body)
+
     def on_headers_complete(self) -> None:
         self._stop_head_timer()
+        self._bodiless = 0
         self._limits.busy(self)
         super().on_headers_complete()
 
@@ -143,9 +159,19 @@ class HttpProtocol(HttpToolsProtocol):
         self.transport.write(b"%x\r\n%b\r\n" % (len(body), body))
         return True
 
+    @property
+    def _is_unix(self) -> bool:
+        return bool(self.transport.get_extra_info("socket").family == socket.AF_UNIX)
+
     def _find_peer_user(self) -> int | None:
+        """The user account at the other end; None if it is not known for certain."""
+        if self._is_unix:
+            return os.geteuid()  # its directory is private
         if self._peer_user is None and self.client and self.server:
-            self._peer_user = find_peer_user(self.client, (self.server[0], self.server[1] or 0))
+            found = find_peer_user(self.client, (self.server[0], self.server[1] or 0))
+            # Only while our own end is established, no later connection can have the same addresses.
+            state = self.transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
+            self._peer_user = found if state[0] == ESTABLISHED else None
         return self._peer_user
 
     def _abort(self) -> None:
