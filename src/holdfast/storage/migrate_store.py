@@ -14,8 +14,8 @@ from holdfast.core.errors import NotAllowedError, StorageError
 from holdfast.core.parts import FilePart, all_from_json
 from holdfast.storage.postgres import search
 from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection
-from holdfast.storage.sql import row_codec as rows
-from holdfast.storage.sql.table import Table
+from holdfast.storage.sql import tables
+from holdfast.storage.sql.tables import Table
 
 Report = Callable[[str, int, int], None]
 """Called with the name of a table, the number of rows copied, and the total."""
@@ -24,18 +24,18 @@ _BOOLEANS: Final = frozenset({"pinned", "archived", "in_tree", "pruned"})
 
 
 TABLES: Final = (
-    rows.SESSIONS,
-    rows.MESSAGES,
-    rows.RUNS,
-    rows.APPROVALS,
-    rows.COMPACTIONS,
-    rows.FILES,
-    rows.GRANTS,
-    rows.SETTINGS,
+    tables.SESSIONS,
+    tables.MESSAGES,
+    tables.RUNS,
+    tables.APPROVALS,
+    tables.COMPACTIONS,
+    tables.FILES,
+    tables.GRANTS,
+    tables.SETTINGS,
     Table("purges", "run_id", "run_id"),
-    rows.LEDGERS,
-    rows.DIRTY_TURNS,
-    rows.FACTS,
+    tables.LEDGERS,
+    tables.DIRTY_TURNS,
+    tables.FACTS,
     Table("docs", "n, owner, session_id, message_id, text", "n"),
 )
 
@@ -108,7 +108,7 @@ def _target(table: Table, row: Sequence[Any]) -> tuple[list[str], list[Any], lis
     columns, values = list(table.names), [_value(name, value) for name, value in zip(table.names, row, strict=True)]
     placeholders = ["%s"] * len(columns)
     if table.name == "messages":
-        parts = all_from_json(rows.decode(row[table.names.index("parts")]))
+        parts = all_from_json(tables.decode(row[table.names.index("parts")]))
         columns.append("file_ids")
         values.append(sorted({part.file_id for part in parts if isinstance(part, FilePart)}))
         placeholders.append("%s")

@@ -18,13 +18,11 @@ from holdfast.core.errors import StorageError
 from holdfast.core.ids import FileId, MessageId, OwnerId, SessionId
 from holdfast.storage.postgres import change_numbers, search
 from holdfast.storage.postgres.connection import TimedConnection
-from holdfast.storage.sql import row_codec as rows
 from holdfast.storage.sql.dialect import TextMatch, TextQuery
-from holdfast.storage.sql.row_codec import Row
 from holdfast.storage.sql.statements import LARGEST_NUMBER
-from holdfast.storage.sql.table import Table
+from holdfast.storage.sql.tables import FACTS, MESSAGES, Row, Table
 
-_MESSAGES: Final = Table("messages", f"{rows.MESSAGES.columns}, file_ids")
+_MESSAGES: Final = Table("messages", f"{MESSAGES.columns}, file_ids")
 
 _BEGIN_WRITE: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ"
 _BEGIN_READ: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -57,6 +55,7 @@ class PostgresDialect:
     def __init__(self, db: TimedConnection, pipeline: psycopg.Pipeline, *, writes: bool) -> None:
         """The transaction begins with the first statement."""
         self._pipeline = pipeline
+        self.writes = writes
         self._begin: bytes | None = _BEGIN_WRITE if writes else _BEGIN_READ
         # Nodes that are woken together claim different runs instead of undoing one another's work.
         self.skip_locked = "FOR UPDATE OF mine SKIP LOCKED" if writes else ""
@@ -64,7 +63,6 @@ class PostgresDialect:
         self._unsent: list[tuple[str, Sequence[Any]]] = []
         self._now: float | None = None
         self._numbers = 0
-        self._known: dict[tuple[Table, str], Row] = {}
         self._entered: set[SessionId] = set()
 
     @property
@@ -110,30 +108,14 @@ class PostgresDialect:
 
     # ---- rows ----
 
-    def find(self, table: Table, key: str) -> Row | None:
-        row: Row | None = self.fetchone(table.select_by_id, (key,))
-        if row is not None:
-            self._known[table, key] = row
-        return row
-
-    def save(self, table: Table, row: Row) -> Row | None:
+    def save(self, table: Table, row: Row, old: Row | None) -> None:
         self.execute(table.upsert, row)
-        return self._remember(table, row)
 
-    def save_message(self, row: Row, file_ids: Collection[FileId]) -> Row | None:
+    def save_message(self, row: Row, old: Row | None, file_ids: Collection[FileId]) -> None:
         named = sorted(file_ids)
         self.execute(_MESSAGES.upsert, [*row, named])
         if named:  # written, so that a transaction that deletes them as orphans at the same time is retried
             self.execute("UPDATE files SET created_at = created_at WHERE id = ANY(?)", (named,))
-        return self._remember(rows.MESSAGES, row)
-
-    def _remember(self, table: Table, row: Row) -> Row | None:
-        old = self._known.get((table, row[0]))
-        self._known[table, row[0]] = row
-        return old
-
-    def forget_rows(self) -> None:
-        self._known.clear()
 
     def enter_session(self, sid: SessionId) -> None:
         """See store.py: this row is the one that two transactions in the same session both write."""
@@ -198,7 +180,7 @@ class PostgresDialect:
 
     def matching_facts(self, owner: OwnerId, query: TextQuery, before: int, limit: int) -> Sequence[Row]:
         where = "owner = ? AND n < ? AND words @@ ?::tsquery"
-        sql = f"{rows.FACTS.select} WHERE {where} ORDER BY n DESC LIMIT ?"
+        sql = f"{FACTS.select} WHERE {where} ORDER BY n DESC LIMIT ?"
         return self.fetchall(sql, (owner, before, query.expression, limit))
 
 

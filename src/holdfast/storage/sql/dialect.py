@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from holdfast.core.ids import FileId, MessageId, OwnerId, SessionId
-from holdfast.storage.sql.row_codec import Row
-from holdfast.storage.sql.table import Table
+from holdfast.storage.sql.tables import Row, Table
 
 
 class TextQuery(NamedTuple):
@@ -28,8 +27,9 @@ class TextMatch(NamedTuple):
 
 
 class Dialect(Protocol):
-    """The connection of one transaction. The attributes are fragments of SQL."""
+    """The connection of one transaction. The attributes of type `str` are fragments of SQL."""
 
+    writes: bool
     false: str
     """The literal, as the conditions of partial indexes have it."""
     list_rows: str
@@ -62,17 +62,11 @@ class Dialect(Protocol):
     def list_parameter(self, values: Collection[str]) -> Any: ...
 
     # rows
-    def find(self, table: Table, key: str) -> Row | None:
-        """Read a row by id."""
+    def save(self, table: Table, row: Row, old: Row | None) -> None:
+        """Insert or replace a row by id. `old`: the row as it is, if that is known."""
 
-    def save(self, table: Table, row: Row) -> Row | None:
-        """Insert or replace a row by id. Returns the row as this transaction knew it before, if it did."""
-
-    def save_message(self, row: Row, file_ids: Collection[FileId]) -> Row | None:
+    def save_message(self, row: Row, old: Row | None, file_ids: Collection[FileId]) -> None:
         """`save` of a message, with the files that it names."""
-
-    def forget_rows(self) -> None:
-        """Rows were changed by other means than `save`: what `save` knows of them no longer holds."""
 
     def enter_session(self, sid: SessionId) -> None:
         """Called before rows of a session are written: of two transactions that write in one session, one is

@@ -9,15 +9,13 @@ from operator import ne
 from typing import Any, Final
 
 from holdfast.core.ids import FileId, MessageId, OwnerId, SessionId
-from holdfast.storage.sql import row_codec as rows
 from holdfast.storage.sql.dialect import TextMatch, TextQuery
-from holdfast.storage.sql.row_codec import Row
-from holdfast.storage.sql.table import Table
+from holdfast.storage.sql.tables import FACTS, MESSAGES, Row, Table
 from holdfast.storage.sqlite import search
 from holdfast.storage.sqlite.search import encodable
 
-_PARTS: Final = rows.MESSAGES.names.index("parts")
-_OWNER: Final = rows.MESSAGES.names.index("owner")
+_PARTS: Final = MESSAGES.names.index("parts")
+_OWNER: Final = MESSAGES.names.index("owner")
 
 
 class SqliteDialect:
@@ -35,9 +33,7 @@ class SqliteDialect:
     def __init__(self, db: sqlite3.Connection, now: float, *, writes: bool) -> None:
         self.now = now
         self._db = db
-        self._writes = writes
-        self._known: dict[tuple[Table, str], Row] = {}
-        """The current content of rows that a writing transaction has read or saved."""
+        self.writes = writes
 
     def execute(self, sql: str, values: Sequence[Any]) -> None:
         self._run(sql, values)
@@ -62,37 +58,19 @@ class SqliteDialect:
 
     # ---- rows ----
 
-    def find(self, table: Table, key: str) -> Row | None:
-        row: Row | None = self.fetchone(table.select_by_id, (key,))
-        if row is not None and self._writes:
-            self._known[table, key] = row
-        return row
-
-    def save(self, table: Table, row: Row) -> Row | None:
+    def save(self, table: Table, row: Row, old: Row | None) -> None:
         """Of a known row only the changed columns are written: SQLite then skips every index without one of them."""
-        key = table, row[0]
-        old = self._known.get(key)
-        if old is not None:
-            changed = list(compress(range(len(row)), map(ne, old, row)))
-            if changed:
-                updated = self._run(table.update(changed), [*[row[n] for n in changed], row[0]])
-                if not updated.rowcount:
-                    old = None  # deleted by another statement
         if old is None:
             self.execute(table.upsert, row)
-        self._known[key] = row
-        return old
+        elif changed := list(compress(range(len(row)), map(ne, old, row))):
+            self.execute(table.update(changed), [*[row[n] for n in changed], row[0]])
 
-    def save_message(self, row: Row, file_ids: Collection[FileId]) -> Row | None:
-        old = self.save(rows.MESSAGES, row)
+    def save_message(self, row: Row, old: Row | None, file_ids: Collection[FileId]) -> None:
+        self.save(MESSAGES, row, old)
         if old is None or old[_PARTS] != "[]":
             self.execute("DELETE FROM message_files WHERE message_id = ?", (row[0],))
         for fid in file_ids:
             self.execute("INSERT INTO message_files VALUES (?, ?, ?)", (fid, row[0], row[_OWNER]))
-        return old
-
-    def forget_rows(self) -> None:
-        self._known.clear()
 
     def enter_session(self, sid: SessionId) -> None:
         """One transaction writes at a time."""
@@ -145,7 +123,7 @@ class SqliteDialect:
         return search.has_match_since(self._db, sid, query.expression, since)
 
     def matching_facts(self, owner: OwnerId, query: TextQuery, before: int, limit: int) -> Sequence[Row]:
-        columns = ", ".join(f"facts.{name}" for name in rows.FACTS.names)
+        columns = ", ".join(f"facts.{name}" for name in FACTS.names)
         sql = (
             f"SELECT {columns} FROM fact_words CROSS JOIN facts ON facts.n = fact_words.rowid "
             "WHERE fact_words MATCH ? AND fact_words.rowid < ? AND facts.owner = ? "
