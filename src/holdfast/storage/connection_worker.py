@@ -1,4 +1,4 @@
-"""Threads with a connection to a database server each: connecting, losing the connection, connecting again."""
+"""Threads with a connection to a database each: connecting, losing the connection, connecting again."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -28,13 +28,14 @@ class ConnectionWorker(Generic[C]):
         connect: Callable[[], C],
         translated: Callable[[], AbstractContextManager[None]],
         is_usable: Callable[[C], bool] = lambda _: True,
+        db: C | None = None,
     ) -> None:
         """`translated`: a context that turns the library's errors into StorageErrors. `is_usable` is asked before and
-        after each use."""
+        after each use. `db`: the first connection, if there is one already."""
         self._open = connect
         self._translated = translated
         self._is_usable = is_usable
-        self._db: C | None = None
+        self._db = db
         self._failed_at, self._failure = float("-inf"), ""
         self._worker = WorkerThread(name)
 
@@ -55,7 +56,7 @@ class ConnectionWorker(Generic[C]):
         await self._worker.call(self._connect)
 
     async def close(self) -> None:
-        await self._worker.close(self._disconnect)
+        await self._worker.close(self.disconnect)
 
     def _run_connected(self, work: Callable[[C], T], called_at: float) -> T:
         db = self._db
@@ -67,14 +68,14 @@ class ConnectionWorker(Generic[C]):
             with self._translated():
                 return work(db)
         except StorageUnavailableError:
-            self._disconnect()
+            self.disconnect()
             raise
         finally:
             if self._db is not None and not self._is_usable(db):
-                self._disconnect()
+                self.disconnect()
 
     def _connect(self) -> C:
-        self._disconnect()
+        self.disconnect()
         try:
             with self._translated():
                 db = self._db = self._open()
@@ -83,7 +84,7 @@ class ConnectionWorker(Generic[C]):
             raise
         return db
 
-    def _disconnect(self) -> None:
+    def disconnect(self) -> None:
         db, self._db = self._db, None
         if db is not None:
             with suppress(Exception):
