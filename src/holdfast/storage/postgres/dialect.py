@@ -19,7 +19,6 @@ from holdfast.core.ids import FileId, MessageId, OwnerId, SessionId
 from holdfast.storage.postgres import change_numbers, search
 from holdfast.storage.postgres.connection import TimedConnection
 from holdfast.storage.sql.dialect import TextMatch, TextQuery
-from holdfast.storage.sql.statements import LARGEST_NUMBER
 from holdfast.storage.sql.tables import FACTS, MESSAGES, Row, Table
 
 _MESSAGES: Final = Table("messages", f"{MESSAGES.columns}, file_ids")
@@ -161,14 +160,13 @@ class PostgresDialect:
     def parse_query(self, text: str) -> tuple[TextQuery, TextQuery] | None:
         return search.parse(text)
 
-    def matches(self, owner: OwnerId, query: TextQuery, limit: int, before: int | None) -> Iterator[TextMatch]:
+    def matches(self, owner: OwnerId, query: TextQuery, limit: int, before: int) -> Iterator[TextMatch]:
         """In portions: with a LIMIT, PostgreSQL walks a common word's documents backwards and stops."""
         exact, portion = search.unspaced(query.text), limit * 4 + 20
-        last = LARGEST_NUMBER if before is None else before
         while True:
-            found = self.fetchall(_MATCHES, (owner, query.expression, last, portion))
+            found = self.fetchall(_MATCHES, (owner, query.expression, before, portion))
             for n, sid, mid, text in found:
-                last = n
+                before = n
                 if all(each in text for each in exact):
                     yield TextMatch(n, sid, mid or None, partial(search.excerpt, text, query))
             if len(found) < portion:

@@ -89,7 +89,7 @@ class Dialect(Protocol):
     def parse_query(self, text: str) -> tuple[TextQuery, TextQuery] | None:
         """What a person typed as whole words, and with the last word as a prefix; None if there is no word."""
 
-    def matches(self, owner: OwnerId, query: TextQuery, limit: int, before: int | None) -> Iterator[TextMatch]:
+    def matches(self, owner: OwnerId, query: TextQuery, limit: int, before: int) -> Iterator[TextMatch]:
         """Titles and messages that match, newest first. `limit` is how many will probably be read."""
 
     def has_match_since(self, sid: SessionId, query: TextQuery, since: int) -> bool: ...

@@ -9,7 +9,7 @@ from holdfast.core.session import Compaction, Message, Session
 from holdfast.ports.session_rows import SearchHit, SessionQuery
 from holdfast.storage.sql.dialect import TextQuery
 from holdfast.storage.sql.runs import OPEN
-from holdfast.storage.sql.statements import NEWEST, Statements
+from holdfast.storage.sql.statements import LARGEST_NUMBER, NEWEST, Statements
 from holdfast.storage.sql.tables import COMPACTIONS, MESSAGES, SESSIONS
 
 _TITLE: Final = SESSIONS.names.index("title")
@@ -108,7 +108,7 @@ class SqlSessionRows(Statements):
         """The newest match of each session. A session that an earlier page showed is left out."""
         seen: set[SessionId] = set()
         found: list[SearchHit] = []
-        for match in self._db.matches(owner, query, limit, before):
+        for match in self._db.matches(owner, query, limit, LARGEST_NUMBER if before is None else before):
             if match.session_id in seen:
                 continue
             seen.add(match.session_id)

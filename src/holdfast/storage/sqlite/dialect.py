@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from itertools import compress
 from operator import ne
@@ -16,6 +17,15 @@ from holdfast.storage.sqlite.search import encodable
 
 _PARTS: Final = MESSAGES.names.index("parts")
 _OWNER: Final = MESSAGES.names.index("owner")
+
+_MATCHES: Final = """
+    SELECT docs.n, session_id, message_id FROM words CROSS JOIN docs ON docs.n = words.rowid
+    WHERE words MATCH ? AND words.rowid < ? AND docs.owner = ? ORDER BY words.rowid DESC
+"""
+_HAS_MATCH_SINCE: Final = """
+    SELECT 1 FROM docs CROSS JOIN words ON words.rowid = docs.n
+    WHERE docs.session_id = ? AND docs.n >= ? AND words MATCH ? LIMIT 1
+"""
 
 
 class SqliteDialect:
@@ -115,12 +125,13 @@ class SqliteDialect:
     def parse_query(self, text: str) -> tuple[TextQuery, TextQuery] | None:
         return search.parse(encodable(text))
 
-    def matches(self, owner: OwnerId, query: TextQuery, limit: int, before: int | None) -> Iterator[TextMatch]:
-        for n, sid, mid in search.matches(self._db, owner, query.expression, before):
-            yield TextMatch(n, sid, mid, partial(search.excerpt, self._db, query.expression, n))
+    def matches(self, owner: OwnerId, query: TextQuery, limit: int, before: int) -> Iterator[TextMatch]:
+        with closing(self._run(_MATCHES, (query.expression, before, owner))) as found:
+            for n, sid, mid in found:
+                yield TextMatch(n, sid, mid, partial(search.excerpt, self._db, query.expression, n))
 
     def has_match_since(self, sid: SessionId, query: TextQuery, since: int) -> bool:
-        return search.has_match_since(self._db, sid, query.expression, since)
+        return self.fetchone(_HAS_MATCH_SINCE, (sid, since, query.expression)) is not None
 
     def matching_facts(self, owner: OwnerId, query: TextQuery, before: int, limit: int) -> Sequence[Row]:
         columns = ", ".join(f"facts.{name}" for name in FACTS.names)
