@@ -9,12 +9,12 @@ import anyio
 
 from holdfast.core.events import Entry, Failure, TextDelta, Usage, entry
 from holdfast.core.ids import LOCAL, ApprovalId, FactId, FileId, MessageId, NodeId, OwnerId, RunId, SessionId
-from holdfast.core.memory_ledger import DirtyTurn, Ledger, MemoryCommit
+from holdfast.core.memory_ledger import DirtyTurn, Ledger, MemoryCommit, TurnText
 from holdfast.core.parts import FilePart, Json, Part, ReasoningPart, RememberedPart, TextPart, ToolPart
 from holdfast.core.run import Intent, Lease, Recovery, Run
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.ports.journal import Append, Journal
-from holdfast.ports.store import Approval, Fact, Store, StoredFile, Tx
+from holdfast.ports.store import Approval, Fact, Store, StoredFile, ToolGrant, Tx
 from holdfast.ports.wakeups import Wakeups
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ ODD = "Grüße 🌊 \x00 'quoted' \"twice\" \\ \t\r\n\u2028 漢字 e\u0301 % _ *
 """What a careless encoding, a C string or an unescaped query would change."""
 LONG = "word " * 200_000
 
-Row = Session | Message | Run | Approval | Compaction | StoredFile
+Row = Session | Message | Run | Approval | Compaction | StoredFile | ToolGrant | Ledger | DirtyTurn | Fact
 
 
 class AsyncClosable(Protocol):
@@ -193,6 +193,14 @@ def full_approval() -> Approval:
     return Approval(aid, OTHER, rid, sid, ODD, ODD, args, ODD, 0.1 + 0.2, "always", 0.5, ODD)
 
 
+def full_file() -> StoredFile:
+    return stored_file("file_1", owner=OTHER, name=ODD, media_type="", size=2**40, created_at=0.1 + 0.2)
+
+
+def full_compaction() -> Compaction:
+    return Compaction(SessionId("ses_full"), OTHER, MessageId("msg_full"), ODD, 0.1 + 0.2)
+
+
 def full_ledger() -> Ledger:
     return Ledger(
         SessionId("ses_full"),
@@ -216,6 +224,11 @@ def dirty_turn(n: int, **changes: Any) -> DirtyTurn:
     return replace(DirtyTurn(SID, LOCAL, n, RunId(f"run_{n}"), question, answer, said_at=1.0), **changes)
 
 
+def full_dirty_turn() -> DirtyTurn:
+    text = TurnText(every_part(), (TextPart(LONG),))
+    return dirty_turn(2**40, handle=ODD, words=text, said_at=0.1 + 0.2, owner=OTHER)
+
+
 def fact(fid: str, **changes: Any) -> Fact:
     """With its id as its key, unless told otherwise."""
     base = Fact(FactId(fid), LOCAL, fid, f"Something about {fid}", SID, MessageId("msg_1"), 1.0, 1.0, 1.0)
@@ -228,7 +241,7 @@ def full_fact() -> Fact:
     return fact("fct_full", owner=OTHER, key=ODD, text=ODD, pinned=True, vector=vector, **times)
 
 
-def left_out(value: Row | Ledger | DirtyTurn | Fact) -> list[str]:
+def left_out(value: Row) -> list[str]:
     """Names of fields that still have their default: a round trip of those would show nothing."""
     return [
         field.name
@@ -245,6 +258,10 @@ def write(tx: Tx, rows: Iterable[Row]) -> None:
         Approval: tx.put_approval,
         Compaction: tx.put_compaction,
         StoredFile: tx.put_file,
+        ToolGrant: tx.put_grant,
+        Ledger: tx.put_ledger,
+        DirtyTurn: tx.put_dirty_turn,
+        Fact: tx.put_fact,
     }
     for row in rows:
         puts[type(row)](row)
