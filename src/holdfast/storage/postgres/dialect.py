@@ -49,6 +49,11 @@ class PostgresDialect:
     next_number = f"{change_numbers.OWN} + ?"
     number_is_visible = change_numbers.VISIBLE
     indexed_words = "array_to_tsvector(?::text[])"
+    change_bounds = change_numbers.BOUNDS
+    changes_held_back = change_numbers.HELD_BACK
+    trim_changes = change_numbers.TRIM
+    has_match_since = "SELECT 1 FROM docs WHERE session_id = ? AND n >= ? AND words @@ ?::tsquery LIMIT 1"
+    matching_facts = f"{FACTS.select} WHERE words @@ ?::tsquery AND n < ? AND owner = ? ORDER BY n DESC LIMIT ?"
     lock_named = "ORDER BY id FOR UPDATE"
 
     def __init__(self, db: TimedConnection, pipeline: psycopg.Pipeline, *, writes: bool) -> None:
@@ -135,17 +140,6 @@ class PostgresDialect:
     def word_parameter(self, text: str) -> list[str]:
         return search.words(text)
 
-    def change_bounds(self) -> tuple[int, int]:
-        low, high = self.fetchone(change_numbers.BOUNDS, ())
-        return low, high
-
-    def changes_held_back(self) -> bool:
-        (held,) = self.fetchone(change_numbers.HELD_BACK, ())
-        return bool(held)
-
-    def trim_changes(self, keep: int) -> None:
-        self.execute(change_numbers.TRIM, (keep,))
-
     # ---- full-text search ----
 
     def index_text(
@@ -171,15 +165,6 @@ class PostgresDialect:
                     yield TextMatch(n, sid, mid or None, partial(search.excerpt, text, query))
             if len(found) < portion:
                 return
-
-    def has_match_since(self, sid: SessionId, query: TextQuery, since: int) -> bool:
-        sql = "SELECT 1 FROM docs WHERE session_id = ? AND n >= ? AND words @@ ?::tsquery LIMIT 1"
-        return self.fetchone(sql, (sid, since, query.expression)) is not None
-
-    def matching_facts(self, owner: OwnerId, query: TextQuery, before: int, limit: int) -> Sequence[Row]:
-        where = "owner = ? AND n < ? AND words @@ ?::tsquery"
-        sql = f"{FACTS.select} WHERE {where} ORDER BY n DESC LIMIT ?"
-        return self.fetchall(sql, (owner, before, query.expression, limit))
 
 
 @lru_cache(maxsize=512)

@@ -26,10 +26,12 @@ class SqlChangeRows(Statements):
         return self._select(tables.CHANGES, rest, after, limit)
 
     def change_bounds(self) -> tuple[int, int]:
-        return self._db.change_bounds()
+        ((low, high),) = self._all(self._db.change_bounds)
+        return low, high
 
     def changes_held_back(self) -> bool:
-        return self._db.changes_held_back()
+        ((held,),) = self._all(self._db.changes_held_back)
+        return bool(held)
 
     def trim_changes(self, keep: int) -> None:
-        self._db.trim_changes(keep)
+        self._execute(self._db.trim_changes, keep)

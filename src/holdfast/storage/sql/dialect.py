@@ -42,6 +42,16 @@ class Dialect(Protocol):
     """A condition on `n`: no smaller number can still commit."""
     indexed_words: str
     """The value of a column of searchable words; its parameter is `word_parameter(text)`."""
+    change_bounds: str
+    """A SELECT of the two bounds of the change feed."""
+    changes_held_back: str
+    """A SELECT of whether there are changes that are not visible yet."""
+    trim_changes: str
+    """Deletes all changes but the newest; its parameter is how many remain."""
+    has_match_since: str
+    """A SELECT that has a row if a session has a match from a number on: session, number, expression."""
+    matching_facts: str
+    """A SELECT of facts, newest first: expression, the number that they are below, owner, limit."""
     lock_named: str
     """The end of a SELECT of runs that locks them in an order that cannot deadlock."""
     skip_locked: str
@@ -75,9 +85,6 @@ class Dialect(Protocol):
     # numbers of changes and facts
     def number_parameters(self) -> Sequence[int]: ...
     def word_parameter(self, text: str) -> Any: ...
-    def change_bounds(self) -> tuple[int, int]: ...
-    def changes_held_back(self) -> bool: ...
-    def trim_changes(self, keep: int) -> None: ...
 
     # full-text search
     def index_text(
@@ -91,6 +98,3 @@ class Dialect(Protocol):
 
     def matches(self, owner: OwnerId, query: TextQuery, limit: int, before: int) -> Iterator[TextMatch]:
         """Titles and messages that match, newest first. `limit` is how many will probably be read."""
-
-    def has_match_since(self, sid: SessionId, query: TextQuery, since: int) -> bool: ...
-    def matching_facts(self, owner: OwnerId, query: TextQuery, before: int, limit: int) -> Sequence[Row]: ...

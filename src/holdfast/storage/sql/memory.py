@@ -68,7 +68,8 @@ class SqlMemoryRows(Statements):
         queries = self._db.parse_query(text)
         if queries is None:
             return []
-        return list(map(tables.FACTS.decode, self._db.matching_facts(owner, queries[prefix], last, limit)))
+        found = self._all(self._db.matching_facts, queries[prefix].expression, last, owner, limit)
+        return list(map(tables.FACTS.decode, found))
 
     def facts_after(self, owner: OwnerId, n: int, limit: int) -> Sequence[Fact]:
         rest = f"WHERE owner = ? AND n > ? AND {self._db.number_is_visible} ORDER BY n LIMIT ?"

@@ -115,7 +115,7 @@ class SqlSessionRows(Statements):
             session = self.session(match.session_id)
             if session is None or session.deleted_at is not None:
                 continue
-            if before is not None and self._db.has_match_since(session.id, query, before):
+            if before is not None and self._all(self._db.has_match_since, session.id, before, query.expression):
                 continue
             found.append(SearchHit(session, match.message_id, match.excerpt(), match.n))
             if len(found) == limit:

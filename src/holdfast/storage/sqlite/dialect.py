@@ -22,10 +22,6 @@ _MATCHES: Final = """
     SELECT docs.n, session_id, message_id FROM words CROSS JOIN docs ON docs.n = words.rowid
     WHERE words MATCH ? AND words.rowid < ? AND docs.owner = ? ORDER BY words.rowid DESC
 """
-_HAS_MATCH_SINCE: Final = """
-    SELECT 1 FROM docs CROSS JOIN words ON words.rowid = docs.n
-    WHERE docs.session_id = ? AND docs.n >= ? AND words MATCH ? LIMIT 1
-"""
 
 
 class SqliteDialect:
@@ -38,6 +34,21 @@ class SqliteDialect:
     next_number = "NULL"  # AUTOINCREMENT: there is one writer, so numbers are committed in their order
     number_is_visible = "true"
     indexed_words = "?"
+    change_bounds = """
+        SELECT coalesce((SELECT min(n) - 1 FROM changes), last), last
+        FROM (SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'changes'), 0) AS last)
+    """
+    changes_held_back = "SELECT false"
+    trim_changes = "DELETE FROM changes WHERE n <= (SELECT max(n) FROM changes) - ?"
+    has_match_since = """
+        SELECT 1 FROM docs CROSS JOIN words ON words.rowid = docs.n
+        WHERE docs.session_id = ? AND docs.n >= ? AND words MATCH ? LIMIT 1
+    """
+    matching_facts = f"""
+        SELECT {", ".join(f"facts.{name}" for name in FACTS.names)}
+        FROM fact_words CROSS JOIN facts ON facts.n = fact_words.rowid
+        WHERE fact_words MATCH ? AND fact_words.rowid < ? AND facts.owner = ? ORDER BY fact_words.rowid DESC LIMIT ?
+    """
     lock_named = skip_locked = ""
 
     def __init__(self, db: sqlite3.Connection, now: float, *, writes: bool) -> None:
@@ -93,18 +104,6 @@ class SqliteDialect:
     def word_parameter(self, text: str) -> str:
         return encodable(search.document(text))
 
-    def change_bounds(self) -> tuple[int, int]:
-        (first,) = self._db.execute("SELECT min(n) FROM changes").fetchone()
-        used = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").fetchone()
-        last: int = 0 if used is None else used[0]
-        return (last if first is None else first - 1), last
-
-    def changes_held_back(self) -> bool:
-        return False
-
-    def trim_changes(self, keep: int) -> None:
-        self._db.execute("DELETE FROM changes WHERE n <= (SELECT max(n) FROM changes) - ?", (keep,))
-
     # ---- full-text search ----
 
     def index_text(
@@ -129,15 +128,3 @@ class SqliteDialect:
         with closing(self._run(_MATCHES, (query.expression, before, owner))) as found:
             for n, sid, mid in found:
                 yield TextMatch(n, sid, mid, partial(search.excerpt, self._db, query.expression, n))
-
-    def has_match_since(self, sid: SessionId, query: TextQuery, since: int) -> bool:
-        return self.fetchone(_HAS_MATCH_SINCE, (sid, since, query.expression)) is not None
-
-    def matching_facts(self, owner: OwnerId, query: TextQuery, before: int, limit: int) -> Sequence[Row]:
-        columns = ", ".join(f"facts.{name}" for name in FACTS.names)
-        sql = (
-            f"SELECT {columns} FROM fact_words CROSS JOIN facts ON facts.n = fact_words.rowid "
-            "WHERE fact_words MATCH ? AND fact_words.rowid < ? AND facts.owner = ? "
-            "ORDER BY fact_words.rowid DESC LIMIT ?"
-        )
-        return self.fetchall(sql, (query.expression, before, owner, limit))
