@@ -50,7 +50,7 @@ class StoreMigration:
         """Mark the target as this directory's. NotAllowedError: it has data of its own, or of another directory."""
         with self._place.connect() as db:
             marked = _meta(db, "moved from")
-            if marked is None and _count(db, "sessions"):
+            if marked is None and db.execute("SELECT 1 FROM sessions LIMIT 1").fetchone() is not None:
                 raise NotAllowedError("move the data", "the database already contains sessions; use an empty one")
             if marked not in (None, generation):
                 raise NotAllowedError("move the data", "it was used for another data directory; use an empty one")
@@ -146,8 +146,3 @@ def _streamed(db: TimedConnection, listed: str) -> Iterator[Sequence[Any]]:
 def _meta(db: TimedConnection, key: str) -> str | None:
     row = db.execute("SELECT value FROM meta WHERE key = %s", (key,)).fetchone()
     return None if row is None else str(row[0])
-
-
-def _count(db: TimedConnection, table: str) -> int:
-    row = db.execute(f"SELECT count(*) FROM {table}".encode()).fetchone()
-    return 0 if row is None else int(row[0])

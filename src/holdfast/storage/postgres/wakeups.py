@@ -24,20 +24,17 @@ _POLLS_PER_CHECK: Final = 50
 
 
 class PostgresWakeups:
-    """`limit`: how many different hints are held for one listener, and for sending."""
-
-    def __init__(self, config: PostgresConfig, *, limit: int = 10_000) -> None:
+    def __init__(self, config: PostgresConfig) -> None:
         self._config = config
-        self._limit = limit
         self._receiver = peer_hints.HintReceiver(
             "postgres-listener", self._receive, (psycopg.Error, StorageError), ready_within=config.answer_within
         )
         self._sender = config.worker("wakeups", _without_sync)
-        self._outbox = peer_hints.HintOutbox(limit, lambda wakes: self._sender.submit(lambda db: _notify(db, wakes)))
+        self._outbox = peer_hints.HintOutbox(lambda wakes: self._sender.submit(lambda db: _notify(db, wakes)))
 
     @asynccontextmanager
     async def listen(self, node: NodeId) -> AsyncIterator[PendingHints]:
-        pending = PendingHints(self._limit)
+        pending = PendingHints()
         async with self._receiver.listen(pending):
             yield pending
 

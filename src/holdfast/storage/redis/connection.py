@@ -18,11 +18,11 @@ class RedisConfig:
     name: str = "holdfast"
     answer_within: float = 10.0
 
-    def connect(self, *, answer_within: float | None = None) -> redis.Redis:
+    def connect(self) -> redis.Redis:
         """Raises RedisError. A failed command is not repeated: it may have been executed."""
         return redis.Redis.from_url(
             self.url,
-            socket_timeout=answer_within or self.answer_within,
+            socket_timeout=self.answer_within,
             socket_connect_timeout=5.0,
             socket_keepalive=True,
             retry=Retry(NoBackoff(), 0),

@@ -35,7 +35,7 @@ _MIN_DEAD: Final = 5000
 
 
 class JournalWriter:
-    def __init__(self, path: Path, max_event_bytes: int) -> None:
+    def __init__(self, path: Path, max_event_bytes: int = append_checks.MAX_EVENT_BYTES) -> None:
         self.index = JournalIndex()
         """The committed content of the log. Replaced as a whole by `open`; readers use it."""
         self.unusable = "The journal was not opened."
@@ -178,10 +178,7 @@ class JournalWriter:
                 if log is None or entries is None:
                     continue
                 for segment in journal_segments.pack(entries):
-                    db.execute(
-                        "INSERT INTO segments VALUES (?, ?, ?, ?, ?)",
-                        (log.alias, segment.first_seq, segment.last_seq, segment.crc, segment.frames),
-                    )
+                    db.execute("INSERT INTO segments VALUES (?, ?, ?, ?, ?)", (log.alias, *segment))
                     size += len(segment.frames) // 1024
                 db.execute(
                     "UPDATE runs SET archived = 1, sealed = 1, last_seq = ? WHERE alias = ?",

@@ -23,6 +23,7 @@ from holdfast.storage.sqlite.dialect import SqliteDialect
 
 T = TypeVar("T")
 
+_READERS: Final = 2
 _PRAGMAS: Final = (
     "cache_size = -16000",  # KiB, for each connection
     "temp_store = MEMORY",
@@ -33,7 +34,7 @@ _PRAGMAS: Final = (
 
 
 class SqliteStore:
-    def __init__(self, data: DataDir, clock: Clock, *, readers: int = 2) -> None:
+    def __init__(self, data: DataDir, clock: Clock) -> None:
         """Open, create or upgrade the file. Blocks; if it raises StorageError, nothing is left open."""
         file = data.store_file
         database.prepare(file, schema.STORE, keep_copy=True)
@@ -42,7 +43,7 @@ class SqliteStore:
         self._clock = clock
         db, self.generation = _open(file)
         self._writer = _worker("store-writer", file, db)
-        self._readers = ConnectionPool([_worker(f"store-reader-{n}", file) for n in range(readers)])
+        self._readers = ConnectionPool([_worker(f"store-reader-{n}", file) for n in range(_READERS)])
 
     def free_bytes(self) -> int | None:
         return filesystem.free_bytes(self._directory)
