@@ -1,20 +1,21 @@
-"""Connections to PostgreSQL: settings, a limit on every wait, and text that PostgreSQL cannot hold by itself."""
+"""Connections to PostgreSQL: settings, a limit on every wait, text that PostgreSQL cannot hold by itself, and the
+translation of psycopg's exceptions: none of them leaves this package."""
 
 import contextlib
 import select
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import psycopg
+from psycopg import errors as pg
 from psycopg.abc import Buffer, PQGen
 from psycopg.adapt import Loader
 from psycopg.types.string import StrDumper
 
-from holdfast.core.errors import StorageUnavailableError
+from holdfast.core.errors import StorageError, StorageFullError, StorageUnavailableError
 from holdfast.storage.connection_worker import ConnectionPool, ConnectionWorker
-from holdfast.storage.postgres import errors
 
 R = TypeVar("R")
 
@@ -23,6 +24,35 @@ _ALMOST: Final = 0.95
 """Of the limit: timers may fire a little early."""
 _TEXT_OID: Final = 25
 _MARK, _NUL, _SELF = "\x1a", "\x1a0", "\x1a1"
+
+CONFLICTS: Final = (pg.SerializationFailure, pg.DeadlockDetected)
+"""Another transaction won: nothing was written, and a retry will succeed."""
+TRANSIENT: Final = (pg.UniqueViolation, pg.LockNotAvailable)
+"""Nothing was written, and a retry may succeed."""
+_UNAVAILABLE: Final = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    pg.ReadOnlySqlTransaction,
+    pg.IdleInTransactionSessionTimeout,
+)
+
+
+def from_postgres(error: psycopg.Error) -> StorageError:
+    lines = str(error).strip().splitlines()
+    text = lines[0] if lines else type(error).__name__
+    if isinstance(error, pg.DiskFull):
+        return StorageFullError(f"PostgreSQL's disk is full: {text}. Free disk space on its server.")
+    if isinstance(error, _UNAVAILABLE):
+        return StorageUnavailableError(f"PostgreSQL cannot be used: {text}.")
+    return StorageError(f"PostgreSQL: {text}.")
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    try:
+        yield
+    except psycopg.Error as error:
+        raise from_postgres(error) from error
 
 
 class TextDumper(StrDumper):
@@ -71,7 +101,7 @@ class PostgresConfig:
 
     def connect(self) -> TimedConnection:
         """Raises StorageUnavailableError. An acknowledged commit is on disk, whatever the server's default."""
-        with errors.translated():
+        with translated():
             db = TimedConnection.connect(
                 self.url,
                 autocommit=True,
@@ -105,7 +135,7 @@ class PostgresConfig:
                     raise
             return db
 
-        return ConnectionWorker(name, connect, errors.translated, _is_usable)
+        return ConnectionWorker(name, connect, translated, _is_usable)
 
     def pool(
         self, name: str, count: int, on_connect: Callable[[TimedConnection], None] | None = None

@@ -73,23 +73,17 @@ class PostgresDialect:
     def now(self) -> float:
         if self._now is None:
             sql = "SELECT extract(epoch FROM transaction_timestamp())::double precision"
-            self._now = float(self.fetchone(sql, ())[0])
+            ((self._now,),) = self.fetchall(sql, ())
         return self._now
 
     def execute(self, sql: str, values: Sequence[Any]) -> None:
         self._unsent.append((sql, values))
 
-    def fetchone(self, sql: str, values: Sequence[Any]) -> Any:
-        return self._read(sql, values).fetchone()
-
     def fetchall(self, sql: str, values: Sequence[Any]) -> list[Any]:
-        return self._read(sql, values).fetchall()
-
-    def _read(self, sql: str, values: Sequence[Any]) -> "psycopg.Cursor[Any]":
         self._send()
         cursor = self._db.execute(_with_psycopg_placeholders(sql), values)
         self._pipeline.sync()
-        return cursor
+        return cursor.fetchall()
 
     def commit(self) -> None:
         """The result is known when the pipeline is left."""

@@ -19,8 +19,7 @@ from typing import IO, BinaryIO, Final, cast
 from holdfast.core.errors import NotFoundError, StorageError, StorageUnavailableError
 from holdfast.ports.files import IncomingFile
 from holdfast.storage import filesystem
-from holdfast.storage.postgres import errors
-from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection
+from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection, translated
 
 Connected = Callable[[], AbstractContextManager[TimedConnection]]
 _CHUNK: Final = 256 * 1024
@@ -64,7 +63,7 @@ class PostgresFiles:
         if not self._room.acquire(timeout=self._config.answer_within):
             raise StorageUnavailableError("Too many files are being transferred at once. Try again in a moment.")
         try:
-            with errors.translated(), self._config.connect() as db:
+            with translated(), self._config.connect() as db:
                 yield db
         finally:
             self._room.release()

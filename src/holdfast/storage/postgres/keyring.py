@@ -17,8 +17,8 @@ import psycopg
 from holdfast.core.errors import StorageError
 from holdfast.ports.keyring import Keyring
 from holdfast.storage.key_file import keyring_from_json
-from holdfast.storage.postgres import errors, schema
-from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection, close_quietly
+from holdfast.storage.postgres import schema
+from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection, close_quietly, translated
 
 log = logging.getLogger("holdfast.storage")
 
@@ -43,7 +43,7 @@ class PostgresKeys:
     def read(self) -> Keyring:
         if self._thread is not None and self._cached is not None:
             return self._cached
-        with errors.translated(), self._config.connect() as db:
+        with translated(), self._config.connect() as db:
             try:
                 return _read(db) or Keyring(secrets.token_hex(32))
             except psycopg.errors.UndefinedTable:
@@ -51,7 +51,7 @@ class PostgresKeys:
 
     def change(self, work: Callable[[Keyring], Keyring]) -> Keyring:
         schema.prepare(self._config, schema.STORE)
-        with errors.translated(), self._config.connect() as db:
+        with translated(), self._config.connect() as db:
             self._cached = after = _change(db, work)
         return after
 

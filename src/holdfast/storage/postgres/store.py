@@ -24,8 +24,8 @@ import psycopg
 from holdfast.core.errors import StorageUnavailableError
 from holdfast.core.ids import NodeId
 from holdfast.ports.store import Tx
-from holdfast.storage.postgres import errors, schema
-from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection
+from holdfast.storage.postgres import schema
+from holdfast.storage.postgres.connection import CONFLICTS, TRANSIENT, PostgresConfig, TimedConnection, translated
 from holdfast.storage.postgres.dialect import PostgresDialect
 from holdfast.storage.sql.tx import SqlTx
 
@@ -78,7 +78,7 @@ class PostgresStore:
         """A generation belongs to one history of one server: a restored dump, a server restored to an earlier time and
         a promoted standby all restart the numbers of transactions. Each of these breaks the connections, so every new
         connection reads it."""
-        with errors.translated():
+        with translated():
             db.execute("INSERT INTO meta VALUES ('generation', %s) ON CONFLICT DO NOTHING", (token_hex(6),))
             row = db.execute(
                 "SELECT value, (SELECT system_identifier FROM pg_control_system()), "
@@ -103,9 +103,9 @@ class PostgresStore:
                 if locks:
                     db.execute(_LOCK, (self._idle_timeout,))
                 return _attempt(db, work, writes=True)
-            except errors.CONFLICTS:
+            except CONFLICTS:
                 self.conflicts += 1
-            except errors.TRANSIENT:
+            except TRANSIENT:
                 if attempt >= _ATTEMPTS_IF_TRANSIENT:
                     raise
             finally:

@@ -64,7 +64,6 @@ class Dialect(Protocol):
     def execute(self, sql: str, values: Sequence[Any]) -> None:
         """Write. It may be sent later, with the next read or the commit."""
 
-    def fetchone(self, sql: str, values: Sequence[Any]) -> Any: ...
     def fetchall(self, sql: str, values: Sequence[Any]) -> list[Any]: ...
     def in_list(self, column: str) -> str:
         """A condition: the column is in a list parameter."""

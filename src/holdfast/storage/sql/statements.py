@@ -28,16 +28,14 @@ class Statements:
         return list(map(table.decode, self._db.fetchall(f"{table.select} {rest}", values)))
 
     def _select_one(self, table: ValueTable[V], rest: str, *values: Any) -> V | None:
-        row = self._db.fetchone(f"{table.select} {rest}", values)
-        return None if row is None else table.decode(row)
+        found = self._select(table, rest, *values)
+        return found[0] if found else None
 
     def _find(self, table: ValueTable[V], key: str) -> V | None:
-        row = self._db.fetchone(table.select_by_id, (key,))
-        if row is None:
-            return None
-        if self._db.writes:
-            self._known[table, key] = row
-        return table.decode(row)
+        found = self._db.fetchall(table.select_by_id, (key,))
+        if found and self._db.writes:
+            self._known[table, key] = found[0]
+        return table.decode(found[0]) if found else None
 
     def _remember(self, table: Table, row: Row) -> Row | None:
         """Before a row is saved. Returns it as this transaction knew it, if it did."""

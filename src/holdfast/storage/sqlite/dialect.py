@@ -59,9 +59,6 @@ class SqliteDialect:
     def execute(self, sql: str, values: Sequence[Any]) -> None:
         self._run(sql, values)
 
-    def fetchone(self, sql: str, values: Sequence[Any]) -> Any:
-        return self._run(sql, values).fetchone()
-
     def fetchall(self, sql: str, values: Sequence[Any]) -> list[Any]:
         return self._run(sql, values).fetchall()
 
@@ -111,7 +108,7 @@ class SqliteDialect:
     ) -> None:
         text = self.word_parameter(text)
         find = "SELECT n, text FROM docs WHERE session_id = ? AND message_id IS ?"
-        row = None if is_new else self.fetchone(find, (sid, mid))
+        row = None if is_new else self._run(find, (sid, mid)).fetchone()
         if row is None:
             if text:
                 insert = "INSERT INTO docs (owner, session_id, message_id, text) VALUES (?, ?, ?, ?)"
