@@ -2,7 +2,7 @@
 
 import itertools
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, NoReturn
 
@@ -117,7 +117,7 @@ class Line:
 class FarPostgres(PostgresConfig):
     line = Line()
 
-    def connect(self) -> TimedConnection:
+    def connect(self, first: Callable[[TimedConnection], None] | None = None) -> TimedConnection:
         self.line.fail(StorageUnavailableError("no answer"))
 
 

@@ -1,11 +1,12 @@
 """Connections to PostgreSQL: settings, a limit on every wait, text that PostgreSQL cannot hold by itself, and the
 translation of psycopg's exceptions: none of them leaves this package."""
 
-import contextlib
 import select
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import psycopg
@@ -15,7 +16,7 @@ from psycopg.adapt import Loader
 from psycopg.types.string import StrDumper
 
 from holdfast.core.errors import StorageError, StorageFullError, StorageUnavailableError
-from holdfast.storage.connection_worker import ConnectionPool, ConnectionWorker
+from holdfast.storage.worker_thread import ConnectionPool, ConnectionWorker
 
 R = TypeVar("R")
 
@@ -47,7 +48,7 @@ def from_postgres(error: psycopg.Error) -> StorageError:
     return StorageError(f"PostgreSQL: {text}.")
 
 
-@contextlib.contextmanager
+@contextmanager
 def translated() -> Iterator[None]:
     try:
         yield
@@ -99,8 +100,9 @@ class PostgresConfig:
     name: str = "holdfast"
     answer_within: float = 10.0
 
-    def connect(self) -> TimedConnection:
-        """Raises StorageUnavailableError. An acknowledged commit is on disk, whatever the server's default."""
+    def connect(self, first: Callable[[TimedConnection], None] | None = None) -> TimedConnection:
+        """Connect, and call `first` with the new connection. Raises StorageUnavailableError. An acknowledged commit is
+        on disk, whatever the server's default."""
         with translated():
             db = TimedConnection.connect(
                 self.url,
@@ -115,32 +117,22 @@ class PostgresConfig:
             db.answer_within = self.answer_within
             try:
                 self._set_up(db)
+                if first is not None:
+                    first(db)
             except BaseException:
                 db.close()
                 raise
         return db
 
     def worker(
-        self, name: str, on_connect: Callable[[TimedConnection], None] | None = None
+        self, name: str, first: Callable[[TimedConnection], None] | None = None
     ) -> ConnectionWorker[TimedConnection]:
-        """`on_connect` is called with every new connection first."""
-
-        def connect() -> TimedConnection:
-            db = self.connect()
-            if on_connect is not None:
-                try:
-                    on_connect(db)
-                except BaseException:
-                    close_quietly(db)
-                    raise
-            return db
-
-        return ConnectionWorker(name, connect, translated, _is_usable)
+        return ConnectionWorker(name, partial(self.connect, first), translated, _is_usable)
 
     def pool(
-        self, name: str, count: int, on_connect: Callable[[TimedConnection], None] | None = None
+        self, name: str, count: int, first: Callable[[TimedConnection], None] | None = None
     ) -> ConnectionPool[TimedConnection]:
-        return ConnectionPool([self.worker(f"{name}-{n}", on_connect) for n in range(count)])
+        return ConnectionPool([self.worker(f"{name}-{n}", first) for n in range(count)])
 
     def _set_up(self, db: TimedConnection) -> None:
         if db.info.server_version < _OLDEST_VERSION:
@@ -169,9 +161,3 @@ def _is_usable(db: TimedConnection) -> bool:
     poll = select.poll()  # not `select`, which cannot handle descriptors above 1,023
     poll.register(db.pgconn.socket, select.POLLIN)
     return not poll.poll(0)
-
-
-def close_quietly(db: TimedConnection | None) -> None:
-    if db is not None:
-        with contextlib.suppress(psycopg.Error):
-            db.close()

@@ -6,7 +6,7 @@ Each process has one connection that listens and one that notifies, on a thread 
 
 import itertools
 from collections.abc import AsyncIterator, Collection, Generator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import Final
 
 import psycopg
@@ -16,7 +16,7 @@ from holdfast.core.ids import NodeId
 from holdfast.ports.wakeups import Wake
 from holdfast.storage import peer_hints
 from holdfast.storage.in_memory.wakeups import PendingHints
-from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection, close_quietly
+from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection
 
 _CHANNEL: Final = "holdfast"
 _POLL: Final = 0.2
@@ -47,8 +47,7 @@ class PostgresWakeups:
         await self._receiver.close()
 
     def _receive(self) -> Generator[Collection[Wake], None, None]:
-        db = self._config.connect()
-        try:
+        with closing(self._config.connect()) as db:
             db.execute(f"LISTEN {_CHANNEL}")
             yield ()
             for n in itertools.count(1):
@@ -56,8 +55,6 @@ class PostgresWakeups:
                     db.execute("SELECT 1")  # silence does not prove that the server is there
                 found = db.notifies(timeout=_POLL, stop_after=1)
                 yield [wake for notification in found for wake in peer_hints.from_text(notification.payload)]
-        finally:
-            close_quietly(db)
 
 
 def _without_sync(db: TimedConnection) -> None:

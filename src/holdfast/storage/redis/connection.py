@@ -9,7 +9,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from holdfast.core.errors import StorageError, StorageFullError, StorageUnavailableError
-from holdfast.storage.connection_worker import ConnectionWorker
+from holdfast.storage.worker_thread import ConnectionWorker
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.ports.journal import Append, JournalHead
 from holdfast.storage import append_checks
-from holdfast.storage.connection_worker import ConnectionPool
 from holdfast.storage.redis import scripts
 from holdfast.storage.redis.connection import RedisConfig
+from holdfast.storage.worker_thread import ConnectionPool
 
 _KEEP_MARKS: Final = 30 * 24 * 3600.0
 """Seconds for which an erased journal still refuses appends."""

@@ -15,11 +15,11 @@ from holdfast.core.ids import NodeId
 from holdfast.ports.clock import Clock
 from holdfast.ports.store import Tx
 from holdfast.storage import filesystem
-from holdfast.storage.connection_worker import ConnectionPool, ConnectionWorker
 from holdfast.storage.sql.tx import SqlTx
 from holdfast.storage.sqlite import database, errors, schema
 from holdfast.storage.sqlite.data_dir import DataDir
 from holdfast.storage.sqlite.dialect import SqliteDialect
+from holdfast.storage.worker_thread import ConnectionPool, ConnectionWorker
 
 T = TypeVar("T")
 
