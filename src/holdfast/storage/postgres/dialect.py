@@ -44,6 +44,7 @@ class PostgresDialect:
     """One transaction, among those of other nodes."""
 
     false = "false"
+    in_list = "= ANY(?)"
     list_rows = "SELECT unnest(?::text[])"
     file_is_named = "SELECT 1 FROM messages WHERE file_ids <> '{}' AND file_ids @> ARRAY[files.id::text]"
     next_number = f"{change_numbers.OWN} + ?"
@@ -73,13 +74,13 @@ class PostgresDialect:
     def now(self) -> float:
         if self._now is None:
             sql = "SELECT extract(epoch FROM transaction_timestamp())::double precision"
-            ((self._now,),) = self.fetchall(sql, ())
+            ((self._now,),) = self.fetchall(sql)
         return self._now
 
-    def execute(self, sql: str, values: Sequence[Any]) -> None:
+    def execute(self, sql: str, *values: Any) -> None:
         self._unsent.append((sql, values))
 
-    def fetchall(self, sql: str, values: Sequence[Any]) -> list[Any]:
+    def fetchall(self, sql: str, *values: Any) -> list[Any]:
         self._send()
         cursor = self._db.execute(_with_psycopg_placeholders(sql), values)
         self._pipeline.sync()
@@ -98,28 +99,25 @@ class PostgresDialect:
         for sql, values in unsent:
             self._db.execute(_with_psycopg_placeholders(sql), values)
 
-    def in_list(self, column: str) -> str:
-        return f"{column} = ANY(?)"
-
     def list_parameter(self, values: Collection[str]) -> list[str]:
         return list(values)
 
     # ---- rows ----
 
     def save(self, table: Table, row: Row, old: Row | None) -> None:
-        self.execute(table.upsert, row)
+        self.execute(table.upsert, *row)
 
     def save_message(self, row: Row, old: Row | None, file_ids: Collection[FileId]) -> None:
         named = sorted(file_ids)
-        self.execute(_MESSAGES.upsert, [*row, named])
+        self.execute(_MESSAGES.upsert, *row, named)
         if named:  # written, so that a transaction that deletes them as orphans at the same time is retried
-            self.execute("UPDATE files SET created_at = created_at WHERE id = ANY(?)", (named,))
+            self.execute("UPDATE files SET created_at = created_at WHERE id = ANY(?)", named)
 
     def enter_session(self, sid: SessionId) -> None:
         """See store.py: this row is the one that two transactions in the same session both write."""
         if sid not in self._entered:
             self._entered.add(sid)
-            self.execute(_ENTER, (sid,))
+            self.execute(_ENTER, sid)
 
     # ---- numbers of changes and facts ----
 
@@ -141,9 +139,9 @@ class PostgresDialect:
     ) -> None:
         words = search.words(text) if text else []
         if words:
-            self.execute(_INDEX, (owner, sid, mid or "", text, words))
+            self.execute(_INDEX, owner, sid, mid or "", text, words)
         else:
-            self.execute("DELETE FROM docs WHERE session_id = ? AND message_id = ?", (sid, mid or ""))
+            self.execute("DELETE FROM docs WHERE session_id = ? AND message_id = ?", sid, mid or "")
 
     def parse_query(self, text: str) -> tuple[TextQuery, TextQuery] | None:
         return search.parse(text)
@@ -152,7 +150,7 @@ class PostgresDialect:
         """In portions: with a LIMIT, PostgreSQL walks a common word's documents backwards and stops."""
         exact, portion = search.unspaced(query.text), limit * 4 + 20
         while True:
-            found = self.fetchall(_MATCHES, (owner, query.expression, before, portion))
+            found = self.fetchall(_MATCHES, owner, query.expression, before, portion)
             for n, sid, mid, text in found:
                 before = n
                 if all(each in text for each in exact):

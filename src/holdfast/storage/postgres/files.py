@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import BoundedSemaphore
-from types import TracebackType
 from typing import IO, BinaryIO, Final, cast
 
 from holdfast.core.errors import NotFoundError, StorageError, StorageUnavailableError
@@ -79,9 +78,7 @@ class PostgresIncoming:
     def __enter__(self) -> "IncomingFile":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._spool.close()
 
     def write(self, chunk: bytes) -> None:

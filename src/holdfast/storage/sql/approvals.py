@@ -16,7 +16,7 @@ class SqlApprovalRows(Statements):
 
     def put_approval(self, approval: Approval) -> None:
         self._db.enter_session(approval.session_id)
-        self._execute(tables.APPROVALS.upsert, *tables.APPROVALS.encode(approval))
+        self._db.execute(tables.APPROVALS.upsert, *tables.APPROVALS.encode(approval))
 
     def open_approvals(self, rid: RunId) -> Sequence[Approval]:
         rest = "WHERE run_id = ? AND decision IS NULL ORDER BY created_at, id"
@@ -32,18 +32,18 @@ class SqlApprovalRows(Statements):
 
     def put_grant(self, grant: ToolGrant) -> None:
         sql = f"INSERT INTO grants VALUES ({tables.GRANTS.placeholders}) ON CONFLICT DO NOTHING"
-        self._execute(sql, *tables.GRANTS.encode(grant))
+        self._db.execute(sql, *tables.GRANTS.encode(grant))
 
     def drop_grant(self, owner: OwnerId, sid: SessionId | None, tool: str, scope: str) -> None:
         where = "owner = ? AND session_id = ? AND tool = ? AND scope = ?"
-        self._execute(f"DELETE FROM grants WHERE {where}", owner, sid or "", tool, scope)
+        self._db.execute(f"DELETE FROM grants WHERE {where}", owner, sid or "", tool, scope)
 
     def settings(self, owner: OwnerId) -> Mapping[str, Json]:
-        found = self._all("SELECT name, value FROM settings WHERE owner = ? ORDER BY name", owner)
+        found = self._db.fetchall("SELECT name, value FROM settings WHERE owner = ? ORDER BY name", owner)
         return {name: json.loads(value) for name, value in found}
 
     def put_setting(self, owner: OwnerId, name: str, value: Json) -> None:
         if value is None:
-            self._execute("DELETE FROM settings WHERE owner = ? AND name = ?", owner, name)
+            self._db.execute("DELETE FROM settings WHERE owner = ? AND name = ?", owner, name)
         else:
-            self._execute(tables.SETTINGS.upsert, owner, name, json.dumps(value))
+            self._db.execute(tables.SETTINGS.upsert, owner, name, json.dumps(value))

@@ -19,19 +19,19 @@ class SqlChangeRows(Statements):
         status: str | None = None,
     ) -> None:
         sql = f"INSERT INTO changes ({tables.CHANGES.columns}) VALUES ({self._db.next_number}, ?, ?, ?, ?, ?, ?)"
-        self._execute(sql, *self._db.number_parameters(), kind, owner, session_id, run_id, approval_id, status)
+        self._db.execute(sql, *self._db.number_parameters(), kind, owner, session_id, run_id, approval_id, status)
 
     def changes(self, after: int, limit: int) -> Sequence[Change]:
         rest = f"WHERE n > ? AND {self._db.number_is_visible} ORDER BY n LIMIT ?"
         return self._select(tables.CHANGES, rest, after, limit)
 
     def change_bounds(self) -> tuple[int, int]:
-        ((low, high),) = self._all(self._db.change_bounds)
+        ((low, high),) = self._db.fetchall(self._db.change_bounds)
         return low, high
 
     def changes_held_back(self) -> bool:
-        ((held,),) = self._all(self._db.changes_held_back)
+        ((held,),) = self._db.fetchall(self._db.changes_held_back)
         return bool(held)
 
     def trim_changes(self, keep: int) -> None:
-        self._execute(self._db.trim_changes, keep)
+        self._db.execute(self._db.trim_changes, keep)

@@ -32,6 +32,8 @@ class Dialect(Protocol):
     writes: bool
     false: str
     """The literal, as the conditions of partial indexes have it."""
+    in_list: str
+    """A condition on the column before it: it is in a list parameter."""
     list_rows: str
     """A SELECT of the members of a list parameter."""
     file_is_named: str
@@ -61,13 +63,10 @@ class Dialect(Protocol):
     def now(self) -> float: ...
 
     # statements
-    def execute(self, sql: str, values: Sequence[Any]) -> None:
+    def execute(self, sql: str, *values: Any) -> None:
         """Write. It may be sent later, with the next read or the commit."""
 
-    def fetchall(self, sql: str, values: Sequence[Any]) -> list[Any]: ...
-    def in_list(self, column: str) -> str:
-        """A condition: the column is in a list parameter."""
-
+    def fetchall(self, sql: str, *values: Any) -> list[Any]: ...
     def list_parameter(self, values: Collection[str]) -> Any: ...
 
     # rows

@@ -11,28 +11,28 @@ from holdfast.storage.sql.statements import LARGEST_NUMBER, Statements
 
 class SqlMemoryRows(Statements):
     def ledger(self, sid: SessionId) -> Ledger | None:
-        found = self._all(f"{tables.LEDGERS.select} WHERE session_id = ?", sid)
+        found = self._db.fetchall(f"{tables.LEDGERS.select} WHERE session_id = ?", sid)
         return tables.to_ledger(found[0]) if found else None
 
     def put_ledger(self, ledger: Ledger) -> None:
-        self._execute(tables.LEDGERS.upsert, *tables.from_ledger(ledger))
+        self._db.execute(tables.LEDGERS.upsert, *tables.from_ledger(ledger))
 
     def drop_ledger(self, sid: SessionId) -> None:
-        self._execute("DELETE FROM dirty_turns WHERE session_id = ?", sid)
-        self._execute("DELETE FROM ledgers WHERE session_id = ?", sid)
+        self._db.execute("DELETE FROM dirty_turns WHERE session_id = ?", sid)
+        self._db.execute("DELETE FROM ledgers WHERE session_id = ?", sid)
 
     def due_ledgers(self, by: float, limit: int) -> Sequence[Ledger]:
         sql = f"{tables.LEDGERS.select} WHERE due_at <= ? ORDER BY due_at, session_id LIMIT ?"
-        return list(map(tables.to_ledger, self._all(sql, by, limit)))
+        return list(map(tables.to_ledger, self._db.fetchall(sql, by, limit)))
 
     def dirty_turns(self, sid: SessionId, limit: int) -> Sequence[DirtyTurn]:
         return self._select(tables.DIRTY_TURNS, "WHERE session_id = ? ORDER BY n LIMIT ?", sid, limit)
 
     def put_dirty_turn(self, turn: DirtyTurn) -> None:
-        self._execute(tables.DIRTY_TURNS.upsert, *tables.DIRTY_TURNS.encode(turn))
+        self._db.execute(tables.DIRTY_TURNS.upsert, *tables.DIRTY_TURNS.encode(turn))
 
     def drop_dirty_turns(self, sid: SessionId, last: int) -> None:
-        self._execute("DELETE FROM dirty_turns WHERE session_id = ? AND n <= ?", sid, last)
+        self._db.execute("DELETE FROM dirty_turns WHERE session_id = ? AND n <= ?", sid, last)
 
     # ---- facts: a write deletes the row and inserts it under a new number, so that n is the order of writes ----
 
@@ -44,20 +44,20 @@ class SqlMemoryRows(Statements):
 
     def put_fact(self, fact: Fact) -> None:
         db = self._db
-        self._execute("DELETE FROM facts WHERE id = ?", fact.id)
+        self._db.execute("DELETE FROM facts WHERE id = ?", fact.id)
         *values, _ = tables.FACTS.encode(fact)  # n, the last column, has its own expression
         placeholders = tables.FACTS.placeholders.removesuffix("?")
         sql = f"""
             INSERT INTO facts ({tables.FACTS.columns}, words)
             VALUES ({placeholders} {db.next_number}, {db.indexed_words})
         """
-        self._execute(sql, *values, *db.number_parameters(), db.word_parameter(fact.text))
+        self._db.execute(sql, *values, *db.number_parameters(), db.word_parameter(fact.text))
 
     def drop_fact(self, fid: FactId) -> None:
-        self._execute("DELETE FROM facts WHERE id = ?", fid)
+        self._db.execute("DELETE FROM facts WHERE id = ?", fid)
 
     def drop_session_facts(self, sid: SessionId) -> None:
-        self._execute("DELETE FROM facts WHERE session_id = ?", sid)
+        self._db.execute("DELETE FROM facts WHERE session_id = ?", sid)
 
     def facts(
         self, owner: OwnerId, limit: int, *, text: str = "", prefix: bool = False, before: int | None = None
@@ -68,7 +68,7 @@ class SqlMemoryRows(Statements):
         queries = self._db.parse_query(text)
         if queries is None:
             return []
-        found = self._all(self._db.matching_facts, queries[prefix].expression, last, owner, limit)
+        found = self._db.fetchall(self._db.matching_facts, queries[prefix].expression, last, owner, limit)
         return list(map(tables.FACTS.decode, found))
 
     def facts_after(self, owner: OwnerId, n: int, limit: int) -> Sequence[Fact]:

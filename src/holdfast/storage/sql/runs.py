@@ -32,14 +32,14 @@ class SqlRunRows(Statements):
         self._db.save(RUNS, row, self._remember(RUNS, row))
 
     def drop_run(self, rid: RunId) -> None:
-        self._execute("DELETE FROM approvals WHERE run_id = ?", rid)
-        self._execute("DELETE FROM runs WHERE id = ?", rid)
+        self._db.execute("DELETE FROM approvals WHERE run_id = ?", rid)
+        self._db.execute("DELETE FROM runs WHERE id = ?", rid)
         self._forget_rows()
 
     def renew_leases(self, lease: Lease, held: Collection[RunId], connections: Collection[RunId]) -> Sequence[Run]:
         """Does not enter the sessions: a node renews hundreds of leases at once and must not conflict with writers."""
         self._forget_rows()
-        one_of = self._db.in_list("id")
+        one_of = f"id {self._db.in_list}"
         sql = f"""
             WITH named AS (SELECT id FROM runs WHERE {one_of} AND {OPEN} {self._db.lock_named})
             UPDATE runs SET
@@ -50,7 +50,7 @@ class SqlRunRows(Statements):
         """
         named, held_ids, connected = map(self._db.list_parameter, ({*held, *connections}, held, connections))
         holder, until = lease.holder, lease.until
-        found = self._all(sql, named, holder, held_ids, until, connected, holder, connected, until)
+        found = self._db.fetchall(sql, named, holder, held_ids, until, connected, holder, connected, until)
         return list(map(RUNS.decode, found))
 
     def run_with_key(self, owner: OwnerId, sid: SessionId, key: str) -> Run | None:
@@ -84,7 +84,7 @@ class SqlRunRows(Statements):
         if sid is not None:
             condition, values = "", [sid, owner]
             if status is not None:
-                condition, values = f"AND {self._db.in_list('status')}", [*values, self._db.list_parameter(status)]
+                condition, values = f"AND status {self._db.in_list}", [*values, self._db.list_parameter(status)]
             return self._select(RUNS, f"WHERE session_id = ? AND owner = ? {condition} {rest}", *values, *page)
         if status is None:
             return self._select(RUNS, f"WHERE owner = ? {rest}", owner, *page)
@@ -101,4 +101,4 @@ class SqlRunRows(Statements):
             AND coalesce(recovery_state, '') NOT IN ('pending', 'none')
             ORDER BY ended_at, id LIMIT ?
         """
-        return [rid for (rid,) in self._all(sql, ended_before, limit)]
+        return [rid for (rid,) in self._db.fetchall(sql, ended_before, limit)]

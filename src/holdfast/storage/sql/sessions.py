@@ -44,13 +44,13 @@ class SqlSessionRows(Statements):
 
     def deleted_sessions(self, limit: int) -> Sequence[SessionId]:
         sql = "SELECT id FROM sessions WHERE deleted_at IS NOT NULL ORDER BY deleted_at, id LIMIT ?"
-        return [sid for (sid,) in self._all(sql, limit)]
+        return [sid for (sid,) in self._db.fetchall(sql, limit)]
 
     def drop_session(self, sid: SessionId) -> None:
         self._db.enter_session(sid)
         for table in _OF_SESSION:
-            self._execute(f"DELETE FROM {table} WHERE session_id = ?", sid)
-        self._execute("DELETE FROM sessions WHERE id = ?", sid)
+            self._db.execute(f"DELETE FROM {table} WHERE session_id = ?", sid)
+        self._db.execute("DELETE FROM sessions WHERE id = ?", sid)
         self._forget_rows()
 
     # ---- messages ----
@@ -70,18 +70,16 @@ class SqlSessionRows(Statements):
         self._db.index_text(message.owner, message.session_id, message.id, text, is_new=was_empty)
 
     def children(self, sid: SessionId, parent: MessageId | None) -> Sequence[MessageId]:
-        where = "session_id = ? AND in_tree = ? AND parent_id"
-        if parent is None:
-            found = self._all(f"SELECT id FROM messages WHERE {where} IS NULL ORDER BY created_at, id", sid, True)
-        else:
-            found = self._all(f"SELECT id FROM messages WHERE {where} = ? ORDER BY created_at, id", sid, True, parent)
+        is_parent, values = ("IS NULL", []) if parent is None else ("= ?", [parent])
+        where = f"session_id = ? AND in_tree = ? AND parent_id {is_parent}"
+        found = self._db.fetchall(f"SELECT id FROM messages WHERE {where} ORDER BY created_at, id", sid, True, *values)
         return [mid for (mid,) in found]
 
     def drop_messages(self, sid: SessionId) -> None:
         self._db.enter_session(sid)
-        self._execute(f"DELETE FROM docs WHERE session_id = ? AND message_id {_DROPPED}", sid, sid, sid, sid)
-        self._execute(f"DELETE FROM messages WHERE id {_DROPPED}", sid, sid, sid)
-        self._execute("DELETE FROM compactions WHERE session_id = ?", sid)
+        self._db.execute(f"DELETE FROM docs WHERE session_id = ? AND message_id {_DROPPED}", sid, sid, sid, sid)
+        self._db.execute(f"DELETE FROM messages WHERE id {_DROPPED}", sid, sid, sid)
+        self._db.execute("DELETE FROM compactions WHERE session_id = ?", sid)
         self._forget_rows()
 
     def compactions(self, sid: SessionId) -> Mapping[MessageId, Compaction]:
@@ -89,7 +87,7 @@ class SqlSessionRows(Statements):
 
     def put_compaction(self, compaction: Compaction) -> None:
         self._db.enter_session(compaction.session_id)
-        self._execute(COMPACTIONS.upsert, *COMPACTIONS.encode(compaction))
+        self._db.execute(COMPACTIONS.upsert, *COMPACTIONS.encode(compaction))
 
     # ---- search ----
 
@@ -115,7 +113,7 @@ class SqlSessionRows(Statements):
             session = self.session(match.session_id)
             if session is None or session.deleted_at is not None:
                 continue
-            if before is not None and self._all(self._db.has_match_since, session.id, before, query.expression):
+            if before is not None and self._db.fetchall(self._db.has_match_since, session.id, before, query.expression):
                 continue
             found.append(SearchHit(session, match.message_id, match.excerpt(), match.n))
             if len(found) == limit:

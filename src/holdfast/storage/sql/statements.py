@@ -1,4 +1,4 @@
-"""The base of the SQL transaction: running statements through the dialect, and what it knows of rows."""
+"""The base of the SQL transaction: reading values from their tables, and what it knows of rows."""
 
 from typing import Any, Final, TypeVar
 
@@ -18,21 +18,15 @@ class Statements:
         self._known: dict[tuple[Table, str], Row] = {}
         """The current content of rows that a writing transaction has read or saved by id."""
 
-    def _execute(self, sql: str, *values: Any) -> None:
-        self._db.execute(sql, values)
-
-    def _all(self, sql: str, *values: Any) -> list[Any]:
-        return self._db.fetchall(sql, values)
-
     def _select(self, table: ValueTable[V], rest: str, *values: Any) -> list[V]:
-        return list(map(table.decode, self._db.fetchall(f"{table.select} {rest}", values)))
+        return list(map(table.decode, self._db.fetchall(f"{table.select} {rest}", *values)))
 
     def _select_one(self, table: ValueTable[V], rest: str, *values: Any) -> V | None:
         found = self._select(table, rest, *values)
         return found[0] if found else None
 
     def _find(self, table: ValueTable[V], key: str) -> V | None:
-        found = self._db.fetchall(table.select_by_id, (key,))
+        found = self._db.fetchall(f"{table.select} WHERE id = ?", key)
         if found and self._db.writes:
             self._known[table, key] = found[0]
         return table.decode(found[0]) if found else None

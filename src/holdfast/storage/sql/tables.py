@@ -29,7 +29,6 @@ class Table:
         self.names = tuple(columns.split(", "))
         self.key = key
         self.select = f"SELECT {columns} FROM {name}"
-        self.select_by_id = f"{self.select} WHERE id = ?"
         self.placeholders = ", ".join(["?"] * len(self.names))
         self._assignments = tuple(f"{each} = ?" for each in self.names)
 

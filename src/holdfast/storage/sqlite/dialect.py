@@ -30,6 +30,7 @@ class SqliteDialect:
 
     false = "0"
     list_rows = "SELECT value FROM json_each(?)"
+    in_list = f"IN ({list_rows})"
     file_is_named = "SELECT 1 FROM message_files WHERE file_id = files.id"
     next_number = "NULL"  # AUTOINCREMENT: there is one writer, so numbers are committed in their order
     number_is_visible = "true"
@@ -56,10 +57,10 @@ class SqliteDialect:
         self._db = db
         self.writes = writes
 
-    def execute(self, sql: str, values: Sequence[Any]) -> None:
+    def execute(self, sql: str, *values: Any) -> None:
         self._run(sql, values)
 
-    def fetchall(self, sql: str, values: Sequence[Any]) -> list[Any]:
+    def fetchall(self, sql: str, *values: Any) -> list[Any]:
         return self._run(sql, values).fetchall()
 
     def _run(self, sql: str, values: Sequence[Any]) -> sqlite3.Cursor:
@@ -67,9 +68,6 @@ class SqliteDialect:
             return self._db.execute(sql, values)
         except UnicodeEncodeError:
             return self._db.execute(sql, [encodable(value) if isinstance(value, str) else value for value in values])
-
-    def in_list(self, column: str) -> str:
-        return f"{column} IN ({self.list_rows})"
 
     def list_parameter(self, values: Collection[str]) -> str:
         return json.dumps(list(values))
@@ -79,16 +77,16 @@ class SqliteDialect:
     def save(self, table: Table, row: Row, old: Row | None) -> None:
         """Of a known row only the changed columns are written: SQLite then skips every index without one of them."""
         if old is None:
-            self.execute(table.upsert, row)
+            self.execute(table.upsert, *row)
         elif changed := list(compress(range(len(row)), map(ne, old, row))):
-            self.execute(table.update(changed), [*[row[n] for n in changed], row[0]])
+            self.execute(table.update(changed), *[row[n] for n in changed], row[0])
 
     def save_message(self, row: Row, old: Row | None, file_ids: Collection[FileId]) -> None:
         self.save(MESSAGES, row, old)
         if old is None or old[_PARTS] != "[]":
-            self.execute("DELETE FROM message_files WHERE message_id = ?", (row[0],))
+            self.execute("DELETE FROM message_files WHERE message_id = ?", row[0])
         for fid in file_ids:
-            self.execute("INSERT INTO message_files VALUES (?, ?, ?)", (fid, row[0], row[_OWNER]))
+            self.execute("INSERT INTO message_files VALUES (?, ?, ?)", fid, row[0], row[_OWNER])
 
     def enter_session(self, sid: SessionId) -> None:
         """One transaction writes at a time."""
@@ -112,11 +110,11 @@ class SqliteDialect:
         if row is None:
             if text:
                 insert = "INSERT INTO docs (owner, session_id, message_id, text) VALUES (?, ?, ?, ?)"
-                self.execute(insert, (owner, sid, mid, text))
+                self.execute(insert, owner, sid, mid, text)
         elif not text:
-            self.execute("DELETE FROM docs WHERE n = ?", (row[0],))
+            self.execute("DELETE FROM docs WHERE n = ?", row[0])
         elif row[1] != text:
-            self.execute("UPDATE docs SET text = ? WHERE n = ?", (text, row[0]))
+            self.execute("UPDATE docs SET text = ? WHERE n = ?", text, row[0])
 
     def parse_query(self, text: str) -> tuple[TextQuery, TextQuery] | None:
         return search.parse(encodable(text))
