@@ -127,7 +127,7 @@ class PostgresConfig:
     def worker(
         self, name: str, first: Callable[[TimedConnection], None] | None = None
     ) -> ConnectionWorker[TimedConnection]:
-        return ConnectionWorker(name, partial(self.connect, first), translated, _is_usable)
+        return ConnectionWorker(name, partial(self.connect, first), psycopg.Error, from_postgres, _is_usable)
 
     def pool(
         self, name: str, count: int, first: Callable[[TimedConnection], None] | None = None

@@ -1,7 +1,5 @@
 """Connections to Redis: limited in time, and without automatic retries."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import redis
@@ -31,7 +29,7 @@ class RedisConfig:
         )
 
     def worker(self, name: str) -> ConnectionWorker[redis.Redis]:
-        return ConnectionWorker(name, self.connect, translated)
+        return ConnectionWorker(name, self.connect, redis.RedisError, from_redis)
 
 
 def from_redis(error: redis.RedisError) -> StorageError:
@@ -40,11 +38,3 @@ def from_redis(error: redis.RedisError) -> StorageError:
     if isinstance(error, redis.exceptions.ResponseError) and not isinstance(error, redis.exceptions.ReadOnlyError):
         return StorageError(f"Redis: {error}.")
     return StorageUnavailableError(f"Redis cannot be used: {error}.")
-
-
-@contextmanager
-def translated() -> Iterator[None]:
-    try:
-        yield
-    except redis.RedisError as error:
-        raise from_redis(error) from error

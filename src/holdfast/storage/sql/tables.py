@@ -46,7 +46,8 @@ class Table:
 
 
 class Codec(NamedTuple):
-    """How the value of a field is stored in its column. `encode` is None for a value that is stored as it is."""
+    """How the value of a field is stored in its column. `encode` is None for a value that is stored as it is. NULL is
+    None without `decode`."""
 
     encode: Callable[[Any], Any] | None
     decode: Callable[[Any], Any]
@@ -91,9 +92,13 @@ class ValueTable(Table, Generic[V]):
     def decode(self, row: Row) -> V:
         values = list(row)
         for n, width, kind, _ in reversed(self._spread):
-            values[n : n + width] = (None if values[n] is None else kind(*values[n : n + width]),)
+            if values[n] is not None:
+                values[n] = kind(*values[n : n + width])
+            del values[n + 1 : n + width]
         for n, decode in self._decoders:
-            values[n] = decode(values[n])
+            value = values[n]
+            if value is not None:
+                values[n] = decode(value)
         return self._kind(*values)
 
 
@@ -124,7 +129,7 @@ def _optional(to_json: Callable[[Any], Json], from_json: Callable[[Any], Any]) -
     """JSON in a column that is NULL for None."""
     return Codec(
         lambda value: None if value is None else _encode(to_json(value)),
-        lambda text: None if text is None else from_json(decode(text)),
+        lambda text: from_json(decode(text)),
     )
 
 

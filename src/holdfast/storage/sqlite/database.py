@@ -78,16 +78,20 @@ def connect_unchanged(path: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
-    db.execute(begin)
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    db.execute("BEGIN IMMEDIATE")
     try:
         yield
         db.execute("COMMIT")
     except BaseException:
-        if db.in_transaction:  # after some errors SQLite has rolled back by itself
-            with suppress(sqlite3.Error):
-                db.execute("ROLLBACK")
+        roll_back(db)
         raise
+
+
+def roll_back(db: sqlite3.Connection) -> None:
+    if db.in_transaction:  # after some errors SQLite has rolled back by itself
+        with suppress(sqlite3.Error):
+            db.execute("ROLLBACK")
 
 
 def close_quietly(db: sqlite3.Connection | None) -> None:

@@ -55,8 +55,14 @@ class SqliteStore:
         return await self._readers.run(lambda db: self._transaction(db, work, writes=False))
 
     def _transaction(self, db: sqlite3.Connection, work: Callable[[Tx], T], *, writes: bool) -> T:
-        with database.transaction(db, "BEGIN IMMEDIATE" if writes else "BEGIN"):
-            return work(SqlTx(SqliteDialect(db, self._clock.now(), writes=writes)))
+        db.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+        try:
+            value = work(SqlTx(SqliteDialect(db, self._clock.now(), writes=writes)))
+            db.execute("COMMIT")
+        except BaseException:
+            database.roll_back(db)
+            raise
+        return value
 
     def abandon(self) -> None:
         """Close a store that was never used, without an event loop."""
@@ -72,7 +78,8 @@ def _worker(name: str, file: Path, writer: sqlite3.Connection | None = None) -> 
     """A thread that writes, starting with the connection `writer`, or one that reads."""
     connect = partial(database.connect, file, _PRAGMAS, reads_only=writer is None)
     # After a failed rollback, the connection is replaced.
-    return ConnectionWorker(name, connect, partial(errors.translated, file), lambda db: not db.in_transaction, writer)
+    translate = partial(errors.from_sqlite, file=file)
+    return ConnectionWorker(name, connect, sqlite3.Error, translate, lambda db: not db.in_transaction, writer)
 
 
 def _open(path: Path) -> tuple[sqlite3.Connection, str]:
