@@ -2,7 +2,7 @@
 
 import itertools
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, NoReturn
 
@@ -74,10 +74,10 @@ class Restarting(RedisConfig):
 
     attempts = itertools.count(1)
 
-    def connect(self, *, answer_within: float | None = None) -> redis.Redis:
+    def connect(self) -> redis.Redis:
         if threading.current_thread().name == "redis-listener" and next(self.attempts) == 2:
             raise redis.exceptions.ConnectionError("it is being restarted")
-        return RedisConfig.connect(self, answer_within=answer_within)
+        return RedisConfig.connect(self)
 
 
 @pytest.mark.parametrize("kind", [RedisConfig, Restarting])
@@ -117,14 +117,14 @@ class Line:
 class FarPostgres(PostgresConfig):
     line = Line()
 
-    def connect(self) -> TimedConnection:
+    def connect(self, first: Callable[[TimedConnection], None] | None = None) -> TimedConnection:
         self.line.fail(StorageUnavailableError("no answer"))
 
 
 class FarRedis(RedisConfig):
     line = Line()
 
-    def connect(self, *, answer_within: float | None = None) -> redis.Redis:
+    def connect(self) -> redis.Redis:
         self.line.fail(redis.exceptions.TimeoutError("no answer"))
 
 

@@ -1,9 +1,12 @@
 """Why an append to a journal is refused, in the same way by every adapter."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from holdfast.core.errors import AppendRefusedError, FencedError, SealedError, SeqConflictError, TooLargeError
 from holdfast.ports.journal import Append, JournalHead
+
+MAX_EVENT_BYTES: Final = 1 << 20
 
 
 def check_batch(batch: Sequence[Append]) -> None:
@@ -11,7 +14,7 @@ def check_batch(batch: Sequence[Append]) -> None:
         raise ValueError("a batch has at most one append per run")
 
 
-def refusal(item: Append, head: JournalHead, max_bytes: int) -> AppendRefusedError | None:
+def refusal(item: Append, head: JournalHead, max_bytes: int = MAX_EVENT_BYTES) -> AppendRefusedError | None:
     """The reason against this head, or in the append itself. The caller writes in the same step as it checks."""
     if item.epoch < head.epoch:
         return FencedError(item.run, item.epoch, head.epoch)
@@ -20,12 +23,12 @@ def refusal(item: Append, head: JournalHead, max_bytes: int) -> AppendRefusedErr
     return _misfit(item, head.last_seq, max_bytes)
 
 
-def malformed(item: Append, max_bytes: int) -> AppendRefusedError | None:
+def malformed(item: Append) -> AppendRefusedError | None:
     """The reason in the append itself, whatever the journal contains."""
     first = item.entries[0].seq if item.entries else 1
     if first < 1:
         return SeqConflictError(item.run, first, 0)
-    return _misfit(item, first - 1, max_bytes)
+    return _misfit(item, first - 1, MAX_EVENT_BYTES)
 
 
 def _misfit(item: Append, last_seq: int, max_bytes: int) -> AppendRefusedError | None:

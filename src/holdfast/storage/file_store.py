@@ -11,7 +11,6 @@ import re
 import secrets
 from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, Final
 
 from holdfast.core.errors import InvalidInputError, NotFoundError
@@ -70,9 +69,7 @@ class FileUpload:
     def __enter__(self) -> "FileUpload":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._file.close()
         self._path.unlink(missing_ok=True)
 

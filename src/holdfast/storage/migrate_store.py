@@ -14,8 +14,8 @@ from holdfast.core.errors import NotAllowedError, StorageError
 from holdfast.core.parts import FilePart, all_from_json
 from holdfast.storage.postgres import search
 from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection
-from holdfast.storage.sql import row_codec as rows
-from holdfast.storage.sql.table import Table
+from holdfast.storage.sql import tables
+from holdfast.storage.sql.tables import Table
 
 Report = Callable[[str, int, int], None]
 """Called with the name of a table, the number of rows copied, and the total."""
@@ -24,18 +24,18 @@ _BOOLEANS: Final = frozenset({"pinned", "archived", "in_tree", "pruned"})
 
 
 TABLES: Final = (
-    rows.SESSIONS,
-    rows.MESSAGES,
-    rows.RUNS,
-    rows.APPROVALS,
-    rows.COMPACTIONS,
-    rows.FILES,
-    rows.GRANTS,
-    rows.SETTINGS,
+    tables.SESSIONS,
+    tables.MESSAGES,
+    tables.RUNS,
+    tables.APPROVALS,
+    tables.COMPACTIONS,
+    tables.FILES,
+    tables.GRANTS,
+    tables.SETTINGS,
     Table("purges", "run_id", "run_id"),
-    rows.LEDGERS,
-    rows.DIRTY_TURNS,
-    rows.FACTS,
+    tables.LEDGERS,
+    tables.DIRTY_TURNS,
+    tables.FACTS,
     Table("docs", "n, owner, session_id, message_id, text", "n"),
 )
 
@@ -50,7 +50,7 @@ class StoreMigration:
         """Mark the target as this directory's. NotAllowedError: it has data of its own, or of another directory."""
         with self._place.connect() as db:
             marked = _meta(db, "moved from")
-            if marked is None and _count(db, "sessions"):
+            if marked is None and db.execute("SELECT 1 FROM sessions LIMIT 1").fetchone() is not None:
                 raise NotAllowedError("move the data", "the database already contains sessions; use an empty one")
             if marked not in (None, generation):
                 raise NotAllowedError("move the data", "it was used for another data directory; use an empty one")
@@ -108,7 +108,7 @@ def _target(table: Table, row: Sequence[Any]) -> tuple[list[str], list[Any], lis
     columns, values = list(table.names), [_value(name, value) for name, value in zip(table.names, row, strict=True)]
     placeholders = ["%s"] * len(columns)
     if table.name == "messages":
-        parts = all_from_json(rows.decode(row[table.names.index("parts")]))
+        parts = all_from_json(tables.decode(row[table.names.index("parts")]))
         columns.append("file_ids")
         values.append(sorted({part.file_id for part in parts if isinstance(part, FilePart)}))
         placeholders.append("%s")
@@ -146,8 +146,3 @@ def _streamed(db: TimedConnection, listed: str) -> Iterator[Sequence[Any]]:
 def _meta(db: TimedConnection, key: str) -> str | None:
     row = db.execute("SELECT value FROM meta WHERE key = %s", (key,)).fetchone()
     return None if row is None else str(row[0])
-
-
-def _count(db: TimedConnection, table: str) -> int:
-    row = db.execute(f"SELECT count(*) FROM {table}".encode()).fetchone()
-    return 0 if row is None else int(row[0])

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, Protocol
 
 from holdfast.core.ids import NodeId, RunId
 from holdfast.ports.wakeups import Wake
-from holdfast.storage.in_memory.wakeups import PendingHints
+from holdfast.storage.in_memory.wakeups import MAX_PENDING, PendingHints
 
 log = logging.getLogger("holdfast.storage")
 
@@ -57,10 +57,9 @@ class PeerNotifier(Protocol):
 
 class HintOutbox:
     """Sends hints in batches: those that are added during a send go with the next one. A hint that cannot be sent is
-    lost, as hints may be; so is the oldest of more than `limit`."""
+    lost, as hints may be; so is the oldest of more than MAX_PENDING."""
 
-    def __init__(self, limit: int, send: Callable[[Iterable[Wake]], "asyncio.Future[Any]"]) -> None:
-        self._limit = limit
+    def __init__(self, send: Callable[[Iterable[Wake]], "asyncio.Future[Any]"]) -> None:
         self._send = send
         self._unsent: dict[Wake, None] = {}
         self._sending: asyncio.Future[Any] | None = None
@@ -69,7 +68,7 @@ class HintOutbox:
     def put(self, wakes: Collection[Wake]) -> None:
         for wake in wakes:
             self._unsent[wake] = None
-            if len(self._unsent) > self._limit:
+            if len(self._unsent) > MAX_PENDING:
                 del self._unsent[next(iter(self._unsent))]
         if self._unsent and self._sending is None and not self._closed:
             self._send_batch()

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from typing import Final
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -9,11 +10,13 @@ from anyio.lowlevel import checkpoint
 from holdfast.core.ids import NodeId
 from holdfast.ports.wakeups import Wake
 
+MAX_PENDING: Final = 10_000
+
 
 class PendingHints:
     """The hints that one listener has not taken yet, each once. Over the limit the oldest is lost."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int = MAX_PENDING) -> None:
         self._limit = limit
         self._wakes: dict[Wake, None] = {}
         self._nonempty = anyio.Event()
@@ -35,7 +38,7 @@ class PendingHints:
 class InMemoryWakeups:
     """`limit`: how many different hints are held for one listener."""
 
-    def __init__(self, *, limit: int = 10_000) -> None:
+    def __init__(self, *, limit: int = MAX_PENDING) -> None:
         self._limit = limit
         self._listeners: dict[PendingHints, NodeId] = {}
 

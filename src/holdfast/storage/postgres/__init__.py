@@ -1,6 +1,6 @@
 """PostgreSQL 15 or newer, for several nodes. Read store.py, journal.py or wakeups.py first.
 
-connection, errors                        connections and their exceptions
+connection                                connections and their exceptions
 schema                                    the tables and their migrations
 store, dialect, change_numbers, search    the store
 journal, frame_packing                    the journal

@@ -1,20 +1,22 @@
-"""Connections to PostgreSQL: settings, a limit on every wait, and text that PostgreSQL cannot hold by itself."""
+"""Connections to PostgreSQL: settings, a limit on every wait, text that PostgreSQL cannot hold by itself, and the
+translation of psycopg's exceptions: none of them leaves this package."""
 
-import contextlib
 import select
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import psycopg
+from psycopg import errors as pg
 from psycopg.abc import Buffer, PQGen
 from psycopg.adapt import Loader
 from psycopg.types.string import StrDumper
 
-from holdfast.core.errors import StorageUnavailableError
-from holdfast.storage.connection_worker import ConnectionPool, ConnectionWorker
-from holdfast.storage.postgres import errors
+from holdfast.core.errors import StorageError, StorageFullError, StorageUnavailableError
+from holdfast.storage.worker_thread import ConnectionPool, ConnectionWorker
 
 R = TypeVar("R")
 
@@ -23,6 +25,35 @@ _ALMOST: Final = 0.95
 """Of the limit: timers may fire a little early."""
 _TEXT_OID: Final = 25
 _MARK, _NUL, _SELF = "\x1a", "\x1a0", "\x1a1"
+
+CONFLICTS: Final = (pg.SerializationFailure, pg.DeadlockDetected)
+"""Another transaction won: nothing was written, and a retry will succeed."""
+TRANSIENT: Final = (pg.UniqueViolation, pg.LockNotAvailable)
+"""Nothing was written, and a retry may succeed."""
+_UNAVAILABLE: Final = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    pg.ReadOnlySqlTransaction,
+    pg.IdleInTransactionSessionTimeout,
+)
+
+
+def from_postgres(error: psycopg.Error) -> StorageError:
+    lines = str(error).strip().splitlines()
+    text = lines[0] if lines else type(error).__name__
+    if isinstance(error, pg.DiskFull):
+        return StorageFullError(f"PostgreSQL's disk is full: {text}. Free disk space on its server.")
+    if isinstance(error, _UNAVAILABLE):
+        return StorageUnavailableError(f"PostgreSQL cannot be used: {text}.")
+    return StorageError(f"PostgreSQL: {text}.")
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    try:
+        yield
+    except psycopg.Error as error:
+        raise from_postgres(error) from error
 
 
 class TextDumper(StrDumper):
@@ -69,9 +100,10 @@ class PostgresConfig:
     name: str = "holdfast"
     answer_within: float = 10.0
 
-    def connect(self) -> TimedConnection:
-        """Raises StorageUnavailableError. An acknowledged commit is on disk, whatever the server's default."""
-        with errors.translated():
+    def connect(self, first: Callable[[TimedConnection], None] | None = None) -> TimedConnection:
+        """Connect, and call `first` with the new connection. Raises StorageUnavailableError. An acknowledged commit is
+        on disk, whatever the server's default."""
+        with translated():
             db = TimedConnection.connect(
                 self.url,
                 autocommit=True,
@@ -85,32 +117,22 @@ class PostgresConfig:
             db.answer_within = self.answer_within
             try:
                 self._set_up(db)
+                if first is not None:
+                    first(db)
             except BaseException:
                 db.close()
                 raise
         return db
 
     def worker(
-        self, name: str, on_connect: Callable[[TimedConnection], None] | None = None
+        self, name: str, first: Callable[[TimedConnection], None] | None = None
     ) -> ConnectionWorker[TimedConnection]:
-        """`on_connect` is called with every new connection first."""
-
-        def connect() -> TimedConnection:
-            db = self.connect()
-            if on_connect is not None:
-                try:
-                    on_connect(db)
-                except BaseException:
-                    close_quietly(db)
-                    raise
-            return db
-
-        return ConnectionWorker(name, connect, errors.translated, _is_usable)
+        return ConnectionWorker(name, partial(self.connect, first), psycopg.Error, from_postgres, _is_usable)
 
     def pool(
-        self, name: str, count: int, on_connect: Callable[[TimedConnection], None] | None = None
+        self, name: str, count: int, first: Callable[[TimedConnection], None] | None = None
     ) -> ConnectionPool[TimedConnection]:
-        return ConnectionPool([self.worker(f"{name}-{n}", on_connect) for n in range(count)])
+        return ConnectionPool([self.worker(f"{name}-{n}", first) for n in range(count)])
 
     def _set_up(self, db: TimedConnection) -> None:
         if db.info.server_version < _OLDEST_VERSION:
@@ -139,9 +161,3 @@ def _is_usable(db: TimedConnection) -> bool:
     poll = select.poll()  # not `select`, which cannot handle descriptors above 1,023
     poll.register(db.pgconn.socket, select.POLLIN)
     return not poll.poll(0)
-
-
-def close_quietly(db: TimedConnection | None) -> None:
-    if db is not None:
-        with contextlib.suppress(psycopg.Error):
-            db.close()

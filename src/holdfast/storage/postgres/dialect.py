@@ -18,13 +18,10 @@ from holdfast.core.errors import StorageError
 from holdfast.core.ids import FileId, MessageId, OwnerId, SessionId
 from holdfast.storage.postgres import change_numbers, search
 from holdfast.storage.postgres.connection import TimedConnection
-from holdfast.storage.sql import row_codec as rows
 from holdfast.storage.sql.dialect import TextMatch, TextQuery
-from holdfast.storage.sql.row_codec import Row
-from holdfast.storage.sql.statements import LARGEST_NUMBER
-from holdfast.storage.sql.table import Table
+from holdfast.storage.sql.tables import FACTS, MESSAGES, Row, Table
 
-_MESSAGES: Final = Table("messages", f"{rows.MESSAGES.columns}, file_ids")
+_MESSAGES: Final = Table("messages", f"{MESSAGES.columns}, file_ids")
 
 _BEGIN_WRITE: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ"
 _BEGIN_READ: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -47,16 +44,23 @@ class PostgresDialect:
     """One transaction, among those of other nodes."""
 
     false = "false"
+    in_list = "= ANY(?)"
     list_rows = "SELECT unnest(?::text[])"
     file_is_named = "SELECT 1 FROM messages WHERE file_ids <> '{}' AND file_ids @> ARRAY[files.id::text]"
     next_number = f"{change_numbers.OWN} + ?"
     number_is_visible = change_numbers.VISIBLE
     indexed_words = "array_to_tsvector(?::text[])"
+    change_bounds = change_numbers.BOUNDS
+    changes_held_back = change_numbers.HELD_BACK
+    trim_changes = change_numbers.TRIM
+    has_match_since = "SELECT 1 FROM docs WHERE session_id = ? AND n >= ? AND words @@ ?::tsquery LIMIT 1"
+    matching_facts = f"{FACTS.select} WHERE words @@ ?::tsquery AND n < ? AND owner = ? ORDER BY n DESC LIMIT ?"
     lock_named = "ORDER BY id FOR UPDATE"
 
     def __init__(self, db: TimedConnection, pipeline: psycopg.Pipeline, *, writes: bool) -> None:
         """The transaction begins with the first statement."""
         self._pipeline = pipeline
+        self.writes = writes
         self._begin: bytes | None = _BEGIN_WRITE if writes else _BEGIN_READ
         # Nodes that are woken together claim different runs instead of undoing one another's work.
         self.skip_locked = "FOR UPDATE OF mine SKIP LOCKED" if writes else ""
@@ -64,30 +68,23 @@ class PostgresDialect:
         self._unsent: list[tuple[str, Sequence[Any]]] = []
         self._now: float | None = None
         self._numbers = 0
-        self._known: dict[tuple[Table, str], Row] = {}
         self._entered: set[SessionId] = set()
 
     @property
     def now(self) -> float:
         if self._now is None:
             sql = "SELECT extract(epoch FROM transaction_timestamp())::double precision"
-            self._now = float(self.fetchone(sql, ())[0])
+            ((self._now,),) = self.fetchall(sql)
         return self._now
 
-    def execute(self, sql: str, values: Sequence[Any]) -> None:
+    def execute(self, sql: str, *values: Any) -> None:
         self._unsent.append((sql, values))
 
-    def fetchone(self, sql: str, values: Sequence[Any]) -> Any:
-        return self._read(sql, values).fetchone()
-
-    def fetchall(self, sql: str, values: Sequence[Any]) -> list[Any]:
-        return self._read(sql, values).fetchall()
-
-    def _read(self, sql: str, values: Sequence[Any]) -> "psycopg.Cursor[Any]":
+    def fetchall(self, sql: str, *values: Any) -> list[Any]:
         self._send()
         cursor = self._db.execute(_with_psycopg_placeholders(sql), values)
         self._pipeline.sync()
-        return cursor
+        return cursor.fetchall()
 
     def commit(self) -> None:
         """The result is known when the pipeline is left."""
@@ -102,44 +99,25 @@ class PostgresDialect:
         for sql, values in unsent:
             self._db.execute(_with_psycopg_placeholders(sql), values)
 
-    def in_list(self, column: str) -> str:
-        return f"{column} = ANY(?)"
-
     def list_parameter(self, values: Collection[str]) -> list[str]:
         return list(values)
 
     # ---- rows ----
 
-    def find(self, table: Table, key: str) -> Row | None:
-        row: Row | None = self.fetchone(table.select_by_id, (key,))
-        if row is not None:
-            self._known[table, key] = row
-        return row
+    def save(self, table: Table, row: Row, old: Row | None) -> None:
+        self.execute(table.upsert, *row)
 
-    def save(self, table: Table, row: Row) -> Row | None:
-        self.execute(table.upsert, row)
-        return self._remember(table, row)
-
-    def save_message(self, row: Row, file_ids: Collection[FileId]) -> Row | None:
+    def save_message(self, row: Row, old: Row | None, file_ids: Collection[FileId]) -> None:
         named = sorted(file_ids)
-        self.execute(_MESSAGES.upsert, [*row, named])
+        self.execute(_MESSAGES.upsert, *row, named)
         if named:  # written, so that a transaction that deletes them as orphans at the same time is retried
-            self.execute("UPDATE files SET created_at = created_at WHERE id = ANY(?)", (named,))
-        return self._remember(rows.MESSAGES, row)
-
-    def _remember(self, table: Table, row: Row) -> Row | None:
-        old = self._known.get((table, row[0]))
-        self._known[table, row[0]] = row
-        return old
-
-    def forget_rows(self) -> None:
-        self._known.clear()
+            self.execute("UPDATE files SET created_at = created_at WHERE id = ANY(?)", named)
 
     def enter_session(self, sid: SessionId) -> None:
         """See store.py: this row is the one that two transactions in the same session both write."""
         if sid not in self._entered:
             self._entered.add(sid)
-            self.execute(_ENTER, (sid,))
+            self.execute(_ENTER, sid)
 
     # ---- numbers of changes and facts ----
 
@@ -154,17 +132,6 @@ class PostgresDialect:
     def word_parameter(self, text: str) -> list[str]:
         return search.words(text)
 
-    def change_bounds(self) -> tuple[int, int]:
-        low, high = self.fetchone(change_numbers.BOUNDS, ())
-        return low, high
-
-    def changes_held_back(self) -> bool:
-        (held,) = self.fetchone(change_numbers.HELD_BACK, ())
-        return bool(held)
-
-    def trim_changes(self, keep: int) -> None:
-        self.execute(change_numbers.TRIM, (keep,))
-
     # ---- full-text search ----
 
     def index_text(
@@ -172,34 +139,24 @@ class PostgresDialect:
     ) -> None:
         words = search.words(text) if text else []
         if words:
-            self.execute(_INDEX, (owner, sid, mid or "", text, words))
+            self.execute(_INDEX, owner, sid, mid or "", text, words)
         else:
-            self.execute("DELETE FROM docs WHERE session_id = ? AND message_id = ?", (sid, mid or ""))
+            self.execute("DELETE FROM docs WHERE session_id = ? AND message_id = ?", sid, mid or "")
 
     def parse_query(self, text: str) -> tuple[TextQuery, TextQuery] | None:
         return search.parse(text)
 
-    def matches(self, owner: OwnerId, query: TextQuery, limit: int, before: int | None) -> Iterator[TextMatch]:
+    def matches(self, owner: OwnerId, query: TextQuery, limit: int, before: int) -> Iterator[TextMatch]:
         """In portions: with a LIMIT, PostgreSQL walks a common word's documents backwards and stops."""
         exact, portion = search.unspaced(query.text), limit * 4 + 20
-        last = LARGEST_NUMBER if before is None else before
         while True:
-            found = self.fetchall(_MATCHES, (owner, query.expression, last, portion))
+            found = self.fetchall(_MATCHES, owner, query.expression, before, portion)
             for n, sid, mid, text in found:
-                last = n
+                before = n
                 if all(each in text for each in exact):
                     yield TextMatch(n, sid, mid or None, partial(search.excerpt, text, query))
             if len(found) < portion:
                 return
-
-    def has_match_since(self, sid: SessionId, query: TextQuery, since: int) -> bool:
-        sql = "SELECT 1 FROM docs WHERE session_id = ? AND n >= ? AND words @@ ?::tsquery LIMIT 1"
-        return self.fetchone(sql, (sid, since, query.expression)) is not None
-
-    def matching_facts(self, owner: OwnerId, query: TextQuery, before: int, limit: int) -> Sequence[Row]:
-        where = "owner = ? AND n < ? AND words @@ ?::tsquery"
-        sql = f"{rows.FACTS.select} WHERE {where} ORDER BY n DESC LIMIT ?"
-        return self.fetchall(sql, (owner, before, query.expression, limit))
 
 
 @lru_cache(maxsize=512)

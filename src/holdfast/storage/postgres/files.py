@@ -13,14 +13,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import BoundedSemaphore
-from types import TracebackType
 from typing import IO, BinaryIO, Final, cast
 
 from holdfast.core.errors import NotFoundError, StorageError, StorageUnavailableError
 from holdfast.ports.files import IncomingFile
 from holdfast.storage import filesystem
-from holdfast.storage.postgres import errors
-from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection
+from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection, translated
 
 Connected = Callable[[], AbstractContextManager[TimedConnection]]
 _CHUNK: Final = 256 * 1024
@@ -64,7 +62,7 @@ class PostgresFiles:
         if not self._room.acquire(timeout=self._config.answer_within):
             raise StorageUnavailableError("Too many files are being transferred at once. Try again in a moment.")
         try:
-            with errors.translated(), self._config.connect() as db:
+            with translated(), self._config.connect() as db:
                 yield db
         finally:
             self._room.release()
@@ -80,9 +78,7 @@ class PostgresIncoming:
     def __enter__(self) -> "IncomingFile":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._spool.close()
 
     def write(self, chunk: bytes) -> None:

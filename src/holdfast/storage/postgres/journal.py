@@ -85,24 +85,24 @@ _PURGE: Final[LiteralString] = """
 """
 _SETTLED_PER_STATEMENT: Final = 100
 _MAX_SEQ: Final = 2**62
+_READERS: Final = 2
 
 
 class PostgresJournal:
-    def __init__(self, config: PostgresConfig, *, max_event_bytes: int = 1 << 20, readers: int = 2) -> None:
+    def __init__(self, config: PostgresConfig) -> None:
         """Create or upgrade the schema. Blocks."""
         schema.prepare(config, schema.JOURNAL)
-        self._limit = max_event_bytes
         self._writer = config.worker("journal-writer")
         self._housekeeper = config.worker("journal-housekeeper")
         """Settles and purges, so that no append waits for either."""
-        self._readers = config.pool("journal-reader", readers)
+        self._readers = config.pool("journal-reader", _READERS)
 
     async def append(self, batch: Sequence[Append]) -> Sequence[AppendRefusedError | None]:
         return await self._writer.run(lambda db: self._append(db, batch)) if batch else []
 
     def _append(self, db: TimedConnection, batch: Sequence[Append]) -> Sequence[AppendRefusedError | None]:
         append_checks.check_batch(batch)
-        refusals = {item.run: why for item in batch if (why := append_checks.malformed(item, self._limit)) is not None}
+        refusals = {item.run: why for item in batch if (why := append_checks.malformed(item)) is not None}
         items = [item for item in batch if item.run not in refusals and item.entries]
         accepted = _insert(db, items) if items else set()
         refused = [item for item in items if item.run not in accepted]
@@ -111,7 +111,7 @@ class PostgresJournal:
             heads = _heads(db, [item.run for item in refused])
             for item in refused:
                 head = heads[item.run]
-                reason = append_checks.refusal(item, head, self._limit)
+                reason = append_checks.refusal(item, head)
                 refusals[item.run] = reason or SeqConflictError(item.run, item.entries[0].seq, head.last_seq)
         return [refusals.get(item.run) for item in batch]
 

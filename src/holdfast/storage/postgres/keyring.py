@@ -8,6 +8,7 @@ import json
 import logging
 import secrets
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict
 from threading import Event, Thread
 from typing import Final
@@ -17,8 +18,8 @@ import psycopg
 from holdfast.core.errors import StorageError
 from holdfast.ports.keyring import Keyring
 from holdfast.storage.key_file import keyring_from_json
-from holdfast.storage.postgres import errors, schema
-from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection, close_quietly
+from holdfast.storage.postgres import schema
+from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection, translated
 
 log = logging.getLogger("holdfast.storage")
 
@@ -43,7 +44,7 @@ class PostgresKeys:
     def read(self) -> Keyring:
         if self._thread is not None and self._cached is not None:
             return self._cached
-        with errors.translated(), self._config.connect() as db:
+        with translated(), self._config.connect() as db:
             try:
                 return _read(db) or Keyring(secrets.token_hex(32))
             except psycopg.errors.UndefinedTable:
@@ -51,7 +52,7 @@ class PostgresKeys:
 
     def change(self, work: Callable[[Keyring], Keyring]) -> Keyring:
         schema.prepare(self._config, schema.STORE)
-        with errors.translated(), self._config.connect() as db:
+        with translated(), self._config.connect() as db:
             self._cached = after = _change(db, work)
         return after
 
@@ -62,18 +63,15 @@ class PostgresKeys:
 
     def _follow(self) -> None:
         while not self._closing.is_set():
-            db: TimedConnection | None = None
             try:
-                db = self._config.connect()
-                db.execute(f"LISTEN {_CHANNEL}")
-                while not self._closing.is_set():
-                    self._cached = _read(db) or self._cached
-                    self._wait(db)
+                with closing(self._config.connect()) as db:
+                    db.execute(f"LISTEN {_CHANNEL}")
+                    while not self._closing.is_set():
+                        self._cached = _read(db) or self._cached
+                        self._wait(db)
             except (psycopg.Error, StorageError):
                 log.info("the keyring cannot be read; the cached copy stays in use", exc_info=True)
                 self._closing.wait(1.0)
-            finally:
-                close_quietly(db)
 
     def _wait(self, db: TimedConnection) -> None:
         for _ in range(int(_REFRESH / _POLL)):

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from holdfast.core.errors import SchemaTooNewError
-from holdfast.storage.postgres import errors
-from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection
+from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection, translated
 from holdfast.storage.sql import schema as shared_schema
 
 _WORD: Final = 'CREATE DOMAIN word AS text COLLATE "C";'
@@ -110,7 +109,7 @@ JOURNAL: Final[Sequence[str]] = (
 
 def prepare(config: PostgresConfig, migrations: Sequence[str]) -> None:
     """Create the schema, or upgrade it to the newest version. Nodes that start together wait for one another."""
-    with errors.translated(), config.connect() as db:
+    with translated(), config.connect() as db:
         # Two nodes may upgrade at once: the second finds it done. The lock is released with the session.
         db.execute("SET lock_timeout = '60s'; SET statement_timeout = '60s'")
         db.answer_within = 600.0

@@ -24,8 +24,8 @@ import psycopg
 from holdfast.core.errors import StorageUnavailableError
 from holdfast.core.ids import NodeId
 from holdfast.ports.store import Tx
-from holdfast.storage.postgres import errors, schema
-from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection
+from holdfast.storage.postgres import schema
+from holdfast.storage.postgres.connection import CONFLICTS, TRANSIENT, PostgresConfig, TimedConnection
 from holdfast.storage.postgres.dialect import PostgresDialect
 from holdfast.storage.sql.tx import SqlTx
 
@@ -57,8 +57,7 @@ class PostgresStore:
         self._stall_limit = config.answer_within
         self._next_stall_check = 0.0
         self._pool = config.pool("store", connections, self._read_generation)
-        with config.connect() as db:
-            self._read_generation(db)
+        config.connect(self._read_generation).close()
         self.conflicts = 0
         """The number of retried transactions."""
 
@@ -78,12 +77,11 @@ class PostgresStore:
         """A generation belongs to one history of one server: a restored dump, a server restored to an earlier time and
         a promoted standby all restart the numbers of transactions. Each of these breaks the connections, so every new
         connection reads it."""
-        with errors.translated():
-            db.execute("INSERT INTO meta VALUES ('generation', %s) ON CONFLICT DO NOTHING", (token_hex(6),))
-            row = db.execute(
-                "SELECT value, (SELECT system_identifier FROM pg_control_system()), "
-                "(SELECT timeline_id FROM pg_control_checkpoint()) FROM meta WHERE key = 'generation'"
-            ).fetchone()
+        db.execute("INSERT INTO meta VALUES ('generation', %s) ON CONFLICT DO NOTHING", (token_hex(6),))
+        row = db.execute(
+            "SELECT value, (SELECT system_identifier FROM pg_control_system()), "
+            "(SELECT timeline_id FROM pg_control_checkpoint()) FROM meta WHERE key = 'generation'"
+        ).fetchone()
         self.generation = hashlib.sha256(repr(row).encode()).hexdigest()[:12]
 
     def _end_stalled_transactions(self, db: TimedConnection) -> None:
@@ -103,9 +101,9 @@ class PostgresStore:
                 if locks:
                     db.execute(_LOCK, (self._idle_timeout,))
                 return _attempt(db, work, writes=True)
-            except errors.CONFLICTS:
+            except CONFLICTS:
                 self.conflicts += 1
-            except errors.TRANSIENT:
+            except TRANSIENT:
                 if attempt >= _ATTEMPTS_IF_TRANSIENT:
                     raise
             finally:

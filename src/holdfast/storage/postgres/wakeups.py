@@ -6,7 +6,7 @@ Each process has one connection that listens and one that notifies, on a thread 
 
 import itertools
 from collections.abc import AsyncIterator, Collection, Generator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import Final
 
 import psycopg
@@ -16,7 +16,7 @@ from holdfast.core.ids import NodeId
 from holdfast.ports.wakeups import Wake
 from holdfast.storage import peer_hints
 from holdfast.storage.in_memory.wakeups import PendingHints
-from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection, close_quietly
+from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection
 
 _CHANNEL: Final = "holdfast"
 _POLL: Final = 0.2
@@ -24,20 +24,17 @@ _POLLS_PER_CHECK: Final = 50
 
 
 class PostgresWakeups:
-    """`limit`: how many different hints are held for one listener, and for sending."""
-
-    def __init__(self, config: PostgresConfig, *, limit: int = 10_000) -> None:
+    def __init__(self, config: PostgresConfig) -> None:
         self._config = config
-        self._limit = limit
         self._receiver = peer_hints.HintReceiver(
             "postgres-listener", self._receive, (psycopg.Error, StorageError), ready_within=config.answer_within
         )
         self._sender = config.worker("wakeups", _without_sync)
-        self._outbox = peer_hints.HintOutbox(limit, lambda wakes: self._sender.submit(lambda db: _notify(db, wakes)))
+        self._outbox = peer_hints.HintOutbox(lambda wakes: self._sender.submit(lambda db: _notify(db, wakes)))
 
     @asynccontextmanager
     async def listen(self, node: NodeId) -> AsyncIterator[PendingHints]:
-        pending = PendingHints(self._limit)
+        pending = PendingHints()
         async with self._receiver.listen(pending):
             yield pending
 
@@ -50,8 +47,7 @@ class PostgresWakeups:
         await self._receiver.close()
 
     def _receive(self) -> Generator[Collection[Wake], None, None]:
-        db = self._config.connect()
-        try:
+        with closing(self._config.connect()) as db:
             db.execute(f"LISTEN {_CHANNEL}")
             yield ()
             for n in itertools.count(1):
@@ -59,8 +55,6 @@ class PostgresWakeups:
                     db.execute("SELECT 1")  # silence does not prove that the server is there
                 found = db.notifies(timeout=_POLL, stop_after=1)
                 yield [wake for notification in found for wake in peer_hints.from_text(notification.payload)]
-        finally:
-            close_quietly(db)
 
 
 def _without_sync(db: TimedConnection) -> None:

@@ -1,7 +1,5 @@
 """Connections to Redis: limited in time, and without automatic retries."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import redis
@@ -9,7 +7,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from holdfast.core.errors import StorageError, StorageFullError, StorageUnavailableError
-from holdfast.storage.connection_worker import ConnectionWorker
+from holdfast.storage.worker_thread import ConnectionWorker
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +16,11 @@ class RedisConfig:
     name: str = "holdfast"
     answer_within: float = 10.0
 
-    def connect(self, *, answer_within: float | None = None) -> redis.Redis:
+    def connect(self) -> redis.Redis:
         """Raises RedisError. A failed command is not repeated: it may have been executed."""
         return redis.Redis.from_url(
             self.url,
-            socket_timeout=answer_within or self.answer_within,
+            socket_timeout=self.answer_within,
             socket_connect_timeout=5.0,
             socket_keepalive=True,
             retry=Retry(NoBackoff(), 0),
@@ -31,7 +29,7 @@ class RedisConfig:
         )
 
     def worker(self, name: str) -> ConnectionWorker[redis.Redis]:
-        return ConnectionWorker(name, self.connect, translated)
+        return ConnectionWorker(name, self.connect, redis.RedisError, from_redis)
 
 
 def from_redis(error: redis.RedisError) -> StorageError:
@@ -40,11 +38,3 @@ def from_redis(error: redis.RedisError) -> StorageError:
     if isinstance(error, redis.exceptions.ResponseError) and not isinstance(error, redis.exceptions.ReadOnlyError):
         return StorageError(f"Redis: {error}.")
     return StorageUnavailableError(f"Redis cannot be used: {error}.")
-
-
-@contextmanager
-def translated() -> Iterator[None]:
-    try:
-        yield
-    except redis.RedisError as error:
-        raise from_redis(error) from error

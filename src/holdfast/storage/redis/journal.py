@@ -16,11 +16,13 @@ from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.ports.journal import Append, JournalHead
 from holdfast.storage import append_checks
-from holdfast.storage.connection_worker import ConnectionPool
 from holdfast.storage.redis import scripts
 from holdfast.storage.redis.connection import RedisConfig
+from holdfast.storage.worker_thread import ConnectionPool
 
-DAY: Final = 24 * 3600.0
+_KEEP_MARKS: Final = 30 * 24 * 3600.0
+"""Seconds for which an erased journal still refuses appends."""
+_READERS: Final = 2
 _PREFIX: Final = "holdfast:run"
 _HEAD: Final = ("epoch", "last", "sealed", "pruned")
 _RUNS_PER_SCRIPT: Final = 200
@@ -29,27 +31,17 @@ _MAX_COUNT: Final = 2**53
 
 
 class RedisJournal:
-    def __init__(
-        self,
-        config: RedisConfig,
-        *,
-        keep: float | None = None,
-        keep_marks: float = 30 * DAY,
-        max_event_bytes: int = 1 << 20,
-        readers: int = 2,
-    ) -> None:
-        """`keep`: seconds after which Redis drops the events of settled runs, even if nobody erases them; None: never.
-        `keep_marks`: seconds for which an erased journal still refuses appends."""
+    def __init__(self, config: RedisConfig, *, keep: float | None = None) -> None:
+        """`keep`: seconds after which Redis drops the events of settled runs, even if nobody erases them; None:
+        never."""
         self._keep = keep
-        self._keep_marks = keep_marks
-        self._limit = max_event_bytes
         self._writer = config.worker("journal-writer")
         self._housekeeper = config.worker("journal-housekeeper")
-        self._readers = ConnectionPool([config.worker(f"journal-reader-{n}") for n in range(readers)])
+        self._readers = ConnectionPool([config.worker(f"journal-reader-{n}") for n in range(_READERS)])
 
     async def append(self, batch: Sequence[Append]) -> Sequence[AppendRefusedError | None]:
         append_checks.check_batch(batch)
-        refusals = {item.run: why for item in batch if (why := append_checks.malformed(item, self._limit)) is not None}
+        refusals = {item.run: why for item in batch if (why := append_checks.malformed(item)) is not None}
         items = [item for item in batch if item.entries and item.run not in refusals]
         if items:
             answers = await self._writer.run(lambda db: _script(db, scripts.APPEND, *_append(items)))
@@ -105,7 +97,7 @@ class RedisJournal:
             await self._in_portions(scripts.SETTLED, runs, self._keep)
 
     async def purge(self, runs: Collection[RunId]) -> None:
-        await self._in_portions(scripts.PURGE, runs, self._keep_marks)
+        await self._in_portions(scripts.PURGE, runs, _KEEP_MARKS)
 
     async def _in_portions(self, script: str, runs: Collection[RunId], seconds: float) -> None:
         names = list(dict.fromkeys(runs))

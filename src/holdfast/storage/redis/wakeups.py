@@ -22,12 +22,9 @@ _POLL: Final = 200
 
 
 class RedisWakeups:
-    def __init__(
-        self, config: RedisConfig, others: peer_hints.PeerNotifier | None = None, *, limit: int = 10_000
-    ) -> None:
+    def __init__(self, config: RedisConfig, others: peer_hints.PeerNotifier | None = None) -> None:
         self._config = config
         self._others = others
-        self._limit = limit
         self._receiver = peer_hints.HintReceiver(
             "redis-listener",
             self._receive,
@@ -36,12 +33,12 @@ class RedisWakeups:
             lost=peer_hints.ALL_HINTS if others is None else (Wake("appended"),),
         )
         self._sender = config.worker("wakeups")
-        self._outbox = peer_hints.HintOutbox(limit, self._send)
+        self._outbox = peer_hints.HintOutbox(self._send)
 
     @asynccontextmanager
     async def listen(self, node: NodeId) -> AsyncIterator[PendingHints]:
         async with AsyncExitStack() as stack:
-            pending = PendingHints(self._limit)
+            pending = PendingHints()
             if self._others is not None:
                 pending = await stack.enter_async_context(self._others.listen(node))
             await stack.enter_async_context(self._receiver.listen(pending))

@@ -2,6 +2,6 @@
 
 tx                 the transaction: one mixin per subject (sessions, runs, approvals, memory, files, changes)
 dialect            what differs between SQLite and PostgreSQL
-row_codec, table   values as rows and back; the statements of a table
-schema             the tables that both databases have
+tables             the statements of each table; values as rows and back
+schema             the tables that both databases have, as they are created
 """

@@ -1,11 +1,10 @@
 """SQL for the change feed."""
 
 from collections.abc import Sequence
-from itertools import starmap
 
 from holdfast.core.ids import ApprovalId, OwnerId, RunId, SessionId
 from holdfast.ports.change_rows import Change, ChangeKind
-from holdfast.storage.sql import row_codec as rows
+from holdfast.storage.sql import tables
 from holdfast.storage.sql.statements import Statements
 
 
@@ -19,18 +18,20 @@ class SqlChangeRows(Statements):
         approval_id: ApprovalId | None = None,
         status: str | None = None,
     ) -> None:
-        sql = f"INSERT INTO changes ({rows.CHANGES.columns}) VALUES ({self._db.next_number}, ?, ?, ?, ?, ?, ?)"
-        self._execute(sql, *self._db.number_parameters(), kind, owner, session_id, run_id, approval_id, status)
+        sql = f"INSERT INTO changes ({tables.CHANGES.columns}) VALUES ({self._db.next_number}, ?, ?, ?, ?, ?, ?)"
+        self._db.execute(sql, *self._db.number_parameters(), kind, owner, session_id, run_id, approval_id, status)
 
     def changes(self, after: int, limit: int) -> Sequence[Change]:
-        sql = f"{rows.CHANGES.select} WHERE n > ? AND {self._db.number_is_visible} ORDER BY n LIMIT ?"
-        return list(starmap(Change, self._all(sql, after, limit)))
+        rest = f"WHERE n > ? AND {self._db.number_is_visible} ORDER BY n LIMIT ?"
+        return self._select(tables.CHANGES, rest, after, limit)
 
     def change_bounds(self) -> tuple[int, int]:
-        return self._db.change_bounds()
+        ((low, high),) = self._db.fetchall(self._db.change_bounds)
+        return low, high
 
     def changes_held_back(self) -> bool:
-        return self._db.changes_held_back()
+        ((held,),) = self._db.fetchall(self._db.changes_held_back)
+        return bool(held)
 
     def trim_changes(self, keep: int) -> None:
-        self._db.trim_changes(keep)
+        self._db.execute(self._db.trim_changes, keep)

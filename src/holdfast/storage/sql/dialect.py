@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from holdfast.core.ids import FileId, MessageId, OwnerId, SessionId
-from holdfast.storage.sql.row_codec import Row
-from holdfast.storage.sql.table import Table
+from holdfast.storage.sql.tables import Row, Table
 
 
 class TextQuery(NamedTuple):
@@ -28,10 +27,13 @@ class TextMatch(NamedTuple):
 
 
 class Dialect(Protocol):
-    """The connection of one transaction. The attributes are fragments of SQL."""
+    """The connection of one transaction. The attributes of type `str` are fragments of SQL."""
 
+    writes: bool
     false: str
     """The literal, as the conditions of partial indexes have it."""
+    in_list: str
+    """A condition on the column before it: it is in a list parameter."""
     list_rows: str
     """A SELECT of the members of a list parameter."""
     file_is_named: str
@@ -42,6 +44,16 @@ class Dialect(Protocol):
     """A condition on `n`: no smaller number can still commit."""
     indexed_words: str
     """The value of a column of searchable words; its parameter is `word_parameter(text)`."""
+    change_bounds: str
+    """A SELECT of the two bounds of the change feed."""
+    changes_held_back: str
+    """A SELECT of whether there are changes that are not visible yet."""
+    trim_changes: str
+    """Deletes all changes but the newest; its parameter is how many remain."""
+    has_match_since: str
+    """A SELECT that has a row if a session has a match from a number on: session, number, expression."""
+    matching_facts: str
+    """A SELECT of facts, newest first: expression, the number that they are below, owner, limit."""
     lock_named: str
     """The end of a SELECT of runs that locks them in an order that cannot deadlock."""
     skip_locked: str
@@ -51,28 +63,18 @@ class Dialect(Protocol):
     def now(self) -> float: ...
 
     # statements
-    def execute(self, sql: str, values: Sequence[Any]) -> None:
+    def execute(self, sql: str, *values: Any) -> None:
         """Write. It may be sent later, with the next read or the commit."""
 
-    def fetchone(self, sql: str, values: Sequence[Any]) -> Any: ...
-    def fetchall(self, sql: str, values: Sequence[Any]) -> list[Any]: ...
-    def in_list(self, column: str) -> str:
-        """A condition: the column is in a list parameter."""
-
+    def fetchall(self, sql: str, *values: Any) -> list[Any]: ...
     def list_parameter(self, values: Collection[str]) -> Any: ...
 
     # rows
-    def find(self, table: Table, key: str) -> Row | None:
-        """Read a row by id."""
+    def save(self, table: Table, row: Row, old: Row | None) -> None:
+        """Insert or replace a row by id. `old`: the row as it is, if that is known."""
 
-    def save(self, table: Table, row: Row) -> Row | None:
-        """Insert or replace a row by id. Returns the row as this transaction knew it before, if it did."""
-
-    def save_message(self, row: Row, file_ids: Collection[FileId]) -> Row | None:
+    def save_message(self, row: Row, old: Row | None, file_ids: Collection[FileId]) -> None:
         """`save` of a message, with the files that it names."""
-
-    def forget_rows(self) -> None:
-        """Rows were changed by other means than `save`: what `save` knows of them no longer holds."""
 
     def enter_session(self, sid: SessionId) -> None:
         """Called before rows of a session are written: of two transactions that write in one session, one is
@@ -81,9 +83,6 @@ class Dialect(Protocol):
     # numbers of changes and facts
     def number_parameters(self) -> Sequence[int]: ...
     def word_parameter(self, text: str) -> Any: ...
-    def change_bounds(self) -> tuple[int, int]: ...
-    def changes_held_back(self) -> bool: ...
-    def trim_changes(self, keep: int) -> None: ...
 
     # full-text search
     def index_text(
@@ -95,8 +94,5 @@ class Dialect(Protocol):
     def parse_query(self, text: str) -> tuple[TextQuery, TextQuery] | None:
         """What a person typed as whole words, and with the last word as a prefix; None if there is no word."""
 
-    def matches(self, owner: OwnerId, query: TextQuery, limit: int, before: int | None) -> Iterator[TextMatch]:
+    def matches(self, owner: OwnerId, query: TextQuery, limit: int, before: int) -> Iterator[TextMatch]:
         """Titles and messages that match, newest first. `limit` is how many will probably be read."""
-
-    def has_match_since(self, sid: SessionId, query: TextQuery, since: int) -> bool: ...
-    def matching_facts(self, owner: OwnerId, query: TextQuery, before: int, limit: int) -> Sequence[Row]: ...

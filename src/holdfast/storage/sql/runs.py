@@ -1,20 +1,18 @@
 """SQL for runs."""
 
 from collections.abc import Collection, Sequence
-from typing import Any, Final
+from typing import Final
 
 from holdfast.core.ids import OwnerId, RunId, SessionId
 from holdfast.core.run import Lease, Run
-from holdfast.storage.sql import row_codec as rows
 from holdfast.storage.sql.statements import NEWEST, Statements
+from holdfast.storage.sql.tables import RUNS
 
 OPEN: Final = "status IN ('queued', 'running', 'waiting')"
 """As the partial indexes have it: SQLite uses one only if the query has its condition literally."""
 
-_SELECT: Final = rows.RUNS.select
-
 _CLAIMABLE: Final = f"""
-    {_SELECT} AS mine WHERE status = 'queued' AND intent IS NULL AND NOT EXISTS (
+    AS mine WHERE status = 'queued' AND intent IS NULL AND NOT EXISTS (
         SELECT 1 FROM runs AS other
         WHERE other.session_id = mine.session_id AND other.{OPEN} AND other.id <> mine.id AND (
             other.status <> 'queued'
@@ -26,50 +24,51 @@ _CLAIMABLE: Final = f"""
 
 class SqlRunRows(Statements):
     def run(self, rid: RunId) -> Run | None:
-        row = self._db.find(rows.RUNS, rid)
-        return None if row is None else rows.to_run(row)
+        return self._find(RUNS, rid)
 
     def put_run(self, run: Run) -> None:
         self._db.enter_session(run.session_id)
-        self._db.save(rows.RUNS, rows.from_run(run))
+        row = RUNS.encode(run)
+        self._db.save(RUNS, row, self._remember(RUNS, row))
 
     def drop_run(self, rid: RunId) -> None:
-        self._execute("DELETE FROM approvals WHERE run_id = ?", rid)
-        self._execute("DELETE FROM runs WHERE id = ?", rid)
-        self._db.forget_rows()
+        self._db.execute("DELETE FROM approvals WHERE run_id = ?", rid)
+        self._db.execute("DELETE FROM runs WHERE id = ?", rid)
+        self._forget_rows()
 
     def renew_leases(self, lease: Lease, held: Collection[RunId], connections: Collection[RunId]) -> Sequence[Run]:
         """Does not enter the sessions: a node renews hundreds of leases at once and must not conflict with writers."""
-        self._db.forget_rows()
-        one_of = self._db.in_list("id")
+        self._forget_rows()
+        one_of = f"id {self._db.in_list}"
         sql = f"""
             WITH named AS (SELECT id FROM runs WHERE {one_of} AND {OPEN} {self._db.lock_named})
             UPDATE runs SET
                 lease_until = CASE WHEN lease_holder = ? AND {one_of} THEN ? ELSE lease_until END,
                 connection_holder = CASE WHEN {one_of} THEN ? ELSE connection_holder END,
                 connection_until = CASE WHEN {one_of} THEN ? ELSE connection_until END
-            WHERE id IN (SELECT id FROM named) RETURNING {rows.RUNS.columns}
+            WHERE id IN (SELECT id FROM named) RETURNING {RUNS.columns}
         """
         named, held_ids, connected = map(self._db.list_parameter, ({*held, *connections}, held, connections))
         holder, until = lease.holder, lease.until
-        return self._runs(sql, named, holder, held_ids, until, connected, holder, connected, until)
+        found = self._db.fetchall(sql, named, holder, held_ids, until, connected, holder, connected, until)
+        return list(map(RUNS.decode, found))
 
     def run_with_key(self, owner: OwnerId, sid: SessionId, key: str) -> Run | None:
-        return self._one_as(rows.to_run, f"{_SELECT} WHERE owner = ? AND session_id = ? AND key = ?", owner, sid, key)
+        return self._select_one(RUNS, "WHERE owner = ? AND session_id = ? AND key = ?", owner, sid, key)
 
     def open_runs(self, sid: SessionId) -> Sequence[Run]:
-        return self._runs(f"{_SELECT} WHERE session_id = ? AND {OPEN} ORDER BY rank, id", sid)
+        return self._select(RUNS, f"WHERE session_id = ? AND {OPEN} ORDER BY rank, id", sid)
 
     def all_open_runs(self, limit: int, after: RunId | None = None) -> Sequence[Run]:
-        return self._runs(f"{_SELECT} WHERE {OPEN} AND id > ? ORDER BY id LIMIT ?", after or "", limit)
+        return self._select(RUNS, f"WHERE {OPEN} AND id > ? ORDER BY id LIMIT ?", after or "", limit)
 
     def pending_runs(self, limit: int, sid: SessionId | None = None) -> Sequence[Run]:
         # `coalesce` keeps the planner on the small index of pending runs.
         where = "recovery_state = 'pending' AND session_id = coalesce(?, session_id)"
-        return self._runs(f"{_SELECT} WHERE {where} ORDER BY recovery_since, id LIMIT ?", sid, limit)
+        return self._select(RUNS, f"WHERE {where} ORDER BY recovery_since, id LIMIT ?", sid, limit)
 
     def claimable_runs(self, limit: int) -> Sequence[Run]:
-        return self._runs(f"{_CLAIMABLE} {self._db.skip_locked}", limit)
+        return self._select(RUNS, f"{_CLAIMABLE} {self._db.skip_locked}", limit)
 
     def runs(
         self,
@@ -85,14 +84,14 @@ class SqlRunRows(Statements):
         if sid is not None:
             condition, values = "", [sid, owner]
             if status is not None:
-                condition, values = f"AND {self._db.in_list('status')}", [*values, self._db.list_parameter(status)]
-            return self._runs(f"{_SELECT} WHERE session_id = ? AND owner = ? {condition} {rest}", *values, *page)
+                condition, values = f"AND status {self._db.in_list}", [*values, self._db.list_parameter(status)]
+            return self._select(RUNS, f"WHERE session_id = ? AND owner = ? {condition} {rest}", *values, *page)
         if status is None:
-            return self._runs(f"{_SELECT} WHERE owner = ? {rest}", owner, *page)
+            return self._select(RUNS, f"WHERE owner = ? {rest}", owner, *page)
         # One query per status reads its index in order; one query for all would sort every run they have.
         found: list[Run] = []
         for each in set(status):
-            found += self._runs(f"{_SELECT} WHERE owner = ? AND status = ? {rest}", owner, each, *page)
+            found += self._select(RUNS, f"WHERE owner = ? AND status = ? {rest}", owner, each, *page)
         found.sort(key=lambda run: (run.created_at, run.id), reverse=True)
         return found[:limit]
 
@@ -102,7 +101,4 @@ class SqlRunRows(Statements):
             AND coalesce(recovery_state, '') NOT IN ('pending', 'none')
             ORDER BY ended_at, id LIMIT ?
         """
-        return [rid for (rid,) in self._all(sql, ended_before, limit)]
-
-    def _runs(self, sql: str, *values: Any) -> list[Run]:
-        return self._all_as(rows.to_run, sql, *values)
+        return [rid for (rid,) in self._db.fetchall(sql, ended_before, limit)]

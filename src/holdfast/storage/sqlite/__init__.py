@@ -2,7 +2,7 @@
 
 data_dir              the directory and its lock
 database, schema      opening, creating and upgrading a file; its tables
-store, connection_thread, dialect, search
+store, dialect, search    the store
 journal, journal_*    the journal: writer, reader, index, formats
 backup                copying a directory that is in use
 """

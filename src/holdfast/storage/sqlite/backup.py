@@ -179,7 +179,7 @@ def _verify(work: Path, counted: tuple[int, int, int]) -> None:
             if name == STORE and _count(db) != counted:
                 raise StorageError(f"The copy of {name} differs from its source.")
     if (work / JOURNAL).exists():
-        journal = JournalWriter(work / JOURNAL, max_event_bytes=1)
+        journal = JournalWriter(work / JOURNAL)
         journal.open()  # reads every record of the log, as a server does
         journal.disconnect()
 

@@ -5,8 +5,8 @@ A file is checked before it is changed, created whole or not at all, and never o
 
 import os
 import sqlite3
-from collections.abc import Iterable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -75,6 +75,23 @@ def connect_unchanged(path: Path) -> sqlite3.Connection:
     too, which may leave an `-shm` file. Without a WAL, `immutable` keeps SQLite from creating any file."""
     mode = "mode=ro" if _sibling(path, "-wal").exists() else "immutable=1"
     return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=5.0)
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        roll_back(db)
+        raise
+
+
+def roll_back(db: sqlite3.Connection) -> None:
+    if db.in_transaction:  # after some errors SQLite has rolled back by itself
+        with suppress(sqlite3.Error):
+            db.execute("ROLLBACK")
 
 
 def close_quietly(db: sqlite3.Connection | None) -> None:

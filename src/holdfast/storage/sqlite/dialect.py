@@ -3,21 +3,25 @@
 import json
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from itertools import compress
 from operator import ne
 from typing import Any, Final
 
 from holdfast.core.ids import FileId, MessageId, OwnerId, SessionId
-from holdfast.storage.sql import row_codec as rows
 from holdfast.storage.sql.dialect import TextMatch, TextQuery
-from holdfast.storage.sql.row_codec import Row
-from holdfast.storage.sql.table import Table
+from holdfast.storage.sql.tables import FACTS, MESSAGES, Row, Table
 from holdfast.storage.sqlite import search
 from holdfast.storage.sqlite.search import encodable
 
-_PARTS: Final = rows.MESSAGES.names.index("parts")
-_OWNER: Final = rows.MESSAGES.names.index("owner")
+_PARTS: Final = MESSAGES.names.index("parts")
+_OWNER: Final = MESSAGES.names.index("owner")
+
+_MATCHES: Final = """
+    SELECT docs.n, session_id, message_id FROM words CROSS JOIN docs ON docs.n = words.rowid
+    WHERE words MATCH ? AND words.rowid < ? AND docs.owner = ? ORDER BY words.rowid DESC
+"""
 
 
 class SqliteDialect:
@@ -26,26 +30,37 @@ class SqliteDialect:
 
     false = "0"
     list_rows = "SELECT value FROM json_each(?)"
+    in_list = f"IN ({list_rows})"
     file_is_named = "SELECT 1 FROM message_files WHERE file_id = files.id"
     next_number = "NULL"  # AUTOINCREMENT: there is one writer, so numbers are committed in their order
     number_is_visible = "true"
     indexed_words = "?"
+    change_bounds = """
+        SELECT coalesce((SELECT min(n) - 1 FROM changes), last), last
+        FROM (SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'changes'), 0) AS last)
+    """
+    changes_held_back = "SELECT false"
+    trim_changes = "DELETE FROM changes WHERE n <= (SELECT max(n) FROM changes) - ?"
+    has_match_since = """
+        SELECT 1 FROM docs CROSS JOIN words ON words.rowid = docs.n
+        WHERE docs.session_id = ? AND docs.n >= ? AND words MATCH ? LIMIT 1
+    """
+    matching_facts = f"""
+        SELECT {", ".join(f"facts.{name}" for name in FACTS.names)}
+        FROM fact_words CROSS JOIN facts ON facts.n = fact_words.rowid
+        WHERE fact_words MATCH ? AND fact_words.rowid < ? AND facts.owner = ? ORDER BY fact_words.rowid DESC LIMIT ?
+    """
     lock_named = skip_locked = ""
 
     def __init__(self, db: sqlite3.Connection, now: float, *, writes: bool) -> None:
         self.now = now
         self._db = db
-        self._writes = writes
-        self._known: dict[tuple[Table, str], Row] = {}
-        """The current content of rows that a writing transaction has read or saved."""
+        self.writes = writes
 
-    def execute(self, sql: str, values: Sequence[Any]) -> None:
+    def execute(self, sql: str, *values: Any) -> None:
         self._run(sql, values)
 
-    def fetchone(self, sql: str, values: Sequence[Any]) -> Any:
-        return self._run(sql, values).fetchone()
-
-    def fetchall(self, sql: str, values: Sequence[Any]) -> list[Any]:
+    def fetchall(self, sql: str, *values: Any) -> list[Any]:
         return self._run(sql, values).fetchall()
 
     def _run(self, sql: str, values: Sequence[Any]) -> sqlite3.Cursor:
@@ -54,45 +69,24 @@ class SqliteDialect:
         except UnicodeEncodeError:
             return self._db.execute(sql, [encodable(value) if isinstance(value, str) else value for value in values])
 
-    def in_list(self, column: str) -> str:
-        return f"{column} IN ({self.list_rows})"
-
     def list_parameter(self, values: Collection[str]) -> str:
         return json.dumps(list(values))
 
     # ---- rows ----
 
-    def find(self, table: Table, key: str) -> Row | None:
-        row: Row | None = self.fetchone(table.select_by_id, (key,))
-        if row is not None and self._writes:
-            self._known[table, key] = row
-        return row
-
-    def save(self, table: Table, row: Row) -> Row | None:
+    def save(self, table: Table, row: Row, old: Row | None) -> None:
         """Of a known row only the changed columns are written: SQLite then skips every index without one of them."""
-        key = table, row[0]
-        old = self._known.get(key)
-        if old is not None:
-            changed = list(compress(range(len(row)), map(ne, old, row)))
-            if changed:
-                updated = self._run(table.update(changed), [*[row[n] for n in changed], row[0]])
-                if not updated.rowcount:
-                    old = None  # deleted by another statement
         if old is None:
-            self.execute(table.upsert, row)
-        self._known[key] = row
-        return old
+            self.execute(table.upsert, *row)
+        elif changed := list(compress(range(len(row)), map(ne, old, row))):
+            self.execute(table.update(changed), *[row[n] for n in changed], row[0])
 
-    def save_message(self, row: Row, file_ids: Collection[FileId]) -> Row | None:
-        old = self.save(rows.MESSAGES, row)
+    def save_message(self, row: Row, old: Row | None, file_ids: Collection[FileId]) -> None:
+        self.save(MESSAGES, row, old)
         if old is None or old[_PARTS] != "[]":
-            self.execute("DELETE FROM message_files WHERE message_id = ?", (row[0],))
+            self.execute("DELETE FROM message_files WHERE message_id = ?", row[0])
         for fid in file_ids:
-            self.execute("INSERT INTO message_files VALUES (?, ?, ?)", (fid, row[0], row[_OWNER]))
-        return old
-
-    def forget_rows(self) -> None:
-        self._known.clear()
+            self.execute("INSERT INTO message_files VALUES (?, ?, ?)", fid, row[0], row[_OWNER])
 
     def enter_session(self, sid: SessionId) -> None:
         """One transaction writes at a time."""
@@ -105,18 +99,6 @@ class SqliteDialect:
     def word_parameter(self, text: str) -> str:
         return encodable(search.document(text))
 
-    def change_bounds(self) -> tuple[int, int]:
-        (first,) = self._db.execute("SELECT min(n) FROM changes").fetchone()
-        used = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").fetchone()
-        last: int = 0 if used is None else used[0]
-        return (last if first is None else first - 1), last
-
-    def changes_held_back(self) -> bool:
-        return False
-
-    def trim_changes(self, keep: int) -> None:
-        self._db.execute("DELETE FROM changes WHERE n <= (SELECT max(n) FROM changes) - ?", (keep,))
-
     # ---- full-text search ----
 
     def index_text(
@@ -124,31 +106,20 @@ class SqliteDialect:
     ) -> None:
         text = self.word_parameter(text)
         find = "SELECT n, text FROM docs WHERE session_id = ? AND message_id IS ?"
-        row = None if is_new else self.fetchone(find, (sid, mid))
+        row = None if is_new else self._run(find, (sid, mid)).fetchone()
         if row is None:
             if text:
                 insert = "INSERT INTO docs (owner, session_id, message_id, text) VALUES (?, ?, ?, ?)"
-                self.execute(insert, (owner, sid, mid, text))
+                self.execute(insert, owner, sid, mid, text)
         elif not text:
-            self.execute("DELETE FROM docs WHERE n = ?", (row[0],))
+            self.execute("DELETE FROM docs WHERE n = ?", row[0])
         elif row[1] != text:
-            self.execute("UPDATE docs SET text = ? WHERE n = ?", (text, row[0]))
+            self.execute("UPDATE docs SET text = ? WHERE n = ?", text, row[0])
 
     def parse_query(self, text: str) -> tuple[TextQuery, TextQuery] | None:
         return search.parse(encodable(text))
 
-    def matches(self, owner: OwnerId, query: TextQuery, limit: int, before: int | None) -> Iterator[TextMatch]:
-        for n, sid, mid in search.matches(self._db, owner, query.expression, before):
-            yield TextMatch(n, sid, mid, partial(search.excerpt, self._db, query.expression, n))
-
-    def has_match_since(self, sid: SessionId, query: TextQuery, since: int) -> bool:
-        return search.has_match_since(self._db, sid, query.expression, since)
-
-    def matching_facts(self, owner: OwnerId, query: TextQuery, before: int, limit: int) -> Sequence[Row]:
-        columns = ", ".join(f"facts.{name}" for name in rows.FACTS.names)
-        sql = (
-            f"SELECT {columns} FROM fact_words CROSS JOIN facts ON facts.n = fact_words.rowid "
-            "WHERE fact_words MATCH ? AND fact_words.rowid < ? AND facts.owner = ? "
-            "ORDER BY fact_words.rowid DESC LIMIT ?"
-        )
-        return self.fetchall(sql, (query.expression, before, owner, limit))
+    def matches(self, owner: OwnerId, query: TextQuery, limit: int, before: int) -> Iterator[TextMatch]:
+        with closing(self._run(_MATCHES, (query.expression, before, owner))) as found:
+            for n, sid, mid in found:
+                yield TextMatch(n, sid, mid, partial(search.excerpt, self._db, query.expression, n))

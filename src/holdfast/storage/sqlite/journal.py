@@ -9,27 +9,31 @@ its rows, and costs memory and time at opening.
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from holdfast.core.errors import AppendRefusedError
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.ports.journal import Append, JournalHead
+from holdfast.storage import append_checks
 from holdfast.storage.sqlite.journal_reader import JournalReader
 from holdfast.storage.sqlite.journal_writer import JournalWriter
 from holdfast.storage.worker_thread import WorkerThread
+
+_READERS: Final = 2
 
 
 class SqliteJournal:
     """Opens even if its file is damaged: then every call raises StorageUnavailableError, `reopen` tries again, and the
     file is left as it is. The store does not depend on it."""
 
-    def __init__(self, path: Path, *, max_event_bytes: int = 1 << 20, readers: int = 2) -> None:
+    def __init__(self, path: Path, *, max_event_bytes: int = append_checks.MAX_EVENT_BYTES) -> None:
         """Blocks while it reads the log. SchemaTooNewError: a newer Holdfast wrote the file."""
         self._writer = JournalWriter(path, max_event_bytes)
         self._writer.try_to_open()
         self._worker = WorkerThread("journal-writer")
         self._readers = [
-            (WorkerThread(f"journal-reader-{n}"), JournalReader(path, self._writer)) for n in range(readers)
+            (WorkerThread(f"journal-reader-{n}"), JournalReader(path, self._writer)) for n in range(_READERS)
         ]
 
     @property

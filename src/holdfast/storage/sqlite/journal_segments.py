@@ -1,7 +1,7 @@
 """The format of a segment: many frames of a settled run in one row, each after its length, with one checksum."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 from zlib import crc32
 
 from holdfast.core.events import Entry
@@ -11,8 +11,7 @@ _MAX_ROW = 1 << 20
 """Bytes at which a row is full. Reading a part of a run reads whole rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     first_seq: int
     last_seq: int
     crc: int

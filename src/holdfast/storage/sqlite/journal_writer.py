@@ -35,7 +35,7 @@ _MIN_DEAD: Final = 5000
 
 
 class JournalWriter:
-    def __init__(self, path: Path, max_event_bytes: int) -> None:
+    def __init__(self, path: Path, max_event_bytes: int = append_checks.MAX_EVENT_BYTES) -> None:
         self.index = JournalIndex()
         """The committed content of the log. Replaced as a whole by `open`; readers use it."""
         self.unusable = "The journal was not opened."
@@ -122,7 +122,7 @@ class JournalWriter:
             if len(rows) == 1 and not new and not raised:
                 db.execute(_INSERT, rows[0][:2])  # a single statement is a transaction by itself
             elif rows or new or raised:
-                with _transaction(db):
+                with database.transaction(db):
                     db.executemany(_INSERT_RUN, new)
                     db.executemany(_RAISE_EPOCH, raised)
                     db.executemany(_INSERT, [(n, blob) for n, blob, _ in rows])
@@ -142,7 +142,7 @@ class JournalWriter:
             unknown = [run for run in lower if not logs[run].alias]
             first = self.index.next_alias
             if lower:
-                with _transaction(db):
+                with database.transaction(db):
                     db.executemany(_INSERT_RUN, [(first + n, run, epochs[run]) for n, run in enumerate(unknown)])
                     db.executemany(_RAISE_EPOCH, [(epochs[run], logs[run].alias) for run in lower])
         self.index.next_alias = first + len(unknown)
@@ -169,7 +169,7 @@ class JournalWriter:
         it is. `sweep` deletes the rows of the log: other runs may have events in them."""
         moved: list[RunId] = []
         size = at = 0
-        with self._using() as db, _transaction(db):
+        with self._using() as db, database.transaction(db):
             while at < len(runs) and size < _PER_COMMIT:
                 run = runs[at]
                 at += 1
@@ -178,10 +178,7 @@ class JournalWriter:
                 if log is None or entries is None:
                     continue
                 for segment in journal_segments.pack(entries):
-                    db.execute(
-                        "INSERT INTO segments VALUES (?, ?, ?, ?, ?)",
-                        (log.alias, segment.first_seq, segment.last_seq, segment.crc, segment.frames),
-                    )
+                    db.execute("INSERT INTO segments VALUES (?, ?, ?, ?, ?)", (log.alias, *segment))
                     size += len(segment.frames) // 1024
                 db.execute(
                     "UPDATE runs SET archived = 1, sealed = 1, last_seq = ? WHERE alias = ?",
@@ -205,7 +202,7 @@ class JournalWriter:
             events += index.dead[self._sweeping[count]]
             count += 1
         some = self._sweeping[:count]
-        with self._using() as db, _transaction(db):
+        with self._using() as db, database.transaction(db):
             remove(db, some)
         index.remove_rows(some)
         del self._sweeping[:count]
@@ -214,7 +211,7 @@ class JournalWriter:
     def purge(self, runs: Collection[RunId]) -> None:
         """Erase the events of runs, including those in dead rows of the log and in rows shared with other runs."""
         index = self.index
-        with self._using() as db, _transaction(db):
+        with self._using() as db, database.transaction(db):
             for run in runs:
                 log = index.runs.get(run) or self._run_outside_log(db, run)
                 inside = index.runs.get(run) or index.settled.get(run)
@@ -255,16 +252,3 @@ def _erase(db: sqlite3.Connection, index: JournalIndex, log: LoggedRun) -> None:
     for row, place in zip(log.rows, log.places, strict=True):
         if row in index.shared:
             erase(db, row, place)
-
-
-@contextlib.contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[None]:
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:  # after some errors SQLite has rolled back by itself
-            with contextlib.suppress(sqlite3.Error):
-                db.execute("ROLLBACK")
-        raise

@@ -7,12 +7,9 @@ One document is a title or the text of one message; all words of a query must be
 import re
 import sqlite3
 import unicodedata
-from collections.abc import Iterator
 from typing import Final
 
-from holdfast.core.ids import MessageId, OwnerId, SessionId
 from holdfast.storage.sql.dialect import TextQuery
-from holdfast.storage.sql.statements import LARGEST_NUMBER
 
 _GAP: Final = "\u200b"
 """Inserted after each character of a script without spaces, so that each is a word and two words are a phrase."""
@@ -46,30 +43,6 @@ def parse(text: str) -> tuple[TextQuery, TextQuery] | None:
     whole = " ".join('"' + word.replace('"', '""') + '"' for word in words)
     prefix = whole if len(words[-1]) == 1 else f"{whole} *"
     return TextQuery(text, whole), TextQuery(text, prefix)
-
-
-def matches(
-    db: sqlite3.Connection, owner: OwnerId, expression: str, before: int | None
-) -> Iterator[tuple[int, SessionId, MessageId | None]]:
-    """Every document that matches, newest first."""
-    rows = db.execute(
-        "SELECT docs.n, session_id, message_id FROM words CROSS JOIN docs ON docs.n = words.rowid "
-        "WHERE words MATCH ? AND words.rowid < ? AND docs.owner = ? ORDER BY words.rowid DESC",
-        (expression, LARGEST_NUMBER if before is None else before, owner),
-    )
-    try:
-        yield from rows
-    finally:
-        rows.close()
-
-
-def has_match_since(db: sqlite3.Connection, sid: SessionId, expression: str, since: int) -> bool:
-    found = db.execute(
-        "SELECT 1 FROM docs CROSS JOIN words ON words.rowid = docs.n "
-        "WHERE docs.session_id = ? AND docs.n >= ? AND words MATCH ? LIMIT 1",
-        (sid, since, expression),
-    )
-    return found.fetchone() is not None
 
 
 def excerpt(db: sqlite3.Connection, expression: str, n: int) -> str:

@@ -6,40 +6,63 @@ is one writer, and the data directory's lock excludes other processes.
 
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from holdfast.core.ids import NodeId
 from holdfast.ports.clock import Clock
 from holdfast.ports.store import Tx
 from holdfast.storage import filesystem
+from holdfast.storage.sql.tx import SqlTx
 from holdfast.storage.sqlite import database, errors, schema
-from holdfast.storage.sqlite.connection_thread import PRAGMAS, ConnectionThread
 from holdfast.storage.sqlite.data_dir import DataDir
+from holdfast.storage.sqlite.dialect import SqliteDialect
+from holdfast.storage.worker_thread import ConnectionPool, ConnectionWorker
 
 T = TypeVar("T")
 
+_READERS: Final = 2
+_PRAGMAS: Final = (
+    "cache_size = -16000",  # KiB, for each connection
+    "temp_store = MEMORY",
+    "wal_autocheckpoint = 4000",  # pages: ending 1,000 runs of an earlier process needs no checkpoint
+    "journal_size_limit = 67108864",
+    "secure_delete = ON",  # clear and delete erase the data
+)
+
 
 class SqliteStore:
-    def __init__(self, data: DataDir, clock: Clock, *, readers: int = 2) -> None:
+    def __init__(self, data: DataDir, clock: Clock) -> None:
         """Open, create or upgrade the file. Blocks; if it raises StorageError, nothing is left open."""
         file = data.store_file
         database.prepare(file, schema.STORE, keep_copy=True)
         self._directory = data.path
         self.incarnation: NodeId | None = data.node
+        self._clock = clock
         db, self.generation = _open(file)
-        self._writer = ConnectionThread("store-writer", file, clock, writes=True, db=db)
-        self._readers = [ConnectionThread(f"store-reader-{n}", file, clock, writes=False) for n in range(readers)]
+        self._writer = _worker("store-writer", file, db)
+        self._readers = ConnectionPool([_worker(f"store-reader-{n}", file) for n in range(_READERS)])
 
     def free_bytes(self) -> int | None:
         return filesystem.free_bytes(self._directory)
 
     async def transact(self, work: Callable[[Tx], T]) -> T:
-        return await self._writer.run(work)
+        return await self._writer.run(lambda db: self._transaction(db, work, writes=True))
 
     async def read(self, work: Callable[[Tx], T]) -> T:
-        return await min(self._readers, key=lambda reader: reader.waiting).run(work)
+        return await self._readers.run(lambda db: self._transaction(db, work, writes=False))
+
+    def _transaction(self, db: sqlite3.Connection, work: Callable[[Tx], T], *, writes: bool) -> T:
+        db.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+        try:
+            value = work(SqlTx(SqliteDialect(db, self._clock.now(), writes=writes)))
+            db.execute("COMMIT")
+        except BaseException:
+            database.roll_back(db)
+            raise
+        return value
 
     def abandon(self) -> None:
         """Close a store that was never used, without an event loop."""
@@ -47,15 +70,23 @@ class SqliteStore:
 
     async def close(self) -> None:
         """The writer closes last: it checkpoints the WAL into the file."""
-        for thread in (*self._readers, self._writer):
-            await thread.close()
+        await self._readers.close()
+        await self._writer.close()
+
+
+def _worker(name: str, file: Path, writer: sqlite3.Connection | None = None) -> ConnectionWorker[sqlite3.Connection]:
+    """A thread that writes, starting with the connection `writer`, or one that reads."""
+    connect = partial(database.connect, file, _PRAGMAS, reads_only=writer is None)
+    # After a failed rollback, the connection is replaced.
+    translate = partial(errors.from_sqlite, file=file)
+    return ConnectionWorker(name, connect, sqlite3.Error, translate, lambda db: not db.in_transaction, writer)
 
 
 def _open(path: Path) -> tuple[sqlite3.Connection, str]:
     """Open the first connection and keep it: closing the only one would checkpoint the whole WAL of an earlier process
     before any request is served."""
     with errors.translated(path):
-        db = database.connect(path, PRAGMAS)
+        db = database.connect(path, _PRAGMAS)
         try:
             return db, _generation(db, path)
         except BaseException:

@@ -41,12 +41,7 @@ class ApprovalsAndFiles:
         everywhere = ToolGrant(LOCAL, None, "write", "docs", 2.0)
         others = ToolGrant(OwnerId("other"), None, "write", "", 3.0)
         await s.put(store, s.session(), s.session("ses_2"))
-
-        def grant(tx: Tx) -> None:
-            for each in (everywhere, here, there, others, replace(here, created_at=9.0)):
-                tx.put_grant(each)
-
-        await store.transact(grant)
+        await s.put(store, everywhere, here, there, others, replace(here, created_at=9.0))
         assert list(await store.read(lambda tx: tx.grants(LOCAL, s.SID))) == [here, everywhere]
         assert list(await store.read(lambda tx: tx.grants(LOCAL, None))) == [everywhere]
         await store.transact(lambda tx: tx.drop_session(s.SID))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.core.ids import LOCAL, ApprovalId, MessageId, RunId, SessionId
+from holdfast.core.memory_ledger import Ledger
 from holdfast.core.run import Recovery
 from holdfast.core.session import Session
 from holdfast.ports.store import SessionQuery, Store, Tx
@@ -20,12 +21,6 @@ async def children(store: Store, parent: str | None, sid: str = s.SID) -> list[s
 
 
 class SessionsAndMessages:
-    async def test_sessions_are_listed_by_newest_activity(self, store: Store) -> None:
-        """P7: the list runs from the newest `updated_at` to the oldest, and by id where that is the same."""
-        times = {"ses_a": 5.0, "ses_b": 9.0, "ses_c": 5.0, "ses_d": 1.0}
-        await s.put(store, *(s.session(sid, updated_at=at, created_at=-at) for sid, at in times.items()))
-        assert await listed(store, SessionQuery(LOCAL)) == ["ses_b", "ses_c", "ses_a", "ses_d"]
-
     async def test_the_list_follows_a_changed_session_at_once(self, store: Store) -> None:
         """P7: title, place and filters of the list are those of the session as it is now."""
         await s.put(store, s.session("ses_a"), s.session("ses_b", updated_at=2.0))
@@ -139,8 +134,8 @@ class SessionsAndMessages:
         assert left == ["run_q-question", "run_q-answer"]
 
     async def test_dropping_a_session_erases_all_that_hangs_on_it(self, store: Store) -> None:
-        """After `drop_session` no message, run, approval, compaction or key of it is found by any way. The change feed
-        still tells clients of the deletion."""
+        """M11: after `drop_session` no message, run, approval, compaction, key, ledger or dirty turn of it is found by
+        any way. What was learnt from it stays, and the change feed still tells clients of the deletion."""
 
         def rows(n: str) -> tuple[s.Row, ...]:
             sid = f"ses_{n}"
@@ -153,6 +148,9 @@ class SessionsAndMessages:
                 s.approval(f"apr_{n}", f"run_{n}", sid),
                 s.approval(f"dec_{n}", f"run_{n}", sid, decision="once", decided_at=2.0),
                 s.compaction(f"msg_{n}", sid),
+                Ledger(SessionId(sid), LOCAL),
+                s.dirty_turn(1, session_id=SessionId(sid)),
+                s.fact(f"fct_{n}", session_id=SessionId(sid)),
             )
 
         def look(tx: Tx, n: str) -> list[object]:
@@ -172,6 +170,8 @@ class SessionsAndMessages:
                 tx.approval(ApprovalId(f"apr_{n}")) is not None,
                 len(tx.open_approvals(rid)) == 1,
                 len(tx.compactions(sid)) == 1,
+                tx.ledger(sid) is not None,
+                len(tx.dirty_turns(sid, 9)) == 1,
             ]
 
         await s.put(store, *rows("a"), *rows("b"))
@@ -179,6 +179,7 @@ class SessionsAndMessages:
         await store.transact(lambda tx: tx.drop_session(SessionId("ses_a")))
         assert [change.kind for change in await store.read(lambda tx: tx.changes(0, 9))] == ["session.deleted"]
         assert not any(await store.read(lambda tx: look(tx, "a")))
+        assert {fact.id for fact in await store.read(lambda tx: tx.facts(LOCAL, 9))} == {"fct_a", "fct_b"}
         assert all(await store.read(lambda tx: look(tx, "b")))
         await s.put(store, *rows("a"))
         assert all(await store.read(lambda tx: look(tx, "a")))

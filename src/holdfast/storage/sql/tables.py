@@ -1,0 +1,207 @@
+"""The store's tables: their statements, and values as rows and back. What is queried has a column; what is only carried
+is JSON."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from functools import cached_property
+from itertools import chain
+from operator import attrgetter
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from holdfast.core.events import Failure, Usage, failure_from_json
+from holdfast.core.memory_ledger import DirtyTurn, Ledger, MemoryCommit, TurnText
+from holdfast.core.parts import Json, all_from_json, all_to_json
+from holdfast.core.run import Intent, Lease, Recovery, Run
+from holdfast.core.session import Compaction, Message, Session
+from holdfast.ports.store import Approval, Change, Fact, StoredFile, ToolGrant
+
+V = TypeVar("V")
+Row = Sequence[Any]
+
+
+class Table:
+    """A table whose rows are replaced by `key`. The statements are constants, so a database prepares each once."""
+
+    def __init__(self, name: str, columns: str, key: str = "id") -> None:
+        self.name = name
+        self.columns = columns
+        self.names = tuple(columns.split(", "))
+        self.key = key
+        self.select = f"SELECT {columns} FROM {name}"
+        self.placeholders = ", ".join(["?"] * len(self.names))
+        self._assignments = tuple(f"{each} = ?" for each in self.names)
+
+    @cached_property
+    def upsert(self) -> str:
+        """Not REPLACE, which deletes the row and everything that refers to it."""
+        key = self.key.split(", ")
+        replaced = ", ".join(f"{each} = excluded.{each}" for each in self.names if each not in key)
+        insert = f"INSERT INTO {self.name} ({self.columns}) VALUES ({self.placeholders})"
+        return f"{insert} ON CONFLICT ({self.key}) DO UPDATE SET {replaced}"
+
+    def update(self, changed: Sequence[int]) -> str:
+        """An UPDATE of the columns at these positions by id."""
+        return f"UPDATE {self.name} SET {', '.join([self._assignments[n] for n in changed])} WHERE id = ?"
+
+
+class Codec(NamedTuple):
+    """How the value of a field is stored in its column. `encode` is None for a value that is stored as it is. NULL is
+    None without `decode`."""
+
+    encode: Callable[[Any], Any] | None
+    decode: Callable[[Any], Any]
+
+
+class ValueTable(Table, Generic[V]):
+    """A table with a row per value and a column per field, in the order of the fields.
+
+    `codecs`: fields that are stored in another form. `spread`: fields that are None or an object with a column for each
+    of its own fields, all of them NULL for None."""
+
+    def __init__(
+        self,
+        name: str,
+        kind: type[V],
+        codecs: Mapping[str, Codec] | None = None,
+        spread: Mapping[str, type] | None = None,
+        key: str = "id",
+    ) -> None:
+        codecs, spread = codecs or {}, spread or {}
+        names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+        parts = {field: [part.name for part in fields(each)] for field, each in spread.items()}
+        columns = [[f"{each}_{part}" for part in parts[each]] if each in spread else [each] for each in names]
+        super().__init__(name, ", ".join(chain.from_iterable(columns)), key)
+        self._kind = kind
+        self._fields = attrgetter(*names)
+        self._encoders = [(names.index(field), codec.encode) for field, codec in codecs.items() if codec.encode]
+        self._decoders = [(names.index(field), codec.decode) for field, codec in codecs.items()]
+        self._spread = [
+            (names.index(field), len(parts[field]), each, attrgetter(*parts[field])) for field, each in spread.items()
+        ]
+        self._spread.sort(reverse=True, key=lambda each: each[0])
+
+    def encode(self, value: V) -> Row:
+        row: list[Any] = list(self._fields(value))
+        for n, encode in self._encoders:
+            row[n] = encode(row[n])
+        for n, width, _, parts in self._spread:  # from the last: the positions of those before it remain valid
+            row[n : n + 1] = (None,) * width if row[n] is None else parts(row[n])
+        return row
+
+    def decode(self, row: Row) -> V:
+        values = list(row)
+        for n, width, kind, _ in reversed(self._spread):
+            if values[n] is not None:
+                values[n] = kind(*values[n : n + width])
+            del values[n + 1 : n + width]
+        for n, decode in self._decoders:
+            value = values[n]
+            if value is not None:
+                values[n] = decode(value)
+        return self._kind(*values)
+
+
+_dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_load = json.JSONDecoder(parse_constant=lambda _: None).decode
+"""NaN and infinite numbers, which versions before 0.2 stored, become null: no response could contain them."""
+
+
+def _encode(value: Json) -> str:
+    """Empty values are encoded without `json`: most values are empty, and `json` takes as long as SQLite's lookup."""
+    if not value and (value is None or isinstance(value, tuple | list)):
+        return "null" if value is None else "[]"
+    return _dump(value)
+
+
+def decode(text: str) -> Any:
+    if text == "null":
+        return None
+    if text == "[]":
+        return []
+    value = _load(text)
+    if "\\ud" in text:  # perhaps a lone surrogate
+        value = _load(_dump(value).encode("utf-8", "replace").decode())
+    return value
+
+
+def _optional(to_json: Callable[[Any], Json], from_json: Callable[[Any], Any]) -> Codec:
+    """JSON in a column that is NULL for None."""
+    return Codec(
+        lambda value: None if value is None else _encode(to_json(value)),
+        lambda text: from_json(decode(text)),
+    )
+
+
+def _failure(failure: Failure | None) -> Json:
+    return None if failure is None else {"code": failure.code, "message": failure.message}
+
+
+_JSON: Final = Codec(_encode, decode)
+_TUPLE: Final = Codec(_encode, lambda text: tuple(decode(text)))
+_PARTS: Final = Codec(lambda parts: _encode(all_to_json(parts)), lambda text: all_from_json(decode(text)))
+_BOOLEAN: Final = Codec(None, bool)  # SQLite has integers
+_EMPTY_FOR_NONE: Final = Codec(lambda value: value or "", lambda value: value or None)
+_FAILURE: Final = _optional(_failure, failure_from_json)
+_USAGE: Final = _optional(
+    lambda usage: [usage.input_tokens, usage.output_tokens, usage.cost], lambda data: Usage(*data)
+)
+_INTENT: Final = _optional(
+    lambda intent: {"status": intent.status, "reason": intent.reason, "error": _failure(intent.error)},
+    lambda data: Intent(data["status"], data["reason"], failure_from_json(data["error"])),
+)
+_TURN_TEXT: Final = _optional(
+    lambda text: [all_to_json(text.user), all_to_json(text.assistant)], lambda data: TurnText(*map(all_from_json, data))
+)
+
+SESSIONS: Final = ValueTable(
+    "sessions",
+    Session,
+    {"settings": _JSON, "pinned": _BOOLEAN, "archived": _BOOLEAN, "tags": _TUPLE, "redo": _TUPLE},
+)
+MESSAGES: Final = ValueTable(
+    "messages", Message, {"parts": _PARTS, "error": _FAILURE, "usage": _USAGE, "in_tree": _BOOLEAN}
+)
+RUNS: Final = ValueTable(
+    "runs",
+    Run,
+    {
+        "settings": _JSON,
+        "in_tree": _BOOLEAN,
+        "intent": _INTENT,
+        "error": _FAILURE,
+        "usage": _USAGE,
+        "pruned": _BOOLEAN,
+    },
+    {"lease": Lease, "connection": Lease, "recovery": Recovery},
+)
+APPROVALS: Final = ValueTable("approvals", Approval, {"args": _JSON})
+GRANTS: Final = ValueTable("grants", ToolGrant, {"session_id": _EMPTY_FOR_NONE}, key="owner, session_id, tool, scope")
+SETTINGS: Final = Table("settings", "owner, name, value", "owner, name")
+COMPACTIONS: Final = ValueTable("compactions", Compaction, key="session_id, message_id")
+FILES: Final = ValueTable("files", StoredFile)
+CHANGES: Final = ValueTable("changes", Change, key="n")
+DIRTY_TURNS: Final = ValueTable("dirty_turns", DirtyTurn, {"words": _TURN_TEXT}, key="session_id, n")
+FACTS: Final = ValueTable("facts", Fact, {"pinned": _BOOLEAN}, key="n")
+LEDGERS: Final = Table("ledgers", "session_id, owner, due_at, state", "session_id")
+
+
+def from_ledger(ledger: Ledger) -> Row:
+    """What has no column of its own is in `state`."""
+    state = {each.name: getattr(ledger, each.name) for each in fields(ledger) if each.name not in LEDGERS.names}
+    commit = ledger.commit
+    if commit is not None:
+        lease = commit.lease
+        holder, until = (None, None) if lease is None else (lease.holder, lease.until)
+        state["commit"] = [commit.handle, commit.first, commit.last, holder, until]
+    return ledger.session_id, ledger.owner, ledger.due_at, _encode(state)
+
+
+def to_ledger(row: Row) -> Ledger:
+    session_id, owner, due_at, text = row
+    state = decode(text)
+    told, commit = tuple(state.pop("told")), state.pop("commit")
+    if commit is not None:
+        handle, first, last, holder, until = commit
+        commit = MemoryCommit(handle, first, last, None if holder is None else Lease(holder, until))
+    return Ledger(session_id, owner, told=told, commit=commit, due_at=due_at, **state)
