@@ -20,8 +20,8 @@ from time import perf_counter
 import anyio
 import uvloop
 
+from bench.shared_timers import SharedTimers
 from holdfast.agents.scripted import Action, Meet, SayTokens, ScriptedAgent
-from holdfast.agents.shared_timers import SharedTimers
 from holdfast.app import open_node, tune_gc
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
@@ -92,8 +92,6 @@ def offset(scenario: EngineScenario, number: int) -> float:
 class CommonStart(SharedTimers):
     """Counts the time of all runs from one moment. Otherwise the milliseconds that a hundred tasks take to wake would
     separate their tokens."""
-
-    __slots__ = ("start",)
 
     def __init__(self) -> None:
         super().__init__()

@@ -25,6 +25,7 @@ import pytest
 import uvloop
 
 from bench.engine_streams import FINISH, GO, EngineScenario, Subscriber, SubscriberProgress, cpu_seconds, offset, script
+from bench.shared_timers import SharedTimers
 from holdfast.agents.scripted import ScriptedAgent
 from holdfast.app import storage as app_storage
 from holdfast.app import tune_gc
@@ -82,7 +83,7 @@ async def append(config: Config) -> NodeResult:
 
 
 async def stream(config: Config) -> NodeResult:
-    agent, progress = ScriptedAgent(script(SCENARIO)), SubscriberProgress(RUNS)
+    agent, progress = ScriptedAgent(script(SCENARIO), timers=SharedTimers()), SubscriberProgress(RUNS)
     tune_gc()
     node = await app_storage.open_node(config, {"chat": agent}, EngineSettings())
     async with anyio.create_task_group() as tasks:

@@ -7,7 +7,6 @@ from typing import assert_never
 
 import anyio
 
-from holdfast.agents.shared_timers import SharedTimers
 from holdfast.core import events as ev
 from holdfast.core.parts import Json, ReasoningPart, TextPart, ToolPart
 from holdfast.ports.agent import AgentError, AgentOutput, Turn
@@ -91,6 +90,27 @@ class Crash:
 Action = Say | Think | SayTokens | Step | CallTool | Spend | RecallMemory | Meet | Hang | Fail | Crash
 
 
+EmitToken = Callable[[int], bool]
+"""Emits the token with this number; returns whether the next may follow."""
+
+
+class TokenTimers:
+    """When the tokens of a fixed rate are emitted. A load test brings timers that many runs share."""
+
+    def now(self) -> float:
+        """Seconds on the clock that the timers use."""
+        return anyio.current_time()
+
+    async def emit_at_rate(self, start: float, rate: float, numbers: range, emit: EmitToken) -> int:
+        """Emit the numbers in order, the nth at `start + n / rate`, until `emit` returns False or all are emitted.
+        Returns the next number."""
+        for n in numbers:
+            await anyio.sleep_until(start + n / rate)
+            if not emit(n):
+                return n + 1
+        return numbers.stop
+
+
 class Gate:
     def __init__(self) -> None:
         self.reached = anyio.Event()
@@ -108,7 +128,7 @@ class ScriptedAgent:
     turns: list[Turn] = field(default_factory=list)
     upstreams: int = 0
     """Open upstream calls; decreases at the instant a run is stopped."""
-    timers: SharedTimers = field(default_factory=SharedTimers)
+    timers: TokenTimers = field(default_factory=TokenTimers)
     _gates: dict[str, Gate] = field(default_factory=dict)
 
     def gate(self, name: str) -> Gate:

@@ -1,27 +1,32 @@
-"""Sleeping at a pace, on both event loops."""
+"""Sleeping at a pace, with sleeps and with shared timers."""
 
 import anyio
 import pytest
 
-from holdfast.agents.shared_timers import SharedTimers
+from bench.shared_timers import SharedTimers
+from holdfast.agents.scripted import TokenTimers
 
 pytestmark = pytest.mark.anyio
 GUARD = 30.0
 TICK = 1e-6
 """An event loop may take a moment for come that is this near."""
 
-both = pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
+every_kind = pytest.mark.parametrize(
+    ("anyio_backend", "pace"),
+    [("asyncio", SharedTimers()), ("asyncio", TokenTimers()), ("trio", TokenTimers())],
+    ids=["asyncio-shared", "asyncio-sleeping", "trio-sleeping"],
+)
 
 
-@both
-async def test_a_cancelled_speaker_holds_no_other_up(anyio_backend: str) -> None:
+@every_kind
+async def test_a_cancelled_speaker_holds_no_other_up(anyio_backend: str, pace: TokenTimers) -> None:
     """Of those who speak at the same moments one is cancelled; the others go on."""
-    pace, said = SharedTimers(), dict[str, int]()
+    said = dict[str, int]()
     start = pace.now()
 
     async def speak(name: str, scope: anyio.CancelScope) -> None:
         with scope:
-            said[name] = await pace.emit_at_rate(start, 100, range(6), lambda n: True)
+            said[name] = await pace.emit_at_rate(start, 20, range(6), lambda n: True)
 
     with anyio.fail_after(GUARD):
         async with anyio.create_task_group() as tg:
@@ -33,10 +38,10 @@ async def test_a_cancelled_speaker_holds_no_other_up(anyio_backend: str) -> None
     assert said == {"a": 6, "c": 6}
 
 
-@both
-async def test_speaking_along_a_pace(anyio_backend: str) -> None:
+@every_kind
+async def test_speaking_along_a_pace(anyio_backend: str, pace: TokenTimers) -> None:
     """Every number is said once, in order, not before its moment, until one is declined; what is raised comes out."""
-    pace, said = SharedTimers(), list[int]()
+    said = list[int]()
     start = pace.now()
 
     def say(n: int) -> bool:
@@ -53,13 +58,13 @@ async def test_speaking_along_a_pace(anyio_backend: str) -> None:
     assert said == list(range(8))
 
 
-@both
+@every_kind
 @pytest.mark.parametrize("more", [True, False])
 async def test_a_cancelled_speaker_says_nothing_more(
-    anyio_backend: str, more: bool, caplog: pytest.LogCaptureFixture
+    anyio_backend: str, pace: TokenTimers, more: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """C1: what is due after the cancel is not said."""
-    pace, said = SharedTimers(), list[int]()
+    said = list[int]()
 
     def say(n: int) -> bool:
         said.append(n)
