@@ -14,12 +14,13 @@ from holdfast.core.parts import Json
 from holdfast.ports.model import ToolSpec
 from holdfast.ports.tool import ToolContext, ToolError, ToolResult, ToolTraits
 from holdfast.tools.fetch import html_to_text, response_body
-from holdfast.tools.fetch.ssrf_guard import Allowed, Resolve, is_public, parse, system_resolve
+from holdfast.tools.fetch.ssrf_guard import Allowed, guarded_connector, is_public, parse
 from holdfast.tools.object_spec import object_spec
 from holdfast.tools.result_text import shorten
 
 if TYPE_CHECKING:
     import aiohttp
+    from aiohttp.abc import AbstractResolver
 
 _HEADERS: Final = {
     "User-Agent": "Holdfast (fetch tool)",
@@ -40,9 +41,10 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True)
 class FetchTool:
-    resolve: Resolve = system_resolve
     allowed: Allowed = is_public
     limits: FetchLimits = field(default_factory=FetchLimits)
+    resolver: "AbstractResolver | None" = None
+    """None: the system's name service."""
     traits: ClassVar = ToolTraits(repeatable=True, read_only=True, rule="ask")
 
     @property
@@ -77,13 +79,11 @@ class FetchTool:
         """A function that renders the page, or says that it moved to another host, which needs a call of its own."""
         import aiohttp
 
-        from holdfast.tools.fetch.guarded_connector import connector
-
         timeout = aiohttp.ClientTimeout(total=None)  # one limit covers the whole call, redirects included
         for _ in range(self.limits.redirects + 1):
             async with (
                 aiohttp.ClientSession(
-                    connector=connector(self.resolve, self.allowed),
+                    connector=guarded_connector(self.allowed, self.resolver),
                     cookie_jar=aiohttp.DummyCookieJar(),
                     timeout=timeout,
                     trust_env=False,
