@@ -22,8 +22,8 @@ TURN = (
 )
 
 
-def body(request: ModelRequest, dialect: ChatDialect = GENERIC, *abilities: Any) -> dict[str, Any]:
-    data: dict[str, Any] = json.loads(openai_request.body(request, "m", dialect, frozenset(abilities)))
+def body(request: ModelRequest, dialect: ChatDialect = GENERIC) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(openai_request.body(request, "m", dialect))
     return data
 
 
@@ -65,21 +65,14 @@ def test_reasoning_goes_back_where_it_is_wanted() -> None:
     assert body(ModelRequest(None, said))["messages"][1]["reasoning_details"] == [{"signature": "s"}]
 
 
-def test_files_by_what_the_model_can_read() -> None:
-    """Images and PDFs as data, text files as text; what cannot be read is named instead."""
-    notes = Media("n.md", "text/markdown", "grüße\xff".encode())
-    request = ModelRequest(None, (UserMessage(("See", PNG, PDF, notes)),))
-    parts = body(request, GENERIC, "images", "documents")["messages"][0]["content"]
-    assert [part["type"] for part in parts] == ["text", "image_url", "file", "text"]
+def test_images_and_documents_as_data() -> None:
+    """Images and PDFs are parts of their own; text alone is a string, which every server accepts."""
+    request = ModelRequest(None, (UserMessage(("See", PNG, PDF)),))
+    parts = body(request)["messages"][0]["content"]
+    assert [part["type"] for part in parts] == ["text", "image_url", "file"]
     assert parts[1]["image_url"]["url"] == "data:image/png;base64,iVBORw=="
     assert parts[2]["file"] == {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERg=="}
-    assert "n.md" in parts[3]["text"]
-    assert "grüße" in parts[3]["text"]
-    text = body(request)["messages"][0]["content"]
-    assert isinstance(text, str)
-    assert "a.png" in text
-    assert "a.pdf" in text
-    assert "cannot be read" in text
+    assert body(ModelRequest(None, (UserMessage(("See", "this")),)))["messages"][0]["content"] == "See\n\nthis"
 
 
 def test_a_call_that_was_invalid_goes_back_as_json() -> None:

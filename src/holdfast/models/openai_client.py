@@ -176,7 +176,7 @@ class OpenAIAnswer:
 
     async def _encode(self) -> bytes:
         model = self._model
-        encode = partial(openai_request.body, self._request, model.name, dialect(model.config), model.info.abilities)
+        encode = partial(openai_request.body, self._request, model.name, dialect(model.config))
         has_large_media = any(
             isinstance(item, Media) and len(item.data) > _LARGE_MEDIA
             for message in self._request.messages

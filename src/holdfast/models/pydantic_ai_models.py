@@ -79,7 +79,7 @@ class PydanticAIModel:
             ) from None
         model, client = self.models.library_model(library, self.config, self.name)
         label, policy = endpoint_label(self.config, self.name), self.models.policy
-        reader = library.PydanticAIReader(model, client, request, self.info.abilities, label, policy)
+        reader = library.PydanticAIReader(model, client, request, label, policy)
         try:
             yield await reader.open()
         finally:

@@ -32,7 +32,7 @@ from holdfast.models.pydantic_ai_messages import is_signed, messages, parameters
 from holdfast.models.request_policy import RequestPolicy, Timeouts
 from holdfast.models.tool_call_assembler import args_text, claim_id, parse_args
 from holdfast.models.upstream_errors import EndpointLabel, UpstreamError, explain, from_error
-from holdfast.ports.model import Ability, Delta, ModelAnswer, ModelRequest, ToolCall
+from holdfast.ports.model import Delta, ModelAnswer, ModelRequest, ToolCall
 
 _ANSWER_HEADER = "x-holdfast-answer"
 """A request header with the id of the answer. It is removed before the request is sent."""
@@ -92,14 +92,12 @@ class PydanticAIReader:
         model: LibraryModel[Any],
         client: ClosableHttpClient,
         request: ModelRequest,
-        abilities: frozenset[Ability],
         label: EndpointLabel,
         policy: RequestPolicy,
     ) -> None:
         self._model = model
         self._client = client
         self._request = request
-        self._abilities = abilities
         self._label = label
         self._policy = policy
         self._answer_id = ""
@@ -135,7 +133,7 @@ class PydanticAIReader:
             options["extra_headers"] = {_ANSWER_HEADER: self._answer_id}
             try:
                 with anyio.fail_after(limit):
-                    sent = messages(self._request, self._abilities)
+                    sent = messages(self._request)
                     block = self._model.request_stream(sent, options, parameters(self._request))
                     response = await block.__aenter__()
                     self._block = block
