@@ -8,7 +8,7 @@ import pytest
 from holdfast.core.parts import ReasoningPart, TextPart
 from holdfast.models import openai_request
 from holdfast.models.dialects import DIALECTS, GENERIC, ChatDialect
-from holdfast.models.request_policy import RetryPolicy, parse_retry_after
+from holdfast.models.request_policy import RequestPolicy, parse_retry_after
 from holdfast.models.upstream_errors import UpstreamError
 from holdfast.ports.model import AssistantMessage, Media, ModelRequest, ToolCall, ToolMessage, ToolSpec, UserMessage
 
@@ -111,12 +111,12 @@ def test_an_assistant_that_said_nothing_is_left_out() -> None:
 
 def test_waits_grow_and_are_bounded() -> None:
     """Each wait is up to twice the one before, and the last attempt is the last."""
-    policy = RetryPolicy(attempts=8, first_delay=1, max_delay=10)
+    policy = RequestPolicy(attempts=8, first_delay=1, max_delay=10, jitter=lambda: 0.999)
     again = UpstreamError("unavailable", "x", retry=True)
-    assert [policy.delay(again, n, 0.999) for n in range(1, 8)] == pytest.approx([1, 2, 4, 8, 10, 10, 10], rel=0.01)
-    assert policy.delay(again, 8, 0.5) is None
-    assert policy.delay(UpstreamError("auth", "x"), 1, 0.5) is None
-    assert policy.delay(UpstreamError("rate-limit", "x", retry=True, after=61), 1, 0.5) is None
+    assert [policy.retry_delay(again, n) for n in range(1, 8)] == pytest.approx([1, 2, 4, 8, 10, 10, 10], rel=0.01)
+    assert policy.retry_delay(again, 8) is None
+    assert policy.retry_delay(UpstreamError("auth", "x"), 1) is None
+    assert policy.retry_delay(UpstreamError("rate-limit", "x", retry=True, after=61), 1) is None
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from yarl import URL
-
 from holdfast.models.dialects import DIALECTS, GENERIC, ChatDialect
-from holdfast.models.upstream_errors import EndpointLabel
 from holdfast.ports.model import Ability, ProviderKind
 
 
@@ -159,17 +156,3 @@ def request_headers(config: ProviderConfig, own: Mapping[str, str]) -> dict[str,
     elif config.api_key:
         headers["Authorization"] = f"Bearer {config.api_key}"
     return {**headers, **config.headers}
-
-
-def endpoint_label(config: ProviderConfig, model: str) -> EndpointLabel:
-    key_name = config.key_name or f"the key of {config.name}"
-    return EndpointLabel(title(config), model, _host_and_port(base_url(config)), key_name, config.api_key)
-
-
-def _host_and_port(address: str) -> str:
-    """The part of an address that may be shown: it leaves out a password."""
-    try:
-        url = URL(address)
-        return f"{url.host}:{url.port}" if url.explicit_port else url.host or address
-    except ValueError:
-        return "an invalid address"

@@ -28,10 +28,12 @@ from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, Usage
 from holdfast.models.http_connection import HttpError
 from holdfast.models.iterated_answer import IteratedAnswer
 from holdfast.models.openai_request import call_ids
+from holdfast.models.provider_config import ProviderConfig, base_url
 from holdfast.models.pydantic_ai_messages import is_signed, messages, parameters, provider_data, settings
-from holdfast.models.request_policy import RequestPolicy, Timeouts
+from holdfast.models.pydantic_ai_models import PydanticAIModel
+from holdfast.models.request_policy import Timeouts
 from holdfast.models.tool_call_assembler import args_text, claim_id, parse_args
-from holdfast.models.upstream_errors import EndpointLabel, UpstreamError, explain, from_error
+from holdfast.models.upstream_errors import UpstreamError, from_error
 from holdfast.ports.model import Delta, ModelAnswer, ModelRequest, ToolCall
 
 _ANSWER_HEADER = "x-holdfast-answer"
@@ -65,12 +67,10 @@ class ClosableHttpClient(httpx2.AsyncClient):
             await response.aclose()
 
 
-def create_model(
-    kind: str, name: str, url: str, key: str, timeouts: Timeouts
-) -> tuple[LibraryModel[Any], ClosableHttpClient]:
+def create_model(config: ProviderConfig, name: str, timeouts: Timeouts) -> tuple[LibraryModel[Any], ClosableHttpClient]:
     """Creates the library's model and the client whose connections it uses."""
-    client = ClosableHttpClient(timeouts)
-    if kind == "anthropic":
+    client, url, key = ClosableHttpClient(timeouts), base_url(config), config.api_key or ""
+    if config.kind == "anthropic":
         from anthropic import AsyncAnthropic
         from pydantic_ai.models.anthropic import AnthropicModel
         from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -87,19 +87,15 @@ def create_model(
 class PydanticAIReader:
     """One request and its answer. Nothing is asked again once a delta has been given out."""
 
-    def __init__(
-        self,
-        model: LibraryModel[Any],
-        client: ClosableHttpClient,
-        request: ModelRequest,
-        label: EndpointLabel,
-        policy: RequestPolicy,
-    ) -> None:
-        self._model = model
-        self._client = client
+    def __init__(self, asked: PydanticAIModel, request: ModelRequest) -> None:
+        self._config, self._name, self._policy = asked.config, asked.name, asked.models.policy
+        known, key = asked.models.by_name, (asked.config.name, asked.name)
+        if key not in known:
+            known[key] = create_model(asked.config, asked.name, self._policy.timeouts)
+        self._model: LibraryModel[Any]
+        self._client: ClosableHttpClient
+        self._model, self._client = known[key]
         self._request = request
-        self._label = label
-        self._policy = policy
         self._answer_id = ""
         self._block: AbstractAsyncContextManager[StreamedResponse] | None = None
         self._attempt = 0
@@ -147,12 +143,7 @@ class PydanticAIReader:
     async def _wait_to_retry(self, error: UpstreamError) -> None:
         """Waits until the next attempt. Raises ModelError if there is none, or if a delta was given out."""
         await self.close()
-        delay = None if self._started else self._policy.retry_delay(error, self._attempt)
-        if delay is None:
-            failure = explain(error, self._label)
-            failure.__suppress_context__ = True  # errors of libraries may carry headers, and so the key
-            raise failure
-        await self._policy.sleep(delay)
+        await self._policy.wait_to_retry(error, None if self._started else self._attempt, self._config, self._name)
 
     async def _iterate(self, response: StreamedResponse, answer: IteratedAnswer) -> AsyncIterator[Sequence[Delta]]:
         events, timeouts = aiter(response), self._policy.timeouts
