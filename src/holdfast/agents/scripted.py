@@ -1,7 +1,7 @@
 """An agent that follows a script, for tests, the simulation, benchmarks and the demo. When it continues, it skips what
 the transcript already holds; a tool with an unknown outcome runs again only if it is marked repeatable, or asks."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -34,11 +34,6 @@ class SayTokens:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    index: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class CallTool:
     call_id: str
     name: str = "tool"
@@ -51,17 +46,6 @@ class CallTool:
     """Deltas of the arguments while the model writes them."""
     asks: bool = False
     repeatable: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Spend:
-    input_tokens: int
-    output_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class RecallMemory:
-    items: tuple[Mapping[str, Json], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +71,9 @@ class Crash:
     """A bug in the agent: an unexpected exception."""
 
 
-Action = Say | Think | SayTokens | Step | CallTool | Spend | RecallMemory | Meet | Hang | Fail | Crash
+PlainEvent = ev.StepStarted | ev.Usage | ev.MemoryRecalled
+Action = Say | Think | SayTokens | CallTool | PlainEvent | Meet | Hang | Fail | Crash
+"""An event stands for itself: it is written as it is."""
 
 
 EmitToken = Callable[[int], bool]
@@ -173,14 +159,10 @@ class _ScriptRunner:
                 await self._speak(ev.ReasoningDelta(left), after)
             case SayTokens():
                 await self._tokens(action)
-            case Step(index):
-                await self._out.write(ev.StepStarted(index))
             case CallTool():
                 await self._call(action)
-            case Spend(input_tokens, output_tokens):
-                await self._out.write(ev.Usage(input_tokens, output_tokens))
-            case RecallMemory(items):
-                await self._out.write(ev.MemoryRecalled(items))
+            case ev.StepStarted() | ev.Usage() | ev.MemoryRecalled():
+                await self._out.write(action)
             case Meet(name):
                 gate = self._agent.gate(name)
                 gate.reached.set()
