@@ -13,8 +13,7 @@ import pytest
 from holdfast.core.events import TextDelta
 from holdfast.core.parts import TextPart
 from holdfast.models import local_model_weights
-from holdfast.models.local_model import LocalModel
-from holdfast.models.local_model_process import LocalModelError, LocalModelProcess, LocalModelSettings
+from holdfast.models.local_model import LocalModel, LocalModelError, LocalModelProcess, LocalModelSettings
 from holdfast.models.local_model_prompt import body, shortened
 from holdfast.models.local_model_worker import BATCH
 from holdfast.ports.model import AssistantMessage, ChatMessage, ModelRequest, ToolMessage, UserMessage

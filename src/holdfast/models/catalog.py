@@ -15,8 +15,7 @@ from holdfast.models import local_model_prompt, local_model_weights
 from holdfast.models.demo_model import DEMO, DemoModel
 from holdfast.models.discovery import local_servers, probe
 from holdfast.models.http_client import HttpClient
-from holdfast.models.local_model import LOCAL_ID, LocalModel, local_info
-from holdfast.models.local_model_process import LocalModelSettings
+from holdfast.models.local_model import LOCAL_ID, LocalModel, LocalModelSettings, local_info
 from holdfast.models.model_list_cache import ModelListCache
 from holdfast.models.openai_client import OpenAIModel
 from holdfast.models.provider_config import PRESETS, ProviderConfig, dialect, from_environment, merge_providers

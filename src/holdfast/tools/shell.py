@@ -18,7 +18,7 @@ from holdfast.core.child_environment import without_secrets
 from holdfast.core.parts import Json
 from holdfast.ports.model import ToolSpec
 from holdfast.ports.tool import ToolContext, ToolResult, ToolTraits
-from holdfast.tools.object_spec import object_spec
+from holdfast.tools.schemas import object_spec
 
 _SUBREAPER: Final = str(Path(__file__).with_name("subreaper.py"))
 

@@ -15,7 +15,7 @@ from holdfast.ports.model import ToolSpec
 from holdfast.ports.tool import ToolContext, ToolError, ToolResult, ToolTraits
 from holdfast.tools.fetch import html_to_text, response_body
 from holdfast.tools.fetch.ssrf_guard import Allowed, guarded_connector, is_public, parse
-from holdfast.tools.object_spec import object_spec
+from holdfast.tools.schemas import object_spec
 from holdfast.tools.result_text import shorten
 
 if TYPE_CHECKING:
