@@ -68,8 +68,9 @@ class PydanticAIModel:
                 f"{title(self.config)} models need an extra that is not installed. Run `pip install "
                 "'holdfast[providers]'`, or choose another model.",
             ) from None
-        reader = library.PydanticAIReader(self, request)
+        answer = library.PydanticAIAnswer(self, request)
         try:
-            yield await reader.open()
+            await answer.open()
+            yield answer
         finally:
-            await reader.close()
+            await answer.close()

@@ -22,8 +22,8 @@ from holdfast.ports.agent import AgentError, AgentOutput, Turn
 from holdfast.ports.approval_rows import ToolGrant
 from holdfast.ports.tool import Tool, ToolContext, ToolError, ToolResult
 from holdfast.tools import approval_policy as rules
-from holdfast.tools.schemas import argument_problem
 from holdfast.tools.result_text import cap_result
+from holdfast.tools.schemas import argument_problem
 
 log = logging.getLogger("holdfast.agents")
 

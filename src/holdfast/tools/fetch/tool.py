@@ -15,8 +15,8 @@ from holdfast.ports.model import ToolSpec
 from holdfast.ports.tool import ToolContext, ToolError, ToolResult, ToolTraits
 from holdfast.tools.fetch import html_to_text, response_body
 from holdfast.tools.fetch.ssrf_guard import Allowed, guarded_connector, is_public, parse
-from holdfast.tools.schemas import object_spec
 from holdfast.tools.result_text import shorten
+from holdfast.tools.schemas import object_spec
 
 if TYPE_CHECKING:
     import aiohttp

@@ -16,8 +16,8 @@ from anyio import to_thread
 from holdfast.core.parts import Json
 from holdfast.ports.model import ToolSpec
 from holdfast.ports.tool import Tool, ToolContext, ToolError, ToolResult, ToolTraits
-from holdfast.tools.schemas import object_spec
 from holdfast.tools.result_text import shorten
+from holdfast.tools.schemas import object_spec
 from holdfast.tools.workspace.jail import Jail, split_path
 from holdfast.tools.workspace.search_tool import MAX_PATTERN, is_binary, search_files
 
