@@ -1,22 +1,29 @@
-"""Timers shared by many tasks, for scripted agents that emit tokens at a fixed rate. One timer per token would cost as
+"""Timers shared by many tasks, for agents that emit tokens at a fixed rate. One timer per token would cost as
 much as the token's whole path to its subscriber, so callbacks due in the same millisecond share one."""
 
 import asyncio
 import math
 from collections.abc import Callable
 
-from holdfast.agents.scripted import EmitToken, TokenTimers
+EmitToken = Callable[[int], bool]
+"""Emits the token with this number; returns whether the next may follow."""
 
 
-class SharedTimers(TokenTimers):
-    """Timers of one asyncio event loop at a time."""
+class SharedTimers:
+    """Timers of one event loop at a time."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._due: dict[int, list[Callable[[], None]]] = {}
         """Callbacks by millisecond of the loop's time. Callbacks of cancelled waits do nothing."""
 
+    def now(self) -> float:
+        """Seconds on the clock that the timers use."""
+        return asyncio.get_running_loop().time()
+
     async def emit_at_rate(self, start: float, rate: float, numbers: range, emit: EmitToken) -> int:
+        """Emit the numbers in order, the nth at `start + n / rate`, until `emit` returns False or all are emitted.
+        Returns the next number."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[int] = loop.create_future()
         n, end = numbers.start, numbers.stop

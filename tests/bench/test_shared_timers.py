@@ -1,27 +1,19 @@
-"""Sleeping at a pace, with sleeps and with shared timers."""
+"""Sleeping at a pace."""
 
 import anyio
 import pytest
 
 from bench.shared_timers import SharedTimers
-from holdfast.agents.scripted import TokenTimers
 
 pytestmark = pytest.mark.anyio
 GUARD = 30.0
 TICK = 1e-6
 """An event loop may take a moment for come that is this near."""
 
-every_kind = pytest.mark.parametrize(
-    ("anyio_backend", "pace"),
-    [("asyncio", SharedTimers()), ("asyncio", TokenTimers()), ("trio", TokenTimers())],
-    ids=["asyncio-shared", "asyncio-sleeping", "trio-sleeping"],
-)
 
-
-@every_kind
-async def test_a_cancelled_speaker_holds_no_other_up(anyio_backend: str, pace: TokenTimers) -> None:
+async def test_a_cancelled_speaker_holds_no_other_up() -> None:
     """Of those who speak at the same moments one is cancelled; the others go on."""
-    said = dict[str, int]()
+    pace, said = SharedTimers(), dict[str, int]()
     start = pace.now()
 
     async def speak(name: str, scope: anyio.CancelScope) -> None:
@@ -38,10 +30,9 @@ async def test_a_cancelled_speaker_holds_no_other_up(anyio_backend: str, pace: T
     assert said == {"a": 6, "c": 6}
 
 
-@every_kind
-async def test_speaking_along_a_pace(anyio_backend: str, pace: TokenTimers) -> None:
+async def test_speaking_along_a_pace() -> None:
     """Every number is said once, in order, not before its moment, until one is declined; what is raised comes out."""
-    said = list[int]()
+    pace, said = SharedTimers(), list[int]()
     start = pace.now()
 
     def say(n: int) -> bool:
@@ -58,13 +49,10 @@ async def test_speaking_along_a_pace(anyio_backend: str, pace: TokenTimers) -> N
     assert said == list(range(8))
 
 
-@every_kind
 @pytest.mark.parametrize("more", [True, False])
-async def test_a_cancelled_speaker_says_nothing_more(
-    anyio_backend: str, pace: TokenTimers, more: bool, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_cancelled_speaker_says_nothing_more(more: bool, caplog: pytest.LogCaptureFixture) -> None:
     """C1: what is due after the cancel is not said."""
-    said = list[int]()
+    pace, said = SharedTimers(), list[int]()
 
     def say(n: int) -> bool:
         said.append(n)

@@ -26,11 +26,10 @@ class Think:
 
 @dataclass(frozen=True, slots=True)
 class SayTokens:
-    """`count` numbered tokens, at `rate` per second after `after`, or as fast as they are accepted."""
+    """`count` numbered tokens, at `rate` per second, or as fast as they are accepted."""
 
     count: int
     rate: float | None = None
-    after: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,27 +75,6 @@ Action = Say | Think | SayTokens | CallTool | PlainEvent | Meet | Hang | Fail | 
 """An event stands for itself: it is written as it is."""
 
 
-EmitToken = Callable[[int], bool]
-"""Emits the token with this number; returns whether the next may follow."""
-
-
-class TokenTimers:
-    """When the tokens of a fixed rate are emitted. A load test brings timers that many runs share."""
-
-    def now(self) -> float:
-        """Seconds on the clock that the timers use."""
-        return anyio.current_time()
-
-    async def emit_at_rate(self, start: float, rate: float, numbers: range, emit: EmitToken) -> int:
-        """Emit the numbers in order, the nth at `start + n / rate`, until `emit` returns False or all are emitted.
-        Returns the next number."""
-        for n in numbers:
-            await anyio.sleep_until(start + n / rate)
-            if not emit(n):
-                return n + 1
-        return numbers.stop
-
-
 class Gate:
     def __init__(self) -> None:
         self.reached = anyio.Event()
@@ -114,7 +92,6 @@ class ScriptedAgent:
     turns: list[Turn] = field(default_factory=list)
     upstreams: int = 0
     """Open upstream calls; decreases at the instant a run is stopped."""
-    timers: TokenTimers = field(default_factory=TokenTimers)
     _gates: dict[str, Gate] = field(default_factory=dict)
 
     def gate(self, name: str) -> Gate:
@@ -182,15 +159,14 @@ class _ScriptRunner:
             await self._out.write(delta)
 
     async def _tokens(self, tokens: SayTokens) -> None:
-        timers = self._agent.timers
-        start, n = timers.now() + tokens.after, self._first(tokens.count)
-        while n < tokens.count:
-            rest = range(n, tokens.count)
-            if tokens.rate is None:
-                n = next((n + 1 for n in rest if not self._token(n)), tokens.count)
-            else:
-                n = await timers.emit_at_rate(start, tokens.rate, rest, self._token)
-            await self._out.wait_for_room()
+        start = anyio.current_time()
+        for n in range(self._first(tokens.count), tokens.count):
+            if tokens.rate is not None:
+                await anyio.sleep_until(start + n / tokens.rate)
+            said, self._said = self._said, 0
+            if not self._out.write_nowait(ev.TextDelta(f"t{n} "[said:])):
+                await self._out.wait_for_room()
+        await self._out.wait_for_room()
 
     def _first(self, count: int) -> int:
         """The first token that an earlier execution did not emit completely."""
@@ -200,10 +176,6 @@ class _ScriptRunner:
                 return n
             self._said -= length
         return count
-
-    def _token(self, n: int) -> bool:
-        said, self._said = self._said, 0
-        return self._out.write_nowait(ev.TextDelta(f"t{n} "[said:]))
 
     async def _call(self, call: CallTool) -> None:
         before = self._tools.get(call.call_id)
