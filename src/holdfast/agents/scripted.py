@@ -41,8 +41,7 @@ class CallTool:
     is_error: bool = False
     takes: float = 0.0
     output: tuple[str, ...] = ()
-    writes_args: tuple[str, ...] = ()
-    """Deltas of the arguments while the model writes them."""
+    writes_args: tuple[str, ...] = ()  # Deltas of the arguments while the model writes them
     asks: bool = False
     repeatable: bool = False
 
@@ -90,8 +89,7 @@ class ScriptedAgent:
     finish_reason: str | None = "stop"
     effects: list[str] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
-    upstreams: int = 0
-    """Open upstream calls; decreases at the instant a run is stopped."""
+    upstreams: int = 0  # Open upstream calls; decreases at the instant a run is stopped
     _gates: dict[str, Gate] = field(default_factory=dict)
 
     def gate(self, name: str) -> Gate:

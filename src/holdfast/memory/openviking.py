@@ -12,8 +12,7 @@ from holdfast.core.ids import OwnerId, SessionId
 from holdfast.core.parts import Json, plain_text
 from holdfast.ports.memory import MemoryBatch
 
-_BATCH_SIZE: Final = 100
-"""Messages per call."""
+_BATCH_SIZE: Final = 100  # Messages per call
 _MAX_MEMORIES: Final = 8
 _MAX_TEXT: Final = 100_000
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=60.0, sock_connect=5.0)
@@ -30,8 +29,7 @@ class OpenViking:
         self._base = base_url.rstrip("/") + "/api/v1"
         self._headers = {} if api_key is None else {"X-API-Key": api_key}
         self._session: aiohttp.ClientSession | None = None
-        self._known: set[SessionId] = set()
-        """Sessions that exist there, as far as is known."""
+        self._known: set[SessionId] = set()  # Sessions that exist there, as far as is known
 
     async def recall(self, owner: OwnerId, sid: SessionId, query: str) -> Sequence[Mapping[str, Json]]:
         if not query.strip():

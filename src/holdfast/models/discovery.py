@@ -24,8 +24,7 @@ from holdfast.ports.model import ProviderKind
 
 LOCAL_PORTS: Final[Mapping[ProviderKind, int]] = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000}
 _MAX_LIST: Final = 8 * 1024 * 1024
-_MAX_DETAILS: Final = 40
-"""Ollama models whose details are asked for."""
+_MAX_DETAILS: Final = 40  # Ollama models whose details are asked for
 
 
 def local_servers(ports: Mapping[ProviderKind, int] | None = None) -> tuple[ProviderConfig, ...]:

@@ -22,8 +22,7 @@ from holdfast.ports.model import Delta, ModelAnswer, ModelError, ModelInfo, Mode
 
 LOCAL_ID = "local/smollm2-135m"
 _MAX_LINE = 4 * 1024 * 1024
-_TIMEOUT = 120.0
-"""Seconds within which a batch of the prompt or a token must be computed."""
+_TIMEOUT = 120.0  # Seconds within which a batch of the prompt or a token must be computed
 _START_TIMEOUT = 60.0
 
 
@@ -35,11 +34,9 @@ class LocalModelError(ModelError):
 @dataclass(frozen=True, slots=True)
 class LocalModelSettings:
     weights: Path
-    context: int = 4096
-    """Tokens of prompt and answer together; each costs 23 kB."""
+    context: int = 4096  # Tokens of prompt and answer together; each costs 23 kB
     threads: int = 1
-    idle: float = 900.0
-    """Seconds without a question after which the process exits to free its memory."""
+    idle: float = 900.0  # Seconds without a question after which the process exits to free its memory
     environment: Mapping[str, str] | None = None
     """The environment of the process; None: the same as this one. A shell command could read it there."""
     command: tuple[str, ...] = (sys.executable, "-m", "holdfast.models.local_model_worker")

@@ -36,8 +36,7 @@ _READS_PER_CHECKPOINT = 8
 class OpenAIModel:
     info: ModelInfo
     config: ProviderConfig
-    name: str
-    """The model's name at the server."""
+    name: str  # The model's name at the server
     http: HttpClient
     clock: Clock
     policy: RequestPolicy = field(default_factory=RequestPolicy)

@@ -28,8 +28,7 @@ from holdfast.models.tool_call_assembler import args_text
 from holdfast.ports import model as model_port
 from holdfast.ports.model import AssistantMessage, Media, ToolCall, ToolMessage, UserMessage
 
-_MAX_TOKENS = 8192
-"""Anthropic requires a value."""
+_MAX_TOKENS = 8192  # Anthropic requires a value
 _RESPONSE_FIELDS = ("provider_name", "provider_url", "canonical_system", "model_name")
 _PART_FIELDS = ("id", "signature", "provider_name", "provider_details")
 

@@ -14,8 +14,7 @@ from holdfast.models.provider_config import ProviderConfig, title
 from holdfast.models.request_policy import RequestPolicy
 from holdfast.ports.model import ModelAnswer, ModelError, ModelInfo, ModelRequest
 
-KINDS = ("anthropic", "google")
-"""Kinds of provider that are reached through the library."""
+KINDS = ("anthropic", "google")  # Kinds of provider that are reached through the library
 SAME_NAME_SETTINGS = frozenset(
     {"temperature", "top_p", "max_tokens", "seed", "presence_penalty", "frequency_penalty", "parallel_tool_calls"}
 )

@@ -22,21 +22,17 @@ class Timeouts:
     """From the request to the first delta: a model may think for minutes, and keep-alives do not show that it does."""
     idle: float = 120.0
     """Between bytes, once the answer has started. Time that the reader spends elsewhere does not count."""
-    stalled: float = 600.0
-    """Between deltas, whether or not keep-alives arrive."""
-    tail: float = 5.0
-    """After the finish reason, for usage and the end mark. The answer is complete without them."""
+    stalled: float = 600.0  # Between deltas, whether or not keep-alives arrive
+    tail: float = 5.0  # After the finish reason, for usage and the end mark. The answer is complete without them.
 
 
 @dataclass(frozen=True, slots=True)
 class RequestPolicy:
     timeouts: Timeouts = field(default_factory=Timeouts)
-    attempts: int = 4
-    """In total, including the first."""
+    attempts: int = 4  # In total, including the first
     first_delay: float = 0.5
     max_delay: float = 20.0
-    max_requested_delay: float = 60.0
-    """If a provider asks for a longer wait, the request fails: people prefer to know."""
+    max_requested_delay: float = 60.0  # If a provider asks for a longer wait, the request fails: people prefer to know
     max_event: int = MAX_EVENT
     max_answer: int = MAX_ANSWER
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep

@@ -24,10 +24,8 @@ class UpstreamError:
 
     code: Code
     detail: str
-    retry: bool = False
-    """Whether the same request may succeed shortly."""
-    after: float | None = None
-    """Seconds that the provider asks to wait before the next attempt."""
+    retry: bool = False  # Whether the same request may succeed shortly
+    after: float | None = None  # Seconds that the provider asks to wait before the next attempt
 
 
 _KEYWORDS: Mapping[Code, str] = {

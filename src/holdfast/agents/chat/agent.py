@@ -40,12 +40,9 @@ MODEL_SETTINGS: Final = ("temperature", "top_p", "max_tokens", "seed", "reasonin
 class ChatLimits:
     max_steps: int = 100
     """Model calls per execution. The count restarts when a person answers an approval or continues the run."""
-    max_cost: float | None = None
-    """Per run, in the currency of the model's prices; checked before each model call."""
-    max_repeats: int = 3
-    """Identical consecutive calls. The next one is refused, and the one after that ends the run."""
-    compact_at: float = 0.8
-    """Fraction of the context window at which earlier turns are summarized."""
+    max_cost: float | None = None  # Per run, in the currency of the model's prices; checked before each model call
+    max_repeats: int = 3  # Identical consecutive calls. The next one is refused, and the one after that ends the run.
+    compact_at: float = 0.8  # Fraction of the context window at which earlier turns are summarized
 
 
 class History(Protocol):
@@ -63,8 +60,7 @@ class ChatAgent:
     find_model: FindModel
     find_tools: FindTools
     files: FileReader
-    workspaces: Path
-    """Parent of the sessions' working directories."""
+    workspaces: Path  # Parent of the sessions' working directories
     find_policy: FindPolicy
     grants: GrantStore
     history: History

@@ -21,8 +21,7 @@ NOT_RUN = "This call was not run."
 ABANDONED: Final[Mapping[str, Json]] = {}
 """Closes a reasoning block that was cut off: later reasoning begins a new block, and no provider accepts half a one."""
 
-Attached = Mapping[FileId, Media | str]
-"""Attachments read for the model; a string says why one could not be read."""
+Attached = Mapping[FileId, Media | str]  # Attachments read for the model; a string says why one could not be read
 
 
 def conversation(messages: Sequence[Message], files: Attached) -> list[ChatMessage]:

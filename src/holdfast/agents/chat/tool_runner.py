@@ -32,8 +32,7 @@ MAY_REPEAT = "This call was interrupted and may already have taken effect. Runni
 
 _CONCURRENT: Final = 8
 _MAX_DELTA: Final = 32_000
-_MAX_ARGS: Final = 500_000
-"""One event holds all arguments of a call, and the journal refuses events over a megabyte."""
+_MAX_ARGS: Final = 500_000  # One event holds all arguments of a call, and the journal refuses events over a megabyte
 
 
 @dataclass(slots=True)
@@ -46,8 +45,7 @@ class ToolRunner:
     grants: rules.GrantStore
     workspace: Path
     max_repeats: int
-    decisions: dict[str, Decision]
-    """Unused decisions by call id; each allows one start."""
+    decisions: dict[str, Decision]  # Unused decisions by call id; each allows one start
 
     async def run_calls(self, calls: Sequence[RequestedCall]) -> None:
         """Give every call a result, in order; concurrently only if all of them are read-only."""

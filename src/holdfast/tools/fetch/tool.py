@@ -33,8 +33,7 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
     seconds: float = 30.0
-    size: int = 3 * 1024 * 1024
-    """Bytes of a page, decompressed."""
+    size: int = 3 * 1024 * 1024  # Bytes of a page, decompressed
     redirects: int = 5
     characters: int = 50_000
 
@@ -43,8 +42,7 @@ class FetchLimits:
 class FetchTool:
     allowed: Allowed = is_public
     limits: FetchLimits = field(default_factory=FetchLimits)
-    resolver: "AbstractResolver | None" = None
-    """None: the system's name service."""
+    resolver: "AbstractResolver | None" = None  # None: the system's name service
     traits: ClassVar = ToolTraits(repeatable=True, read_only=True, rule="ask")
 
     @property

@@ -23,8 +23,7 @@ class McpConnection:
     def __init__(self, server: McpServer, connect_timeout: float) -> None:
         self._server = server
         self._connect_timeout = connect_timeout
-        self.client: Any = None
-        """The SDK's client."""
+        self.client: Any = None  # The SDK's client
         self.closed = anyio.Event()
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:

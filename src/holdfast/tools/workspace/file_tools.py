@@ -24,8 +24,7 @@ from holdfast.tools.workspace.search_tool import MAX_PATTERN, is_binary, search_
 MAX_ENTRIES: Final = 1000
 MAX_LINES: Final = 2000
 MAX_CHARS: Final = 60_000
-MAX_BYTES: Final = 64 * 1024 * 1024
-"""How far into a file a range of lines is searched for."""
+MAX_BYTES: Final = 64 * 1024 * 1024  # How far into a file a range of lines is searched for
 _LINE: Final = 1 << 20
 _SNIFF: Final = 8192
 MAX_EDIT: Final = 4 * 1024 * 1024

@@ -24,8 +24,7 @@ MAX_FILE: Final = 4 * 1024 * 1024
 MAX_LINE: Final = 300
 MAX_DEPTH: Final = 40
 MAX_PATTERN: Final = 1000
-SECONDS: Final = 10.0
-"""Time limit for matching in one search."""
+SECONDS: Final = 10.0  # Time limit for matching in one search
 _SKIP: Final = frozenset({".git", "node_modules", ".venv", "__pycache__"})
 
 
