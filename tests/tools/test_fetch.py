@@ -15,9 +15,9 @@ from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from holdfast.ports.tool import ToolResult
-from holdfast.tools.fetch import html_to_text, response_body
+from holdfast.tools.fetch import html_to_text
 from holdfast.tools.fetch.ssrf_guard import Address, is_public
-from holdfast.tools.fetch.tool import FetchLimits, FetchTool
+from holdfast.tools.fetch.tool import FetchLimits, FetchTool, read_body
 from tests.harness import GUARD
 from tests.tools.conftest import Bench
 
@@ -373,7 +373,7 @@ async def test_what_unpacks_to_gigabytes_takes_no_room() -> None:
     bomb = gzip.compress(bytes(30_000_000), 1)
     tracemalloc.start()
     try:
-        data, cut = await response_body.read(chunks(), "gzip", 10_000)
+        data, cut = await read_body(chunks(), "gzip", 10_000)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
