@@ -99,8 +99,9 @@ class ScriptedAgent:
         self.turns.append(turn)
         self.upstreams += 1
         try:
-            script = self.script(turn) if callable(self.script) else self.script
-            await _ScriptRunner(self, turn, out).play(script)
+            runner = _ScriptRunner(self, turn, out)
+            for action in self.script(turn) if callable(self.script) else self.script:
+                await runner.play(action)
         finally:
             self.upstreams -= 1
         return self.finish_reason
@@ -118,11 +119,7 @@ class _ScriptRunner:
         self._thought = sum(len(part.text) for part in parts if isinstance(part, ReasoningPart))
         self._tools = {part.call_id: part for part in parts if isinstance(part, ToolPart)}
 
-    async def play(self, script: Sequence[Action]) -> None:
-        for action in script:
-            await self._play(action)
-
-    async def _play(self, action: Action) -> None:
+    async def play(self, action: Action) -> None:
         match action:
             case Say(text, after):
                 left = text[self._said :]
