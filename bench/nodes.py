@@ -24,8 +24,8 @@ import anyio
 import pytest
 import uvloop
 
-from bench.engine_streams import FINISH, GO, EngineScenario, Subscriber, SubscriberProgress, cpu_seconds, offset, script
-from holdfast.agents.scripted import ScriptedAgent
+from bench.engine_streams import EngineScenario, PacedAgent, Subscriber, SubscriberProgress, cpu_seconds, offset
+from bench.shared_timers import SharedTimers
 from holdfast.app import storage as app_storage
 from holdfast.app import tune_gc
 from holdfast.config import Config
@@ -82,7 +82,7 @@ async def append(config: Config) -> NodeResult:
 
 
 async def stream(config: Config) -> NodeResult:
-    agent, progress = ScriptedAgent(script(SCENARIO)), SubscriberProgress(RUNS)
+    agent, progress = PacedAgent(SCENARIO, SharedTimers()), SubscriberProgress(RUNS)
     tune_gc()
     node = await app_storage.open_node(config, {"chat": agent}, EngineSettings())
     async with anyio.create_task_group() as tasks:
@@ -101,10 +101,10 @@ async def stream(config: Config) -> NodeResult:
             start, cpu = perf_counter(), cpu_seconds()
             for subscriber in watching:
                 subscriber.started = start + offset(SCENARIO, subscriber.number)
-            agent.gate(GO).open.set()
+            agent.go.set()
             await progress.all_done.wait()
             cpu = cpu_seconds() - cpu
-            agent.gate(FINISH).open.set()
+            agent.finish.set()
         node.engine.stop()
     await node.close()
     late = tuple(round(1000 * each, 2) for subscriber in watching for each in subscriber.late)

@@ -3,12 +3,14 @@
 import anyio
 import pytest
 
+from holdfast.agents.chat.attachments import read_attachments
 from holdfast.agents.chat.summary_and_title import SUMMARIZE, ModelSummarizer, ModelTitler
 from holdfast.app.late_engine import LateEngine
 from holdfast.core.events import Decision, Usage
-from holdfast.core.ids import SessionId
-from holdfast.core.parts import TextPart
-from holdfast.ports.model import Media, ModelError, ModelRequest, UserMessage
+from holdfast.core.ids import LOCAL, FileId, MessageId, SessionId
+from holdfast.core.parts import FilePart, TextPart
+from holdfast.core.session import Message
+from holdfast.ports.model import Ability, Media, ModelError, ModelInfo, ModelRequest, UserMessage
 from holdfast.ports.tool import ToolTraits
 from holdfast.tools.approval_policy import ApprovalPolicy
 from tests.agents.models import (
@@ -99,9 +101,30 @@ async def test_files_are_shown_to_models_that_can_use_them(memory: World) -> Non
         assert (await it.ended(run.id)).status == "complete"
         (said,) = model.requests[0].messages
         assert isinstance(said, UserMessage)
-        assert said.content[:2] == ("look", Media("notes.txt", "text/plain", b"hello"))
+        assert said.content[:2] == ("look", "File notes.txt:\n\nhello\n")
         assert "was deleted" in str(said.content[2])
         assert shelf.reads == ["notes.txt", "lost.txt"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "abilities", "shown"),
+    [
+        ("text/markdown; charset=utf-8", [], "gr\ufffde"),
+        ("application/ld+json", [], "gr\ufffde"),
+        ("image/png", ["images"], None),
+        ("image/png", ["documents"], "cannot see images"),
+        ("application/pdf", ["documents"], None),
+        ("application/pdf", ["images"], "cannot read this kind"),
+        ("application/zip", ["images", "documents"], "cannot read this kind"),
+    ],
+)
+async def test_a_file_is_shown_as_the_model_can_read_it(kind: str, abilities: list[Ability], shown: str | None) -> None:
+    """A1: text files as text, images and PDFs as data if the model takes them; what it cannot read is named instead."""
+    shelf, file = Shelf({"a": b"gr\xfce"}), FilePart(FileId("f"), "a", kind, 4)
+    message = Message(MessageId("m"), LOCAL, SessionId("s"), "user", None, 0.0, parts=(file,))
+    found = await read_attachments(shelf, [message], ModelInfo("a/b", "b", "a", abilities=frozenset(abilities)), {})
+    content = found[file.file_id]
+    assert content == Media("a", kind, b"gr\xfce") if shown is None else shown in str(content)
 
 
 # ---- a history that becomes shorter ----

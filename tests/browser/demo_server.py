@@ -11,11 +11,12 @@ from typing import Any, Final
 import anyio
 
 from holdfast import app, logs
-from holdfast.agents.scripted import Action, CallTool, Fail, Hang, Say, ScriptedAgent, Spend, Step, Think
+from holdfast.agents.scripted import Action, CallTool, Fail, Hang, Say, ScriptedAgent, Think
 from holdfast.app.agents import AgentServices
 from holdfast.app.late_engine import LateEngine
 from holdfast.app.memory import MemoryProviderTable
 from holdfast.config import Config
+from holdfast.core.events import StepStarted, Usage
 from holdfast.core.ids import SessionId
 from holdfast.core.parts import plain_text
 from holdfast.ports.agent import Turn
@@ -50,7 +51,7 @@ SEA: Final = {
 ANSWERS: Final[dict[str, Sequence[Action]]] = {
     "The tide table for Brest is off by an hour each day. Can you fix it?": [
         *(Think(word + " ", after=0.02) for word in THOUGHT.split(" ")),
-        Step(0),
+        StepStarted(0),
         CallTool("c1", "read_file", {"path": "tides/table.py"}, result=OLD, takes=0.08),
         CallTool(
             "c2",
@@ -59,13 +60,13 @@ ANSWERS: Final[dict[str, Sequence[Action]]] = {
             result="1 change",
             takes=0.12,
         ),
-        Step(1),
+        StepStarted(1),
         CallTool(
             "c3", "shell", {"command": "pytest -q tides"}, result="4 passed in 0.12s", takes=0.9, output=("....\n",)
         ),
-        Step(2),
+        StepStarted(2),
         *(Say(word + " ", after=0.012) for word in ANSWER.split(" ")),
-        Spend(1834, 312),
+        Usage(1834, 312),
     ],
     "Clean the build directory and publish the site.": [
         Say("The build directory has 214 files from earlier builds. I would remove them first."),

@@ -21,7 +21,7 @@ from holdfast.config import Config
 from holdfast.core.errors import HoldfastError
 from holdfast.models.catalog import CatalogSettings, ModelCatalog
 from holdfast.models.openai_client import OpenAIModel
-from holdfast.models.request_policy import RequestPolicy, RetryPolicy, Timeouts
+from holdfast.models.request_policy import RequestPolicy, Timeouts
 from holdfast.ports.clock import Clock
 from holdfast.ports.journal import Append, Journal
 from holdfast.ports.model import Model
@@ -49,7 +49,7 @@ class Stuck:
 
 class Tuned(ModelCatalog):
     def __init__(self, tuned: Mapping[str, Mapping[str, Any]], settings: CatalogSettings, clock: Clock) -> None:
-        policy = RequestPolicy(retry=RetryPolicy(attempts=3), sleep=_nap)
+        policy = RequestPolicy(attempts=3, sleep=_nap)
         super().__init__(replace(settings, ports={}, policy=policy), clock)
         self._tuned = tuned
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Final
 
-from holdfast.agents.scripted import Action, CallTool, Hang, Meet, Say, SayTokens, Step, Think
+from holdfast.agents.scripted import Action, CallTool, Hang, Meet, Say, SayTokens, Think
+from holdfast.core.events import StepStarted
 from holdfast.core.parts import TextPart
 from holdfast.ports.agent import Turn
 
@@ -57,13 +58,13 @@ def _tokens(label: str, count: int = 40, rate: int = 0) -> Sequence[Action]:
 def _tool(label: str) -> Sequence[Action]:
     """Everything that a part can be, with one finished tool and one that prints."""
     return [
-        Step(0),
+        StepStarted(0),
         Think(f"{label} thinks {AWKWARD}"),
         Say(f"{label} before. "),
         CallTool(
             f"{label}-a", "read", {"path": "/ä", "n": [1, 2.5, None]}, {"lines": 3}, writes_args=('{"path"', ': "/ä"}')
         ),
-        Step(1),
+        StepStarted(1),
         Say(f"{label} between {AWKWARD}. "),
         CallTool(f"{label}-b", "write", {"path": "/b"}, "written", output=("one\n", "two\n")),
         Say(f"{label} after."),

@@ -14,11 +14,8 @@ from holdfast.agents.scripted import (
     Crash,
     Fail,
     Meet,
-    RecallMemory,
     Say,
     ScriptedAgent,
-    Spend,
-    Step,
     Think,
 )
 from holdfast.core.errors import StorageError
@@ -265,7 +262,9 @@ async def test_an_empty_answer_is_a_failed_run(world: AnyWorld, play: Play) -> N
 
 
 @pytest.mark.parametrize(
-    "script", [[Say("x")], [Think("x")], [CallTool("t")], [RecallMemory(()), Say("x"), Spend(1, 1), Step(1)]], ids=str
+    "script",
+    [[Say("x")], [Think("x")], [CallTool("t")], [MemoryRecalled(()), Say("x"), Usage(1, 1), StepStarted(1)]],
+    ids=str,
 )
 async def test_any_output_is_an_answer(world: AnyWorld, script: list[Action]) -> None:
     """E4, L4: text, reasoning or a tool call, each alone, is an answer, and the run complete."""

@@ -7,9 +7,9 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from holdfast.agents.scripted import CallTool, Fail, Hang, Meet, Say, SayTokens, ScriptedAgent, Step
+from holdfast.agents.scripted import CallTool, Fail, Hang, Meet, Say, SayTokens, ScriptedAgent
 from holdfast.core.errors import StorageError, StorageFullError
-from holdfast.core.events import Entry, ReasoningDelta, TextDelta, ToolFinished, ToolStarted
+from holdfast.core.events import Entry, ReasoningDelta, StepStarted, TextDelta, ToolFinished, ToolStarted
 from holdfast.core.parts import TextPart
 from holdfast.core.run import Run
 from holdfast.core.transcript import fold
@@ -32,7 +32,9 @@ BUSY: Script = [Say("one "), CallTool("a", result=1), Say("two "), CallTool("b",
 async def test_an_event_is_shown_when_its_commit_is_done(virtual: World) -> None:
     """X1: while an append is on its way to the journal, what is in it reaches nobody, neither as a stream nor as a
     message."""
-    async with running([Step(0), Meet("go"), Say("soon")], virtual, tap=(hold := Hold(appends("text.delta")))) as it:
+    async with running(
+        [StepStarted(0), Meet("go"), Say("soon")], virtual, tap=(hold := Hold(appends("text.delta")))
+    ) as it:
         run = await it.send()
         got: list[str] = []
 

@@ -8,8 +8,9 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from holdfast.agents.scripted import Action, CallTool, Fail, Hang, Meet, RecallMemory, Say, Spend, Think
+from holdfast.agents.scripted import Action, CallTool, Fail, Hang, Meet, Say, Think
 from holdfast.core.errors import InvalidInputError
+from holdfast.core.events import MemoryRecalled, Usage
 from holdfast.core.ids import SessionId
 from holdfast.core.parts import TextPart
 from holdfast.engine.transfer import FileRules, ImportedSession, Transfer
@@ -22,11 +23,11 @@ from tests.taps import GUARD
 pytestmark = pytest.mark.anyio
 
 RICH: list[Action] = [
-    RecallMemory(({"text": "likes tea", "source": "ses_0"},)),
+    MemoryRecalled(({"text": "likes tea", "source": "ses_0"},)),
     Think("hm"),
     CallTool("c1", "search", {"q": "tide"}, result={"high": 6}, output=("looking",)),
     Say("At six."),
-    Spend(10, 20),
+    Usage(10, 20),
 ]
 
 

@@ -17,10 +17,9 @@ from holdfast.agents.scripted import (
     Meet,
     Say,
     SayTokens,
-    Spend,
-    Step,
     Think,
 )
+from holdfast.core.events import StepStarted, Usage
 from holdfast.core.parts import plain_text
 from holdfast.ports.agent import Turn
 
@@ -48,12 +47,12 @@ def _action(item: dict[str, Any]) -> Action:
         case {"tokens": count, **rest}:
             return SayTokens(count, rest.get("rate"))
         case {"step": index}:
-            return Step(index)
+            return StepStarted(index)
         case {"call": call_id, **rest}:
             tuples: dict[str, Any] = {name: tuple(rest.pop(name)) for name in ("output", "writes_args") if name in rest}
             return CallTool(call_id, **rest, **tuples)
         case {"usage": [given, said]}:
-            return Spend(given, said)
+            return Usage(given, said)
         case {"meet": name}:
             return Meet(name)
         case {"hang": _}:

@@ -7,6 +7,8 @@ from typing import Any
 
 from aiohttp import web
 
+from holdfast.memory.openviking import OpenViking
+
 
 @dataclass
 class FakeOpenViking:
@@ -97,3 +99,12 @@ async def fake_openviking() -> AsyncIterator[FakeOpenViking]:
         yield here
     finally:
         await runner.cleanup()
+
+
+@asynccontextmanager
+async def connected(url: str, api_key: str | None = None) -> AsyncIterator[OpenViking]:
+    provider = OpenViking(url, api_key)
+    try:
+        yield provider
+    finally:
+        await provider.close()

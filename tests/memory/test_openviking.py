@@ -9,11 +9,11 @@ import pytest
 from holdfast.agents.scripted import Say, ScriptedAgent
 from holdfast.core.ids import LOCAL, MessageId, RunId, SessionId
 from holdfast.core.parts import ReasoningPart, RememberedPart, TextPart
-from holdfast.memory.openviking import OpenViking, OpenVikingError
+from holdfast.memory.openviking import OpenVikingError
 from holdfast.ports.memory import MemoryBatch, RememberedTurn
 from holdfast.testing.memory import ProviderTable
 from tests.harness import QUICK, Running, World, running
-from tests.memory.fake_openviking import FakeOpenViking, fake_openviking
+from tests.memory.fake_openviking import FakeOpenViking, connected, fake_openviking
 
 pytestmark = pytest.mark.anyio
 
@@ -31,7 +31,7 @@ def batch(count: int) -> MemoryBatch:
 
 @asynccontextmanager
 async def remembering() -> AsyncIterator[tuple[Running, FakeOpenViking]]:
-    async with fake_openviking() as there, OpenViking(there.url, "secret") as provider:
+    async with fake_openviking() as there, connected(there.url, "secret") as provider:
         table = ProviderTable({"openviking": provider}, "openviking")
         settings = replace(QUICK, flush=5.0)
         async with running(ScriptedAgent([Say("ok")]), World(), settings, memory=table) as it:
@@ -40,7 +40,7 @@ async def remembering() -> AsyncIterator[tuple[Running, FakeOpenViking]]:
 
 async def test_turns_are_added_and_committed() -> None:
     """M2: a commit creates the session, adds both sides of each turn in batches and commits once, with the API key."""
-    async with fake_openviking() as there, OpenViking(there.url + "/", "secret") as provider:
+    async with fake_openviking() as there, connected(there.url + "/", "secret") as provider:
         await provider.commit(batch(70))
         (commit,) = there.archived[SID]
         assert [message["content"] for message in commit[:4]] == ["q1", "a1", "q2", "a2"]
@@ -92,7 +92,7 @@ async def test_a_failing_server_does_not_fail_the_run() -> None:
         part = (await it.answer(sid)).parts[0]
         assert isinstance(part, RememberedPart)
         assert "502" in (part.note or "")
-    async with OpenViking("http://127.0.0.1:9") as nowhere:
+    async with connected("http://127.0.0.1:9") as nowhere:
         assert await nowhere.recall(LOCAL, SID, "  ") == []  # an empty query sends no request
         assert await nowhere.health() is not None
         with pytest.raises(OSError, match=r"127\.0\.0\.1"):
@@ -101,7 +101,7 @@ async def test_a_failing_server_does_not_fail_the_run() -> None:
 
 async def test_forgetting_erases_the_session_there() -> None:
     """A session is erased there; an unknown one is not an error; a refusal has the status, the call and the reason."""
-    async with fake_openviking() as there, OpenViking(there.url) as provider:
+    async with fake_openviking() as there, connected(there.url) as provider:
         assert await provider.health() is None
         there.fails["sessions"] = 1
         assert "UNAVAILABLE" in (await provider.health() or "")

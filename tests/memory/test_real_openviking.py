@@ -14,8 +14,8 @@ from aiohttp import web
 
 from holdfast.core.ids import LOCAL, MessageId, RunId, SessionId
 from holdfast.core.parts import TextPart
-from holdfast.memory.openviking import OpenViking
 from holdfast.ports.memory import MemoryBatch, RememberedTurn
+from tests.memory.fake_openviking import connected
 
 pytestmark = [pytest.mark.anyio, pytest.mark.openviking, pytest.mark.timeout(600)]
 
@@ -105,7 +105,7 @@ async def test_a_real_server_takes_what_we_tell_it(tmp_path: Path) -> None:
     """M2, M5: a real server is well, takes commits of one session one after the other, a repeated one too, answers
     searches, and forgets."""
     sid = SessionId("ses_holdfast_1")
-    async with openviking(tmp_path) as url, OpenViking(url) as provider:
+    async with openviking(tmp_path) as url, connected(url) as provider:
         with anyio.fail_after(STARTS):
             while await provider.health() is not None:  # noqa: ASYNC110 - another program: nobody sets an event
                 await anyio.sleep(0.5)

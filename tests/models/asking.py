@@ -11,7 +11,7 @@ from holdfast.core.events import Event, ReasoningDelta, TextDelta, Usage, merge
 from holdfast.models.http_client import HttpClient
 from holdfast.models.openai_client import OpenAIModel
 from holdfast.models.provider_config import ProviderConfig
-from holdfast.models.request_policy import RequestPolicy, RetryPolicy, Timeouts
+from holdfast.models.request_policy import RequestPolicy, Timeouts
 from holdfast.ports.model import Delta, Model, ModelError, ModelInfo, ModelRequest, ToolCall, UserMessage
 from holdfast.testing.fakes import FakeClock
 from tests.upstream import GUARD, Upstream
@@ -81,7 +81,7 @@ async def client(
     config = ProviderConfig(name="Testing", base_url=f"{up.url}/v1", api_key=api_key, key_name="TEST_API_KEY")
     policy = RequestPolicy(
         Timeouts(connect=GUARD, first_token=GUARD, idle=GUARD, stalled=GUARD),
-        RetryPolicy(attempts=3),
+        attempts=3,
         sleep=naps or Naps(),
         jitter=lambda: 0.0,
     )

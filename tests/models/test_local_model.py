@@ -13,11 +13,10 @@ import pytest
 from holdfast.core.events import TextDelta
 from holdfast.core.parts import TextPart
 from holdfast.models import local_model_weights
-from holdfast.models.local_model import LocalModel
-from holdfast.models.local_model_process import LocalModelError, LocalModelProcess, LocalModelSettings
+from holdfast.models.local_model import LocalModel, LocalModelError, LocalModelProcess, LocalModelSettings
 from holdfast.models.local_model_prompt import body, shortened
 from holdfast.models.local_model_worker import BATCH
-from holdfast.ports.model import AssistantMessage, ChatMessage, Media, ModelRequest, ToolMessage, UserMessage
+from holdfast.ports.model import AssistantMessage, ChatMessage, ModelRequest, ToolMessage, UserMessage
 from tests.models.asking import outcome
 from tests.upstream import GUARD
 
@@ -218,10 +217,9 @@ def test_turns_are_dropped_whole_and_oldest_first() -> None:
 
 
 def test_what_it_is_told_is_plain_text() -> None:
-    """Files, tools and their answers become words."""
-    png = Media("a.png", "image/png", b"")
-    said = (UserMessage(("See", png)), AssistantMessage((TextPart("Yes."),)), ToolMessage("c", "look", "sunny"))
+    """Tools and their answers become words."""
+    said = (UserMessage(("See", "this")), AssistantMessage((TextPart("Yes."),)), ToolMessage("c", "look", "sunny"))
     messages = body(ModelRequest(None, said))["messages"]
     assert [m["role"] for m in messages] == ["user", "assistant", "user"]
-    assert "a.png" in messages[0]["content"]
+    assert messages[0]["content"] == "See\n\nthis"
     assert "sunny" in messages[2]["content"]

@@ -8,7 +8,7 @@ import pytest
 from holdfast.core.parts import ReasoningPart, TextPart
 from holdfast.models import openai_request
 from holdfast.models.dialects import DIALECTS, GENERIC, ChatDialect
-from holdfast.models.request_policy import RetryPolicy, parse_retry_after
+from holdfast.models.request_policy import RequestPolicy, parse_retry_after
 from holdfast.models.upstream_errors import UpstreamError
 from holdfast.ports.model import AssistantMessage, Media, ModelRequest, ToolCall, ToolMessage, ToolSpec, UserMessage
 
@@ -22,8 +22,8 @@ TURN = (
 )
 
 
-def body(request: ModelRequest, dialect: ChatDialect = GENERIC, *abilities: Any) -> dict[str, Any]:
-    data: dict[str, Any] = json.loads(openai_request.body(request, "m", dialect, frozenset(abilities)))
+def body(request: ModelRequest, dialect: ChatDialect = GENERIC) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(openai_request.body(request, "m", dialect))
     return data
 
 
@@ -65,21 +65,14 @@ def test_reasoning_goes_back_where_it_is_wanted() -> None:
     assert body(ModelRequest(None, said))["messages"][1]["reasoning_details"] == [{"signature": "s"}]
 
 
-def test_files_by_what_the_model_can_read() -> None:
-    """Images and PDFs as data, text files as text; what cannot be read is named instead."""
-    notes = Media("n.md", "text/markdown", "grüße\xff".encode())
-    request = ModelRequest(None, (UserMessage(("See", PNG, PDF, notes)),))
-    parts = body(request, GENERIC, "images", "documents")["messages"][0]["content"]
-    assert [part["type"] for part in parts] == ["text", "image_url", "file", "text"]
+def test_images_and_documents_as_data() -> None:
+    """Images and PDFs are parts of their own; text alone is a string, which every server accepts."""
+    request = ModelRequest(None, (UserMessage(("See", PNG, PDF)),))
+    parts = body(request)["messages"][0]["content"]
+    assert [part["type"] for part in parts] == ["text", "image_url", "file"]
     assert parts[1]["image_url"]["url"] == "data:image/png;base64,iVBORw=="
     assert parts[2]["file"] == {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERg=="}
-    assert "n.md" in parts[3]["text"]
-    assert "grüße" in parts[3]["text"]
-    text = body(request)["messages"][0]["content"]
-    assert isinstance(text, str)
-    assert "a.png" in text
-    assert "a.pdf" in text
-    assert "cannot be read" in text
+    assert body(ModelRequest(None, (UserMessage(("See", "this")),)))["messages"][0]["content"] == "See\n\nthis"
 
 
 def test_a_call_that_was_invalid_goes_back_as_json() -> None:
@@ -118,12 +111,12 @@ def test_an_assistant_that_said_nothing_is_left_out() -> None:
 
 def test_waits_grow_and_are_bounded() -> None:
     """Each wait is up to twice the one before, and the last attempt is the last."""
-    policy = RetryPolicy(attempts=8, first_delay=1, max_delay=10)
+    policy = RequestPolicy(attempts=8, first_delay=1, max_delay=10, jitter=lambda: 0.999)
     again = UpstreamError("unavailable", "x", retry=True)
-    assert [policy.delay(again, n, 0.999) for n in range(1, 8)] == pytest.approx([1, 2, 4, 8, 10, 10, 10], rel=0.01)
-    assert policy.delay(again, 8, 0.5) is None
-    assert policy.delay(UpstreamError("auth", "x"), 1, 0.5) is None
-    assert policy.delay(UpstreamError("rate-limit", "x", retry=True, after=61), 1, 0.5) is None
+    assert [policy.retry_delay(again, n) for n in range(1, 8)] == pytest.approx([1, 2, 4, 8, 10, 10, 10], rel=0.01)
+    assert policy.retry_delay(again, 8) is None
+    assert policy.retry_delay(UpstreamError("auth", "x"), 1) is None
+    assert policy.retry_delay(UpstreamError("rate-limit", "x", retry=True, after=61), 1) is None
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta
 from holdfast.core.parts import ReasoningPart, TextPart
 from holdfast.models.provider_config import ProviderConfig
 from holdfast.models.pydantic_ai_models import PydanticAIModel, PydanticAIModels
-from holdfast.models.request_policy import RequestPolicy, RetryPolicy, Timeouts
+from holdfast.models.request_policy import RequestPolicy, Timeouts
 from holdfast.ports.model import (
     AssistantMessage,
     Media,
@@ -119,7 +119,7 @@ GEMINI_SAYS: Script = [Head(), gemini({"text": "Sunny."}, finish="STOP"), End()]
 @asynccontextmanager
 async def asked(kind: ProviderKind, up: Upstream, timeouts: Timeouts | None = None) -> AsyncIterator[Model]:
     limits = timeouts or Timeouts(GUARD, GUARD, GUARD, GUARD)
-    providers = PydanticAIModels(RequestPolicy(limits, RetryPolicy(attempts=3), sleep=Naps(), jitter=lambda: 0.0))
+    providers = PydanticAIModels(RequestPolicy(limits, attempts=3, sleep=Naps(), jitter=lambda: 0.0))
     abilities: Any = frozenset({"tools", "images", "documents", "reasoning"})
     config = ProviderConfig(name=kind, kind=kind, base_url=up.url, api_key=KEY, key_name="THE_KEY")
     try:

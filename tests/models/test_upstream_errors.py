@@ -4,9 +4,12 @@ from typing import Any, get_args
 
 import pytest
 
-from holdfast.models.upstream_errors import Code, EndpointLabel, UpstreamError, explain, from_error, quote
+from holdfast.models.provider_config import ProviderConfig
+from holdfast.models.upstream_errors import Code, UpstreamError, explain, from_error, quote
 
-WHO = EndpointLabel("Acme", "big-model", "api.acme.example", "ACME_API_KEY", "sk-secret-123456")
+ACME = ProviderConfig(
+    name="Acme", base_url="https://api.acme.example", key_name="ACME_API_KEY", api_key="sk-secret-123456"
+)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +50,7 @@ def test_errors_are_told_apart(error: Any, status: int | None, code: Code, retry
 @pytest.mark.parametrize("code", get_args(Code))
 def test_every_failure_is_a_sentence_to_act_on(code: Code) -> None:
     """What happened, why, and what to do; the code to the outside is one of the port's."""
-    failed = explain(UpstreamError(code, "the reason"), WHO)
+    failed = explain(UpstreamError(code, "the reason"), ACME, "big-model")
     sentence = str(failed)
     assert "the reason" in sentence
     assert sentence.endswith(".")
@@ -66,4 +69,4 @@ def test_other_peoples_words_are_tamed() -> None:
 )
 def test_a_wait_is_said_in_words(after: float | None, words: str) -> None:
     """How long is in a unit that fits."""
-    assert words in str(explain(UpstreamError("rate-limit", "busy", after=after), WHO))
+    assert words in str(explain(UpstreamError("rate-limit", "busy", after=after), ACME, "big-model"))

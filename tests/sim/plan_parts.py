@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Literal, TypeVar
 
-from holdfast.agents.scripted import Action, CallTool, Crash, Fail, Hang, Say, SayTokens, Spend, Think
-from holdfast.agents.scripted import Step as ModelStep
+from holdfast.agents.scripted import Action, CallTool, Crash, Fail, Hang, Say, SayTokens, Think
+from holdfast.core.events import StepStarted, Usage
 from holdfast.core.recovery import RecoveryPolicy
 from holdfast.engine.settings import EngineSettings
 from holdfast.testing import Fault
@@ -74,7 +74,7 @@ def script(dice: Dice) -> Script:
     if dice.likely(0.35):
         actions.insert(dice.below(len(actions) + 1), _obstacle(dice))
     if dice.likely(0.05):
-        actions = [action for action in actions if isinstance(action, Spend | ModelStep | Once)]
+        actions = [action for action in actions if isinstance(action, Usage | StepStarted | Once)]
     if dice.likely(0.1):
         actions.append(Brittle())
     return tuple(actions)
@@ -116,7 +116,7 @@ def _action(dice: Dice, n: int) -> Action:
         case 0 | 1 | 2 | 3 | 4:
             return _speech(dice)
         case 5:
-            return Spend(3, 5) if dice.likely(0.5) else ModelStep(n)
+            return Usage(3, 5) if dice.likely(0.5) else StepStarted(n)
         case _:
             return CallTool(
                 f"c{n}",

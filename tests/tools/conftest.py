@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.core.parts import Json
 from holdfast.ports.tool import Tool, ToolContext, ToolError, ToolResult
-from holdfast.tools.argument_validator import argument_problem
+from holdfast.tools.schemas import argument_problem
 from tests.harness import GUARD
 
 

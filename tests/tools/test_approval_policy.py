@@ -7,8 +7,8 @@ from holdfast.core.ids import LOCAL, SessionId
 from holdfast.ports.approval_rows import ToolGrant
 from holdfast.ports.tool import Rule, ToolResult
 from holdfast.tools.approval_policy import ApprovalPolicy, lasting, rule_for, verdict
-from holdfast.tools.argument_validator import argument_problem
 from holdfast.tools.result_text import cap_result
+from holdfast.tools.schemas import argument_problem
 
 HERE = SessionId("here")
 OPEN_LOOPBACK = ApprovalPolicy(never_always=frozenset({"shell"}))

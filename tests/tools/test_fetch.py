@@ -1,6 +1,7 @@
 """The fetch tool against real servers on loopback, which a test allows one by one; and attacks on its gate."""
 
 import gzip
+import socket
 import tracemalloc
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -11,11 +12,12 @@ from ipaddress import ip_address
 import anyio
 import pytest
 from aiohttp import web
+from aiohttp.abc import AbstractResolver, ResolveResult
 
 from holdfast.ports.tool import ToolResult
-from holdfast.tools.fetch import html_to_text, response_body
+from holdfast.tools.fetch import html_to_text
 from holdfast.tools.fetch.ssrf_guard import Address, is_public
-from holdfast.tools.fetch.tool import FetchLimits, FetchTool
+from holdfast.tools.fetch.tool import FetchLimits, FetchTool, read_body
 from tests.harness import GUARD
 from tests.tools.conftest import Bench
 
@@ -61,21 +63,32 @@ def answering(text: str | bytes, content_type: str = "text/plain", status: int =
 
 
 @dataclass
-class Names:
+class Names(AbstractResolver):
     """A name service; the last answer for a name stays."""
 
     names: dict[str, list[Sequence[Address]]]
     asked: list[str] = field(default_factory=list)
 
-    async def resolve(self, host: str) -> Sequence[Address]:
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
         self.asked.append(host)
         answers = self.names.get(host, [[]])
-        return answers.pop(0) if len(answers) > 1 else answers[0]
+        found = answers.pop(0) if len(answers) > 1 else answers[0]
+        if not found:
+            raise OSError(f"{host} has no address")
+        return [
+            ResolveResult(hostname=host, host=str(address), port=port, family=socket.AF_INET, proto=0, flags=0)
+            for address in found
+        ]
+
+    async def close(self) -> None:
+        pass
 
 
 def fetcher(limits: FetchLimits | None = None, **names: Sequence[Address]) -> tuple[FetchTool, Names]:
     service = Names({name.replace("_", "."): [addresses] for name, addresses in names.items()})
-    return FetchTool(service.resolve, lambda address: address == GOOD, limits or FetchLimits(seconds=GUARD)), service
+    return FetchTool(lambda address: address == GOOD, limits or FetchLimits(seconds=GUARD), service), service
 
 
 async def fetched(bench: Bench, answer: Handler, limits: FetchLimits | None = None) -> ToolResult:
@@ -243,7 +256,7 @@ async def test_an_address_in_the_url_is_judged_too(bench: Bench, host: str) -> N
     """X5: also where the HTTP client would not resolve anything, and in odd spellings."""
     async with site(answering("inside"), str(BAD)) as inner:
         service = Names({"localhost": [[BAD]], "2130706434": [[BAD]], "127.2": [[BAD]], "0x7f000002": [[BAD]]})
-        tool = FetchTool(service.resolve, lambda address: address == GOOD, FetchLimits(seconds=GUARD))
+        tool = FetchTool(lambda address: address == GOOD, FetchLimits(seconds=GUARD), service)
         assert (await bench.run(tool, url=f"http://{host}:{inner.port}/")).is_error
         assert inner.asked == []
 
@@ -360,7 +373,7 @@ async def test_what_unpacks_to_gigabytes_takes_no_room() -> None:
     bomb = gzip.compress(bytes(30_000_000), 1)
     tracemalloc.start()
     try:
-        data, cut = await response_body.read(chunks(), "gzip", 10_000)
+        data, cut = await read_body(chunks(), "gzip", 10_000)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

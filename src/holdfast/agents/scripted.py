@@ -1,13 +1,12 @@
 """An agent that follows a script, for tests, the simulation, benchmarks and the demo. When it continues, it skips what
 the transcript already holds; a tool with an unknown outcome runs again only if it is marked repeatable, or asks."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
 import anyio
 
-from holdfast.agents.shared_timers import SharedTimers
 from holdfast.core import events as ev
 from holdfast.core.parts import Json, ReasoningPart, TextPart, ToolPart
 from holdfast.ports.agent import AgentError, AgentOutput, Turn
@@ -27,16 +26,10 @@ class Think:
 
 @dataclass(frozen=True, slots=True)
 class SayTokens:
-    """`count` numbered tokens, at `rate` per second after `after`, or as fast as they are accepted."""
+    """`count` numbered tokens, at `rate` per second, or as fast as they are accepted."""
 
     count: int
     rate: float | None = None
-    after: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    index: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +41,9 @@ class CallTool:
     is_error: bool = False
     takes: float = 0.0
     output: tuple[str, ...] = ()
-    writes_args: tuple[str, ...] = ()
-    """Deltas of the arguments while the model writes them."""
+    writes_args: tuple[str, ...] = ()  # Deltas of the arguments while the model writes them
     asks: bool = False
     repeatable: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Spend:
-    input_tokens: int
-    output_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class RecallMemory:
-    items: tuple[Mapping[str, Json], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +69,9 @@ class Crash:
     """A bug in the agent: an unexpected exception."""
 
 
-Action = Say | Think | SayTokens | Step | CallTool | Spend | RecallMemory | Meet | Hang | Fail | Crash
+PlainEvent = ev.StepStarted | ev.Usage | ev.MemoryRecalled
+Action = Say | Think | SayTokens | CallTool | PlainEvent | Meet | Hang | Fail | Crash
+"""An event stands for itself: it is written as it is."""
 
 
 class Gate:
@@ -106,9 +89,7 @@ class ScriptedAgent:
     finish_reason: str | None = "stop"
     effects: list[str] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
-    upstreams: int = 0
-    """Open upstream calls; decreases at the instant a run is stopped."""
-    timers: SharedTimers = field(default_factory=SharedTimers)
+    upstreams: int = 0  # Open upstream calls; decreases at the instant a run is stopped
     _gates: dict[str, Gate] = field(default_factory=dict)
 
     def gate(self, name: str) -> Gate:
@@ -118,8 +99,9 @@ class ScriptedAgent:
         self.turns.append(turn)
         self.upstreams += 1
         try:
-            script = self.script(turn) if callable(self.script) else self.script
-            await _ScriptRunner(self, turn, out).play(script)
+            runner = _ScriptRunner(self, turn, out)
+            for action in self.script(turn) if callable(self.script) else self.script:
+                await runner.play(action)
         finally:
             self.upstreams -= 1
         return self.finish_reason
@@ -137,11 +119,7 @@ class _ScriptRunner:
         self._thought = sum(len(part.text) for part in parts if isinstance(part, ReasoningPart))
         self._tools = {part.call_id: part for part in parts if isinstance(part, ToolPart)}
 
-    async def play(self, script: Sequence[Action]) -> None:
-        for action in script:
-            await self._play(action)
-
-    async def _play(self, action: Action) -> None:
+    async def play(self, action: Action) -> None:
         match action:
             case Say(text, after):
                 left = text[self._said :]
@@ -153,14 +131,10 @@ class _ScriptRunner:
                 await self._speak(ev.ReasoningDelta(left), after)
             case SayTokens():
                 await self._tokens(action)
-            case Step(index):
-                await self._out.write(ev.StepStarted(index))
             case CallTool():
                 await self._call(action)
-            case Spend(input_tokens, output_tokens):
-                await self._out.write(ev.Usage(input_tokens, output_tokens))
-            case RecallMemory(items):
-                await self._out.write(ev.MemoryRecalled(items))
+            case ev.StepStarted() | ev.Usage() | ev.MemoryRecalled():
+                await self._out.write(action)
             case Meet(name):
                 gate = self._agent.gate(name)
                 gate.reached.set()
@@ -180,15 +154,14 @@ class _ScriptRunner:
             await self._out.write(delta)
 
     async def _tokens(self, tokens: SayTokens) -> None:
-        timers = self._agent.timers
-        start, n = timers.now() + tokens.after, self._first(tokens.count)
-        while n < tokens.count:
-            rest = range(n, tokens.count)
-            if tokens.rate is None:
-                n = next((n + 1 for n in rest if not self._token(n)), tokens.count)
-            else:
-                n = await timers.emit_at_rate(start, tokens.rate, rest, self._token)
-            await self._out.wait_for_room()
+        start = anyio.current_time()
+        for n in range(self._first(tokens.count), tokens.count):
+            if tokens.rate is not None:
+                await anyio.sleep_until(start + n / tokens.rate)
+            said, self._said = self._said, 0
+            if not self._out.write_nowait(ev.TextDelta(f"t{n} "[said:])):
+                await self._out.wait_for_room()
+        await self._out.wait_for_room()
 
     def _first(self, count: int) -> int:
         """The first token that an earlier execution did not emit completely."""
@@ -198,10 +171,6 @@ class _ScriptRunner:
                 return n
             self._said -= length
         return count
-
-    def _token(self, n: int) -> bool:
-        said, self._said = self._said, 0
-        return self._out.write_nowait(ev.TextDelta(f"t{n} "[said:]))
 
     async def _call(self, call: CallTool) -> None:
         before = self._tools.get(call.call_id)

@@ -18,8 +18,7 @@ LANES: Final = BYTES // 8
 _TABLE: Final = 1 << 16
 _HALF: Final = LANES // 2
 _CANDIDATES: Final = 2048
-_BLOCK: Final = 16_384
-"""Rows that are scanned together, so that they stay in the processor's cache."""
+_BLOCK: Final = 16_384  # Rows that are scanned together, so that they stay in the processor's cache
 _WORD_WEIGHT, _TRIGRAM_WEIGHT, _TOPIC_WEIGHT = 1.0, 0.8, 1.2
 
 Lanes = NDArray[np.uint64]

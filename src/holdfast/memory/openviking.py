@@ -12,8 +12,7 @@ from holdfast.core.ids import OwnerId, SessionId
 from holdfast.core.parts import Json, plain_text
 from holdfast.ports.memory import MemoryBatch
 
-_BATCH_SIZE: Final = 100
-"""Messages per call."""
+_BATCH_SIZE: Final = 100  # Messages per call
 _MAX_MEMORIES: Final = 8
 _MAX_TEXT: Final = 100_000
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=60.0, sock_connect=5.0)
@@ -24,20 +23,13 @@ class OpenVikingError(Exception):
 
 
 class OpenViking:
-    """Use as an async context manager, or call `close`. The API key determines whose memories are used."""
+    """The API key determines whose memories are used."""
 
-    def __init__(self, base_url: str, api_key: str | None = None, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, base_url: str, api_key: str | None = None) -> None:
         self._base = base_url.rstrip("/") + "/api/v1"
-        self._headers = {**(headers or {}), **({} if api_key is None else {"X-API-Key": api_key})}
+        self._headers = {} if api_key is None else {"X-API-Key": api_key}
         self._session: aiohttp.ClientSession | None = None
-        self._known: set[SessionId] = set()
-        """Sessions that exist there, as far as is known."""
-
-    async def __aenter__(self) -> "OpenViking":
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
+        self._known: set[SessionId] = set()  # Sessions that exist there, as far as is known
 
     async def recall(self, owner: OwnerId, sid: SessionId, query: str) -> Sequence[Mapping[str, Json]]:
         if not query.strip():

@@ -15,8 +15,7 @@ from holdfast.models import local_model_prompt, local_model_weights
 from holdfast.models.demo_model import DEMO, DemoModel
 from holdfast.models.discovery import local_servers, probe
 from holdfast.models.http_client import HttpClient
-from holdfast.models.local_model import LOCAL_ID, LocalModel, local_info
-from holdfast.models.local_model_process import LocalModelSettings
+from holdfast.models.local_model import LOCAL_ID, LocalModel, LocalModelSettings, local_info
 from holdfast.models.model_list_cache import ModelListCache
 from holdfast.models.openai_client import OpenAIModel
 from holdfast.models.provider_config import PRESETS, ProviderConfig, dialect, from_environment, merge_providers
@@ -28,14 +27,11 @@ from holdfast.ports.model import Model, ModelError, ModelInfo, ProviderKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogSettings:
-    providers: tuple[ProviderConfig, ...] = ()
-    """Configured by the owner; they come before those of the environment."""
+    providers: tuple[ProviderConfig, ...] = ()  # Configured by the owner; they come before those of the environment
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-    ports: Mapping[ProviderKind, int] | None = None
-    """Ports of servers on this machine; None: the usual ones."""
+    ports: Mapping[ProviderKind, int] | None = None  # Ports of servers on this machine; None: the usual ones
     weights_directory: Path | None = None
-    max_age: float = 60.0
-    """Seconds for which a list of models is reused; a tenth of it for a provider that was down."""
+    max_age: float = 60.0  # Seconds for which a list of models is reused; a tenth of it for a provider that was down
     local_timeout: float = 0.5
     remote_timeout: float = 2.0
     """Seconds within which a provider lists its models: on this machine, and elsewhere."""

@@ -13,8 +13,7 @@ from holdfast.ports.model import Delta, ToolCall
 
 MAX_EVENT = 4 * 1024 * 1024
 MAX_ANSWER = 64 * 1024 * 1024
-_TEMPLATE_ATTEMPTS = 4
-"""Templates learned in vain before every chunk is assumed to differ."""
+_TEMPLATE_ATTEMPTS = 4  # Templates learned in vain before every chunk is assumed to differ
 
 
 class ChatCompletionStream:

@@ -8,25 +8,20 @@ from holdfast.core.parts import Json
 
 _SAMPLING = frozenset({"temperature", "top_p", "seed", "stop", "presence_penalty", "frequency_penalty"})
 _USUAL = _SAMPLING | {"max_tokens", "reasoning_effort", "response_format", "tool_choice", "parallel_tool_calls"}
-ALL_SETTINGS = _USUAL | {"top_k", "min_p", "repeat_penalty"}
-"""Those of local servers; no server takes others."""
+ALL_SETTINGS = _USUAL | {"top_k", "min_p", "repeat_penalty"}  # Those of local servers; no server takes others
 
 
 @dataclass(frozen=True, slots=True)
 class ChatDialect:
-    settings: frozenset[str] = _USUAL
-    """Settings that are sent; others are left out."""
+    settings: frozenset[str] = _USUAL  # Settings that are sent; others are left out
     renamed: Mapping[str, str] = field(default_factory=dict)
-    extra: Mapping[str, Json] = field(default_factory=dict)
-    """Fields added to every request."""
-    ask_usage: bool = True
-    """Whether to send `stream_options`. Servers that reject it report usage anyway."""
+    extra: Mapping[str, Json] = field(default_factory=dict)  # Fields added to every request
+    ask_usage: bool = True  # Whether to send `stream_options`. Servers that reject it report usage anyway.
     reasoning_back: Literal["never", "tool-turns"] = "never"
     """Whether reasoning is sent back as `reasoning_content` with the tool calls of the current turn."""
     prefill: Literal["never", "plain", "flags", "prefix"] = "never"
     """How a server is asked to continue the last assistant message."""
-    short_ids: bool = False
-    """Call ids must be nine letters or digits."""
+    short_ids: bool = False  # Call ids must be nine letters or digits
 
 
 GENERIC = ChatDialect()

@@ -18,14 +18,13 @@ from holdfast.models.http_client import HttpClient, is_loopback
 from holdfast.models.http_connection import HttpError
 from holdfast.models.lenient_json import loads
 from holdfast.models.model_listings import ListedModel
-from holdfast.models.provider_config import ProviderConfig, base_url, endpoint_label, request_headers
+from holdfast.models.provider_config import ProviderConfig, base_url, request_headers
 from holdfast.models.upstream_errors import UpstreamError, explain
 from holdfast.ports.model import ProviderKind
 
 LOCAL_PORTS: Final[Mapping[ProviderKind, int]] = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000}
 _MAX_LIST: Final = 8 * 1024 * 1024
-_MAX_DETAILS: Final = 40
-"""Ollama models whose details are asked for."""
+_MAX_DETAILS: Final = 40  # Ollama models whose details are asked for
 
 
 def local_servers(ports: Mapping[ProviderKind, int] | None = None) -> tuple[ProviderConfig, ...]:
@@ -60,7 +59,7 @@ async def probe(http: HttpClient, local_timeout: float, remote_timeout: float, c
         if models:
             return ProbeResult(tuple(models))
         error = UpstreamError("unavailable", "it has no chat models")
-    return ProbeResult(reason=str(explain(error, endpoint_label(config, "any model"))))
+    return ProbeResult(reason=str(explain(error, config, "any model")))
 
 
 @dataclass(frozen=True, slots=True)

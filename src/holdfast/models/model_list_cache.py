@@ -13,8 +13,7 @@ from holdfast.models.pydantic_ai_models import missing_extra
 from holdfast.ports.model import Ability, ModelInfo
 
 _PREFILL: frozenset[Ability] = frozenset({"prefill"})
-UNNAMED: Final = "default"
-"""The model name used for a configured server that lists none: many accept any name."""
+UNNAMED: Final = "default"  # The model name used for a configured server that lists none: many accept any name
 
 
 class ModelListCache:

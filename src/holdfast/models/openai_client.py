@@ -16,9 +16,9 @@ from holdfast.models import openai_request
 from holdfast.models.chat_completion_stream import ChatCompletionStream, failed_body
 from holdfast.models.http_client import HttpClient
 from holdfast.models.http_connection import HttpError, HttpResponse
-from holdfast.models.provider_config import ProviderConfig, base_url, dialect, endpoint_label, request_headers
+from holdfast.models.provider_config import ProviderConfig, base_url, dialect, request_headers
 from holdfast.models.request_policy import RequestPolicy, parse_retry_after
-from holdfast.models.upstream_errors import UpstreamError, explain
+from holdfast.models.upstream_errors import UpstreamError
 from holdfast.ports.clock import Clock
 from holdfast.ports.model import Delta, Media, ModelAnswer, ModelInfo, ModelRequest, Take, ToolCall, UserMessage
 
@@ -36,8 +36,7 @@ _READS_PER_CHECKPOINT = 8
 class OpenAIModel:
     info: ModelInfo
     config: ProviderConfig
-    name: str
-    """The model's name at the server."""
+    name: str  # The model's name at the server
     http: HttpClient
     clock: Clock
     policy: RequestPolicy = field(default_factory=RequestPolicy)
@@ -89,7 +88,10 @@ class OpenAIAnswer:
 
     async def __anext__(self) -> Sequence[Delta]:
         now = self._last_delta_at = self._loop.time()
-        while self._error is None:
+        while True:
+            if self._error is not None:
+                error, self._error = self._error, None
+                await self._retry_until_open(error)
             response = self._response
             if response is None:
                 raise StopAsyncIteration
@@ -110,10 +112,7 @@ class OpenAIAnswer:
             if deltas:
                 self._started = True
                 return deltas
-            error, self._error = self._error, None
-            await self._retry_until_open(error)
             now = self._loop.time()
-        raise self._failure(self._error)
 
     async def follow(self, take: Take) -> None:
         response = self._response
@@ -134,6 +133,7 @@ class OpenAIAnswer:
         deltas = self._receive(data)
         if deltas:  # a keep-alive proves that a proxy is alive, not that the model is
             self._last_delta_at = now
+            self._started = True
         wants_more = take(deltas) if deltas else True
         return wants_more and self._error is None and self._response is not None
 
@@ -176,7 +176,7 @@ class OpenAIAnswer:
 
     async def _encode(self) -> bytes:
         model = self._model
-        encode = partial(openai_request.body, self._request, model.name, dialect(model.config), model.info.abilities)
+        encode = partial(openai_request.body, self._request, model.name, dialect(model.config))
         has_large_media = any(
             isinstance(item, Media) and len(item.data) > _LARGE_MEDIA
             for message in self._request.messages
@@ -223,17 +223,9 @@ class OpenAIAnswer:
         """Asks again as long as that may help and nothing was given out yet; otherwise raises ModelError."""
         while error is not None:
             self._close()
-            delay = None if self._started else self._policy.retry_delay(error, self._attempt)
-            if delay is None:
-                raise self._failure(error)
-            await self._policy.sleep(delay)
+            attempt = None if self._started else self._attempt
+            await self._policy.wait_to_retry(error, attempt, self._model.config, self._model.name)
             error = await self._open()
-
-    def _failure(self, error: UpstreamError) -> Exception:
-        self._close()
-        failure = explain(error, endpoint_label(self._model.config, self._model.name))
-        failure.__suppress_context__ = True  # errors of libraries may carry headers, and so the key
-        return failure
 
     # ---- timeouts ----
 

@@ -10,7 +10,6 @@ from holdfast.core.parts import Json, ReasoningPart, TextPart
 from holdfast.models.dialects import ChatDialect
 from holdfast.models.tool_call_assembler import args_text
 from holdfast.ports.model import (
-    Ability,
     AssistantMessage,
     Media,
     ModelRequest,
@@ -21,13 +20,11 @@ from holdfast.ports.model import (
 )
 
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml", "application/x-yaml")
-_TEXT_ENDINGS = ("+json", "+xml", "javascript", "toml", "x-sh", "x-python", "sql")
 
 
-def body(request: ModelRequest, model: str, dialect: ChatDialect, abilities: frozenset[Ability]) -> bytes:
+def body(request: ModelRequest, model: str, dialect: ChatDialect) -> bytes:
     """The JSON body of a streaming request."""
-    messages = _messages(request, dialect, abilities)
+    messages = _messages(request, dialect)
     data: dict[str, Json] = {"model": model, "messages": messages, "stream": True}
     if dialect.ask_usage:
         data["stream_options"] = {"include_usage": True}
@@ -57,22 +54,7 @@ def call_ids(request: ModelRequest) -> set[str]:
     return {part.call_id for part in parts if isinstance(part, ToolCall)}
 
 
-def readable(item: str | Media, abilities: frozenset[Ability]) -> str | Media:
-    """What a model can take: text as it is and text files as text, images and PDFs if it has the ability, and a
-    placeholder for any other file."""
-    if isinstance(item, str):
-        return item
-    kind = item.media_type.partition(";")[0].strip().lower()
-    if kind.startswith(_TEXT_TYPES) or kind.endswith(_TEXT_ENDINGS):
-        return f"File {item.name}:\n\n{item.data.decode('utf-8', 'replace')}\n"
-    image = item.media_type.startswith("image/") and "images" in abilities
-    document = item.media_type == "application/pdf" and "documents" in abilities
-    if image or document:
-        return item
-    return f"[The file {item.name} ({item.media_type}, {len(item.data):,} bytes) cannot be read by this model.]"
-
-
-def _messages(request: ModelRequest, dialect: ChatDialect, abilities: frozenset[Ability]) -> list[Json]:
+def _messages(request: ModelRequest, dialect: ChatDialect) -> list[Json]:
     messages: list[Json] = []
     if request.system:
         messages.append({"role": "system", "content": request.system})
@@ -81,7 +63,7 @@ def _messages(request: ModelRequest, dialect: ChatDialect, abilities: frozenset[
     for index, message in enumerate(request.messages):
         match message:
             case UserMessage(content):
-                messages.append({"role": "user", "content": _content(content, abilities)})
+                messages.append({"role": "user", "content": _content(content)})
             case AssistantMessage():
                 written = _assistant(message, dialect, this_turn=index > turn_start)
                 if written is not None:
@@ -94,20 +76,19 @@ def _messages(request: ModelRequest, dialect: ChatDialect, abilities: frozenset[
     return messages
 
 
-def _content(content: tuple[str | Media, ...], abilities: frozenset[Ability]) -> Json:
-    parts = [_part(item, abilities) for item in content]
+def _content(content: tuple[str | Media, ...]) -> Json:
+    parts = [_part(item) for item in content]
     if all(part["type"] == "text" for part in parts):  # every server accepts plain text
         return "\n\n".join(part["text"] for part in parts)
     return parts
 
 
-def _part(item: str | Media, abilities: frozenset[Ability]) -> dict[str, Json]:
-    content = readable(item, abilities)
-    if isinstance(content, str):
-        return {"type": "text", "text": content}
-    url = f"data:{content.media_type};base64,{base64.b64encode(content.data).decode('ascii')}"
-    if content.media_type == "application/pdf":
-        return {"type": "file", "file": {"filename": content.name, "file_data": url}}
+def _part(item: str | Media) -> dict[str, Json]:
+    if isinstance(item, str):
+        return {"type": "text", "text": item}
+    url = f"data:{item.media_type};base64,{base64.b64encode(item.data).decode('ascii')}"
+    if item.media_type == "application/pdf":
+        return {"type": "file", "file": {"filename": item.name, "file_data": url}}
     return {"type": "image_url", "image_url": {"url": url}}
 
 

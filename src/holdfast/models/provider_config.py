@@ -3,10 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from yarl import URL
-
 from holdfast.models.dialects import DIALECTS, GENERIC, ChatDialect
-from holdfast.models.upstream_errors import EndpointLabel
 from holdfast.ports.model import Ability, ProviderKind
 
 
@@ -16,21 +13,15 @@ class ProviderConfig:
 
     name: str
     kind: ProviderKind = "compatible"
-    base_url: str | None = None
-    """None: the default of its kind."""
+    base_url: str | None = None  # None: the default of its kind
     api_key: str | None = field(default=None, repr=False)
-    key_name: str = ""
-    """Where the key comes from or belongs, shown to people."""
-    models: tuple[str, ...] = ()
-    """The models to offer; if empty, the provider is asked."""
+    key_name: str = ""  # Where the key comes from or belongs, shown to people
+    models: tuple[str, ...] = ()  # The models to offer; if empty, the provider is asked
     default: str | None = None
-    context: int | None = None
-    """Tokens, used if the provider does not state them."""
-    abilities: tuple[Ability, ...] | None = None
-    """What its models can do, used if the provider does not state it."""
+    context: int | None = None  # Tokens, used if the provider does not state them
+    abilities: tuple[Ability, ...] | None = None  # What its models can do, used if the provider does not state it
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    discovered: bool = False
-    """Looked for on this machine without being configured: not listed while it does not answer."""
+    discovered: bool = False  # Looked for on this machine without being configured: not listed while it does not answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +30,7 @@ class Preset:
 
     title: str
     base_url: str
-    keys: tuple[str, ...] = ()
-    """Environment variables that may hold its key."""
+    keys: tuple[str, ...] = ()  # Environment variables that may hold its key
     base_url_key: str | None = None
     prefer: tuple[str, ...] = ()
     """Default models by name or prefix, best first; the first is used if the models cannot be listed."""
@@ -159,17 +149,3 @@ def request_headers(config: ProviderConfig, own: Mapping[str, str]) -> dict[str,
     elif config.api_key:
         headers["Authorization"] = f"Bearer {config.api_key}"
     return {**headers, **config.headers}
-
-
-def endpoint_label(config: ProviderConfig, model: str) -> EndpointLabel:
-    key_name = config.key_name or f"the key of {config.name}"
-    return EndpointLabel(title(config), model, _host_and_port(base_url(config)), key_name, config.api_key)
-
-
-def _host_and_port(address: str) -> str:
-    """The part of an address that may be shown: it leaves out a password."""
-    try:
-        url = URL(address)
-        return f"{url.host}:{url.port}" if url.explicit_port else url.host or address
-    except ValueError:
-        return "an invalid address"

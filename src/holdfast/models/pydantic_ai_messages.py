@@ -23,26 +23,24 @@ from pydantic_ai.tools import ToolDefinition
 
 from holdfast.core import parts as holdfast_parts
 from holdfast.core.parts import Json, ReasoningPart
-from holdfast.models.openai_request import readable
 from holdfast.models.pydantic_ai_models import SAME_NAME_SETTINGS
 from holdfast.models.tool_call_assembler import args_text
 from holdfast.ports import model as model_port
-from holdfast.ports.model import Ability, AssistantMessage, Media, ToolCall, ToolMessage, UserMessage
+from holdfast.ports.model import AssistantMessage, Media, ToolCall, ToolMessage, UserMessage
 
-_MAX_TOKENS = 8192
-"""Anthropic requires a value."""
+_MAX_TOKENS = 8192  # Anthropic requires a value
 _RESPONSE_FIELDS = ("provider_name", "provider_url", "canonical_system", "model_name")
 _PART_FIELDS = ("id", "signature", "provider_name", "provider_details")
 
 
-def messages(request: model_port.ModelRequest, abilities: frozenset[Ability]) -> list[ModelMessage]:
+def messages(request: model_port.ModelRequest) -> list[ModelMessage]:
     """The user and tool messages between two answers form one request."""
     result: list[ModelMessage] = []
     pending: list[ModelRequestPart] = [SystemPromptPart(request.system)] if request.system else []
     for message in request.messages:
         match message:
             case UserMessage(content):
-                pending.append(UserPromptPart([_item(item, abilities) for item in content]))
+                pending.append(UserPromptPart([_item(item) for item in content]))
             case ToolMessage(call_id, name, text, is_error):
                 outcome: Any = "failed" if is_error else "success"
                 pending.append(ToolReturnPart(name, text, call_id, outcome=outcome))
@@ -101,9 +99,8 @@ def provider_data(part: ThinkingPart | ToolCallPart, response: ModelResponse) ->
     return {"part": own, "response": {name: getattr(response, name) for name in _RESPONSE_FIELDS}}
 
 
-def _item(item: str | Media, abilities: frozenset[Ability]) -> UserContent:
-    content = readable(item, abilities)
-    return content if isinstance(content, str) else BinaryContent(content.data, media_type=content.media_type)
+def _item(item: str | Media) -> UserContent:
+    return item if isinstance(item, str) else BinaryContent(item.data, media_type=item.media_type)
 
 
 def _response(answer: AssistantMessage) -> ModelResponse | None:

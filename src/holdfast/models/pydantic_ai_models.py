@@ -6,17 +6,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
 from typing import Any
 
 from anyio import to_thread
 
-from holdfast.models.provider_config import ProviderConfig, base_url, endpoint_label, title
+from holdfast.models.provider_config import ProviderConfig, title
 from holdfast.models.request_policy import RequestPolicy
 from holdfast.ports.model import ModelAnswer, ModelError, ModelInfo, ModelRequest
 
-KINDS = ("anthropic", "google")
-"""Kinds of provider that are reached through the library."""
+KINDS = ("anthropic", "google")  # Kinds of provider that are reached through the library
 SAME_NAME_SETTINGS = frozenset(
     {"temperature", "top_p", "max_tokens", "seed", "presence_penalty", "frequency_penalty", "parallel_tool_calls"}
 )
@@ -42,20 +40,12 @@ class PydanticAIModels:
 
     def __init__(self, policy: RequestPolicy) -> None:
         self.policy = policy
-        self._models: dict[tuple[str, str], tuple[Any, Any]] = {}
-
-    def library_model(self, library: ModuleType, config: ProviderConfig, name: str) -> tuple[Any, Any]:
-        """The library's model and its HTTP client."""
-        key = (config.name, name)
-        if key not in self._models:
-            self._models[key] = library.create_model(
-                config.kind, name, base_url(config), config.api_key or "", self.policy.timeouts
-            )
-        return self._models[key]
+        self.by_name: dict[tuple[str, str], tuple[Any, Any]] = {}
+        """The library's model and its HTTP client, by provider and model."""
 
     async def aclose(self) -> None:
-        models = list(self._models.values())
-        self._models.clear()
+        models = list(self.by_name.values())
+        self.by_name.clear()
         for _, client in models:
             await client.aclose()
 
@@ -77,10 +67,9 @@ class PydanticAIModel:
                 f"{title(self.config)} models need an extra that is not installed. Run `pip install "
                 "'holdfast[providers]'`, or choose another model.",
             ) from None
-        model, client = self.models.library_model(library, self.config, self.name)
-        label, policy = endpoint_label(self.config, self.name), self.models.policy
-        reader = library.PydanticAIReader(model, client, request, self.info.abilities, label, policy)
+        answer = library.PydanticAIAnswer(self, request)
         try:
-            yield await reader.open()
+            await answer.open()
+            yield answer
         finally:
-            await reader.close()
+            await answer.close()

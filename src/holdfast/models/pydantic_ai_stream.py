@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from functools import partial
 from typing import Any
 
 import anyio
@@ -26,13 +25,14 @@ from pydantic_ai.models import StreamedResponse
 
 from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, Usage
 from holdfast.models.http_connection import HttpError
-from holdfast.models.iterated_answer import IteratedAnswer
 from holdfast.models.openai_request import call_ids
+from holdfast.models.provider_config import ProviderConfig, base_url
 from holdfast.models.pydantic_ai_messages import is_signed, messages, parameters, provider_data, settings
-from holdfast.models.request_policy import RequestPolicy, Timeouts
+from holdfast.models.pydantic_ai_models import PydanticAIModel
+from holdfast.models.request_policy import Timeouts
 from holdfast.models.tool_call_assembler import args_text, claim_id, parse_args
-from holdfast.models.upstream_errors import EndpointLabel, UpstreamError, explain, from_error
-from holdfast.ports.model import Ability, Delta, ModelAnswer, ModelRequest, ToolCall
+from holdfast.models.upstream_errors import UpstreamError, from_error
+from holdfast.ports.model import Delta, ModelRequest, Take, ToolCall
 
 _ANSWER_HEADER = "x-holdfast-answer"
 """A request header with the id of the answer. It is removed before the request is sent."""
@@ -65,12 +65,10 @@ class ClosableHttpClient(httpx2.AsyncClient):
             await response.aclose()
 
 
-def create_model(
-    kind: str, name: str, url: str, key: str, timeouts: Timeouts
-) -> tuple[LibraryModel[Any], ClosableHttpClient]:
+def create_model(config: ProviderConfig, name: str, timeouts: Timeouts) -> tuple[LibraryModel[Any], ClosableHttpClient]:
     """Creates the library's model and the client whose connections it uses."""
-    client = ClosableHttpClient(timeouts)
-    if kind == "anthropic":
+    client, url, key = ClosableHttpClient(timeouts), base_url(config), config.api_key or ""
+    if config.kind == "anthropic":
         from anthropic import AsyncAnthropic
         from pydantic_ai.models.anthropic import AnthropicModel
         from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -84,35 +82,27 @@ def create_model(
     return GoogleModel(name, provider=GoogleProvider(api_key=key, base_url=url, http_client=client)), client
 
 
-class PydanticAIReader:
+class PydanticAIAnswer:
     """One request and its answer. Nothing is asked again once a delta has been given out."""
 
-    def __init__(
-        self,
-        model: LibraryModel[Any],
-        client: ClosableHttpClient,
-        request: ModelRequest,
-        abilities: frozenset[Ability],
-        label: EndpointLabel,
-        policy: RequestPolicy,
-    ) -> None:
-        self._model = model
-        self._client = client
+    def __init__(self, asked: PydanticAIModel, request: ModelRequest) -> None:
+        self._config, self._name, self._policy = asked.config, asked.name, asked.models.policy
+        known, key = asked.models.by_name, (asked.config.name, asked.name)
+        if key not in known:
+            known[key] = create_model(asked.config, asked.name, self._policy.timeouts)
+        self._model: LibraryModel[Any]
+        self._client: ClosableHttpClient
+        self._model, self._client = known[key]
         self._request = request
-        self._abilities = abilities
-        self._label = label
-        self._policy = policy
         self._answer_id = ""
         self._block: AbstractAsyncContextManager[StreamedResponse] | None = None
+        self._response: StreamedResponse
+        self.calls: Sequence[ToolCall] = ()
+        self.finish_reason: str | None = None
         self._attempt = 0
         self._started = False  # a delta was given out
         self._used_ids: set[str] = set()
         self._ids: dict[int, str] = {}  # by the part's index
-
-    async def open(self) -> ModelAnswer:
-        """Asks until there is an answer, or raises ModelError."""
-        response = await self._open()
-        return IteratedAnswer(partial(self._iterate, response))
 
     async def close(self) -> None:
         """Closes the upstream, whatever it is doing."""
@@ -125,7 +115,8 @@ class PydanticAIReader:
             except Exception:  # noqa: BLE001  the connection is being closed; how that fails does not matter
                 return
 
-    async def _open(self) -> StreamedResponse:
+    async def open(self) -> None:
+        """Asks until there is an answer, or raises ModelError."""
         limit = self._policy.timeouts.first_token
         while True:
             self._attempt += 1
@@ -135,11 +126,11 @@ class PydanticAIReader:
             options["extra_headers"] = {_ANSWER_HEADER: self._answer_id}
             try:
                 with anyio.fail_after(limit):
-                    sent = messages(self._request, self._abilities)
+                    sent = messages(self._request)
                     block = self._model.request_stream(sent, options, parameters(self._request))
-                    response = await block.__aenter__()
+                    self._response = await block.__aenter__()
                     self._block = block
-                    return response
+                    return
             except TimeoutError:
                 error = UpstreamError("timeout", f"no answer within {limit:g} s")
             except Exception as failed:  # noqa: BLE001  the library's exceptions stop here
@@ -149,21 +140,19 @@ class PydanticAIReader:
     async def _wait_to_retry(self, error: UpstreamError) -> None:
         """Waits until the next attempt. Raises ModelError if there is none, or if a delta was given out."""
         await self.close()
-        delay = None if self._started else self._policy.retry_delay(error, self._attempt)
-        if delay is None:
-            failure = explain(error, self._label)
-            failure.__suppress_context__ = True  # errors of libraries may carry headers, and so the key
-            raise failure
-        await self._policy.sleep(delay)
+        await self._policy.wait_to_retry(error, None if self._started else self._attempt, self._config, self._name)
 
-    async def _iterate(self, response: StreamedResponse, answer: IteratedAnswer) -> AsyncIterator[Sequence[Delta]]:
-        events, timeouts = aiter(response), self._policy.timeouts
+    async def follow(self, take: Take) -> None:
+        pass
+
+    async def __aiter__(self) -> AsyncIterator[Sequence[Delta]]:
+        events, timeouts = aiter(self._response), self._policy.timeouts
         while True:
             limit = timeouts.idle if self._started else timeouts.first_token
             try:
                 with anyio.fail_after(limit):
                     event = await anext(events, None)
-                deltas = self._end(response, answer) if event is None else self._deltas(event, response)
+                deltas = self._end() if event is None else self._deltas(event)
             except TimeoutError:
                 error = UpstreamError("timeout", f"nothing came for {limit:g} s")
             except Exception as failed:  # noqa: BLE001  as above
@@ -176,12 +165,12 @@ class PydanticAIReader:
                     return
                 continue
             await self._wait_to_retry(error)
-            response = await self._open()
-            events = aiter(response)
+            await self.open()
+            events = aiter(self._response)
 
     # ---- events ----
 
-    def _deltas(self, event: ModelResponseStreamEvent, response: StreamedResponse) -> Sequence[Delta]:
+    def _deltas(self, event: ModelResponseStreamEvent) -> Sequence[Delta]:
         match event:
             case PartStartEvent(index=index, part=ToolCallPart() as part):
                 self._ids[index] = claim_id(part.tool_call_id, self._used_ids)
@@ -197,25 +186,25 @@ class PydanticAIReader:
             case PartDeltaEvent(index=index, delta=ToolCallPartDelta(args_delta=args)) if args and index in self._ids:
                 return [ToolDelta(self._ids[index], None, args_text(args))]
             case PartEndEvent(part=ThinkingPart() as part) if is_signed(part):
-                return [ReasoningDelta("", provider_data(part, response.get()))]
+                return [ReasoningDelta("", provider_data(part, self._response.get()))]
             case _:
                 return ()
 
-    def _end(self, streamed: StreamedResponse, answer: IteratedAnswer) -> Sequence[Delta]:
-        response = streamed.get()
-        answer.finish_reason = _FINISH.get(response.finish_reason or "", response.finish_reason)
+    def _end(self) -> Sequence[Delta]:
+        response = self._response.get()
+        self.finish_reason = _FINISH.get(response.finish_reason or "", response.finish_reason)
         calls = []
         for index, part in enumerate(response.parts):
             if isinstance(part, ToolCallPart) and index in self._ids:
                 args, invalid = parse_args(args_text(part.args))
                 calls.append(ToolCall(self._ids[index], part.tool_name, args, provider_data(part, response), invalid))
-        answer.calls = calls
+        self.calls = calls
         if not self._started:
             if response.finish_reason == "content_filter":
                 raise exceptions.ContentFilterError("the answer is empty")
             if response.finish_reason is None:
                 raise HttpError(UpstreamError("protocol", "the answer ended without any content"))
-        usage = streamed.usage
+        usage = self._response.usage
         return [Usage(usage.input_tokens, usage.output_tokens)] if usage.has_values() else ()
 
 

@@ -9,10 +9,8 @@ log = logging.getLogger("holdfast.models")
 
 _PAUSE_PER_STREAM: Final = 0.0001
 """Seconds between two batches for each stream in the first: slightly more than handling one piece costs."""
-_MIN_PAUSE: Final = 0.001
-"""Timers are no finer than this."""
-_MAX_PAUSE: Final = 0.1
-"""A longer pause would be visible."""
+_MIN_PAUSE: Final = 0.001  # Timers are no finer than this
+_MAX_PAUSE: Final = 0.1  # A longer pause would be visible
 
 
 class ReadBatcher:

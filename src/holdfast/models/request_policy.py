@@ -1,5 +1,4 @@
-"""How long requests to models may take, how large answers may be, and when a failed request is sent again. Decides;
-does not wait."""
+"""How long requests to models may take, how large answers may be, and when a failed request is sent again."""
 
 import random
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,7 +9,8 @@ from email.utils import parsedate_to_datetime
 import anyio
 
 from holdfast.models.chat_completion_stream import MAX_ANSWER, MAX_EVENT
-from holdfast.models.upstream_errors import UpstreamError
+from holdfast.models.provider_config import ProviderConfig
+from holdfast.models.upstream_errors import UpstreamError, explain
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,45 +22,43 @@ class Timeouts:
     """From the request to the first delta: a model may think for minutes, and keep-alives do not show that it does."""
     idle: float = 120.0
     """Between bytes, once the answer has started. Time that the reader spends elsewhere does not count."""
-    stalled: float = 600.0
-    """Between deltas, whether or not keep-alives arrive."""
-    tail: float = 5.0
-    """After the finish reason, for usage and the end mark. The answer is complete without them."""
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    attempts: int = 4
-    """In total, including the first."""
-    first_delay: float = 0.5
-    max_delay: float = 20.0
-    max_requested_delay: float = 60.0
-    """If a provider asks for a longer wait, the request fails: people prefer to know."""
-
-    def delay(self, error: UpstreamError, attempt: int, jitter: float) -> float | None:
-        """Seconds before attempt number `attempt + 1`, or None to give up. `jitter` in [0, 1) spreads requests that
-        failed together; it never shortens the wait that a provider asked for."""
-        if not error.retry or attempt >= self.attempts:
-            return None
-        backoff = min(self.first_delay * 2.0 ** (attempt - 1), self.max_delay)
-        if error.after is None:
-            return backoff * (0.5 + jitter / 2)
-        if error.after > self.max_requested_delay:
-            return None
-        return max(error.after, 0.0) + backoff * jitter / 4
+    stalled: float = 600.0  # Between deltas, whether or not keep-alives arrive
+    tail: float = 5.0  # After the finish reason, for usage and the end mark. The answer is complete without them.
 
 
 @dataclass(frozen=True, slots=True)
 class RequestPolicy:
     timeouts: Timeouts = field(default_factory=Timeouts)
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    attempts: int = 4  # In total, including the first
+    first_delay: float = 0.5
+    max_delay: float = 20.0
+    max_requested_delay: float = 60.0  # If a provider asks for a longer wait, the request fails: people prefer to know
     max_event: int = MAX_EVENT
     max_answer: int = MAX_ANSWER
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
     jitter: Callable[[], float] = random.random
+    """In [0, 1): spreads requests that failed together. It never shortens the wait that a provider asked for."""
 
     def retry_delay(self, error: UpstreamError, attempt: int) -> float | None:
-        return self.retry.delay(error, attempt, self.jitter())
+        """Seconds before attempt number `attempt + 1`, or None to give up."""
+        if not error.retry or attempt >= self.attempts:
+            return None
+        backoff = min(self.first_delay * 2.0 ** (attempt - 1), self.max_delay)
+        if error.after is None:
+            return backoff * (0.5 + self.jitter() / 2)
+        if error.after > self.max_requested_delay:
+            return None
+        return max(error.after, 0.0) + backoff * self.jitter() / 4
+
+    async def wait_to_retry(
+        self, error: UpstreamError, attempt: int | None, config: ProviderConfig, model: str
+    ) -> None:
+        """Waits until attempt number `attempt + 1`. Raises ModelError if there is none. `attempt` is None once a delta
+        was given out: then nothing is asked again."""
+        delay = None if attempt is None else self.retry_delay(error, attempt)
+        if delay is None:
+            raise explain(error, config, model) from None  # errors of libraries may carry headers, and so the key
+        await self.sleep(delay)
 
 
 def parse_retry_after(headers: Mapping[str, str], now: float) -> float | None:

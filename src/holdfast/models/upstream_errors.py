@@ -3,10 +3,13 @@ Providers' own words are quoted, shortened and cleared of the key, which some re
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
+from yarl import URL
+
 from holdfast.core.parts import Json
+from holdfast.models.provider_config import ProviderConfig, base_url, title
 from holdfast.ports.model import ModelError
 
 Code = Literal[
@@ -21,22 +24,8 @@ class UpstreamError:
 
     code: Code
     detail: str
-    retry: bool = False
-    """Whether the same request may succeed shortly."""
-    after: float | None = None
-    """Seconds that the provider asks to wait before the next attempt."""
-
-
-@dataclass(frozen=True, slots=True)
-class EndpointLabel:
-    """How messages name an endpoint."""
-
-    provider: str
-    model: str
-    address: str
-    key_name: str
-    """Where the key comes from: the name of a variable, or a description."""
-    secret: str | None = field(default=None, repr=False)
+    retry: bool = False  # Whether the same request may succeed shortly
+    after: float | None = None  # Seconds that the provider asks to wait before the next attempt
 
 
 _KEYWORDS: Mapping[Code, str] = {
@@ -58,16 +47,15 @@ _BY_STATUS: Mapping[Code, tuple[int, ...]] = {
     "context-length": (413,),
 }
 _SENTENCES: Mapping[Code, str] = {
-    "auth": "{label.provider} rejected the API key ({detail}). Check {label.key_name} and its access to {label.model}.",
-    "rate-limit": "{label.provider} is limiting requests ({detail}). Try again {when}, or check your plan.",
-    "context-length": "The conversation is too long for {label.model} ({detail}). Compact it or start a new chat.",
-    "unavailable": "{label.provider} at {label.address} is not available ({detail}). Try again in a minute.",
-    "timeout": "{label.provider} at {label.address} took too long ({detail}). Try again, or choose another model.",
-    "protocol": "{label.provider} at {label.address} sent an invalid response ({detail}). Check its base URL.",
-    "refused": "{label.provider} refused to answer ({detail}). Try rephrasing your message.",
-    "bad-request": "{label.provider} rejected the request ({detail}). Check the model's settings, or choose another "
-    "model.",
-    "not-found": "{label.provider} at {label.address} has no model {label.model} ({detail}). Choose another model.",
+    "auth": "{provider} rejected the API key ({detail}). Check {key_name} and its access to {model}.",
+    "rate-limit": "{provider} is limiting requests ({detail}). Try again {when}, or check your plan.",
+    "context-length": "The conversation is too long for {model} ({detail}). Compact it or start a new chat.",
+    "unavailable": "{provider} at {address} is not available ({detail}). Try again in a minute.",
+    "timeout": "{provider} at {address} took too long ({detail}). Try again, or choose another model.",
+    "protocol": "{provider} at {address} sent an invalid response ({detail}). Check its base URL.",
+    "refused": "{provider} refused to answer ({detail}). Try rephrasing your message.",
+    "bad-request": "{provider} rejected the request ({detail}). Check the model's settings, or choose another model.",
+    "not-found": "{provider} at {address} has no model {model} ({detail}). Choose another model.",
 }
 _RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 _PERMANENT = "insufficient_quota|billing|credit"
@@ -99,12 +87,17 @@ def from_error(error: Json, status: int | None = None, after: float | None = Non
     return UpstreamError(code, message, retry, after)
 
 
-def explain(error: UpstreamError, label: EndpointLabel) -> ModelError:
+def explain(error: UpstreamError, config: ProviderConfig, model: str) -> ModelError:
     """The failure as a sentence: what happened, why and what to do."""
-    code = "bad-request" if error.code == "not-found" else error.code
-    when = "later" if error.after is None else f"in {_duration(error.after)}"
-    detail = quote(error.detail, label.secret)
-    return ModelError(code, _SENTENCES[error.code].format(label=label, detail=detail, when=when))
+    sentence = _SENTENCES[error.code].format(
+        provider=title(config),
+        model=model,
+        address=_host_and_port(base_url(config)),
+        key_name=config.key_name or f"the key of {config.name}",
+        detail=quote(error.detail, config.api_key),
+        when="later" if error.after is None else f"in {_duration(error.after)}",
+    )
+    return ModelError("bad-request" if error.code == "not-found" else error.code, sentence)
 
 
 def quote(text: str, secret: str | None) -> str:
@@ -113,6 +106,15 @@ def quote(text: str, secret: str | None) -> str:
         text = text.replace(secret, "…")
     line = " ".join("".join(c if c.isprintable() else " " for c in text[:2000]).split())
     return (line if len(line) <= 300 else line[:299] + "…").rstrip(".")
+
+
+def _host_and_port(address: str) -> str:
+    """The part of an address that may be shown: it leaves out a password."""
+    try:
+        url = URL(address)
+        return f"{url.host}:{url.port}" if url.explicit_port else url.host or address
+    except ValueError:
+        return "an invalid address"
 
 
 def _duration(seconds: float) -> str:

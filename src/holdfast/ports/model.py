@@ -59,7 +59,7 @@ class ModelInfo:
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """An image, a PDF or a text file from the user."""
+    """An image or a PDF from the user, for a model that takes it."""
 
     name: str
     media_type: str

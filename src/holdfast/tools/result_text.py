@@ -5,8 +5,7 @@ import json
 from holdfast.core.parts import Json
 from holdfast.ports.tool import ToolResult
 
-MAX_RESULT = 100_000
-"""Characters of one result: several fit into a model's context, and one into a journal event."""
+MAX_RESULT = 100_000  # Characters of one result: several fit into a model's context, and one into a journal event
 
 
 def as_text(content: Json) -> str:

@@ -18,7 +18,7 @@ from holdfast.core.child_environment import without_secrets
 from holdfast.core.parts import Json
 from holdfast.ports.model import ToolSpec
 from holdfast.ports.tool import ToolContext, ToolResult, ToolTraits
-from holdfast.tools.object_spec import object_spec
+from holdfast.tools.schemas import object_spec
 
 _SUBREAPER: Final = str(Path(__file__).with_name("subreaper.py"))
 
@@ -26,16 +26,11 @@ _SUBREAPER: Final = str(Path(__file__).with_name("subreaper.py"))
 @dataclass(frozen=True, slots=True)
 class ShellLimits:
     timeout: float = 120.0
-    max_timeout: float = 540.0
-    """Below the engine's limit for a run without output."""
-    max_live_output: int = 64_000
-    """Characters shown while the command runs."""
-    max_result: int = 40_000
-    """Characters of the result: half from the beginning, half from the end."""
-    max_output: int = 20_000_000
-    """Characters of output after which the command is stopped."""
-    exit_timeout: float = 5.0
-    """Seconds to wait for its processes to end."""
+    max_timeout: float = 540.0  # Below the engine's limit for a run without output
+    max_live_output: int = 64_000  # Characters shown while the command runs
+    max_result: int = 40_000  # Characters of the result: half from the beginning, half from the end
+    max_output: int = 20_000_000  # Characters of output after which the command is stopped
+    exit_timeout: float = 5.0  # Seconds to wait for its processes to end
 
 
 @dataclass(slots=True)
@@ -66,8 +61,7 @@ class _Output:
 
 @dataclass(frozen=True, slots=True)
 class ShellTool:
-    environment: Mapping[str, str]
-    """The environment of commands, before `without_secrets`."""
+    environment: Mapping[str, str]  # The environment of commands, before `without_secrets`
     limits: ShellLimits = field(default_factory=ShellLimits)
     traits: ClassVar = ToolTraits(rule="ask")
 

@@ -17,8 +17,7 @@ import time
 
 SHORT_GRACE = 0.02
 LONG_GRACE = 1.0
-KILL_TIMEOUT = 2.0
-"""Seconds after SIGKILL: a process that hangs in the kernel is not waited for any longer."""
+KILL_TIMEOUT = 2.0  # Seconds after SIGKILL: a process that hangs in the kernel is not waited for any longer
 _LINUX = sys.platform.startswith("linux")
 
 

@@ -14,8 +14,7 @@ from holdfast.tools.workspace.file_tools import file_tools
 @dataclass(frozen=True, slots=True)
 class Toolbox:
     builtin: Sequence[Tool]
-    mcp_tools: Callable[[], Awaitable[Sequence[Tool]]]
-    """`McpServers.tools`."""
+    mcp_tools: Callable[[], Awaitable[Sequence[Tool]]]  # `McpServers.tools`
 
     async def __call__(self, turn: Turn) -> Sequence[Tool]:
         """Applies `settings.tools` of the run, or else of the session: true or absent for all, false for none, or a

@@ -21,7 +21,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.parts import Json
 from holdfast.core.session import ModelInput
 from holdfast.ports.agent import AgentError, AgentOutput, Summarizer, Turn
-from holdfast.ports.model import Model, ModelError, ModelRequest
+from holdfast.ports.model import Model, ModelError, ModelRequest, ToolSpec
 from holdfast.ports.tool import Tool
 from holdfast.tools.approval_policy import ApprovalPolicy, GrantStore
 
@@ -40,12 +40,9 @@ MODEL_SETTINGS: Final = ("temperature", "top_p", "max_tokens", "seed", "reasonin
 class ChatLimits:
     max_steps: int = 100
     """Model calls per execution. The count restarts when a person answers an approval or continues the run."""
-    max_cost: float | None = None
-    """Per run, in the currency of the model's prices; checked before each model call."""
-    max_repeats: int = 3
-    """Identical consecutive calls. The next one is refused, and the one after that ends the run."""
-    compact_at: float = 0.8
-    """Fraction of the context window at which earlier turns are summarized."""
+    max_cost: float | None = None  # Per run, in the currency of the model's prices; checked before each model call
+    max_repeats: int = 3  # Identical consecutive calls. The next one is refused, and the one after that ends the run.
+    compact_at: float = 0.8  # Fraction of the context window at which earlier turns are summarized
 
 
 class History(Protocol):
@@ -63,8 +60,7 @@ class ChatAgent:
     find_model: FindModel
     find_tools: FindTools
     files: FileReader
-    workspaces: Path
-    """Parent of the sessions' working directories."""
+    workspaces: Path  # Parent of the sessions' working directories
     find_policy: FindPolicy
     grants: GrantStore
     history: History
@@ -77,68 +73,63 @@ class ChatAgent:
         model = await self.find_model(turn.run.model)
         needed = "tools" in model.info.abilities or unsettled(turn.transcript.parts)
         tools = await self.find_tools(turn) if needed else ()
-        return await _ChatLoop(self, turn, out, model, tools, await self.find_policy(turn)).run()
-
-
-class _ChatLoop:
-    def __init__(
-        self,
-        agent: ChatAgent,
-        turn: Turn,
-        out: AgentOutput,
-        model: Model,
-        tools: Sequence[Tool],
-        policy: ApprovalPolicy,
-    ) -> None:
-        self._agent = agent
-        self._turn = turn
-        self._model = model
-        self._specs = tuple(tool.spec for tool in tools) if "tools" in model.info.abilities else ()
-        self._input = turn.input
-        self._files: Attached = {}
-        self._log = RunLog(out, turn.transcript)
-        self._steps = 0
-        self._compacted = False
-        self._tool_runner = ToolRunner(
+        log = RunLog(out, turn.transcript)
+        runner = ToolRunner(
             turn,
             out,
-            self._log,
+            log,
             {tool.spec.name: tool for tool in tools},
-            policy,
-            agent.grants,
-            workspace(agent.workspaces, turn.session.id),
-            agent.limits.max_repeats,
+            await self.find_policy(turn),
+            self.grants,
+            workspace(self.workspaces, turn.session.id),
+            self.limits.max_repeats,
             dict(turn.decisions),
         )
+        specs = tuple(tool.spec for tool in tools) if "tools" in model.info.abilities else ()
+        return await _ChatLoop(self, turn, model, specs, log, runner, turn.input).run()
+
+
+@dataclass(slots=True)
+class _ChatLoop:
+    agent: ChatAgent
+    turn: Turn
+    model: Model
+    specs: tuple[ToolSpec, ...]
+    log: RunLog
+    tool_runner: ToolRunner
+    input: ModelInput
+    files: Attached = field(default_factory=dict)
+    steps: int = 0
+    compacted: bool = False
 
     async def run(self) -> str | None:
-        await self._tool_runner.store_grants()
-        await self._tool_runner.run_calls(unsettled(self._log.parts))
+        await self.tool_runner.store_grants()
+        await self.tool_runner.run_calls(unsettled(self.log.parts))
         while True:
             calls, finish_reason = await self._step()
             if not calls:
                 return finish_reason
-            await self._tool_runner.run_calls(calls)
+            await self.tool_runner.run_calls(calls)
 
     # ---- one step ----
 
     async def _step(self) -> tuple[Sequence[RequestedCall], str | None]:
         self._check_limits()
-        reader = AnswerReader(self._log, await self._request())
-        self._steps += 1
+        reader = AnswerReader(self.log, await self._request())
+        self.steps += 1
         try:
-            return await reader.read(self._model)
+            return await reader.read(self.model)
         except ModelError as error:
-            if error.code != "context-length" or reader.has_output or self._compacted:
+            if error.code != "context-length" or reader.has_output or self.compacted:
                 raise
             await self._compact()  # the context window is smaller than listed, or unknown
             return await self._step()
 
     def _check_limits(self) -> None:
-        limits, usage = self._agent.limits, self._log.transcript.usage
-        if self._steps >= limits.max_steps:
+        limits, usage = self.agent.limits, self.log.transcript.usage
+        if self.steps >= limits.max_steps:
             raise AgentError(
-                "limit", f"Stopped after {self._steps} steps, the limit for one turn. Press Continue to go on."
+                "limit", f"Stopped after {self.steps} steps, the limit for one turn. Press Continue to go on."
             )
         cost = None if usage is None else usage.cost
         if limits.max_cost is not None and cost is not None and cost >= limits.max_cost:
@@ -147,38 +138,38 @@ class _ChatLoop:
     # ---- model input ----
 
     async def _request(self) -> ModelRequest:
-        if self._steps:
-            self._input = await self._agent.history.reload(self._turn)
+        if self.steps:
+            self.input = await self.agent.history.reload(self.turn)
         request = await self._compose()
-        limit = self._model.info.context
-        if limit is None or token_estimate.of_request(request) < limit * self._agent.limits.compact_at:
+        limit = self.model.info.context
+        if limit is None or token_estimate.of_request(request) < limit * self.agent.limits.compact_at:
             return request
-        if not self._compacted:
+        if not self.compacted:
             await self._compact()
             request = await self._compose()
-        room = limit * self._agent.limits.compact_at - token_estimate.of_request(replace(request, messages=()))
+        room = limit * self.agent.limits.compact_at - token_estimate.of_request(replace(request, messages=()))
         return replace(request, messages=tuple(token_estimate.fit(request.messages, int(room))))
 
     async def _compact(self) -> None:
         """Summarize earlier turns, once per execution: a second summary would save nothing. If that fails, the run
         goes on with what there is."""
-        self._compacted = True
+        self.compacted = True
         try:
-            await self._agent.history.compact(self._turn, ModelSummarizer(self._model))
+            await self.agent.history.compact(self.turn, ModelSummarizer(self.model))
         except (HoldfastError, AgentError) as error:
-            log.warning("session %s was not compacted: %s", self._turn.session.id, error)
-        self._input = await self._agent.history.reload(self._turn)
+            log.warning("session %s was not compacted: %s", self.turn.session.id, error)
+        self.input = await self.agent.history.reload(self.turn)
 
     async def _compose(self) -> ModelRequest:
-        self._files = await read_attachments(self._agent.files, self._input.messages, self._model.info, self._files)
-        parts = self._log.parts
-        messages = conversation(self._input.messages, self._files) + answer(parts, self._log.marks)
-        session, run = self._turn.session, self._turn.run
+        self.files = await read_attachments(self.agent.files, self.input.messages, self.model.info, self.files)
+        parts = self.log.parts
+        messages = conversation(self.input.messages, self.files) + answer(parts, self.log.marks)
+        session, run = self.turn.session, self.turn.run
         settings: dict[str, Json] = {}
         for own in (session.settings, run.settings):
             if isinstance(own, dict):
                 settings |= {name: own[name] for name in MODEL_SETTINGS if own.get(name) is not None}
         custom = run.settings.get("instructions") if isinstance(run.settings, dict) else None
         custom = custom if isinstance(custom, str) else session.system
-        system = system_prompt(self._agent.instructions, custom, self._input.summary, parts, tools=bool(self._specs))
-        return ModelRequest(system, ask_to_continue(messages, self._model.info), self._specs, settings)
+        system = system_prompt(self.agent.instructions, custom, self.input.summary, parts, tools=bool(self.specs))
+        return ModelRequest(system, ask_to_continue(messages, self.model.info), self.specs, settings)

@@ -1,15 +1,18 @@
-"""Attachments, read for models that accept their media type."""
+"""Attachments as a model reads them: text files as text, images and PDFs if the model takes them, and a note for any
+other file."""
 
 from collections.abc import Sequence
 from typing import Final, Protocol
 
 from holdfast.agents.chat.history import Attached
+from holdfast.core.ids import FileId
 from holdfast.core.parts import FilePart
 from holdfast.core.session import Message
 from holdfast.ports.model import Media, ModelInfo
 
 MAX_FILE: Final = 20 * 1024 * 1024
-_TEXT_TYPES: Final = frozenset(f"application/{name}" for name in ("json", "xml", "javascript", "x-yaml", "toml"))
+_TEXT_TYPES: Final = ("text/", "application/json", "application/xml", "application/yaml", "application/x-yaml")
+_TEXT_ENDINGS: Final = ("+json", "+xml", "javascript", "toml", "x-sh", "x-python", "sql")
 
 
 class FileReader(Protocol):
@@ -21,27 +24,26 @@ async def read_attachments(
     reader: FileReader, messages: Sequence[Message], model: ModelInfo, known: Attached
 ) -> Attached:
     """Every file in the messages; each is read once per run."""
-    found: dict[str, Media | str] = {}
-    for message in messages:
-        for part in message.parts:
-            if isinstance(part, FilePart):
-                found[part.file_id] = known[part.file_id] if part.file_id in known else await _read(reader, part, model)
-    return found  # type: ignore[return-value]
+    found: dict[FileId, Media | str] = {}
+    for part in (part for message in messages for part in message.parts if isinstance(part, FilePart)):
+        found[part.file_id] = known[part.file_id] if part.file_id in known else await _read(reader, part, model)
+    return found
 
 
 async def _read(reader: FileReader, file: FilePart, model: ModelInfo) -> Media | str:
-    if (why := _unreadable_reason(file, model)) is not None:
+    kind = file.media_type.partition(";")[0].strip().lower()
+    is_text = kind.startswith(_TEXT_TYPES) or kind.endswith(_TEXT_ENDINGS)
+    why = None
+    if file.size > MAX_FILE:
+        why = "it is too large to be shown to you"
+    elif not is_text and kind.startswith("image/"):
+        why = None if "images" in model.abilities else "you cannot see images"
+    elif not is_text:
+        can_read = kind == "application/pdf" and "documents" in model.abilities
+        why = None if can_read else "you cannot read this kind of file"
+    if why is not None:
         return f"[The user attached the file {file.name!r} ({file.media_type}, {file.size} bytes); {why}.]"
     data = await reader.read(file)
-    return f"[The file {file.name!r} was deleted.]" if data is None else Media(file.name, file.media_type, data)
-
-
-def _unreadable_reason(file: FilePart, model: ModelInfo) -> str | None:
-    if file.size > MAX_FILE:
-        return "it is too large to be shown to you"
-    if file.media_type.startswith("image/"):
-        return None if "images" in model.abilities else "you cannot see images"
-    if file.media_type == "application/pdf":
-        return None if "documents" in model.abilities else "you cannot read this kind of document"
-    readable = file.media_type.startswith("text/") or file.media_type.partition(";")[0] in _TEXT_TYPES
-    return None if readable else "you cannot read this kind of file"
+    if data is None:
+        return f"[The file {file.name!r} was deleted.]"
+    return f"File {file.name}:\n\n{data.decode('utf-8', 'replace')}\n" if is_text else Media(file.name, kind, data)

@@ -21,8 +21,7 @@ NOT_RUN = "This call was not run."
 ABANDONED: Final[Mapping[str, Json]] = {}
 """Closes a reasoning block that was cut off: later reasoning begins a new block, and no provider accepts half a one."""
 
-Attached = Mapping[FileId, Media | str]
-"""Attachments read for the model; a string says why one could not be read."""
+Attached = Mapping[FileId, Media | str]  # Attachments read for the model; a string says why one could not be read
 
 
 def conversation(messages: Sequence[Message], files: Attached) -> list[ChatMessage]:
@@ -57,11 +56,24 @@ def answer(
     `results` holds the results that a client sent later."""
     result: list[ChatMessage] = []
     for step in _steps([_with_result(part, results) for part in parts], marks):
-        calls = [(part, call) for part in step if isinstance(part, ToolPart) and (call := _call(part)) is not None]
-        content = _assistant_content(step, {id(part): call for part, call in calls}, reasoning)
+        content: list[TextPart | ReasoningPart | ToolCall] = []
+        tool_messages: list[ToolMessage] = []
+        for part in step:
+            match part:
+                case TextPart(text):
+                    content += [part] if text else []
+                case ReasoningPart(_, provider):
+                    content += [part] if reasoning and provider != ABANDONED else []
+                case ToolPart():
+                    if (call := _call(part)) is not None:
+                        content.append(call)
+                        tool_messages.append(_tool_message(part))
+                case FilePart() | RememberedPart():
+                    pass
+                case _:
+                    assert_never(part)
         if any(not isinstance(part, ReasoningPart) for part in content):
-            result.append(AssistantMessage(tuple(content)))
-            result += [_tool_message(part) for part, _ in calls]
+            result += [AssistantMessage(tuple(content)), *tool_messages]
     return result
 
 
@@ -70,25 +82,6 @@ def _with_result(part: Part, results: Mapping[str, ToolPart]) -> Part:
         return part
     result = results[part.call_id]
     return replace(part, state="done", result=result.result, is_error=result.is_error)
-
-
-def _assistant_content(
-    step: Sequence[Part], calls: Mapping[int, ToolCall], reasoning: bool
-) -> list[TextPart | ReasoningPart | ToolCall]:
-    content: list[TextPart | ReasoningPart | ToolCall] = []
-    for part in step:
-        match part:
-            case TextPart(text):
-                content += [part] if text else []
-            case ReasoningPart(_, provider):
-                content += [part] if reasoning and provider != ABANDONED else []
-            case ToolPart():
-                content += [calls[id(part)]] if id(part) in calls else []
-            case FilePart() | RememberedPart():
-                pass
-            case _:
-                assert_never(part)
-    return content
 
 
 def _steps(parts: Sequence[Part], marks: Sequence[int]) -> Iterator[list[Part]]:

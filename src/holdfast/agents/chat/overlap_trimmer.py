@@ -3,10 +3,8 @@ repetition; words that are meant to appear twice across the seam are taken for o
 
 from typing import Final
 
-_TAIL: Final = 2000
-"""A repetition begins within this many characters of the end, or at the very start."""
-_SURE: Final = 8
-"""This many equal characters are not a coincidence."""
+_TAIL: Final = 2000  # A repetition begins within this many characters of the end, or at the very start
+_SURE: Final = 8  # This many equal characters are not a coincidence
 _WORD: Final = 3
 """Fewer suffice at the start of a word: nobody writes "brownbrown", while "yel" + "low" shares one letter."""
 
@@ -17,8 +15,7 @@ class OverlapTrimmer:
         first = max(0, len(partial) - _TAIL)
         self._starts = [0, *range(max(1, first), len(partial))] if partial else []
         self._held = ""
-        self.done = not partial
-        """Nothing is held back now or later."""
+        self.done = not partial  # Nothing is held back now or later
 
     def take(self, text: str) -> str:
         """The part of the new text that can be shown now."""

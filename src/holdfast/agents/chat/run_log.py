@@ -15,8 +15,7 @@ class RunLog:
         self._transcript = transcript
         self._events: list[Event] = []
         self._pieces: list[str] = []  # text deltas that follow self._events
-        self.marks = step_marks(transcript.parts)
-        """The index of the part at which each step begins."""
+        self.marks = step_marks(transcript.parts)  # The index of the part at which each step begins
 
     @property
     def transcript(self) -> Transcript:

@@ -12,10 +12,8 @@ from holdfast.tools.result_text import as_text
 
 _PER_MESSAGE: Final = 4
 _IMAGE: Final = 1500
-_SHORT: Final = 400
-"""Omitting a tool result of up to this many characters saves too little."""
-_KEEP: Final = 2
-"""The newest results are never omitted: the model has not used them yet."""
+_SHORT: Final = 400  # Omitting a tool result of up to this many characters saves too little
+_KEEP: Final = 2  # The newest results are never omitted: the model has not used them yet
 
 
 def of_text(text: str) -> int:

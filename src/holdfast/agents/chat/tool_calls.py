@@ -15,8 +15,7 @@ SETTLED: Final[frozenset[ToolState]] = frozenset({"done", "denied"})
 class RequestedCall(ToolCall):
     """A call that the model requested and that has no result yet."""
 
-    unknown: bool = False
-    """An earlier execution started it, and its outcome is unknown."""
+    unknown: bool = False  # An earlier execution started it, and its outcome is unknown
 
 
 def complete_args(part: ToolPart) -> Mapping[str, Json] | None:

@@ -22,8 +22,8 @@ from holdfast.ports.agent import AgentError, AgentOutput, Turn
 from holdfast.ports.approval_rows import ToolGrant
 from holdfast.ports.tool import Tool, ToolContext, ToolError, ToolResult
 from holdfast.tools import approval_policy as rules
-from holdfast.tools.argument_validator import argument_problem
 from holdfast.tools.result_text import cap_result
+from holdfast.tools.schemas import argument_problem
 
 log = logging.getLogger("holdfast.agents")
 
@@ -32,8 +32,7 @@ MAY_REPEAT = "This call was interrupted and may already have taken effect. Runni
 
 _CONCURRENT: Final = 8
 _MAX_DELTA: Final = 32_000
-_MAX_ARGS: Final = 500_000
-"""One event holds all arguments of a call, and the journal refuses events over a megabyte."""
+_MAX_ARGS: Final = 500_000  # One event holds all arguments of a call, and the journal refuses events over a megabyte
 
 
 @dataclass(slots=True)
@@ -46,8 +45,7 @@ class ToolRunner:
     grants: rules.GrantStore
     workspace: Path
     max_repeats: int
-    decisions: dict[str, Decision]
-    """Unused decisions by call id; each allows one start."""
+    decisions: dict[str, Decision]  # Unused decisions by call id; each allows one start
 
     async def run_calls(self, calls: Sequence[RequestedCall]) -> None:
         """Give every call a result, in order; concurrently only if all of them are read-only."""

@@ -1,15 +1,19 @@
-"""SSRF guard: which addresses the fetch tool may connect to; `guarded_connector` enforces it. An address that is not
-clearly public is refused."""
+"""SSRF guard: which addresses the fetch tool may connect to, and the aiohttp connector that enforces it. An address
+that is not clearly public is refused. The check is made where sockets are created, on the very address that is then
+connected to: nothing the HTTP client does bypasses it, and DNS rebinding has no second lookup."""
 
+import errno
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import anyio
+if TYPE_CHECKING:
+    import aiohttp
+    from aiohttp.abc import AbstractResolver
+    from aiohttp.connector import AddrInfoType
 
 Address = IPv4Address | IPv6Address
-Resolve = Callable[[str], Awaitable[Sequence[Address]]]
 Allowed = Callable[[Address], bool]
 
 _NOT_PUBLIC_4: Final = tuple(
@@ -73,7 +77,17 @@ def _embedded(address: IPv6Address) -> IPv4Address | None:
     return None
 
 
-async def system_resolve(host: str) -> Sequence[Address]:
-    found = await anyio.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    addresses = [parse(str(sockaddr[0])) for *_, sockaddr in found]
-    return [address for address in addresses if address is not None]
+def guarded_connector(allowed: Allowed, resolver: "AbstractResolver | None") -> "aiohttp.TCPConnector":
+    """A connector for one request: nothing is pooled or cached."""
+    import aiohttp
+
+    def make_socket(info: "AddrInfoType") -> socket.socket:
+        family, kind, proto, _, sockaddr = info
+        address = parse(str(sockaddr[0]))
+        if address is None or not allowed(address):
+            raise OSError(errno.EACCES, f"{sockaddr[0]} is not on the public internet")
+        made = socket.socket(family, kind, proto)
+        made.setblocking(False)
+        return made
+
+    return aiohttp.TCPConnector(resolver=resolver, use_dns_cache=False, force_close=True, socket_factory=make_socket)

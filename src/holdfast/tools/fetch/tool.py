@@ -1,7 +1,10 @@
 """The fetch tool: GET one page. aiohttp is imported when a page is first fetched, and by `app/deferred_imports.py` in
 the background, so that start-up does not wait for it."""
 
-from collections.abc import Callable, Mapping
+import codecs
+import re
+import zlib
+from collections.abc import AsyncIterable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -13,13 +16,14 @@ from yarl import URL
 from holdfast.core.parts import Json
 from holdfast.ports.model import ToolSpec
 from holdfast.ports.tool import ToolContext, ToolError, ToolResult, ToolTraits
-from holdfast.tools.fetch import html_to_text, response_body
-from holdfast.tools.fetch.ssrf_guard import Allowed, Resolve, is_public, parse, system_resolve
-from holdfast.tools.object_spec import object_spec
+from holdfast.tools.fetch import html_to_text
+from holdfast.tools.fetch.ssrf_guard import Allowed, guarded_connector, is_public, parse
 from holdfast.tools.result_text import shorten
+from holdfast.tools.schemas import object_spec
 
 if TYPE_CHECKING:
     import aiohttp
+    from aiohttp.abc import AbstractResolver
 
 _HEADERS: Final = {
     "User-Agent": "Holdfast (fetch tool)",
@@ -32,17 +36,16 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
     seconds: float = 30.0
-    size: int = 3 * 1024 * 1024
-    """Bytes of a page, decompressed."""
+    size: int = 3 * 1024 * 1024  # Bytes of a page, decompressed
     redirects: int = 5
     characters: int = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class FetchTool:
-    resolve: Resolve = system_resolve
     allowed: Allowed = is_public
     limits: FetchLimits = field(default_factory=FetchLimits)
+    resolver: "AbstractResolver | None" = None  # None: the system's name service
     traits: ClassVar = ToolTraits(repeatable=True, read_only=True, rule="ask")
 
     @property
@@ -77,13 +80,11 @@ class FetchTool:
         """A function that renders the page, or says that it moved to another host, which needs a call of its own."""
         import aiohttp
 
-        from holdfast.tools.fetch.guarded_connector import connector
-
         timeout = aiohttp.ClientTimeout(total=None)  # one limit covers the whole call, redirects included
         for _ in range(self.limits.redirects + 1):
             async with (
                 aiohttp.ClientSession(
-                    connector=connector(self.resolve, self.allowed),
+                    connector=guarded_connector(self.allowed, self.resolver),
                     cookie_jar=aiohttp.DummyCookieJar(),
                     timeout=timeout,
                     trust_env=False,
@@ -102,14 +103,14 @@ class FetchTool:
 
     async def _read(self, url: URL, response: "aiohttp.ClientResponse") -> Callable[[], ToolResult]:
         media_type = response.content_type if "Content-Type" in response.headers else "text/plain"
-        if not response_body.is_readable(media_type):
+        if not _is_readable(media_type):
             raise ToolError(f"The page is {media_type}, not text, so this tool cannot read it.")
         encoding = response.headers.get("Content-Encoding", "").strip().lower()
-        data, truncated = await response_body.read(response.content.iter_any(), encoding, self.limits.size)
+        data, truncated = await read_body(response.content.iter_any(), encoding, self.limits.size)
         status, charset = response.status, response.charset
 
         def render() -> ToolResult:
-            title, text = "", response_body.decode(data, charset)
+            title, text = "", _decode(data, charset)
             if "html" in media_type:
                 title, text = html_to_text.to_text(text, str(url))
             head = f"{url} (status {status}, {media_type}{', truncated' if truncated else ''})"
@@ -117,6 +118,46 @@ class FetchTool:
             return ToolResult("\n".join(lines), is_error=status >= 400)
 
         return render
+
+
+async def read_body(chunks: AsyncIterable[bytes], encoding: str, limit: int) -> tuple[bytes, bool]:
+    """The bytes, and whether there were more. A compressed body is decompressed piece by piece, so a small one that
+    expands to gigabytes is cut off too."""
+    if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+        raise ToolError(f"The page is compressed as {encoding!r}, which is not supported.")
+    decoder = zlib.decompressobj(zlib.MAX_WBITS | 32) if encoding not in ("", "identity") else None
+    body = bytearray()
+    async for arrived in chunks:
+        chunk = arrived
+        while chunk:
+            room = limit + 1 - len(body)
+            if room <= 0:
+                return bytes(body[:limit]), True
+            if decoder is None:
+                body += chunk[:room]
+                break
+            try:
+                body += decoder.decompress(chunk, room)
+            except zlib.error:
+                raise ToolError("The page is not validly compressed.") from None
+            chunk = decoder.unconsumed_tail
+    return bytes(body[:limit]), len(body) > limit
+
+
+def _decode(body: bytes, charset: str | None) -> str:
+    """Decodes by the charset of the response, else of the page, else as UTF-8."""
+    if charset is None:
+        found = re.search(rb"<meta[^>]{0,200}charset=[\"']?([\w-]{1,40})", body[:2048], re.IGNORECASE)
+        charset = found[1].decode() if found else "utf-8"
+    try:
+        codecs.lookup(charset)
+        return body.decode(charset, "replace")
+    except (LookupError, ValueError):
+        return body.decode("utf-8", "replace")
+
+
+def _is_readable(media_type: str) -> bool:
+    return media_type.startswith("text/") or media_type.endswith(("json", "xml", "javascript"))
 
 
 def _check_url(text: str) -> URL:

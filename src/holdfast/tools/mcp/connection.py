@@ -23,8 +23,7 @@ class McpConnection:
     def __init__(self, server: McpServer, connect_timeout: float) -> None:
         self._server = server
         self._connect_timeout = connect_timeout
-        self.client: Any = None
-        """The SDK's client."""
+        self.client: Any = None  # The SDK's client
         self.closed = anyio.Event()
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
@@ -73,7 +72,7 @@ async def _http(server: HttpServer, closed: anyio.Event) -> AsyncIterator[tuple[
 
 
 class _WatchedStream:
-    """A stream that sets `closed` when it ends, so that a dead server is noticed before the next call."""
+    """A stream that sets `closed` when its reader leaves it, so that a dead server is noticed before the next call."""
 
     def __init__(self, inner: Any, closed: anyio.Event) -> None:
         self._inner = inner
@@ -82,26 +81,13 @@ class _WatchedStream:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def __aiter__(self) -> "_WatchedStream":
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            return await self._inner.__anext__()
-        except StopAsyncIteration:
-            self._closed.set()
-            raise
-
-    async def receive(self) -> Any:
-        try:
-            return await self._inner.receive()
-        except (anyio.EndOfStream, anyio.ClosedResourceError):
-            self._closed.set()
-            raise
+    def __aiter__(self) -> Any:
+        return aiter(self._inner)
 
     async def __aenter__(self) -> "_WatchedStream":
         await self._inner.__aenter__()
         return self
 
     async def __aexit__(self, *why: Any) -> None:
+        self._closed.set()
         await self._inner.__aexit__(*why)

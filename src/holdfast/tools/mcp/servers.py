@@ -96,8 +96,7 @@ class McpServers:
 @dataclass(frozen=True, slots=True)
 class McpState:
     connected: bool
-    failure: str | None
-    """Why the last attempt failed."""
+    failure: str | None  # Why the last attempt failed
 
 
 class _McpClient:
@@ -197,8 +196,7 @@ def _reason(error: BaseException) -> str:
 @dataclass(frozen=True, slots=True)
 class McpTool:
     client: _McpClient
-    remote: str
-    """The tool's name at the server."""
+    remote: str  # The tool's name at the server
     spec: ToolSpec
     traits: ToolTraits
 

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from holdfast.ports.tool import Rule, ToolResult, ToolTraits
 
-MAX_NAME: Final = 64
-"""The longest tool name that providers accept."""
+MAX_NAME: Final = 64  # The longest tool name that providers accept
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +19,7 @@ class StdioServer:
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: str | None = None
-    trusted: bool = True
-    """Whether its hints about read-only tools are believed: it runs as the server's user anyway."""
+    trusted: bool = True  # Whether its hints about read-only tools are believed: it runs as the server's user anyway
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +29,7 @@ class HttpServer:
     name: str
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
-    trusted: bool = False
-    """Whether its hints about read-only tools are believed."""
+    trusted: bool = False  # Whether its hints about read-only tools are believed
 
 
 McpServer = StdioServer | HttpServer

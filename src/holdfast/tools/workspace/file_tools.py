@@ -16,16 +16,15 @@ from anyio import to_thread
 from holdfast.core.parts import Json
 from holdfast.ports.model import ToolSpec
 from holdfast.ports.tool import Tool, ToolContext, ToolError, ToolResult, ToolTraits
-from holdfast.tools.object_spec import object_spec
 from holdfast.tools.result_text import shorten
+from holdfast.tools.schemas import object_spec
 from holdfast.tools.workspace.jail import Jail, split_path
 from holdfast.tools.workspace.search_tool import MAX_PATTERN, is_binary, search_files
 
 MAX_ENTRIES: Final = 1000
 MAX_LINES: Final = 2000
 MAX_CHARS: Final = 60_000
-MAX_BYTES: Final = 64 * 1024 * 1024
-"""How far into a file a range of lines is searched for."""
+MAX_BYTES: Final = 64 * 1024 * 1024  # How far into a file a range of lines is searched for
 _LINE: Final = 1 << 20
 _SNIFF: Final = 8192
 MAX_EDIT: Final = 4 * 1024 * 1024

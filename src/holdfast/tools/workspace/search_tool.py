@@ -5,7 +5,7 @@ worker thread, so that start-up does not wait for it."""
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
@@ -24,8 +24,7 @@ MAX_FILE: Final = 4 * 1024 * 1024
 MAX_LINE: Final = 300
 MAX_DEPTH: Final = 40
 MAX_PATTERN: Final = 1000
-SECONDS: Final = 10.0
-"""Time limit for matching in one search."""
+SECONDS: Final = 10.0  # Time limit for matching in one search
 _SKIP: Final = frozenset({".git", "node_modules", ".venv", "__pycache__"})
 
 
@@ -41,7 +40,6 @@ class FileSearch:
     args: Mapping[str, Json]
     stop: threading.Event
     left: float = SECONDS
-    clock: Callable[[], float] = time.monotonic
     found: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -94,13 +92,13 @@ class FileSearch:
                 self.found.append(f"{shown}:{number}: {text[:MAX_LINE]}")
 
     def _matches(self, pattern: "regex.Pattern[bytes]", line: bytes) -> bool:
-        began = self.clock()
+        began = time.monotonic()
         try:
             return pattern.search(line, timeout=max(self.left, 0.001)) is not None
         except TimeoutError:
             raise ToolError("The pattern takes too long to match. Use a simpler pattern.") from None
         finally:
-            self.left -= self.clock() - began
+            self.left -= time.monotonic() - began
 
 
 def _walk(jail: Jail, path: tuple[str, ...], depth: int) -> Iterator[tuple[str, ...]]:

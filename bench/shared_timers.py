@@ -1,21 +1,16 @@
-"""Timers shared by many tasks, for scripted agents that emit tokens at a fixed rate. One timer per token would cost as
+"""Timers shared by many tasks, for agents that emit tokens at a fixed rate. One timer per token would cost as
 much as the token's whole path to its subscriber, so callbacks due in the same millisecond share one."""
 
 import asyncio
 import math
-from asyncio import get_running_loop
 from collections.abc import Callable
-
-import anyio
 
 EmitToken = Callable[[int], bool]
 """Emits the token with this number; returns whether the next may follow."""
 
 
 class SharedTimers:
-    """Timers of one event loop at a time. On trio each is an `anyio.sleep_until`."""
-
-    __slots__ = ("_due", "_loop")
+    """Timers of one event loop at a time."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -24,23 +19,12 @@ class SharedTimers:
 
     def now(self) -> float:
         """Seconds on the clock that the timers use."""
-        try:
-            return get_running_loop().time()
-        except RuntimeError:
-            return anyio.current_time()
+        return asyncio.get_running_loop().time()
 
     async def emit_at_rate(self, start: float, rate: float, numbers: range, emit: EmitToken) -> int:
         """Emit the numbers in order, the nth at `start + n / rate`, until `emit` returns False or all are emitted.
-
         Returns the next number."""
-        try:
-            loop = get_running_loop()
-        except RuntimeError:
-            for n in numbers:
-                await anyio.sleep_until(start + n / rate)
-                if not emit(n):
-                    return n + 1
-            return numbers.stop
+        loop = asyncio.get_running_loop()
         future: asyncio.Future[int] = loop.create_future()
         n, end = numbers.start, numbers.stop
 

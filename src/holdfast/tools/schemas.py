@@ -1,10 +1,17 @@
-"""Validates the arguments of a tool call against the tool's JSON schema."""
+"""JSON schemas of tools: the description of a built-in tool, and the validation of a call's arguments."""
 
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from holdfast.core.parts import Json
+from holdfast.ports.model import ToolSpec
+
+
+def object_spec(name: str, description: str, properties: Mapping[str, Json], *required: str) -> ToolSpec:
+    """The arguments are an object without other properties."""
+    schema = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+    return ToolSpec(name, description, schema)
 
 
 def argument_problem(schema: Mapping[str, Json], args: Json) -> str | None:
