@@ -6,7 +6,7 @@ from typing import Final
 
 from holdfast.core.ids import ApprovalId, OwnerId, RunId, SessionId
 from holdfast.core.parts import Json
-from holdfast.ports.approval_rows import Approval, ToolGrant
+from holdfast.ports.store import Approval, ToolGrant
 from holdfast.storage.sql import row_codec as rows
 from holdfast.storage.sql.statements import Statements
 

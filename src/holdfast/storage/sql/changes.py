@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import starmap
 
 from holdfast.core.ids import ApprovalId, OwnerId, RunId, SessionId
-from holdfast.ports.change_rows import Change, ChangeKind
+from holdfast.ports.store import Change, ChangeKind
 from holdfast.storage.sql import row_codec as rows
 from holdfast.storage.sql.statements import Statements
 

@@ -5,7 +5,7 @@ from dataclasses import astuple
 from itertools import starmap
 
 from holdfast.core.ids import FileId, RunId
-from holdfast.ports.file_rows import StoredFile
+from holdfast.ports.store import StoredFile
 from holdfast.storage.sql import row_codec as rows
 from holdfast.storage.sql.statements import Statements
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from holdfast.core.ids import FactId, OwnerId, SessionId
 from holdfast.core.memory_ledger import DirtyTurn, Ledger
-from holdfast.ports.memory_rows import Fact
+from holdfast.ports.store import Fact
 from holdfast.storage.sql import row_codec as rows
 from holdfast.storage.sql.statements import LARGEST_NUMBER, Statements
 
@@ -18,10 +18,6 @@ class SqlMemoryRows(Statements):
 
     def put_ledger(self, ledger: Ledger) -> None:
         self._execute(rows.LEDGERS.upsert, *rows.from_ledger(ledger))
-
-    def drop_ledger(self, sid: SessionId) -> None:
-        self._execute("DELETE FROM dirty_turns WHERE session_id = ?", sid)
-        self._execute("DELETE FROM ledgers WHERE session_id = ?", sid)
 
     def due_ledgers(self, by: float, limit: int) -> Sequence[Ledger]:
         sql = f"{rows.LEDGERS.select} WHERE due_at <= ? ORDER BY due_at, session_id LIMIT ?"

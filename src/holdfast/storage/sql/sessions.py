@@ -8,7 +8,7 @@ from typing import Final
 from holdfast.core.ids import MessageId, OwnerId, SessionId
 from holdfast.core.parts import FilePart, plain_text
 from holdfast.core.session import Compaction, Message, Session
-from holdfast.ports.session_rows import SearchHit, SessionQuery
+from holdfast.ports.store import SearchHit, SessionQuery
 from holdfast.storage.sql import row_codec as rows
 from holdfast.storage.sql.dialect import TextQuery
 from holdfast.storage.sql.runs import OPEN
