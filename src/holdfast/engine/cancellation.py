@@ -16,7 +16,7 @@ from holdfast.core.errors import StorageError
 from holdfast.core.ids import OwnerId, RunId
 from holdfast.core.run import Run
 from holdfast.engine.node_context import NodeContext
-from holdfast.engine.orphaned_runs import OrphanedRuns
+from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.stop_reasons import cancelled
 from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.transactions import run_endings
@@ -27,7 +27,7 @@ from holdfast.ports.wakeups import Wake
 class RunCanceller:
     _node: NodeContext
     _supervisor: Supervisor
-    _orphans: OrphanedRuns
+    _recovery: RunRecovery
 
     async def cancel(self, rid: RunId, owner: OwnerId, reason: str) -> Run:
         """The settled run, or after `cancel_wait` seconds the run with its cancel requested. A run that this node
@@ -53,5 +53,5 @@ class RunCanceller:
         with anyio.move_on_after(self._node.settings.final_save, shield=True):
             with suppress(StorageError):
                 now = await self._node.store.read(lambda tx: tx.now)
-                await self._orphans.resolve(self._orphans.find(elsewhere, now))
+                await self._recovery.resolve_orphans(self._recovery.find_orphans(elsewhere, now))
             await self._node.hub.announce(*(Wake("control", run.id) for run in elsewhere))

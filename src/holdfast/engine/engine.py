@@ -17,9 +17,8 @@ from holdfast.engine.memory_recall import MemoryRecall
 from holdfast.engine.messages import Messages
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.node_identity import NodeIdentity
-from holdfast.engine.orphaned_runs import OrphanedRuns
-from holdfast.engine.pending_recovery import PendingRecovery
 from holdfast.engine.preferences import Preferences
+from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.retention import Retention
 from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.runs import Runs
@@ -78,18 +77,15 @@ class Engine:
         self.settler = Settler(
             context, self.writer, None if self.memory_commits is None else self.memory_commits.policy
         )
-        self.orphans = OrphanedRuns(context, self.settler)
-        self._pending = PendingRecovery(context, self.orphans, self.settler)
+        self._recovery = RunRecovery(context, self.settler)
         recall = None
         if memory is not None and self.memory_commits is not None:
             recall = MemoryRecall(context, memory, self.memory_commits)
-        deps = ExecutorDeps(context, self.writer, self.feed, self.settler, self.orphans, recall)
+        deps = ExecutorDeps(context, self.writer, self.feed, self.settler, self._recovery, recall)
         self.supervisor = Supervisor(deps)
         self.attachments = None if files is None else Attachments(context, files)
         self.retention = Retention(context, self.attachments, workspaces, remembers=memory is not None)
-        self.sweeper = Sweeper(
-            context, self.orphans, self._pending, self.supervisor, self.retention, self.memory_commits
-        )
+        self.sweeper = Sweeper(context, self._recovery, self.supervisor, self.retention, self.memory_commits)
         self._add_use_cases(context)
         self._works = settings.max_runs > 0  # A short-lived command executes nothing and commits no memory
         self._stop = anyio.Event()
@@ -97,12 +93,12 @@ class Engine:
 
     def _add_use_cases(self, context: NodeContext) -> None:
         """What servers and commands call, by subject."""
-        reader = SettlingReader(context, self.feed, self.orphans, self._pending)
-        canceller = RunCanceller(context, self.supervisor, self.orphans)
+        reader = SettlingReader(context, self.feed, self._recovery)
+        canceller = RunCanceller(context, self.supervisor, self._recovery)
         admission = Admission(context, self.feed, self.supervisor, canceller)
         self.sessions = Sessions(context, reader, canceller, admission)
         self.messages = Messages(context, self.settler, reader)
-        self.runs = Runs(context, reader, canceller, admission, self._pending)
+        self.runs = Runs(context, reader, canceller, admission, self._recovery)
         self.subscriptions = Subscriptions(context, self.feed, reader)
         self.connections = AttachedConnections(context, self.feed, self.supervisor, canceller)
         self.titles = Titles(context, self.subscriptions)

@@ -29,8 +29,8 @@ from holdfast.engine import views
 from holdfast.engine.agent_output import RecordedOutput
 from holdfast.engine.group_commit import GroupCommitWriter
 from holdfast.engine.node_context import NodeContext
-from holdfast.engine.orphaned_runs import OrphanedRuns
 from holdfast.engine.output_buffer import OutputBuffer, OutputLimitError
+from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.settler import Settler
 from holdfast.engine.stop_reasons import HAND_OVER, LOST, PARK, SHUTDOWN, StopReason, storage_broken, storage_failed
@@ -50,7 +50,7 @@ class ExecutorDeps:
     writer: GroupCommitWriter
     feed: RunFeed
     settler: Settler
-    orphans: OrphanedRuns
+    recovery: RunRecovery
     recall: Callable[[Turn], Awaitable[ev.MemoryRecalled | None]] | None = None
 
 
@@ -256,7 +256,7 @@ class Execution:
             self._buffer.refuse(StorageUnavailableError("The run was abandoned."))
         self._deps.feed.close(self.run.id, broken=not done)
         if not done:
-            await self._deps.orphans.abandon(self.run, intent)
+            await self._deps.recovery.abandon(self.run, intent)
 
     async def _seal(self, ending: ev.RunEnded) -> StorageError | None:
         """Append the terminal event; the error if it could not be stored."""

@@ -17,7 +17,7 @@ from holdfast.engine import views
 from holdfast.engine.admission import Admission
 from holdfast.engine.cancellation import RunCanceller
 from holdfast.engine.node_context import NodeContext
-from holdfast.engine.pending_recovery import PendingRecovery
+from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.retention import ERASE
 from holdfast.engine.settling_reader import SettlingReader
 from holdfast.engine.transactions import accept, approvals, run_endings, session_edits
@@ -33,7 +33,7 @@ class Runs:
     _reader: SettlingReader
     _canceller: RunCanceller
     _admission: Admission
-    _pending: PendingRecovery
+    _recovery: RunRecovery
 
     # ---- starting ----
 
@@ -189,7 +189,7 @@ class Runs:
         """Look again for the output of a run whose recovery is pending or was given up."""
         run = await self._node.transact(partial(run_endings.restart, rid=rid, owner=owner))
         now = await self._node.store.read(lambda tx: tx.now)
-        await self._pending.attempt(run, now, insist=True)
+        await self._recovery.attempt_pending(run, now, insist=True)
         return await self._node.store.read(lambda tx: get_run(tx, rid, owner))
 
     async def erase(self, rid: RunId, owner: OwnerId = LOCAL) -> Run:

@@ -110,11 +110,11 @@ class Supervisor:
 
     async def _after_parking(self, rid: RunId) -> None:
         """End the run now if that was requested while it was parking: whoever requested it found it still executing."""
-        orphans = self._deps.orphans
+        recovery = self._deps.recovery
         with anyio.move_on_after(self._node.settings.final_save, shield=True):
             try:
                 now, row = await self._node.store.read(lambda tx: (tx.now, tx.run(rid)))
-                await orphans.resolve(orphans.find([] if row is None else [row], now))
+                await recovery.resolve_orphans(recovery.find_orphans([] if row is None else [row], now))
             except Exception:
                 log.warning("parked run %s could not be read; the sweeper does", rid, exc_info=True)
 
@@ -207,7 +207,7 @@ class Supervisor:
             self._node.identity.lease_time is not None
             and self._node.settings.recovery.auto_continue
             and run.lifetime == "detached"
-            and self._deps.orphans.can_continue(run)
+            and self._deps.recovery.can_continue(run)
         )
 
     def hurry(self) -> None:

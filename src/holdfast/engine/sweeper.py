@@ -9,8 +9,7 @@ import anyio
 
 from holdfast.engine.memory_commits import MemoryCommitter
 from holdfast.engine.node_context import NodeContext
-from holdfast.engine.orphaned_runs import OrphanedRuns
-from holdfast.engine.pending_recovery import PendingRecovery
+from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.retention import ERASE, Retention
 from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.transactions import approvals
@@ -25,8 +24,7 @@ _BATCH: Final = 500
 @dataclass(frozen=True, slots=True, eq=False)
 class Sweeper:
     _node: NodeContext
-    _orphans: OrphanedRuns
-    _pending: PendingRecovery
+    _recovery: RunRecovery
     _supervisor: Supervisor
     _retention: Retention
     _memory: MemoryCommitter | None = None
@@ -47,7 +45,7 @@ class Sweeper:
     async def tick(self) -> None:
         """Every chore once. One that fails is tried again at the next tick and holds up no other."""
         await self._run_chores(
-            self._orphans.hand_back,
+            self._recovery.hand_back,
             self.end_orphans,
             self.retry_pending,
             self.expire_approvals,
@@ -63,7 +61,7 @@ class Sweeper:
 
     async def finish(self) -> None:
         """Before the node stops: release what it could not end."""
-        await self._run_chores(self._orphans.hand_back)
+        await self._run_chores(self._recovery.hand_back)
 
     async def _run_chores(self, *chores: Callable[[], Awaitable[None]]) -> None:
         for chore in chores:
@@ -80,11 +78,11 @@ class Sweeper:
                 now, runs = await self._node.store.read(
                     lambda tx, last=last: (tx.now, tx.all_open_runs(_BATCH, last))  # type: ignore[misc]
                 )
-                orphans = self._orphans.find(runs, now)
+                orphans = self._recovery.find_orphans(runs, now)
             for run in runs:
                 if run.intent is not None:  # the node that requested its end may have failed to reach this one
                     self._supervisor.apply_intent(run)
-            await self._orphans.resolve(orphans)
+            await self._recovery.resolve_orphans(orphans)
             if len(runs) < _BATCH:
                 return
             last = runs[-1].id
@@ -92,7 +90,7 @@ class Sweeper:
     async def retry_pending(self) -> None:
         now, runs = await self._node.store.read(lambda tx: (tx.now, tx.pending_runs(_BATCH)))
         for run in runs:
-            await self._pending.attempt(run, now)
+            await self._recovery.attempt_pending(run, now)
 
     async def expire_approvals(self) -> None:
         """Deny questions that nobody answered in time."""
