@@ -29,11 +29,23 @@ class Admission:
             return StorageFullError("The disk is almost full. Free some space; open runs can still be saved.")
         return None
 
-    async def accept(self, request: TurnRequest, work: Callable[[Tx], Accepted]) -> Accepted:
-        """`work`, unless a request with its idempotency key was accepted before."""
+    async def accept(self, request: TurnRequest, work: Callable[[Tx, TurnRequest], Accepted]) -> Accepted:
+        """`work`, unless a request with its idempotency key was accepted before. The client of an attached run counts
+        as connected before the run is stored."""
+        if request.options.lifetime == "attached":
+            self._node.local.connect(request.ids.run)
+        try:
+            accepted = await self._accept(request, work)
+        except BaseException:
+            self._node.local.disconnect(request.ids.run)  # if it was stored all the same, it has no client
+            raise
+        if accepted.run.id != request.ids.run:
+            self._node.local.disconnect(request.ids.run)
+        return accepted
 
+    async def _accept(self, request: TurnRequest, work: Callable[[Tx, TurnRequest], Accepted]) -> Accepted:
         def once(tx: Tx) -> Accepted:
-            return find_repeated(tx, request) or work(tx)
+            return find_repeated(tx, request) or work(tx, request)
 
         refusal = self.refusal()
         if refusal is not None:
@@ -50,17 +62,4 @@ class Admission:
             await self._node.wait_until_ended(busy.run, self._node.settings.fence_wait)
             accepted = await self._node.transact(once)
         await self._canceller.stop(accepted.stop)
-        return accepted
-
-    async def accept_connected(self, request: TurnRequest, work: Callable[[Tx], Accepted]) -> Accepted:
-        """The same for a run that may be attached: its client counts as connected before the run is stored."""
-        if request.options.lifetime == "attached":
-            self._node.local.connect(request.ids.run)
-        try:
-            accepted = await self.accept(request, work)
-        except BaseException:
-            self._node.local.disconnect(request.ids.run)  # if it was stored all the same, it has no client
-            raise
-        if accepted.run.id != request.ids.run:
-            self._node.local.disconnect(request.ids.run)
         return accepted

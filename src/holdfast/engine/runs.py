@@ -1,7 +1,7 @@
 """Runs: submit a turn, retry, edit or continue it, read and cancel runs, answer their approvals, recover their output.
 Accepted means stored: the user message, the empty answer and the run are in the store before a call returns."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -56,8 +56,7 @@ class Runs:
         if body is None:
             body = ["submit", sid, all_to_json(parts), agent, model, settings, lifetime, on_busy]
         options = RunOptions(body, key, agent, model, settings, lifetime)
-        request = replace(self._request(sid, parts, options, owner), on_busy=on_busy)
-        return await self._admission.accept_connected(request, partial(accept.submit, request=request))
+        return await self._accept(accept.submit, sid, parts, options, owner, on_busy)
 
     async def branch(
         self,
@@ -69,17 +68,14 @@ class Runs:
         owner: OwnerId = LOCAL,
     ) -> Accepted:
         """A turn below any message of a session that is not busy. Attached runs as with `submit`."""
-        request = self._request(sid, parts, options, owner)
-        work = partial(accept.branch, request=request, below=below, past=past)
-        return await self._admission.accept_connected(request, work)
+        return await self._accept(partial(accept.branch, below=below, past=past), sid, parts, options, owner)
 
     async def start_session(
         self, session: Session, past: Sequence[Message], parts: Sequence[Part], options: RunOptions
     ) -> Accepted:
         """Create a session with its history and first turn, all or nothing. Its id may be derived from the key."""
-        request = self._request(session.id, parts, options, session.owner)
-        work = partial(accept.begin, request=request, session=session, past=past)
-        return await self._admission.accept_connected(request, work)
+        work = partial(accept.begin, session=session, past=past)
+        return await self._accept(work, session.id, parts, options, session.owner)
 
     async def retry(
         self,
@@ -91,9 +87,8 @@ class Runs:
         model: str | None = None,
         if_version: int | None = None,
     ) -> Accepted:
-        request = self._request(sid, (), RunOptions(["retry", sid, mid, model], key, model=model), owner)
-        work = partial(accept.retry, request=request, mid=mid, if_version=if_version)
-        return await self._admission.accept(request, work)
+        options = RunOptions(["retry", sid, mid, model], key, model=model)
+        return await self._accept(partial(accept.retry, mid=mid, if_version=if_version), sid, (), options, owner)
 
     async def edit(
         self,
@@ -106,10 +101,8 @@ class Runs:
         model: str | None = None,
         if_version: int | None = None,
     ) -> Accepted:
-        body = ["edit", sid, mid, all_to_json(parts), model]
-        request = self._request(sid, parts, RunOptions(body, key, model=model), owner)
-        work = partial(accept.edit, request=request, mid=mid, if_version=if_version)
-        return await self._admission.accept(request, work)
+        options = RunOptions(["edit", sid, mid, all_to_json(parts), model], key, model=model)
+        return await self._accept(partial(accept.edit, mid=mid, if_version=if_version), sid, parts, options, owner)
 
     async def continue_run(
         self, rid: RunId, *, owner: OwnerId = LOCAL, key: str | None = None, model: str | None = None
@@ -118,19 +111,26 @@ class Runs:
         run = await self.get(rid, owner)
         if run.is_unread:  # its output must be known before it can go on
             run = await self.recover(rid, owner)
-        request = self._request(run.session_id, (), RunOptions(["continue", rid, model], key, model=model), owner)
-        return await self._admission.accept(request, partial(accept.continue_run, request=request, rid=rid))
+        options = RunOptions(["continue", rid, model], key, model=model)
+        return await self._accept(partial(accept.continue_run, rid=rid), run.session_id, (), options, owner)
 
     async def edit_queued(self, rid: RunId, parts: Sequence[Part], owner: OwnerId = LOCAL) -> Accepted:
         return await self._node.transact(partial(accept.edit_queued, rid=rid, owner=owner, parts=tuple(parts)))
 
-    def _request(
-        self, sid: SessionId, parts: Sequence[Part], options: RunOptions, owner: OwnerId
-    ) -> accept.TurnRequest:
+    async def _accept(
+        self,
+        work: Callable[[Tx, accept.TurnRequest], Accepted],
+        sid: SessionId,
+        parts: Sequence[Part],
+        options: RunOptions,
+        owner: OwnerId,
+        on_busy: OnBusy = "queue",
+    ) -> Accepted:
         new = self._node.ids.new
         ids = accept.TurnIds(RunId(new("run")), MessageId(new("msg")), MessageId(new("msg")))
         attached_by = self._node.identity if options.lifetime == "attached" else None
-        return accept.TurnRequest(sid, owner, ids, options, tuple(parts), attached_by)
+        request = accept.TurnRequest(sid, owner, ids, options, tuple(parts), attached_by, on_busy)
+        return await self._admission.accept(request, work)
 
     # ---- reading ----
 
