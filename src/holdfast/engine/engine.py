@@ -6,8 +6,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from holdfast.core.ids import NodeId
 from holdfast.engine.admission import Admission
 from holdfast.engine.attachments import Attachments
-from holdfast.engine.cancellation import RunCanceller
-from holdfast.engine.connections import AttachedConnections
+from holdfast.engine.cancellation import AttachedConnections, RunCanceller
 from holdfast.engine.executor import ExecutorDeps
 from holdfast.engine.group_commit import GroupCommitWriter
 from holdfast.engine.local_runs import LocalRuns
