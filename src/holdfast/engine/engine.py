@@ -10,9 +10,7 @@ from holdfast.engine.cancellation import AttachedConnections, RunCanceller
 from holdfast.engine.executor import ExecutorDeps
 from holdfast.engine.group_commit import GroupCommitWriter
 from holdfast.engine.local_runs import LocalRuns
-from holdfast.engine.memory_commits import MemoryCommitter
 from holdfast.engine.memory_facts import MemoryFacts
-from holdfast.engine.memory_recall import MemoryRecall
 from holdfast.engine.messages import Messages
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.node_identity import NodeIdentity
@@ -21,6 +19,7 @@ from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.retention import Retention
 from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.runs import Runs
+from holdfast.engine.session_memory import SessionMemory
 from holdfast.engine.sessions import Sessions
 from holdfast.engine.settings import EngineSettings
 from holdfast.engine.settler import Settler
@@ -70,21 +69,17 @@ class Engine:
         self._context = context
         self.feed = RunFeed(context)
         self.writer = GroupCommitWriter(context, self.feed, None if alone else wakeups)
-        self.memory_commits = None if memory is None else MemoryCommitter(context, memory)
+        self.session_memory = None if memory is None else SessionMemory(context, memory)
         """None: no memory, and no ledger."""
         self.memory_facts = MemoryFacts(store, ids)
-        self.settler = Settler(
-            context, self.writer, None if self.memory_commits is None else self.memory_commits.policy
-        )
+        self.settler = Settler(context, self.writer, self.session_memory and self.session_memory.policy)
         self._recovery = RunRecovery(context, self.settler)
-        recall = None
-        if memory is not None and self.memory_commits is not None:
-            recall = MemoryRecall(context, memory, self.memory_commits)
+        recall = None if self.session_memory is None else self.session_memory.recall
         deps = ExecutorDeps(context, self.writer, self.feed, self.settler, self._recovery, recall)
         self.supervisor = Supervisor(deps)
         self.attachments = None if files is None else Attachments(context, files)
         self.retention = Retention(context, self.attachments, workspaces, remembers=memory is not None)
-        self.sweeper = Sweeper(context, self._recovery, self.supervisor, self.retention, self.memory_commits)
+        self.sweeper = Sweeper(context, self._recovery, self.supervisor, self.retention, self.session_memory)
         self._add_use_cases(context)
         self._works = settings.max_runs > 0  # A short-lived command executes nothing and commits no memory
         self._stop = anyio.Event()
@@ -117,8 +112,8 @@ class Engine:
     def hurry(self) -> None:
         """The same without waiting: open runs are sealed as interrupted or handed over."""
         self.supervisor.hurry()
-        if self.memory_commits is not None:
-            self.memory_commits.hurry()
+        if self.session_memory is not None:
+            self.session_memory.hurry()
         self._stop.set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -134,8 +129,8 @@ class Engine:
                     await self._stop.wait()
                     await self.supervisor.drain()
                     await self.sweeper.finish()
-                    if self.memory_commits is not None and self._works:
-                        await self.memory_commits.finish()
+                    if self.session_memory is not None and self._works:
+                        await self.session_memory.finish()
                     self.feed.stop()
                     loops.cancel_scope.cancel()
                 if not self._stop.is_set():
@@ -161,5 +156,5 @@ class Engine:
             loops.start_soon(loop)
         loops.start_soon(self.sweeper.run)
         loops.start_soon(self.settler.archive)
-        if self.memory_commits is not None and self._works:
-            loops.start_soon(self.memory_commits.run)
+        if self.session_memory is not None and self._works:
+            loops.start_soon(self.session_memory.run)

@@ -12,8 +12,8 @@ from holdfast.core.session import Compaction, Message, Session
 from holdfast.engine import views
 from holdfast.engine.admission import Admission
 from holdfast.engine.cancellation import RunCanceller
-from holdfast.engine.memory_commits import BOUNDARY
 from holdfast.engine.node_context import NodeContext
+from holdfast.engine.session_memory import BOUNDARY
 from holdfast.engine.settling_reader import SettlingReader
 from holdfast.engine.transactions import session_edits
 from holdfast.engine.transactions.row_access import get_session

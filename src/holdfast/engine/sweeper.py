@@ -7,10 +7,10 @@ from typing import Final
 
 import anyio
 
-from holdfast.engine.memory_commits import MemoryCommitter
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.retention import ERASE, Retention
+from holdfast.engine.session_memory import SessionMemory
 from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.transactions import approvals
 from holdfast.engine.wakeup_hub import wait_for
@@ -27,7 +27,7 @@ class Sweeper:
     _recovery: RunRecovery
     _supervisor: Supervisor
     _retention: Retention
-    _memory: MemoryCommitter | None = None
+    _memory: SessionMemory | None = None
 
     async def run(self) -> None:
         """For the engine's life: sweep at intervals, and erase at once when asked to."""
