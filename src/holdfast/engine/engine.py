@@ -4,6 +4,7 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from holdfast.core.ids import NodeId
+from holdfast.core.run import NodeIdentity
 from holdfast.engine.admission import Admission
 from holdfast.engine.attachments import Attachments
 from holdfast.engine.cancellation import AttachedConnections, RunCanceller
@@ -13,7 +14,6 @@ from holdfast.engine.local_runs import LocalRuns
 from holdfast.engine.memory_facts import MemoryFacts
 from holdfast.engine.messages import Messages
 from holdfast.engine.node_context import NodeContext
-from holdfast.engine.node_identity import NodeIdentity
 from holdfast.engine.preferences import Preferences
 from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.retention import Retention

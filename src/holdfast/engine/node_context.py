@@ -8,9 +8,8 @@ import anyio
 
 from holdfast.core.errors import StorageError, StorageUnavailableError
 from holdfast.core.ids import RunId
-from holdfast.core.run import Run
+from holdfast.core.run import NodeIdentity, Run
 from holdfast.engine.local_runs import LocalRuns
-from holdfast.engine.node_identity import NodeIdentity
 from holdfast.engine.settings import EngineSettings
 from holdfast.engine.wakeup_hub import WakeupHub, wait_for
 from holdfast.ports.agent import AgentLookup

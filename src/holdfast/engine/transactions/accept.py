@@ -11,9 +11,8 @@ from holdfast.core import session as tree
 from holdfast.core.errors import KeyReusedError, NotAllowedError, NotFoundError, SessionBusyError
 from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
 from holdfast.core.parts import FilePart, Json, Part
-from holdfast.core.run import Lifetime, Run
+from holdfast.core.run import Lifetime, NodeIdentity, Run
 from holdfast.core.session import Message, Session
-from holdfast.engine.node_identity import NodeIdentity
 from holdfast.engine.transactions import session_edits
 from holdfast.engine.transactions.row_access import (
     SUPERSEDED,

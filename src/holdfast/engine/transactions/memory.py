@@ -8,9 +8,8 @@ from holdfast.core import memory_ledger
 from holdfast.core.ids import FactId, SessionId
 from holdfast.core.memory_ledger import OFF, RESTS, DirtyTurn, Ledger, LedgerPolicy, MemoryCommit, TurnText
 from holdfast.core.parts import Json
-from holdfast.core.run import Lease, Run, is_live
+from holdfast.core.run import Lease, NodeIdentity, Run, is_live
 from holdfast.core.session import Session
-from holdfast.engine.node_identity import NodeIdentity
 from holdfast.ports.memory import MemoryBatch, NewFact, RememberedTurn
 from holdfast.ports.store import Fact, Tx
 
