@@ -9,13 +9,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
+import anyio
+
 from holdfast.core.errors import InvalidInputError, JournalPrunedError
 from holdfast.core.ids import LOCAL, OwnerId, RunId
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.run_feed import RunFeed, RunSubscription
 from holdfast.engine.settling_reader import SettlingReader
 from holdfast.engine.transactions.row_access import get_run
-from holdfast.engine.wakeup_hub import Signal, Signals, wait_for
+from holdfast.engine.wakeup_hub import Signals, wait_for
 from holdfast.ports.store import Change, Store, Tx
 
 _PAGE = 500
@@ -41,7 +43,7 @@ class ChangeSubscription:
         self._feed = feed
         self._owner = owner
         self._from: tuple[str, int] | None = None if after is None else parse_cursor(after)
-        self._seen: Signal | None = None  # armed before the last read, if that returned everything
+        self._seen: anyio.Event | None = None  # armed before the last read, if that returned everything
         self._pause = feed.poll
 
     async def begin(self) -> str:

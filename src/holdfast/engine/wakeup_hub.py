@@ -14,30 +14,23 @@ _ANY: Final = frozenset({Wake("control"), Wake("appended")})
 _MOST: Final = 10_000  # Runs to read that are remembered by id; beyond it, all are read
 
 
-class Signal:
-    __slots__ = ("__weakref__", "event")
-
-    def __init__(self) -> None:
-        self.event = anyio.Event()
-
-
 class Signals:
-    """Signals by key. A signal lives as long as somebody holds it, so unused keys cost nothing."""
+    """Events by key. An event lives as long as somebody holds it, so unused keys cost nothing."""
 
     def __init__(self) -> None:
-        self._waiting: WeakValueDictionary[Hashable, Signal] = WeakValueDictionary()
+        self._waiting: WeakValueDictionary[Hashable, anyio.Event] = WeakValueDictionary()
 
-    def armed(self, key: Hashable) -> Signal:
+    def armed(self, key: Hashable) -> anyio.Event:
         """Arm before reading and wait afterwards, so that nothing in between is missed."""
         signal = self._waiting.get(key)
         if signal is None:
-            signal = self._waiting[key] = Signal()
+            signal = self._waiting[key] = anyio.Event()
         return signal
 
     def fire(self, key: Hashable) -> None:
         signal = self._waiting.pop(key, None)
         if signal is not None:
-            signal.event.set()
+            signal.set()
 
     def fire_all(self, kind: str | None = None) -> None:
         """Fire all signals, or those of this kind for all runs."""
@@ -46,10 +39,10 @@ class Signals:
                 self.fire(key)
 
 
-async def wait_for(signal: Signal, at_most: float) -> None:
+async def wait_for(signal: anyio.Event, at_most: float) -> None:
     """Wait for the signal, at most this many seconds."""
     with anyio.move_on_after(at_most):
-        await signal.event.wait()
+        await signal.wait()
 
 
 class WakeupHub:
