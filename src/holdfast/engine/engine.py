@@ -72,7 +72,8 @@ class Engine:
         self.session_memory = None if memory is None else SessionMemory(context, memory)
         """None: no memory, and no ledger."""
         self.memory_facts = MemoryFacts(store, ids)
-        self.settler = Settler(context, self.writer, self.session_memory and self.session_memory.policy)
+        policy = None if self.session_memory is None else self.session_memory.policy
+        self.settler = Settler(context, self.writer, policy)
         self._recovery = RunRecovery(context, self.settler)
         recall = None if self.session_memory is None else self.session_memory.recall
         deps = ExecutorDeps(context, self.writer, self.feed, self.settler, self._recovery, recall)

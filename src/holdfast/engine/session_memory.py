@@ -19,7 +19,7 @@ import anyio
 from holdfast.core.errors import InvalidInputError, StorageError
 from holdfast.core.events import MemoryRecalled
 from holdfast.core.ids import LOCAL, MessageId, OwnerId, SessionId
-from holdfast.core.memory_ledger import OFF
+from holdfast.core.memory_ledger import OFF, Ledger
 from holdfast.core.parts import Json, plain_text
 from holdfast.core.run import is_live
 from holdfast.core.session import Message
@@ -235,7 +235,7 @@ class SessionMemory:
             case CommitOutcome():
                 return work
             case memory.ForgetSession():
-                return await self._forget(sid, work, limit)
+                return await self._forget(work.ledger, limit)
             case memory.CommitBegun(commit, batch):
                 error = await self._call(commit.handle, lambda provider: provider.commit(batch), limit)
                 if error is None:
@@ -246,9 +246,10 @@ class SessionMemory:
             case _:
                 assert_never(work)
 
-    async def _forget(self, sid: SessionId, work: memory.ForgetSession, limit: float) -> CommitOutcome:
-        for handle in work.handles:
-            error = await self._call(handle, lambda provider: provider.forget(work.ledger.owner, sid), limit)
+    async def _forget(self, ledger: Ledger, limit: float) -> CommitOutcome:
+        sid = ledger.session_id
+        for handle in ledger.told:
+            error = await self._call(handle, lambda provider: provider.forget(ledger.owner, sid), limit)
             if error is not None:
                 await self._record(partial(memory.fail, sid=sid, commit=None, error=error, policy=self.policy))
                 return CommitOutcome(provider=handle, error=error)

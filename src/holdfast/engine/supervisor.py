@@ -88,7 +88,7 @@ class Supervisor:
         previous = self._executions.get(run.id)
         execution = Execution(run, self._deps)
         self._executions[run.id] = execution
-        self._node.local.start_executing(run.id)
+        self._node.local.executing.add(run.id)
         runs.start_soon(self._execute, execution, previous, name=f"run {run.id}")
 
     async def _execute(self, execution: Execution, previous: Execution | None) -> None:
@@ -103,7 +103,7 @@ class Supervisor:
             execution.done.set()
             if self._executions.get(rid) is execution:
                 del self._executions[rid]
-                self._node.local.stop_executing(rid)
+                self._node.local.executing.discard(rid)
             self._node.hub.signals.fire(("queue", None))
         if execution.parks:
             await self._after_parking(rid)

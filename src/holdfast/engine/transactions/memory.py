@@ -46,9 +46,8 @@ class CommitBegun:
 
 @dataclass(frozen=True, slots=True)
 class ForgetSession:
-    """Nothing is committed any more; these providers have to forget the session."""
+    """Nothing is committed any more; the providers that were told have to forget the session."""
 
-    handles: tuple[str, ...]
     ledger: Ledger
 
 
@@ -160,7 +159,7 @@ def begin(
     if held is not None and held.holder != me.node and is_live(held, me.incarnation, tx.now):
         return CommitOutcome(under_way=True)
     if ledger.forget:
-        return ForgetSession(ledger.told, ledger)
+        return ForgetSession(ledger)
     lease = Lease(me.node, None if me.lease_time is None else tx.now + policy.commit_limit * LEASE)
     dirty = tx.dirty_turns(sid, policy.ledger.most_turns)
     turns = [turn for turn in dirty if up_to is None or turn.n <= up_to]
