@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from holdfast.core.errors import DrainingError, HoldfastError, SessionBusyError, StorageFullError
-from holdfast.engine.cancellation import RunCanceller
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.supervisor import Supervisor
@@ -18,7 +17,6 @@ class Admission:
     _node: NodeContext
     _feed: RunFeed
     _supervisor: Supervisor
-    _canceller: RunCanceller
 
     def refusal(self) -> HoldfastError | None:
         """Why nothing new is accepted now; None if it is."""
@@ -61,5 +59,5 @@ class Admission:
                 raise
             await self._node.wait_until_ended(busy.run, self._node.settings.fence_wait)
             accepted = await self._node.transact(once)
-        await self._canceller.stop(accepted.stop)
+        await self._supervisor.stop_requested(accepted.stop)
         return accepted

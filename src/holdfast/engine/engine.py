@@ -7,7 +7,7 @@ from holdfast.core.ids import NodeId
 from holdfast.core.run import NodeIdentity
 from holdfast.engine.admission import Admission
 from holdfast.engine.attachments import Attachments
-from holdfast.engine.cancellation import AttachedConnections, RunCanceller
+from holdfast.engine.connections import AttachedConnections
 from holdfast.engine.executor import ExecutorDeps
 from holdfast.engine.group_commit import GroupCommitWriter
 from holdfast.engine.local_runs import LocalRuns
@@ -89,13 +89,12 @@ class Engine:
     def _add_use_cases(self, context: NodeContext) -> None:
         """What servers and commands call, by subject."""
         reader = SettlingReader(context, self.feed, self._recovery)
-        canceller = RunCanceller(context, self.supervisor, self._recovery)
-        admission = Admission(context, self.feed, self.supervisor, canceller)
-        self.sessions = Sessions(context, reader, canceller, admission)
+        admission = Admission(context, self.feed, self.supervisor)
+        self.sessions = Sessions(context, reader, self.supervisor, admission)
         self.messages = Messages(context, self.settler, reader)
-        self.runs = Runs(context, reader, canceller, admission, self._recovery)
+        self.runs = Runs(context, reader, self.supervisor, admission, self._recovery)
         self.subscriptions = Subscriptions(context, self.feed, reader)
-        self.connections = AttachedConnections(context, self.feed, self.supervisor, canceller)
+        self.connections = AttachedConnections(context, self.feed, self.supervisor)
         self.titles = Titles(context, self.subscriptions)
         self.preferences = Preferences(context.store)
         files = self.attachments

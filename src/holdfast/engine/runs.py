@@ -15,11 +15,11 @@ from holdfast.core.run import OPEN, Lifetime, Run
 from holdfast.core.session import Message, Session
 from holdfast.engine import views
 from holdfast.engine.admission import Admission
-from holdfast.engine.cancellation import RunCanceller
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.retention import ERASE
 from holdfast.engine.settling_reader import SettlingReader
+from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.transactions import accept, approvals, run_endings, session_edits
 from holdfast.engine.transactions.accept import Accepted, OnBusy, RunOptions
 from holdfast.engine.transactions.row_access import get_run, get_session
@@ -31,7 +31,7 @@ from holdfast.ports.wakeups import Wake
 class Runs:
     _node: NodeContext
     _reader: SettlingReader
-    _canceller: RunCanceller
+    _supervisor: Supervisor
     _admission: Admission
     _recovery: RunRecovery
 
@@ -176,8 +176,8 @@ class Runs:
     # ---- ending and recovering ----
 
     async def cancel(self, rid: RunId, owner: OwnerId = LOCAL, reason: str = "requested") -> Run:
-        """Stop the run wherever it is executed. See `RunCanceller.cancel`."""
-        return await self._canceller.cancel(rid, owner, reason)
+        """Stop the run wherever it is executed. See `Supervisor.cancel`."""
+        return await self._supervisor.cancel(rid, owner, reason)
 
     async def decide(self, rid: RunId, aid: ApprovalId, decision: Decision, owner: OwnerId = LOCAL) -> Run:
         """Answer an approval; the first answer counts."""

@@ -11,10 +11,10 @@ from holdfast.core.ids import LOCAL, MessageId, OwnerId, SessionId
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.engine import views
 from holdfast.engine.admission import Admission
-from holdfast.engine.cancellation import RunCanceller
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.session_memory import BOUNDARY
 from holdfast.engine.settling_reader import SettlingReader
+from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.transactions import session_edits
 from holdfast.engine.transactions.row_access import get_session
 from holdfast.engine.views import SearchResult, SessionView, UsageTotal
@@ -26,7 +26,7 @@ from holdfast.ports.store import SessionQuery, Tx
 class Sessions:
     _node: NodeContext
     _reader: SettlingReader
-    _canceller: RunCanceller
+    _supervisor: Supervisor
     _admission: Admission
 
     # ---- reading ----
@@ -141,7 +141,7 @@ class Sessions:
         **change: Any,
     ) -> Session:
         edited = await self._node.transact(lambda tx: edit(tx, sid, owner, if_version, **change))
-        await self._canceller.stop(edited.stop)
+        await self._supervisor.stop_requested(edited.stop)
         return edited.session
 
     async def compact(self, sid: SessionId, summariser: Summarizer, owner: OwnerId = LOCAL) -> Session:

@@ -1,17 +1,24 @@
-"""Claims queued runs and executes them, stops them, enforces their limits, renews their leases, drains on shutdown."""
+"""Claims queued runs and executes them, cancels them, enforces their limits, renews their leases, drains on shutdown.
+
+Cancel and finish race at the journal, which accepts one terminal event: whichever is appended first decides the run's
+status, and the other is refused. Cancelling therefore only records the intent in the store, stops whoever executes the
+run, and waits; the executor or the settler writes the ending.
+"""
 
 import logging
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup
 
 from holdfast.core.errors import StorageError
-from holdfast.core.ids import RunId
+from holdfast.core.ids import OwnerId, RunId
 from holdfast.core.run import Run, is_live
 from holdfast.engine.executor import Execution, ExecutorDeps
 from holdfast.engine.stop_reasons import HAND_OVER, LOST, SHUTDOWN, StopReason, cancelled, over_limit
-from holdfast.engine.transactions import run_queue
+from holdfast.engine.transactions import run_endings, run_queue
 from holdfast.engine.wakeup_hub import wait_for
 from holdfast.ports.wakeups import Wake
 
@@ -32,12 +39,13 @@ class Supervisor:
     def executing(self) -> int:
         return len(self._executions)
 
-    def stop(self, rid: RunId, why: StopReason) -> bool:
-        """Stop the run if it is executed here; whether it is."""
+    # ---- stopping ----
+
+    def stop(self, rid: RunId, why: StopReason) -> None:
+        """Stop the run if it is executed here."""
         execution = self._executions.get(rid)
         if execution is not None:
             execution.stop(why)
-        return execution is not None
 
     def apply_intent(self, row: Run | None) -> bool:
         """Stop the run if its row says that it is to end; whether it is executed here."""
@@ -45,6 +53,33 @@ class Supervisor:
         if execution is not None:
             execution.apply_intent(row)
         return execution is not None
+
+    async def cancel(self, rid: RunId, owner: OwnerId, reason: str) -> Run:
+        """The settled run, or after `cancel_wait` seconds the run with its cancel requested. A run that this node
+        executes is stopped even if the store cannot be written."""
+        try:
+            run = await self._node.transact(
+                partial(run_endings.request_cancel, rid=rid, owner=owner, reason=reason), wake_queue=False
+            )
+        except StorageError:
+            self.stop(rid, cancelled(reason))
+            raise
+        if run.is_open:
+            await self.stop_requested([run])
+            run = await self._node.wait_until_ended(rid, self._node.settings.cancel_wait) or run
+        return run
+
+    async def stop_requested(self, runs: Sequence[Run]) -> None:
+        """Stop runs whose intent is stored: here, on other nodes, or by ending orphans. The sweeper retries
+        failures."""
+        elsewhere = [run for run in runs if not self.apply_intent(run)]
+        if not elsewhere:
+            return
+        with anyio.move_on_after(self._node.settings.final_save, shield=True):
+            with suppress(StorageError):
+                now = await self._node.store.read(lambda tx: tx.now)
+                await self._deps.recovery.resolve_orphans(self._deps.recovery.find_orphans(elsewhere, now))
+            await self._node.hub.announce(*(Wake("control", run.id) for run in elsewhere))
 
     # ---- loops, each a task for the engine's life ----
 

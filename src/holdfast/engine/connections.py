@@ -1,0 +1,57 @@
+"""Connections of attached runs: such a run lives as long as its client is connected."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+
+import anyio
+
+from holdfast.core.errors import NotFoundError, StorageError
+from holdfast.core.ids import RunId
+from holdfast.engine.node_context import NodeContext
+from holdfast.engine.retention import ERASE
+from holdfast.engine.run_feed import RunFeed
+from holdfast.engine.stop_reasons import cancelled
+from holdfast.engine.supervisor import Supervisor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AttachedConnections:
+    _node: NodeContext
+    _feed: RunFeed
+    _supervisor: Supervisor
+
+    @asynccontextmanager
+    async def attached(self, rid: RunId) -> AsyncIterator[None]:
+        """The connection of one attached run; enter it without an await after `runs.submit`."""
+        async with self.open() as add:
+            add(rid)
+            yield
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Callable[[RunId], None]]:
+        """A client's connection; yields the function that adds an attached run to it, to be called without an await
+        after `runs.submit`. Leaving cancels its runs; those of this node stop at once."""
+        rids: list[RunId] = []
+        try:
+            yield rids.append
+        finally:
+            for rid in rids:
+                self._node.local.disconnect(rid)
+                self._supervisor.stop(rid, cancelled("disconnected"))
+            with anyio.move_on_after(self._node.settings.final_save, shield=True), suppress(StorageError):
+                for rid in rids:
+                    await self._disconnected(rid)
+                hidden = await self._node.store.read(lambda tx: bool(tx.deleted_sessions(1)))
+                if hidden:
+                    self._node.hub.signals.fire(ERASE)  # a temporary session goes with its client
+
+    async def _disconnected(self, rid: RunId) -> None:
+        run = await self._node.store.read(lambda tx: tx.run(rid))
+        if run is None or not run.is_open:
+            return
+        if self._feed.is_sealed(rid):  # it has ended and only has to be settled: nobody cancelled it
+            await self._node.wait_until_ended(rid, self._node.settings.cancel_wait)
+            return
+        with suppress(NotFoundError):  # its session was deleted meanwhile, which requested its end
+            await self._supervisor.cancel(rid, run.owner, "disconnected")
