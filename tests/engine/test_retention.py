@@ -147,7 +147,7 @@ async def test_clear_and_delete_erase_journal_index_and_files(world: AnyWorld, h
         assert await it.engine.sessions.search("numbats") == []
         world.clock.advance(3601)
         await it.tick()
-        assert [hit.session.id for hit in await it.engine.sessions.search("pangolins")] == [fork.id, other]
+        assert [hit.view.session.id for hit in await it.engine.sessions.search("pangolins")] == [fork.id, other]
         assert await it.erased(run.id)
         assert not await it.erased(kept.id)
         left = await it.store.inner.read(

@@ -123,7 +123,7 @@ async def test_a_session_that_was_taken_in_can_be_used(world: AnyWorld, tmp_path
         sid = taken.session.id
         listed = await it.engine.sessions.list(SessionQuery(taken.session.owner))
         assert sid in [view.session.id for view in listed]
-        assert sid in [hit.session.id for hit in await it.engine.sessions.search("better")]
+        assert sid in [hit.view.session.id for hit in await it.engine.sessions.search("better")]
         await it.engine.sessions.redo(sid)
         await it.turn(sid, "Go on")
         assert [message.status for message in await it.shown(sid)] == ["complete"] * 8

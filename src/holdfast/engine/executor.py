@@ -25,9 +25,9 @@ from holdfast.core.ids import ApprovalId
 from holdfast.core.run import Intent, Run
 from holdfast.core.seed_events import delta_size
 from holdfast.core.transcript import EMPTY, fold, has_output, volume
-from holdfast.engine import views
 from holdfast.engine.agent_output import RecordedOutput
 from holdfast.engine.group_commit import GroupCommitWriter
+from holdfast.engine.messages import input_of_run
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.output_buffer import OutputBuffer, OutputLimitError
 from holdfast.engine.recovery import RunRecovery
@@ -200,7 +200,7 @@ class Execution:
             )
         first = self._begun.last_seq + 1
         transcript = fold([ev.entry(first + n, event) for n, event in enumerate(opening)], self._begun)
-        return Turn(run, session, views.model_input(tx, run, session), transcript, decisions), opening
+        return Turn(run, session, input_of_run(tx, run, session), transcript, decisions), opening
 
     def _is_undecided(self, turn: Turn) -> bool:
         """Whether an earlier execution asked and could not park: its question stands, and is not asked again."""

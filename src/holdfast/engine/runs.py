@@ -13,8 +13,8 @@ from holdfast.core.ids import LOCAL, ApprovalId, MessageId, OwnerId, RunId, Sess
 from holdfast.core.parts import Json, Part, all_to_json
 from holdfast.core.run import OPEN, Lifetime, Run
 from holdfast.core.session import Message, Session
-from holdfast.engine import views
 from holdfast.engine.admission import Admission
+from holdfast.engine.messages import input_of_run
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.retention import ERASE
@@ -152,9 +152,21 @@ class Runs:
         before: tuple[float, RunId] | None = None,
     ) -> Sequence[Run]:
         """Newest first, without those of deleted sessions."""
-        return await self._reader.read_list(
-            lambda tx: views.runs(tx, owner, status, sid, limit, before), lambda runs: runs
-        )
+
+        def load(tx: Tx) -> Sequence[Run]:
+            found: list[Run] = []
+            last = before
+            while len(found) < limit:
+                page = tx.runs(owner, status=status, sid=sid, limit=limit, before=last)
+                sessions = {run.session_id: tx.session(run.session_id) for run in page}
+                gone = {sid for sid, session in sessions.items() if session is None or session.deleted_at is not None}
+                found += [run for run in page if run.session_id not in gone]
+                if len(page) < limit:
+                    break
+                last = (page[-1].created_at, page[-1].id)
+            return found[:limit]
+
+        return await self._reader.read_list(load, lambda runs: runs)
 
     async def find_by_key(self, sid: SessionId, key: str, owner: OwnerId = LOCAL) -> Run | None:
         return await self._node.store.read(lambda tx: tx.run_with_key(owner, sid, key))
@@ -169,7 +181,7 @@ class Runs:
 
         def load(tx: Tx) -> tree.ModelInput:
             run = get_run(tx, rid, owner)
-            return views.model_input(tx, run, get_session(tx, run.session_id, owner))
+            return input_of_run(tx, run, get_session(tx, run.session_id, owner))
 
         return await self._node.store.read(load)
 

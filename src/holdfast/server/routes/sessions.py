@@ -7,8 +7,8 @@ from starlette.responses import Response
 
 from holdfast.core.errors import InvalidInputError, NotAllowedError
 from holdfast.core.ids import LOCAL, MessageId, SessionId
+from holdfast.engine.sessions import SessionView
 from holdfast.engine.transactions.memory import named_provider
-from holdfast.engine.views import SessionView
 from holdfast.ports.store import SessionQuery
 from holdfast.server.context import ApiContext
 from holdfast.server.paging import read_cursor, write_cursor
