@@ -79,7 +79,7 @@ class Engine:
         deps = ExecutorDeps(context, self.writer, self.feed, self.settler, self._recovery, recall)
         self.supervisor = Supervisor(deps)
         self.attachments = None if files is None else Attachments(context, files)
-        self.retention = Retention(context, self.attachments, workspaces, remembers=memory is not None)
+        self.retention = Retention(context, self.attachments, workspaces, memory is not None)
         self.sweeper = Sweeper(context, self._recovery, self.supervisor, self.retention, self.session_memory)
         self._add_use_cases(context)
         self._works = settings.max_runs > 0  # A short-lived command executes nothing and commits no memory

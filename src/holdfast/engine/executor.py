@@ -151,7 +151,8 @@ class Execution:
         if self._agent is None:
             raise AgentError("no-agent", f"There is no agent named {self.run.agent!r}. Choose another one.")
         park = self._park_for if self._agent.can_continue else None
-        self._output = RecordedOutput(self.run, buffer, self._node, park, self.apply_intent)
+        now = self._node.clock.now()
+        self._output = RecordedOutput(self.run, buffer, self._node, park, self.apply_intent, now)
         finish_reason = await self._agent.run(await self._recall(turn, buffer), self._output)
         await buffer.flushed()
         if not buffer.spoke and not has_output(turn.transcript.parts):

@@ -5,6 +5,7 @@ Uploaded files that no message refers to are deleted `unused_file_grace` seconds
 """
 
 import logging
+from dataclasses import dataclass, field
 from typing import Final
 
 import anyio
@@ -23,17 +24,14 @@ ERASE: Final = "erase"  # The signal that something is to be erased now rather t
 _BATCH: Final = 500
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Retention:
-    def __init__(
-        self, node: NodeContext, attachments: Attachments | None, workspaces: Workspaces | None, *, remembers: bool
-    ) -> None:
-        """`remembers`: a deleted session is erased only after its turns were committed to memory."""
-        self._node = node
-        self._attachments = attachments
-        self._workspaces = workspaces
-        self._remembers = remembers
-        self.erasing = anyio.Lock()
-        """While a backup holds this, no journal or file is erased, so that it can copy what the store names."""
+    _node: NodeContext
+    _attachments: Attachments | None
+    _workspaces: Workspaces | None
+    _remembers: bool  # A deleted session is erased only after its turns were committed to memory
+    erasing: anyio.Lock = field(default_factory=anyio.Lock)
+    """While a backup holds this, no journal or file is erased, so that it can copy what the store names."""
 
     async def erase(self) -> None:
         """Erase everything that is due. Each step is tried even if another fails, and again at the next sweep."""
@@ -62,12 +60,11 @@ class Retention:
 
     async def _in_use(self, sid: SessionId) -> bool:
         """A deleted session gets no new runs, but its last one may still be ending, or its client still reading."""
-
         connected = self._node.local.connected
 
         def work(tx: Tx) -> bool:
             session = tx.session(sid)
-            if tx.open_runs(sid) or session is None or not connected:
+            if session is None or not connected or tx.open_runs(sid):
                 return bool(tx.open_runs(sid))
             return any(run.id in connected for run in tx.runs(session.owner, sid=sid, limit=_BATCH))
 
