@@ -71,34 +71,31 @@ class Engine:
         self.writer = GroupCommitWriter(context, self.feed, None if alone else wakeups)
         self.session_memory = None if memory is None else SessionMemory(context, memory)
         """None: no memory, and no ledger."""
-        self.memory_facts = MemoryFacts(store, ids)
         policy = None if self.session_memory is None else self.session_memory.policy
         self.settler = Settler(context, self.writer, policy)
-        self._recovery = RunRecovery(context, self.settler)
+        recovery = RunRecovery(context, self.settler)
         recall = None if self.session_memory is None else self.session_memory.recall
-        deps = ExecutorDeps(context, self.writer, self.feed, self.settler, self._recovery, recall)
+        deps = ExecutorDeps(context, self.writer, self.feed, self.settler, recovery, recall)
         self.supervisor = Supervisor(deps)
         self.attachments = None if files is None else Attachments(context, files)
         self.retention = Retention(context, self.attachments, workspaces, memory is not None)
-        self.sweeper = Sweeper(context, self._recovery, self.supervisor, self.retention, self.session_memory)
-        self._add_use_cases(context)
+        self.sweeper = Sweeper(context, recovery, self.supervisor, self.retention, self.session_memory)
         self._works = settings.max_runs > 0  # A short-lived command executes nothing and commits no memory
         self._stop = anyio.Event()
         self._writing = anyio.CancelScope(shield=True)
-
-    def _add_use_cases(self, context: NodeContext) -> None:
-        """What servers and commands call, by subject."""
-        reader = SettlingReader(context, self.feed, self._recovery)
+        # What servers and commands call, by subject.
+        reader = SettlingReader(context, self.feed, recovery)
         admission = Admission(context, self.feed, self.supervisor)
         self.sessions = Sessions(context, reader, self.supervisor, admission)
         self.messages = Messages(context, self.settler, reader)
-        self.runs = Runs(context, reader, self.supervisor, admission, self._recovery)
+        self.runs = Runs(context, reader, self.supervisor, admission, recovery)
         self.subscriptions = Subscriptions(context, self.feed, reader)
         self.connections = AttachedConnections(context, self.feed, self.supervisor)
         self.titles = Titles(context, self.subscriptions)
-        self.preferences = Preferences(context.store)
-        files = self.attachments
-        self.transfer = None if files is None else Transfer(self.sessions, self.messages, files, self.ids)
+        self.memory_facts = MemoryFacts(store, ids)
+        self.preferences = Preferences(store)
+        attached = self.attachments
+        self.transfer = None if attached is None else Transfer(self.sessions, self.messages, attached, ids)
 
     async def ping(self) -> None:
         """Raises StorageError unless both the store and the journal answer."""
