@@ -5,7 +5,6 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from holdfast.core.ids import NodeId
 from holdfast.core.run import NodeIdentity
-from holdfast.engine.admission import Admission
 from holdfast.engine.attachments import Attachments
 from holdfast.engine.connections import AttachedConnections
 from holdfast.engine.executor import ExecutorDeps
@@ -85,10 +84,9 @@ class Engine:
         self._writing = anyio.CancelScope(shield=True)
         # What servers and commands call, by subject.
         reader = SettlingReader(context, self.feed, recovery)
-        admission = Admission(context, self.feed, self.supervisor)
-        self.sessions = Sessions(context, reader, self.supervisor, admission)
+        self.sessions = Sessions(context, reader, self.supervisor)
         self.messages = Messages(context, self.settler, reader)
-        self.runs = Runs(context, reader, self.supervisor, admission, recovery)
+        self.runs = Runs(context, reader, self.feed, self.supervisor, recovery)
         self.subscriptions = Subscriptions(context, self.feed, reader)
         self.connections = AttachedConnections(context, self.feed, self.supervisor)
         self.titles = Titles(context, self.subscriptions)

@@ -1,5 +1,6 @@
 """Runs: submit a turn, retry, edit or continue it, read and cancel runs, answer their approvals, recover their output.
-Accepted means stored: the user message, the empty answer and the run are in the store before a call returns."""
+Accepted means stored: the user message, the empty answer and the run are in the store before a call returns. While the
+node drains or the disk is almost full, nothing new is accepted; a repeat of an accepted call is answered."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -7,21 +8,21 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from holdfast.core import session as tree
-from holdfast.core.errors import StorageError
+from holdfast.core.errors import SessionBusyError, StorageError
 from holdfast.core.events import Decision
 from holdfast.core.ids import LOCAL, ApprovalId, MessageId, OwnerId, RunId, SessionId
 from holdfast.core.parts import Json, Part, all_to_json
 from holdfast.core.run import OPEN, Lifetime, Run
 from holdfast.core.session import Message, Session
-from holdfast.engine.admission import Admission
 from holdfast.engine.messages import input_of_run
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.retention import ERASE
+from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.settling_reader import SettlingReader
 from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.transactions import accept, approvals, run_endings, session_edits
-from holdfast.engine.transactions.accept import Accepted, OnBusy, RunOptions
+from holdfast.engine.transactions.accept import Accepted, OnBusy, RunOptions, find_repeated
 from holdfast.engine.transactions.row_access import get_run, get_session
 from holdfast.ports.store import Tx
 from holdfast.ports.wakeups import Wake
@@ -31,8 +32,8 @@ from holdfast.ports.wakeups import Wake
 class Runs:
     _node: NodeContext
     _reader: SettlingReader
+    _feed: RunFeed
     _supervisor: Supervisor
-    _admission: Admission
     _recovery: RunRecovery
 
     # ---- starting ----
@@ -126,11 +127,40 @@ class Runs:
         owner: OwnerId,
         on_busy: OnBusy = "queue",
     ) -> Accepted:
+        """Do `work`, unless a request with its idempotency key was accepted before. The client of an attached run
+        counts as connected before the run is stored."""
         new = self._node.ids.new
         ids = accept.TurnIds(RunId(new("run")), MessageId(new("msg")), MessageId(new("msg")))
         attached_by = self._node.identity if options.lifetime == "attached" else None
         request = accept.TurnRequest(sid, owner, ids, options, tuple(parts), attached_by, on_busy)
-        return await self._admission.accept(request, work)
+        if attached_by is not None:
+            self._node.local.connect(ids.run)
+        try:
+            accepted = await self._accept_once(request, lambda tx: find_repeated(tx, request) or work(tx, request))
+        except BaseException:
+            self._node.local.disconnect(ids.run)  # if it was stored all the same, it has no client
+            raise
+        if accepted.run.id != ids.run:
+            self._node.local.disconnect(ids.run)
+        return accepted
+
+    async def _accept_once(self, request: accept.TurnRequest, work: Callable[[Tx], Accepted]) -> Accepted:
+        refusal = self._supervisor.refusal()
+        if refusal is not None:
+            before = await self._node.store.read(lambda tx: find_repeated(tx, request))
+            if before is None:
+                raise refusal
+            return before
+        try:
+            accepted = await self._node.transact(work)
+        except SessionBusyError as busy:
+            # The client may have seen the end of that run already; it must not be told that the run is in its way.
+            if not self._feed.is_sealed(busy.run):
+                raise
+            await self._node.wait_until_ended(busy.run, self._node.settings.fence_wait)
+            accepted = await self._node.transact(work)
+        await self._supervisor.stop_requested(accepted.stop)
+        return accepted
 
     # ---- reading ----
 

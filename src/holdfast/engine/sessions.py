@@ -11,7 +11,6 @@ from holdfast.core.events import Usage, add_usage
 from holdfast.core.ids import LOCAL, MessageId, OwnerId, SessionId
 from holdfast.core.run import Run
 from holdfast.core.session import Compaction, Message, Session
-from holdfast.engine.admission import Admission
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.session_memory import BOUNDARY
 from holdfast.engine.settling_reader import SettlingReader
@@ -52,7 +51,6 @@ class Sessions:
     _node: NodeContext
     _reader: SettlingReader
     _supervisor: Supervisor
-    _admission: Admission
 
     # ---- reading ----
 
@@ -111,7 +109,7 @@ class Sessions:
         self, session: Session, messages: Sequence[Message], compactions: Sequence[Compaction]
     ) -> Session:
         """Store a session from an export, all of it or nothing. Its ids must be new ones of `ids`."""
-        refusal = self._admission.refusal()
+        refusal = self._supervisor.refusal()
         if refusal is not None:
             raise refusal
         return await self._node.transact(

@@ -13,7 +13,7 @@ from functools import partial
 import anyio
 from anyio.abc import TaskGroup
 
-from holdfast.core.errors import StorageError
+from holdfast.core.errors import DrainingError, HoldfastError, StorageError, StorageFullError
 from holdfast.core.ids import OwnerId, RunId
 from holdfast.core.run import Run, is_live
 from holdfast.engine.executor import Execution, ExecutorDeps
@@ -38,6 +38,15 @@ class Supervisor:
     @property
     def executing(self) -> int:
         return len(self._executions)
+
+    def refusal(self) -> HoldfastError | None:
+        """Why nothing new is accepted now, because the node drains or the disk is almost full; None if it is."""
+        if self.draining:
+            return DrainingError()
+        free = self._node.store.free_bytes()
+        if free is not None and free < self._node.settings.disk_reserve:
+            return StorageFullError("The disk is almost full. Free some space; open runs can still be saved.")
+        return None
 
     # ---- stopping ----
 
