@@ -89,10 +89,11 @@ class Book(RuleBasedStateMachine):
         self, sid: SessionId, body: str, key: str | None, on_busy: OnBusy
     ) -> tuple[accept.TurnRequest, RunModel]:
         new = self.ids.new
-        ids = accept.TurnIds(RunId(new("run")), MessageId(new("msg")), MessageId(new("msg")))
-        self.known += [ids.question, ids.answer]
-        request = accept.TurnRequest(sid, LOCAL, ids, accept.RunOptions(body, key), (TextPart(body),), on_busy=on_busy)
-        return request, RunModel(ids.run, sid, ids.question, ids.answer, key, body)
+        ids = (RunId(new("run")), MessageId(new("msg")), MessageId(new("msg")))
+        self.known += ids[1:]
+        options = accept.RunOptions(body, key)
+        request = accept.TurnRequest(sid, LOCAL, *ids, options, (TextPart(body),), on_busy=on_busy)
+        return request, RunModel(ids[0], sid, ids[1], ids[2], key, body)
 
     def once(self, request: accept.TurnRequest, work: Callable[..., accept.Accepted]) -> Callable[[Tx], object]:
         return lambda tx: accept.find_repeated(tx, request) or work(tx, request=request)

@@ -130,18 +130,18 @@ class Runs:
         """Do `work`, unless a request with its idempotency key was accepted before. The client of an attached run
         counts as connected before the run is stored."""
         new = self._node.ids.new
-        ids = accept.TurnIds(RunId(new("run")), MessageId(new("msg")), MessageId(new("msg")))
+        rid, question, answer = RunId(new("run")), MessageId(new("msg")), MessageId(new("msg"))
         attached_by = self._node.identity if options.lifetime == "attached" else None
-        request = accept.TurnRequest(sid, owner, ids, options, tuple(parts), attached_by, on_busy)
+        request = accept.TurnRequest(sid, owner, rid, question, answer, options, tuple(parts), attached_by, on_busy)
         if attached_by is not None:
-            self._node.local.connect(ids.run)
+            self._node.local.connect(rid)
         try:
             accepted = await self._accept_once(request, lambda tx: find_repeated(tx, request) or work(tx, request))
         except BaseException:
-            self._node.local.disconnect(ids.run)  # if it was stored all the same, it has no client
+            self._node.local.disconnect(rid)  # if it was stored all the same, it has no client
             raise
-        if accepted.run.id != ids.run:
-            self._node.local.disconnect(ids.run)
+        if accepted.run.id != rid:
+            self._node.local.disconnect(rid)
         return accepted
 
     async def _accept_once(self, request: accept.TurnRequest, work: Callable[[Tx], Accepted]) -> Accepted:

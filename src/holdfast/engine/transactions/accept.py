@@ -30,15 +30,6 @@ OnBusy = Literal["queue", "reject", "interrupt"]
 
 
 @dataclass(frozen=True, slots=True)
-class TurnIds:
-    """Ids of a turn, made outside: a transaction that is run again must use the same ones."""
-
-    run: RunId
-    question: MessageId
-    answer: MessageId
-
-
-@dataclass(frozen=True, slots=True)
 class RunOptions:
     """How a turn is to be answered. A repeat with the same `key` must have the same `body`."""
 
@@ -57,11 +48,14 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
-    """A turn to be accepted, whether submitted, retried, edited or continued."""
+    """A turn to be accepted, whether submitted, retried, edited or continued. Its ids are made outside: a transaction
+    that is run again must use the same ones."""
 
     session_id: SessionId
     owner: OwnerId
-    ids: TurnIds
+    run_id: RunId
+    user_message_id: MessageId
+    message_id: MessageId
     options: RunOptions
     input: tuple[Part, ...] = ()
     attached_by: NodeIdentity | None = None
@@ -197,11 +191,11 @@ def check_files(tx: Tx, parts: Iterable[Part], owner: OwnerId) -> None:
 def _new_run(request: TurnRequest, session: Session, now: float, rank: int, in_tree: bool) -> Run:
     options = request.options
     return Run(
-        id=request.ids.run,
+        id=request.run_id,
         owner=session.owner,
         session_id=session.id,
-        message_id=request.ids.answer,
-        user_message_id=request.ids.question,
+        message_id=request.message_id,
+        user_message_id=request.user_message_id,
         agent=options.agent or session.agent,
         model=options.model or session.model,
         settings=options.settings,
@@ -216,9 +210,8 @@ def _new_run(request: TurnRequest, session: Session, now: float, rank: int, in_t
 
 
 def _question(request: TurnRequest, session: Session, parent: MessageId | None, now: float) -> Message:
-    ids, key = request.ids, request.options.key
-    message = Message(ids.question, session.owner, session.id, "user", parent, now, ids.run)
-    return replace(message, parts=request.input, key=key)
+    message = Message(request.user_message_id, session.owner, session.id, "user", parent, now, request.run_id)
+    return replace(message, parts=request.input, key=request.options.key)
 
 
 def _answer(run: Run, now: float) -> Message:
