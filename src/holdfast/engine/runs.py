@@ -133,7 +133,7 @@ class Runs:
         rid, question, answer = RunId(new("run")), MessageId(new("msg")), MessageId(new("msg"))
         attached_by = self._node.identity if options.lifetime == "attached" else None
         request = accept.TurnRequest(sid, owner, rid, question, answer, options, tuple(parts), attached_by, on_busy)
-        if attached_by is not None:
+        if options.lifetime == "attached":
             self._node.local.connect(rid)
         try:
             accepted = await self._accept_once(request, lambda tx: find_repeated(tx, request) or work(tx, request))
