@@ -13,8 +13,8 @@ from holdfast.core.ids import ApprovalId
 from holdfast.core.run import Run
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.output_buffer import OutputBuffer
+from holdfast.engine.signals import wait_for
 from holdfast.engine.transactions import approvals, session_edits
-from holdfast.engine.wakeup_hub import wait_for
 from holdfast.ports.wakeups import Wake
 
 

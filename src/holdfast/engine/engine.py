@@ -22,12 +22,12 @@ from holdfast.engine.sessions import Sessions
 from holdfast.engine.settings import EngineSettings
 from holdfast.engine.settler import Settler
 from holdfast.engine.settling_reader import SettlingReader
+from holdfast.engine.signals import WakeupHub
 from holdfast.engine.subscriptions import Subscriptions
 from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.sweeper import Sweeper
 from holdfast.engine.titles import Titles
 from holdfast.engine.transfer import Transfer
-from holdfast.engine.wakeup_hub import WakeupHub
 from holdfast.ports.agent import AgentLookup
 from holdfast.ports.clock import Clock, Ids
 from holdfast.ports.files import Files, Workspaces

@@ -12,7 +12,7 @@ import anyio
 
 from holdfast.core.ids import NodeId, RunId
 from holdfast.core.run import Intent, Run
-from holdfast.engine.notifier import Notifier
+from holdfast.engine.signals import Notifier
 
 _SETTLED_KEPT: Final = 10_000
 

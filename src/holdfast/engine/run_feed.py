@@ -14,8 +14,7 @@ from holdfast.core.errors import CursorAheadError, InvalidInputError, JournalPru
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.engine.node_context import NodeContext
-from holdfast.engine.notifier import Notifier
-from holdfast.engine.wakeup_hub import wait_for
+from holdfast.engine.signals import Notifier, wait_for
 
 log = logging.getLogger("holdfast.engine")
 

@@ -24,9 +24,9 @@ from holdfast.core.parts import Json, plain_text
 from holdfast.core.run import is_live
 from holdfast.core.session import Message
 from holdfast.engine.node_context import NodeContext
+from holdfast.engine.signals import wait_for
 from holdfast.engine.transactions import memory
 from holdfast.engine.transactions.memory import CommitOutcome, MemoryPolicy
-from holdfast.engine.wakeup_hub import wait_for
 from holdfast.ports.agent import Turn
 from holdfast.ports.memory import MemoryProvider, MemoryProviders
 from holdfast.ports.store import Tx

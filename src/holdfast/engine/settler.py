@@ -19,8 +19,8 @@ from holdfast.core.seed_events import delta_size
 from holdfast.core.transcript import EMPTY, Transcript, fold
 from holdfast.engine.group_commit import GroupCommitWriter
 from holdfast.engine.node_context import NodeContext
-from holdfast.engine.notifier import Notifier
 from holdfast.engine.output_buffer import OutputBuffer
+from holdfast.engine.signals import Notifier
 from holdfast.engine.transactions import run_endings
 from holdfast.engine.transactions.memory import MemoryPolicy
 from holdfast.ports.store import Tx

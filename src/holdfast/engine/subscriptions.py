@@ -16,8 +16,8 @@ from holdfast.core.ids import LOCAL, OwnerId, RunId
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.run_feed import RunFeed, RunSubscription
 from holdfast.engine.settling_reader import SettlingReader
+from holdfast.engine.signals import Signals, wait_for
 from holdfast.engine.transactions.row_access import get_run
-from holdfast.engine.wakeup_hub import Signals, wait_for
 from holdfast.ports.store import Change, Store, Tx
 
 _PAGE = 500

@@ -17,9 +17,9 @@ from holdfast.core.errors import DrainingError, HoldfastError, StorageError, Sto
 from holdfast.core.ids import OwnerId, RunId
 from holdfast.core.run import Run, is_live
 from holdfast.engine.executor import Execution, ExecutorDeps
+from holdfast.engine.signals import wait_for
 from holdfast.engine.stop_reasons import HAND_OVER, LOST, SHUTDOWN, StopReason, cancelled, over_limit
 from holdfast.engine.transactions import run_endings, run_queue
-from holdfast.engine.wakeup_hub import wait_for
 from holdfast.ports.wakeups import Wake
 
 log = logging.getLogger("holdfast.engine")

@@ -18,9 +18,9 @@ from holdfast.engine.attachments import Attachments
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.session_memory import SessionMemory
+from holdfast.engine.signals import wait_for
 from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.transactions import approvals, run_endings, session_edits
-from holdfast.engine.wakeup_hub import wait_for
 from holdfast.ports.files import Workspaces
 from holdfast.ports.store import Tx
 from holdfast.ports.wakeups import Wake
