@@ -24,7 +24,7 @@ from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
 from holdfast.core.transcript import Transcript, fold
 from holdfast.engine.engine import Engine
-from holdfast.engine.memory_commits import MemoryCommitter
+from holdfast.engine.session_memory import SessionMemory
 from holdfast.engine.settings import EngineSettings
 from holdfast.ports.agent import Agent, AgentLookup, AgentOutput, Turn
 from holdfast.ports.clock import Clock
@@ -309,9 +309,9 @@ class Running:
             await self.engine.sweeper.tick()
 
     @property
-    def boundaries(self) -> MemoryCommitter:
-        assert self.engine.memory_commits is not None
-        return self.engine.memory_commits
+    def boundaries(self) -> SessionMemory:
+        assert self.engine.session_memory is not None
+        return self.engine.session_memory
 
     # ---- what storage holds, whether or not the engine can reach it ----
 

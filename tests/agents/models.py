@@ -21,7 +21,6 @@ from holdfast.core.parts import FilePart, Json, ToolPart
 from holdfast.core.session import Message, ModelInput
 from holdfast.models.iterated_answer import IteratedAnswer
 from holdfast.ports.agent import Summarizer, Turn
-from holdfast.ports.approval_rows import ToolGrant
 from holdfast.ports.model import (
     Ability,
     AssistantMessage,
@@ -35,6 +34,7 @@ from holdfast.ports.model import (
     ToolSpec,
     UserMessage,
 )
+from holdfast.ports.store import ToolGrant
 from holdfast.ports.tool import Tool, ToolContext, ToolResult, ToolTraits
 from holdfast.tools.approval_policy import ApprovalPolicy
 from tests.harness import AnyWorld, Running, running

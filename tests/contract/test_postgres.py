@@ -19,9 +19,9 @@ from holdfast.core.errors import SchemaTooNewError, StorageUnavailableError
 from holdfast.core.ids import LOCAL, FileId, SessionId
 from holdfast.core.parts import TextPart
 from holdfast.core.run import Lease
-from holdfast.engine.change_feed import ChangeSubscription
 from holdfast.engine.run_feed import RunFeed
-from holdfast.engine.wakeup_hub import Signals
+from holdfast.engine.signals import Signals
+from holdfast.engine.subscriptions import ChangeSubscription
 from holdfast.ports.store import Store, Tx
 from holdfast.storage.postgres import PostgresConfig, PostgresJournal, PostgresStore, PostgresWakeups, schema
 from holdfast.testing import contracts

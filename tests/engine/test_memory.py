@@ -14,7 +14,7 @@ from holdfast.core.errors import NotFoundError
 from holdfast.core.ids import OwnerId, SessionId
 from holdfast.core.memory_ledger import LedgerPolicy
 from holdfast.core.parts import RememberedPart, TextPart
-from holdfast.engine.memory_commits import MemoryStatus
+from holdfast.engine.session_memory import MemoryStatus
 from holdfast.engine.transactions.memory import CommitOutcome
 from holdfast.ports.agent import Turn
 from holdfast.testing.memory import ProviderTable, RecordingProvider
@@ -605,7 +605,7 @@ async def test_an_engine_without_memory_keeps_no_ledger(world: AnyWorld) -> None
     """Without providers nothing is recalled, marked or waited for, and a deleted session goes at once."""
     async with running([Say("x")], world) as it:
         sid = await it.new_session("hello")
-        assert it.engine.memory_commits is None
+        assert it.engine.session_memory is None
         assert await it.store.inner.read(lambda tx: tx.ledger(sid)) is None
         await it.engine.sessions.delete(sid)
         assert await gone(it, sid)

@@ -462,16 +462,16 @@ async def test_search_finds_what_is_settled_newest_first(world: AnyWorld) -> Non
         await it.turn(one, "tell me")
         two = (await it.engine.sessions.create(title="badgers at night")).id
         run = await it.send_to_gate(two, "live")
-        assert [hit.session.id for hit in await it.engine.sessions.search("badgers")] == [two, one]
+        assert [found.view.session.id for found in await it.engine.sessions.search("badgers")] == [two, one]
         assert await it.engine.sessions.search("aardvark") == []
         await it.engine.runs.cancel(run.id)
         (hit,) = await it.engine.sessions.search("aardvark")
-        assert (hit.session.id, hit.hit.message_id) == (two, run.message_id)
+        assert (hit.view.session.id, hit.hit.message_id) == (two, run.message_id)
         assert "aardvark" in hit.hit.excerpt
         await it.turn(one, "badgers again")
         hits = await it.engine.sessions.search("badgers")
-        assert [hit.session.id for hit in hits] == [one, two]
+        assert [hit.view.session.id for hit in hits] == [one, two]
         page = await it.engine.sessions.search("badgers", limit=1)
         rest = await it.engine.sessions.search("badgers", before=page[-1].hit.at)
-        assert [hit.session.id for hit in [*page, *rest]] == [one, two]
+        assert [hit.view.session.id for hit in [*page, *rest]] == [one, two]
         assert await it.engine.sessions.search("badgers unicorns") == []

@@ -442,10 +442,10 @@ async def test_a_generated_title_is_kept_until_a_person_changes_it(world: AnyWor
         sid = await it.new_session("hello")
         titler = Writer("  On giraffes  ")
         assert (await it.engine.titles.generate(sid, titler)).title == "On giraffes"
-        assert [hit.session.id for hit in await it.engine.sessions.search("giraffes")] == [sid]
+        assert [found.view.session.id for found in await it.engine.sessions.search("giraffes")] == [sid]
         await it.engine.sessions.update(sid, {"title": "On okapis"})
         assert await it.engine.sessions.search("giraffes") == []
-        assert [hit.session.id for hit in await it.engine.sessions.search("okapis")] == [sid]
+        assert [found.view.session.id for found in await it.engine.sessions.search("okapis")] == [sid]
 
 
 # ---- what has been seen is so ----

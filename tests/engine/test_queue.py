@@ -38,7 +38,7 @@ async def test_a_queued_turn_is_outside_the_tree(world: AnyWorld) -> None:
         it.release("here")
         await it.ended(accepted.run.id)
         assert await it.said(sid) == ["first", "part whole", "second zebra", "re: second zebra"]
-        assert [hit.session.id for hit in await it.engine.sessions.search("zebra")] == [sid]
+        assert [hit.view.session.id for hit in await it.engine.sessions.search("zebra")] == [sid]
         await check_idle(it, sid)
 
 

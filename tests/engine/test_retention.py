@@ -89,7 +89,7 @@ async def test_what_is_not_settled_is_not_pruned(world: AnyWorld) -> None:
         assert (await it.row(lost.id)).is_pending
         it.journal.away = False
         world.clock.advance(100 * DAY)
-        await it.engine.retention.prune()
+        await it.engine.sweeper.prune()
         for run, text in ((lost, "lost "), (streaming, "a "), (waiting, "c ")):
             assert texts((await it.folded(run.id)).parts) == text
         it.release("here")
@@ -147,7 +147,7 @@ async def test_clear_and_delete_erase_journal_index_and_files(world: AnyWorld, h
         assert await it.engine.sessions.search("numbats") == []
         world.clock.advance(3601)
         await it.tick()
-        assert [hit.session.id for hit in await it.engine.sessions.search("pangolins")] == [fork.id, other]
+        assert [hit.view.session.id for hit in await it.engine.sessions.search("pangolins")] == [fork.id, other]
         assert await it.erased(run.id)
         assert not await it.erased(kept.id)
         left = await it.store.inner.read(

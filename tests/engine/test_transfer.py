@@ -124,7 +124,7 @@ async def test_a_session_that_was_taken_in_can_be_used(world: AnyWorld, tmp_path
         sid = taken.session.id
         listed = await it.engine.sessions.list(SessionQuery(taken.session.owner))
         assert sid in [view.session.id for view in listed]
-        assert sid in [hit.session.id for hit in await it.engine.sessions.search("better")]
+        assert sid in [hit.view.session.id for hit in await it.engine.sessions.search("better")]
         await it.engine.sessions.redo(sid)
         await it.turn(sid, "Go on")
         assert [message.status for message in await it.shown(sid)] == ["complete"] * 8
@@ -177,7 +177,7 @@ async def test_nothing_is_erased_while_everything_is_kept(world: AnyWorld, tmp_p
         sid = await a_full_session(it)
         run = (await it.engine.runs.list(sid=sid))[0]
         with anyio.fail_after(GUARD):
-            async with it.engine.retention.erasing:
+            async with it.engine.sweeper.erasing:
                 await it.engine.sessions.delete(sid)
                 await it.tick()
                 assert await it.events(run.id)

@@ -12,7 +12,8 @@ from holdfast.core.run import Run, is_live
 from holdfast.core.session import Message
 from holdfast.core.transcript import fold
 from holdfast.engine.engine import Engine
-from holdfast.engine.views import Page, SessionView
+from holdfast.engine.messages import Page
+from holdfast.engine.sessions import SessionView
 from holdfast.ports.store import SessionQuery
 from tests.sim.invariants import shows
 from tests.sim.watchers import Watchers

@@ -15,9 +15,9 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ApprovalRequested, Decision, Ending
 from holdfast.core.ids import LOCAL, ApprovalId, MessageId, NodeId, RunId, SessionId
 from holdfast.core.parts import TextPart, plain_text
+from holdfast.core.run import NodeIdentity
 from holdfast.core.session import Message, Session
 from holdfast.core.transcript import Transcript
-from holdfast.engine.node_identity import NodeIdentity
 from holdfast.engine.transactions import accept, approvals, run_endings, run_queue, session_edits
 from holdfast.ports.store import Tx
 from holdfast.storage.in_memory import InMemoryStore
@@ -89,10 +89,11 @@ class Book(RuleBasedStateMachine):
         self, sid: SessionId, body: str, key: str | None, on_busy: OnBusy
     ) -> tuple[accept.TurnRequest, RunModel]:
         new = self.ids.new
-        ids = accept.TurnIds(RunId(new("run")), MessageId(new("msg")), MessageId(new("msg")))
-        self.known += [ids.question, ids.answer]
-        request = accept.TurnRequest(sid, LOCAL, ids, accept.RunOptions(body, key), (TextPart(body),), on_busy=on_busy)
-        return request, RunModel(ids.run, sid, ids.question, ids.answer, key, body)
+        ids = (RunId(new("run")), MessageId(new("msg")), MessageId(new("msg")))
+        self.known += ids[1:]
+        options = accept.RunOptions(body, key)
+        request = accept.TurnRequest(sid, LOCAL, *ids, options, (TextPart(body),), on_busy=on_busy)
+        return request, RunModel(ids[0], sid, ids[1], ids[2], key, body)
 
     def once(self, request: accept.TurnRequest, work: Callable[..., accept.Accepted]) -> Callable[[Tx], object]:
         return lambda tx: accept.find_repeated(tx, request) or work(tx, request=request)

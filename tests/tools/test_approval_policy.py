@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.core.events import Decision
 from holdfast.core.ids import LOCAL, SessionId
-from holdfast.ports.approval_rows import ToolGrant
+from holdfast.ports.store import ToolGrant
 from holdfast.ports.tool import Rule, ToolResult
 from holdfast.tools.approval_policy import ApprovalPolicy, lasting, rule_for, verdict
 from holdfast.tools.result_text import cap_result

@@ -1,4 +1,4 @@
-"""Decides what to do with an orphaned run: leave it, continue it automatically, or end it. Pure: `engine.orphaned_runs`
+"""Decides what to do with an orphaned run: leave it, continue it automatically, or end it. Pure: `engine.recovery`
 reads the rows, asks for the verdict and carries it out."""
 
 from dataclasses import dataclass, replace

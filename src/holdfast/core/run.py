@@ -68,6 +68,21 @@ def is_live(lease: Lease | None, incarnation: NodeId | None, now: float) -> bool
 
 
 @dataclass(frozen=True, slots=True)
+class NodeIdentity:
+    """A node and how long its leases last: `lease_time` is None if the data directory lock is the lease."""
+
+    node: NodeId
+    lease_time: float | None
+
+    def lease(self, now: float) -> Lease:
+        return Lease(self.node, None if self.lease_time is None else now + self.lease_time)
+
+    @property
+    def incarnation(self) -> NodeId | None:
+        return self.node if self.lease_time is None else None
+
+
+@dataclass(frozen=True, slots=True)
 class Recovery:
     """The recovery of unreadable output: since when it is pending, and how often the journal was readable but empty."""
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import NoReturn
 
 import anyio
@@ -12,30 +13,23 @@ from holdfast.core.ids import ApprovalId
 from holdfast.core.run import Run
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.output_buffer import OutputBuffer
+from holdfast.engine.signals import wait_for
 from holdfast.engine.transactions import approvals, session_edits
-from holdfast.engine.wakeup_hub import wait_for
 from holdfast.ports.wakeups import Wake
 
 
+@dataclass(slots=True, eq=False)
 class RecordedOutput:
     """Implements `ports.agent.AgentOutput` over the run's buffer."""
 
-    def __init__(
-        self,
-        run: Run,
-        buffer: OutputBuffer,
-        node: NodeContext,
-        park: Callable[[ApprovalId], None] | None,
-        apply_intent: Callable[[Run | None], None],
-    ) -> None:
-        """`park` stops the execution until a person decides; None if the agent cannot continue, so that `ask` waits."""
-        self.waiting = False  # For a person, with the agent's task kept
-        self._run = run
-        self._buffer = buffer
-        self._node = node
-        self._park = park
-        self._apply_intent = apply_intent
-        self._touched = node.clock.now()
+    _run: Run
+    _buffer: OutputBuffer
+    _node: NodeContext
+    _park: Callable[[ApprovalId], None] | None
+    """Stops the execution until a person decides; None if the agent cannot continue, so that `ask` waits."""
+    _apply_intent: Callable[[Run | None], None]
+    _touched: float  # When the session's `updated_at` was last changed
+    waiting: bool = False  # For a person, with the agent's task kept
 
     async def write(self, event: Event) -> None:
         if self._buffer.add(event):

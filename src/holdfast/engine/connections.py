@@ -8,12 +8,11 @@ import anyio
 
 from holdfast.core.errors import NotFoundError, StorageError
 from holdfast.core.ids import RunId
-from holdfast.engine.cancellation import RunCanceller
 from holdfast.engine.node_context import NodeContext
-from holdfast.engine.retention import ERASE
 from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.stop_reasons import cancelled
 from holdfast.engine.supervisor import Supervisor
+from holdfast.engine.sweeper import ERASE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,7 +20,6 @@ class AttachedConnections:
     _node: NodeContext
     _feed: RunFeed
     _supervisor: Supervisor
-    _canceller: RunCanceller
 
     @asynccontextmanager
     async def attached(self, rid: RunId) -> AsyncIterator[None]:
@@ -56,4 +54,4 @@ class AttachedConnections:
             await self._node.wait_until_ended(rid, self._node.settings.cancel_wait)
             return
         with suppress(NotFoundError):  # its session was deleted meanwhile, which requested its end
-            await self._canceller.cancel(rid, run.owner, "disconnected")
+            await self._supervisor.cancel(rid, run.owner, "disconnected")

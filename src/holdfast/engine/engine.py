@@ -4,35 +4,30 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from holdfast.core.ids import NodeId
-from holdfast.engine.admission import Admission
+from holdfast.core.run import NodeIdentity
 from holdfast.engine.attachments import Attachments
-from holdfast.engine.cancellation import RunCanceller
 from holdfast.engine.connections import AttachedConnections
 from holdfast.engine.executor import ExecutorDeps
 from holdfast.engine.group_commit import GroupCommitWriter
 from holdfast.engine.local_runs import LocalRuns
-from holdfast.engine.memory_commits import MemoryCommitter
 from holdfast.engine.memory_facts import MemoryFacts
-from holdfast.engine.memory_recall import MemoryRecall
 from holdfast.engine.messages import Messages
 from holdfast.engine.node_context import NodeContext
-from holdfast.engine.node_identity import NodeIdentity
-from holdfast.engine.orphaned_runs import OrphanedRuns
-from holdfast.engine.pending_recovery import PendingRecovery
 from holdfast.engine.preferences import Preferences
-from holdfast.engine.retention import Retention
+from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.runs import Runs
+from holdfast.engine.session_memory import SessionMemory
 from holdfast.engine.sessions import Sessions
 from holdfast.engine.settings import EngineSettings
 from holdfast.engine.settler import Settler
 from holdfast.engine.settling_reader import SettlingReader
+from holdfast.engine.signals import WakeupHub
 from holdfast.engine.subscriptions import Subscriptions
 from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.sweeper import Sweeper
 from holdfast.engine.titles import Titles
 from holdfast.engine.transfer import Transfer
-from holdfast.engine.wakeup_hub import WakeupHub
 from holdfast.ports.agent import AgentLookup
 from holdfast.ports.clock import Clock, Ids
 from holdfast.ports.files import Files, Workspaces
@@ -72,43 +67,31 @@ class Engine:
         self._context = context
         self.feed = RunFeed(context)
         self.writer = GroupCommitWriter(context, self.feed, None if alone else wakeups)
-        self.memory_commits = None if memory is None else MemoryCommitter(context, memory)
+        self.session_memory = None if memory is None else SessionMemory(context, memory)
         """None: no memory, and no ledger."""
-        self.memory_facts = MemoryFacts(store, ids)
-        self.settler = Settler(
-            context, self.writer, None if self.memory_commits is None else self.memory_commits.policy
-        )
-        self.orphans = OrphanedRuns(context, self.settler)
-        self._pending = PendingRecovery(context, self.orphans, self.settler)
-        recall = None
-        if memory is not None and self.memory_commits is not None:
-            recall = MemoryRecall(context, memory, self.memory_commits)
-        deps = ExecutorDeps(context, self.writer, self.feed, self.settler, self.orphans, recall)
+        policy = None if self.session_memory is None else self.session_memory.policy
+        self.settler = Settler(context, self.writer, policy)
+        recovery = RunRecovery(context, self.settler)
+        recall = None if self.session_memory is None else self.session_memory.recall
+        deps = ExecutorDeps(context, self.writer, self.feed, self.settler, recovery, recall)
         self.supervisor = Supervisor(deps)
         self.attachments = None if files is None else Attachments(context, files)
-        self.retention = Retention(context, self.attachments, workspaces, remembers=memory is not None)
-        self.sweeper = Sweeper(
-            context, self.orphans, self._pending, self.supervisor, self.retention, self.memory_commits
-        )
-        self._add_use_cases(context)
+        self.sweeper = Sweeper(context, recovery, self.supervisor, self.session_memory, self.attachments, workspaces)
         self._works = settings.max_runs > 0  # A short-lived command executes nothing and commits no memory
         self._stop = anyio.Event()
         self._writing = anyio.CancelScope(shield=True)
-
-    def _add_use_cases(self, context: NodeContext) -> None:
-        """What servers and commands call, by subject."""
-        reader = SettlingReader(context, self.feed, self.orphans, self._pending)
-        canceller = RunCanceller(context, self.supervisor, self.orphans)
-        admission = Admission(context, self.feed, self.supervisor, canceller)
-        self.sessions = Sessions(context, reader, canceller, admission)
+        # What servers and commands call, by subject.
+        reader = SettlingReader(context, self.feed, recovery)
+        self.sessions = Sessions(context, reader, self.supervisor)
         self.messages = Messages(context, self.settler, reader)
-        self.runs = Runs(context, reader, canceller, admission, self._pending)
+        self.runs = Runs(context, reader, self.feed, self.supervisor, recovery)
         self.subscriptions = Subscriptions(context, self.feed, reader)
-        self.connections = AttachedConnections(context, self.feed, self.supervisor, canceller)
+        self.connections = AttachedConnections(context, self.feed, self.supervisor)
         self.titles = Titles(context, self.subscriptions)
-        self.preferences = Preferences(context.store)
-        files = self.attachments
-        self.transfer = None if files is None else Transfer(self.sessions, self.messages, files, self.ids)
+        self.memory_facts = MemoryFacts(store, ids)
+        self.preferences = Preferences(store)
+        attached = self.attachments
+        self.transfer = None if attached is None else Transfer(self.sessions, self.messages, attached, ids)
 
     async def ping(self) -> None:
         """Raises StorageError unless both the store and the journal answer."""
@@ -122,8 +105,8 @@ class Engine:
     def hurry(self) -> None:
         """The same without waiting: open runs are sealed as interrupted or handed over."""
         self.supervisor.hurry()
-        if self.memory_commits is not None:
-            self.memory_commits.hurry()
+        if self.session_memory is not None:
+            self.session_memory.hurry()
         self._stop.set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -139,8 +122,8 @@ class Engine:
                     await self._stop.wait()
                     await self.supervisor.drain()
                     await self.sweeper.finish()
-                    if self.memory_commits is not None and self._works:
-                        await self.memory_commits.finish()
+                    if self.session_memory is not None and self._works:
+                        await self.session_memory.finish()
                     self.feed.stop()
                     loops.cancel_scope.cancel()
                 if not self._stop.is_set():
@@ -166,5 +149,5 @@ class Engine:
             loops.start_soon(loop)
         loops.start_soon(self.sweeper.run)
         loops.start_soon(self.settler.archive)
-        if self.memory_commits is not None and self._works:
-            loops.start_soon(self.memory_commits.run)
+        if self.session_memory is not None and self._works:
+            loops.start_soon(self.session_memory.run)

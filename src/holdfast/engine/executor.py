@@ -25,12 +25,12 @@ from holdfast.core.ids import ApprovalId
 from holdfast.core.run import Intent, Run
 from holdfast.core.seed_events import delta_size
 from holdfast.core.transcript import EMPTY, fold, has_output, volume
-from holdfast.engine import views
 from holdfast.engine.agent_output import RecordedOutput
 from holdfast.engine.group_commit import GroupCommitWriter
+from holdfast.engine.messages import input_of_run
 from holdfast.engine.node_context import NodeContext
-from holdfast.engine.orphaned_runs import OrphanedRuns
 from holdfast.engine.output_buffer import OutputBuffer, OutputLimitError
+from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.settler import Settler
 from holdfast.engine.stop_reasons import HAND_OVER, LOST, PARK, SHUTDOWN, StopReason, storage_broken, storage_failed
@@ -50,7 +50,7 @@ class ExecutorDeps:
     writer: GroupCommitWriter
     feed: RunFeed
     settler: Settler
-    orphans: OrphanedRuns
+    recovery: RunRecovery
     recall: Callable[[Turn], Awaitable[ev.MemoryRecalled | None]] | None = None
 
 
@@ -151,7 +151,8 @@ class Execution:
         if self._agent is None:
             raise AgentError("no-agent", f"There is no agent named {self.run.agent!r}. Choose another one.")
         park = self._park_for if self._agent.can_continue else None
-        self._output = RecordedOutput(self.run, buffer, self._node, park, self.apply_intent)
+        now = self._node.clock.now()
+        self._output = RecordedOutput(self.run, buffer, self._node, park, self.apply_intent, now)
         finish_reason = await self._agent.run(await self._recall(turn, buffer), self._output)
         await buffer.flushed()
         if not buffer.spoke and not has_output(turn.transcript.parts):
@@ -200,7 +201,7 @@ class Execution:
             )
         first = self._begun.last_seq + 1
         transcript = fold([ev.entry(first + n, event) for n, event in enumerate(opening)], self._begun)
-        return Turn(run, session, views.model_input(tx, run, session), transcript, decisions), opening
+        return Turn(run, session, input_of_run(tx, run, session), transcript, decisions), opening
 
     def _is_undecided(self, turn: Turn) -> bool:
         """Whether an earlier execution asked and could not park: its question stands, and is not asked again."""
@@ -256,7 +257,7 @@ class Execution:
             self._buffer.refuse(StorageUnavailableError("The run was abandoned."))
         self._deps.feed.close(self.run.id, broken=not done)
         if not done:
-            await self._deps.orphans.abandon(self.run, intent)
+            await self._deps.recovery.abandon(self.run, intent)
 
     async def _seal(self, ending: ev.RunEnded) -> StorageError | None:
         """Append the terminal event; the error if it could not be stored."""

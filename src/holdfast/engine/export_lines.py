@@ -216,6 +216,7 @@ def _validate(model: type[L], data: Mapping[str, Any], prefix: str = "") -> L:
 
 @dataclass(frozen=True, slots=True)
 class FileChunk:
+    file: ExportedFile
     data: bytes
     last: bool
 
@@ -223,18 +224,16 @@ class FileChunk:
 ImportStep = ExportedFile | FileChunk | ExportedSession | None
 """What a line completes: a file's description, a piece of its content, a session, or nothing yet."""
 
-_EXPECTED: Final[Mapping[str, frozenset[str]]] = {
-    "between sessions": frozenset({"session"}),
-    "in a session": frozenset({"message", "compaction", "file", "end"}),
-    "in a file": frozenset({"content"}),
-}
-"""The types that a line may have, by the reader's state."""
+# The types that the next line may have, by where the reader is.
+_BETWEEN_SESSIONS: Final = frozenset({"session"})
+_IN_SESSION: Final = frozenset({"message", "compaction", "file", "end"})
+_IN_FILE: Final = frozenset({"content"})
 
 
 class ImportReader:
     def __init__(self) -> None:
         self.lines = 0
-        self._state = "between sessions"
+        self._expected = _BETWEEN_SESSIONS
         self._section: ExportedSession | None = None
         self._message_ids: set[MessageId] = set()
         self._file: ExportedFile | None = None
@@ -251,17 +250,17 @@ class ImportReader:
 
     def finish(self) -> None:
         """Call after the last line. Raises InvalidInputError if the export is incomplete."""
-        if self._state != "between sessions":
+        if self._expected is not _BETWEEN_SESSIONS:
             raise InvalidInputError(f"line {self.lines}", "the file ends in the middle of a session")
 
     def _read(self, data: Mapping[str, Any]) -> ImportStep:
-        kind, expected = data.get("type"), _EXPECTED[self._state]
-        if kind not in expected:
-            raise InvalidInputError("type", f"is {kind!r}; expected {' or '.join(sorted(expected))}")
+        kind = data.get("type")
+        if kind not in self._expected:
+            raise InvalidInputError("type", f"is {kind!r}; expected {' or '.join(sorted(self._expected))}")
         match kind:
             case "session":
                 self._section = ExportedSession(_read_session(data))
-                self._message_ids, self._state = set(), "in a session"
+                self._message_ids, self._expected = set(), _IN_SESSION
             case "message":
                 self._add_message(_validate(_MessageLine, data).message(self._open.session.id))
             case "compaction":
@@ -305,7 +304,7 @@ class ImportReader:
             if not file.size:
                 raise InvalidInputError("size", "must not be 0")
             self._file, self._missing_bytes, self._hash = file, file.size, hashlib.sha256()
-            self._state = "in a file"
+            self._expected = _IN_FILE
         return file
 
     def _add_content(self, line: _ContentLine) -> ImportStep:
@@ -319,11 +318,11 @@ class ImportReader:
         self._missing_bytes -= len(data)
         assert self._file is not None
         if self._missing_bytes:
-            return FileChunk(data, last=False)
+            return FileChunk(self._file, data, last=False)
         if self._hash.hexdigest() != self._file.sha256:
             raise InvalidInputError("data", f"the content of file {self._file.id!r} does not match its checksum")
-        self._state = "in a session"
-        return FileChunk(data, last=True)
+        self._expected = _IN_SESSION
+        return FileChunk(self._file, data, last=True)
 
     def _end(self, line: _EndLine) -> ImportStep:
         section = self._open
@@ -342,7 +341,7 @@ class ImportReader:
                 if isinstance(part, FilePart) and part.file_id not in section.files:
                     problem = f"file {part.file_id!r} of message {message.id!r} is not in the export"
                     raise InvalidInputError("files", problem)
-        self._state = "between sessions"
+        self._expected = _BETWEEN_SESSIONS
         return section
 
 

@@ -11,9 +11,9 @@ import anyio
 from holdfast.core.errors import AppendRefusedError, FencedError, StorageError
 from holdfast.core.ids import RunId
 from holdfast.engine.node_context import NodeContext
-from holdfast.engine.notifier import Notifier
 from holdfast.engine.output_buffer import OutputBuffer
 from holdfast.engine.run_feed import RunFeed
+from holdfast.engine.signals import Notifier
 from holdfast.ports.journal import Append
 from holdfast.ports.wakeups import Wake, Wakeups
 

@@ -12,7 +12,7 @@ import anyio
 
 from holdfast.core.ids import NodeId, RunId
 from holdfast.core.run import Intent, Run
-from holdfast.engine.notifier import Notifier
+from holdfast.engine.signals import Notifier
 
 _SETTLED_KEPT: Final = 10_000
 
@@ -20,8 +20,8 @@ _SETTLED_KEPT: Final = 10_000
 class LocalRuns:
     def __init__(self, node: NodeId) -> None:
         self._node = node
-        self._executing: set[RunId] = set()
-        # Separate from `_executing`: a run that is requeued while others are being ended may start before they end.
+        self.executing: set[RunId] = set()
+        # Separate from `executing`: a run that is requeued while others are being ended may start before they end.
         self._ending: set[RunId] = set()
         self._ended = Notifier()
         self._connected: set[RunId] = set()
@@ -30,7 +30,7 @@ class LocalRuns:
         self._claim_lock = anyio.Lock()
         self._claiming = False
 
-    # ---- claiming and executing ----
+    # ---- claiming ----
 
     @asynccontextmanager
     async def claiming(self, claiming: bool = True) -> AsyncIterator[None]:
@@ -41,16 +41,6 @@ class LocalRuns:
                 yield
             finally:
                 self._claiming = False
-
-    def start_executing(self, rid: RunId) -> None:
-        self._executing.add(rid)
-
-    def stop_executing(self, rid: RunId) -> None:
-        self._executing.discard(rid)
-
-    @property
-    def executing(self) -> Collection[RunId]:
-        return self._executing
 
     # ---- ending ----
 
@@ -73,7 +63,7 @@ class LocalRuns:
 
     def holds(self, rid: RunId) -> bool:
         """Whether this process executes or ends the run."""
-        return rid in self._executing or rid in self._ending
+        return rid in self.executing or rid in self._ending
 
     def may_hold(self, run: Run) -> bool:
         """The same, counting a claim that is under way. A pending or abandoned run is not being claimed."""

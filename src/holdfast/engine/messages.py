@@ -7,16 +7,39 @@ from typing import TypeVar
 from holdfast.core import session as tree
 from holdfast.core.errors import BrokenSequenceError, JournalPrunedError, StorageError
 from holdfast.core.ids import LOCAL, MessageId, OwnerId, SessionId
-from holdfast.core.session import Message, Session
-from holdfast.engine import views
+from holdfast.core.run import Run
+from holdfast.core.session import Compaction, Message, Session
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.settler import Settler
 from holdfast.engine.settling_reader import SettlingReader
 from holdfast.engine.transactions.row_access import get_message, get_session
-from holdfast.engine.views import MessageView, Outline, Page
 from holdfast.ports.store import Tx
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class MessageView:
+    message: Message
+    siblings: tuple[MessageId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    items: tuple[MessageView, ...]
+    next: MessageId | None  # Cursor to the older messages
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The structure of a whole session without its texts: every settled message of the tree, parents first."""
+
+    session: Session
+    order: tuple[MessageId, ...]
+    unsettled: dict[MessageId, MessageId | None]
+    """Messages that are still being written, with their parents. Neither they nor queued turns are in `order`."""
+    shown: tuple[MessageId, ...]  # Those of the shown branch
+    compactions: tuple[Compaction, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +54,7 @@ class Messages:
         """The newest page of the shown branch, or the page before message `before`. An open run's message is folded
         from its journal, and empty if that cannot be read."""
         await self._reader.settle_session(sid)
-        page = await self._node.store.read(lambda tx: views.page(tx, get_session(tx, sid, owner), limit, before))
+        page = await self._node.store.read(lambda tx: _page(tx, get_session(tx, sid, owner), limit, before))
         items = [replace(item, message=await self._live(item.message)) for item in page.items]
         return replace(page, items=tuple(items))
 
@@ -39,7 +62,7 @@ class Messages:
         def work(tx: Tx) -> MessageView:
             message = get_message(tx, mid)
             get_session(tx, message.session_id, owner)
-            return views.message_view(tx, message)
+            return _message_view(tx, message)
 
         await self._reader.settle_session((await self._node.store.read(work)).message.session_id)
         view = await self._node.store.read(work)
@@ -76,7 +99,7 @@ class Messages:
     async def outline(self, sid: SessionId, owner: OwnerId = LOCAL) -> Outline:
         """One snapshot. The messages it lists no longer change, but clear or delete may erase them."""
         await self._reader.settle_session(sid)
-        return await self._node.store.read(lambda tx: views.outline(tx, get_session(tx, sid, owner)))
+        return await self._node.store.read(lambda tx: _outline(tx, get_session(tx, sid, owner)))
 
     async def map_by_id(self, sid: SessionId, mids: Sequence[MessageId], use: Callable[[Message], T]) -> list[T]:
         """`use` of each message, called off the event loop where the store reads. NotFoundError if one was erased."""
@@ -86,3 +109,45 @@ class Messages:
             return [use(message) for message in found if message.session_id == sid]
 
         return await self._node.store.read(work)
+
+
+def _page(tx: Tx, session: Session, limit: int, before: MessageId | None) -> Page:
+    end = session.head if before is None else tree.node(tx, session, before).parent_id
+    found = tree.path(tx, session, end, limit)
+    older = bool(found) and found[0].parent_id is not None
+    return Page(tuple(_message_view(tx, m) for m in found), found[0].id if older else None)
+
+
+def _message_view(tx: Tx, message: Message) -> MessageView:
+    return MessageView(message, tuple(tx.children(message.session_id, message.parent_id)))
+
+
+def _outline(tx: Tx, session: Session) -> Outline:
+    unsettled: dict[MessageId, MessageId | None] = {}
+    for run in tx.open_runs(session.id):
+        message = tx.message(run.message_id) if run.in_tree else None
+        if message is not None:
+            unsettled[message.id] = message.parent_id
+    order: list[MessageId] = []
+    parents: dict[MessageId, MessageId] = {}
+    level: list[MessageId] = list(tx.children(session.id, None))
+    while level:
+        order += [mid for mid in level if mid not in unsettled]
+        below = [(child, mid) for mid in level for child in tx.children(session.id, mid)]
+        parents.update(below)
+        level = [child for child, _ in below]
+    shown: list[MessageId] = []
+    at = session.head
+    while at is not None:
+        shown.append(at)
+        at = parents.get(at)
+    branch = tuple(mid for mid in reversed(shown) if mid not in unsettled)
+    return Outline(session, tuple(order), unsettled, branch, tuple(tx.compactions(session.id).values()))
+
+
+def input_of_run(tx: Tx, run: Run, session: Session) -> tree.ModelInput:
+    """What the run's model is shown of the past now: a compaction during the run counts."""
+    history: list[Message] = []
+    if tx.message(run.user_message_id) is not None:
+        history = tree.path(tx, session, run.user_message_id)
+    return tree.model_input(history, tx.compactions(session.id))

@@ -8,11 +8,10 @@ import anyio
 
 from holdfast.core.errors import StorageError, StorageUnavailableError
 from holdfast.core.ids import RunId
-from holdfast.core.run import Run
+from holdfast.core.run import NodeIdentity, Run
 from holdfast.engine.local_runs import LocalRuns
-from holdfast.engine.node_identity import NodeIdentity
 from holdfast.engine.settings import EngineSettings
-from holdfast.engine.wakeup_hub import WakeupHub, wait_for
+from holdfast.engine.signals import WakeupHub, wait_for
 from holdfast.ports.agent import AgentLookup
 from holdfast.ports.clock import Clock, Ids
 from holdfast.ports.journal import Journal

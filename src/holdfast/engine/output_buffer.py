@@ -10,7 +10,7 @@ from itertools import takewhile
 from holdfast.core import events as ev
 from holdfast.core.errors import AppendRefusedError, HoldfastError, NotJsonError, TooLargeError
 from holdfast.core.ids import RunId
-from holdfast.engine.notifier import Notifier
+from holdfast.engine.signals import Notifier
 from holdfast.ports.journal import Append
 
 _LONGEST = 128 * 1024  # Longest text of one event, in characters

@@ -8,12 +8,13 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import anyio
+
 from holdfast.core.errors import CursorAheadError, InvalidInputError, JournalPrunedError
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.engine.node_context import NodeContext
-from holdfast.engine.notifier import Notifier
-from holdfast.engine.wakeup_hub import Signal, wait_for
+from holdfast.engine.signals import Notifier, wait_for
 
 log = logging.getLogger("holdfast.engine")
 
@@ -183,7 +184,7 @@ class RunSubscription:
             tail = self._tail
             if tail is None:
                 tail = self._tail = self._feed.tail(self.run)
-            signal: Signal | None = None
+            signal: anyio.Event | None = None
             found: Sequence[Entry] | None
             if tail is None:
                 signal = self._feed.signals.armed(("appended", self.run))

@@ -1,27 +1,28 @@
 """Runs: submit a turn, retry, edit or continue it, read and cancel runs, answer their approvals, recover their output.
-Accepted means stored: the user message, the empty answer and the run are in the store before a call returns."""
+Accepted means stored: the user message, the empty answer and the run are in the store before a call returns. While the
+node drains or the disk is almost full, nothing new is accepted; a repeat of an accepted call is answered."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
 from holdfast.core import session as tree
-from holdfast.core.errors import StorageError
+from holdfast.core.errors import SessionBusyError, StorageError
 from holdfast.core.events import Decision
 from holdfast.core.ids import LOCAL, ApprovalId, MessageId, OwnerId, RunId, SessionId
 from holdfast.core.parts import Json, Part, all_to_json
 from holdfast.core.run import OPEN, Lifetime, Run
 from holdfast.core.session import Message, Session
-from holdfast.engine import views
-from holdfast.engine.admission import Admission
-from holdfast.engine.cancellation import RunCanceller
+from holdfast.engine.messages import input_of_run
 from holdfast.engine.node_context import NodeContext
-from holdfast.engine.pending_recovery import PendingRecovery
-from holdfast.engine.retention import ERASE
+from holdfast.engine.recovery import RunRecovery
+from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.settling_reader import SettlingReader
+from holdfast.engine.supervisor import Supervisor
+from holdfast.engine.sweeper import ERASE
 from holdfast.engine.transactions import accept, approvals, run_endings, session_edits
-from holdfast.engine.transactions.accept import Accepted, OnBusy, RunOptions
+from holdfast.engine.transactions.accept import Accepted, OnBusy, RunOptions, find_repeated
 from holdfast.engine.transactions.row_access import get_run, get_session
 from holdfast.ports.store import Tx
 from holdfast.ports.wakeups import Wake
@@ -31,9 +32,9 @@ from holdfast.ports.wakeups import Wake
 class Runs:
     _node: NodeContext
     _reader: SettlingReader
-    _canceller: RunCanceller
-    _admission: Admission
-    _pending: PendingRecovery
+    _feed: RunFeed
+    _supervisor: Supervisor
+    _recovery: RunRecovery
 
     # ---- starting ----
 
@@ -56,8 +57,7 @@ class Runs:
         if body is None:
             body = ["submit", sid, all_to_json(parts), agent, model, settings, lifetime, on_busy]
         options = RunOptions(body, key, agent, model, settings, lifetime)
-        request = replace(self._request(sid, parts, options, owner), on_busy=on_busy)
-        return await self._admission.accept_connected(request, partial(accept.submit, request=request))
+        return await self._accept(accept.submit, sid, parts, options, owner, on_busy)
 
     async def branch(
         self,
@@ -69,17 +69,14 @@ class Runs:
         owner: OwnerId = LOCAL,
     ) -> Accepted:
         """A turn below any message of a session that is not busy. Attached runs as with `submit`."""
-        request = self._request(sid, parts, options, owner)
-        work = partial(accept.branch, request=request, below=below, past=past)
-        return await self._admission.accept_connected(request, work)
+        return await self._accept(partial(accept.branch, below=below, past=past), sid, parts, options, owner)
 
     async def start_session(
         self, session: Session, past: Sequence[Message], parts: Sequence[Part], options: RunOptions
     ) -> Accepted:
         """Create a session with its history and first turn, all or nothing. Its id may be derived from the key."""
-        request = self._request(session.id, parts, options, session.owner)
-        work = partial(accept.begin, request=request, session=session, past=past)
-        return await self._admission.accept_connected(request, work)
+        work = partial(accept.begin, session=session, past=past)
+        return await self._accept(work, session.id, parts, options, session.owner)
 
     async def retry(
         self,
@@ -91,9 +88,8 @@ class Runs:
         model: str | None = None,
         if_version: int | None = None,
     ) -> Accepted:
-        request = self._request(sid, (), RunOptions(["retry", sid, mid, model], key, model=model), owner)
-        work = partial(accept.retry, request=request, mid=mid, if_version=if_version)
-        return await self._admission.accept(request, work)
+        options = RunOptions(["retry", sid, mid, model], key, model=model)
+        return await self._accept(partial(accept.retry, mid=mid, if_version=if_version), sid, (), options, owner)
 
     async def edit(
         self,
@@ -106,10 +102,8 @@ class Runs:
         model: str | None = None,
         if_version: int | None = None,
     ) -> Accepted:
-        body = ["edit", sid, mid, all_to_json(parts), model]
-        request = self._request(sid, parts, RunOptions(body, key, model=model), owner)
-        work = partial(accept.edit, request=request, mid=mid, if_version=if_version)
-        return await self._admission.accept(request, work)
+        options = RunOptions(["edit", sid, mid, all_to_json(parts), model], key, model=model)
+        return await self._accept(partial(accept.edit, mid=mid, if_version=if_version), sid, parts, options, owner)
 
     async def continue_run(
         self, rid: RunId, *, owner: OwnerId = LOCAL, key: str | None = None, model: str | None = None
@@ -118,19 +112,55 @@ class Runs:
         run = await self.get(rid, owner)
         if run.is_unread:  # its output must be known before it can go on
             run = await self.recover(rid, owner)
-        request = self._request(run.session_id, (), RunOptions(["continue", rid, model], key, model=model), owner)
-        return await self._admission.accept(request, partial(accept.continue_run, request=request, rid=rid))
+        options = RunOptions(["continue", rid, model], key, model=model)
+        return await self._accept(partial(accept.continue_run, rid=rid), run.session_id, (), options, owner)
 
     async def edit_queued(self, rid: RunId, parts: Sequence[Part], owner: OwnerId = LOCAL) -> Accepted:
         return await self._node.transact(partial(accept.edit_queued, rid=rid, owner=owner, parts=tuple(parts)))
 
-    def _request(
-        self, sid: SessionId, parts: Sequence[Part], options: RunOptions, owner: OwnerId
-    ) -> accept.TurnRequest:
+    async def _accept(
+        self,
+        work: Callable[[Tx, accept.TurnRequest], Accepted],
+        sid: SessionId,
+        parts: Sequence[Part],
+        options: RunOptions,
+        owner: OwnerId,
+        on_busy: OnBusy = "queue",
+    ) -> Accepted:
+        """Do `work`, unless a request with its idempotency key was accepted before. The client of an attached run
+        counts as connected before the run is stored."""
         new = self._node.ids.new
-        ids = accept.TurnIds(RunId(new("run")), MessageId(new("msg")), MessageId(new("msg")))
+        rid, question, answer = RunId(new("run")), MessageId(new("msg")), MessageId(new("msg"))
         attached_by = self._node.identity if options.lifetime == "attached" else None
-        return accept.TurnRequest(sid, owner, ids, options, tuple(parts), attached_by)
+        request = accept.TurnRequest(sid, owner, rid, question, answer, options, tuple(parts), attached_by, on_busy)
+        if options.lifetime == "attached":
+            self._node.local.connect(rid)
+        try:
+            accepted = await self._accept_once(request, lambda tx: find_repeated(tx, request) or work(tx, request))
+        except BaseException:
+            self._node.local.disconnect(rid)  # if it was stored all the same, it has no client
+            raise
+        if accepted.run.id != rid:
+            self._node.local.disconnect(rid)
+        return accepted
+
+    async def _accept_once(self, request: accept.TurnRequest, work: Callable[[Tx], Accepted]) -> Accepted:
+        refusal = self._supervisor.refusal()
+        if refusal is not None:
+            before = await self._node.store.read(lambda tx: find_repeated(tx, request))
+            if before is None:
+                raise refusal
+            return before
+        try:
+            accepted = await self._node.transact(work)
+        except SessionBusyError as busy:
+            # The client may have seen the end of that run already; it must not be told that the run is in its way.
+            if not self._feed.is_sealed(busy.run):
+                raise
+            await self._node.wait_until_ended(busy.run, self._node.settings.fence_wait)
+            accepted = await self._node.transact(work)
+        await self._supervisor.stop_requested(accepted.stop)
+        return accepted
 
     # ---- reading ----
 
@@ -152,9 +182,21 @@ class Runs:
         before: tuple[float, RunId] | None = None,
     ) -> Sequence[Run]:
         """Newest first, without those of deleted sessions."""
-        return await self._reader.read_list(
-            lambda tx: views.runs(tx, owner, status, sid, limit, before), lambda runs: runs
-        )
+
+        def load(tx: Tx) -> Sequence[Run]:
+            found: list[Run] = []
+            last = before
+            while len(found) < limit:
+                page = tx.runs(owner, status=status, sid=sid, limit=limit, before=last)
+                sessions = {run.session_id: tx.session(run.session_id) for run in page}
+                gone = {sid for sid, session in sessions.items() if session is None or session.deleted_at is not None}
+                found += [run for run in page if run.session_id not in gone]
+                if len(page) < limit:
+                    break
+                last = (page[-1].created_at, page[-1].id)
+            return found[:limit]
+
+        return await self._reader.read_list(load, lambda runs: runs)
 
     async def find_by_key(self, sid: SessionId, key: str, owner: OwnerId = LOCAL) -> Run | None:
         return await self._node.store.read(lambda tx: tx.run_with_key(owner, sid, key))
@@ -169,15 +211,15 @@ class Runs:
 
         def load(tx: Tx) -> tree.ModelInput:
             run = get_run(tx, rid, owner)
-            return views.model_input(tx, run, get_session(tx, run.session_id, owner))
+            return input_of_run(tx, run, get_session(tx, run.session_id, owner))
 
         return await self._node.store.read(load)
 
     # ---- ending and recovering ----
 
     async def cancel(self, rid: RunId, owner: OwnerId = LOCAL, reason: str = "requested") -> Run:
-        """Stop the run wherever it is executed. See `RunCanceller.cancel`."""
-        return await self._canceller.cancel(rid, owner, reason)
+        """Stop the run wherever it is executed. See `Supervisor.cancel`."""
+        return await self._supervisor.cancel(rid, owner, reason)
 
     async def decide(self, rid: RunId, aid: ApprovalId, decision: Decision, owner: OwnerId = LOCAL) -> Run:
         """Answer an approval; the first answer counts."""
@@ -189,7 +231,7 @@ class Runs:
         """Look again for the output of a run whose recovery is pending or was given up."""
         run = await self._node.transact(partial(run_endings.restart, rid=rid, owner=owner))
         now = await self._node.store.read(lambda tx: tx.now)
-        await self._pending.attempt(run, now, insist=True)
+        await self._recovery.attempt_pending(run, now, insist=True)
         return await self._node.store.read(lambda tx: get_run(tx, rid, owner))
 
     async def erase(self, rid: RunId, owner: OwnerId = LOCAL) -> Run:

@@ -7,37 +7,60 @@ from typing import Any
 
 from holdfast.core import session as tree
 from holdfast.core.errors import NotAllowedError
+from holdfast.core.events import Usage, add_usage
 from holdfast.core.ids import LOCAL, MessageId, OwnerId, SessionId
+from holdfast.core.run import Run
 from holdfast.core.session import Compaction, Message, Session
-from holdfast.engine import views
-from holdfast.engine.admission import Admission
-from holdfast.engine.cancellation import RunCanceller
-from holdfast.engine.memory_commits import BOUNDARY
 from holdfast.engine.node_context import NodeContext
+from holdfast.engine.session_memory import BOUNDARY
 from holdfast.engine.settling_reader import SettlingReader
+from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.transactions import session_edits
-from holdfast.engine.transactions.row_access import get_session
-from holdfast.engine.views import SearchResult, SessionView, UsageTotal
+from holdfast.engine.transactions.row_access import get_message, get_session
 from holdfast.ports.agent import Summarizer
-from holdfast.ports.store import SessionQuery, Tx
+from holdfast.ports.store import SearchHit, SessionQuery, Tx
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    session: Session
+    active_run: Run | None
+    queued: tuple[tuple[Run, Message], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """A session that a search found, and where."""
+
+    view: SessionView
+    hit: SearchHit
+
+
+@dataclass(frozen=True, slots=True)
+class UsageTotal:
+    """What a number of runs used, as far as their providers reported it."""
+
+    runs: int
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sessions:
     _node: NodeContext
     _reader: SettlingReader
-    _canceller: RunCanceller
-    _admission: Admission
+    _supervisor: Supervisor
 
     # ---- reading ----
 
     async def get(self, sid: SessionId, owner: OwnerId = LOCAL) -> SessionView:
         await self._reader.settle_session(sid)
-        return await self._node.store.read(lambda tx: views.view(tx, get_session(tx, sid, owner)))
+        return await self._node.store.read(lambda tx: _view(tx, get_session(tx, sid, owner)))
 
     async def list(self, query: SessionQuery) -> Sequence[SessionView]:
         return await self._reader.read_list(
-            lambda tx: [views.view(tx, session) for session in tx.sessions(query)],
+            lambda tx: [_view(tx, session) for session in tx.sessions(query)],
             lambda views: [view.active_run for view in views if view.active_run is not None],
         )
 
@@ -45,16 +68,14 @@ class Sessions:
         self, text: str, owner: OwnerId = LOCAL, limit: int = 50, before: int | None = None
     ) -> Sequence[SearchResult]:
         return await self._reader.read_list(
-            lambda tx: [
-                SearchResult(views.view(tx, hit.session), hit) for hit in tx.search(owner, text, limit, before)
-            ],
+            lambda tx: [SearchResult(_view(tx, hit.session), hit) for hit in tx.search(owner, text, limit, before)],
             lambda found: [one.view.active_run for one in found if one.view.active_run is not None],
         )
 
     async def usage(self, sid: SessionId, owner: OwnerId = LOCAL) -> UsageTotal:
         """The sum over all runs of the session that have not been erased."""
         await self._reader.settle_session(sid)
-        return await self._node.store.read(lambda tx: views.total(tx, get_session(tx, sid, owner)))
+        return await self._node.store.read(lambda tx: _total(tx, get_session(tx, sid, owner)))
 
     # ---- creating ----
 
@@ -88,7 +109,7 @@ class Sessions:
         self, session: Session, messages: Sequence[Message], compactions: Sequence[Compaction]
     ) -> Session:
         """Store a session from an export, all of it or nothing. Its ids must be new ones of `ids`."""
-        refusal = self._admission.refusal()
+        refusal = self._supervisor.refusal()
         if refusal is not None:
             raise refusal
         return await self._node.transact(
@@ -141,7 +162,7 @@ class Sessions:
         **change: Any,
     ) -> Session:
         edited = await self._node.transact(lambda tx: edit(tx, sid, owner, if_version, **change))
-        await self._canceller.stop(edited.stop)
+        await self._supervisor.stop_requested(edited.stop)
         return edited.session
 
     async def compact(self, sid: SessionId, summariser: Summarizer, owner: OwnerId = LOCAL) -> Session:
@@ -160,3 +181,20 @@ class Sessions:
         return await self._node.transact(
             lambda tx: session_edits.compact(tx, Compaction(sid, owner, last, summary, tx.now))
         )
+
+
+def _view(tx: Tx, session: Session) -> SessionView:
+    runs = tx.open_runs(session.id)
+    active = [run for run in runs if run.in_tree]
+    queued = [(run, get_message(tx, run.user_message_id)) for run in runs if not run.in_tree]
+    return SessionView(session, active[-1] if active else None, tuple(queued))
+
+
+def _total(tx: Tx, session: Session) -> UsageTotal:
+    runs, used, before = 0, Usage(0, 0), None
+    while page := tx.runs(session.owner, sid=session.id, limit=1000, before=before):
+        runs += len(page)
+        for run in page:
+            used = add_usage(used, run.usage) or used
+        before = (page[-1].created_at, page[-1].id)
+    return UsageTotal(runs, used.input_tokens, used.output_tokens, used.cost)

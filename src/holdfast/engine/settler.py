@@ -19,8 +19,8 @@ from holdfast.core.seed_events import delta_size
 from holdfast.core.transcript import EMPTY, Transcript, fold
 from holdfast.engine.group_commit import GroupCommitWriter
 from holdfast.engine.node_context import NodeContext
-from holdfast.engine.notifier import Notifier
 from holdfast.engine.output_buffer import OutputBuffer
+from holdfast.engine.signals import Notifier
 from holdfast.engine.transactions import run_endings
 from holdfast.engine.transactions.memory import MemoryPolicy
 from holdfast.ports.store import Tx
@@ -92,21 +92,21 @@ class Settler:
 
     async def settle(self, rid: RunId) -> None:
         """Settle a run whose journal is sealed."""
-        await self._settle({rid: (await self.transcript(rid), None)})
+        await self._settle({rid: await self.transcript(rid)})
 
     async def settle_recovered(self, ended: Mapping[RunId, Transcript], recovery: Recovery | None = None) -> None:
         """The same for runs that another process left behind."""
         self.recovered += len(ended)
-        await self._settle({rid: (transcript, recovery) for rid, transcript in ended.items()})
+        await self._settle(ended, recovery)
 
-    async def _settle(self, ended: Mapping[RunId, tuple[Transcript, Recovery | None]]) -> None:
+    async def _settle(self, ended: Mapping[RunId, Transcript], recovery: Recovery | None = None) -> None:
         def work(tx: Tx) -> None:
-            for rid, (transcript, recovery) in ended.items():
+            for rid, transcript in ended.items():
                 run_endings.settle(tx, rid, transcript, recovery, self._memory)
 
         self._node.local.note_settled(ended)
         await self._node.store.transact(work)
-        await self.announce_settled({rid: transcript for rid, (transcript, _) in ended.items()})
+        await self.announce_settled(ended)
 
     async def announce_settled(self, ended: Mapping[RunId, Transcript]) -> None:
         self.ended.update(transcript.status for transcript in ended.values())

@@ -9,8 +9,7 @@ from holdfast.core.errors import StorageError
 from holdfast.core.ids import OwnerId, RunId, SessionId
 from holdfast.core.run import Run
 from holdfast.engine.node_context import NodeContext
-from holdfast.engine.orphaned_runs import OrphanedRuns
-from holdfast.engine.pending_recovery import PendingRecovery
+from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.transactions.row_access import get_run
 from holdfast.ports.store import Tx
@@ -25,18 +24,17 @@ _Unsettled = tuple[float, Sequence[Run], Sequence[Run]]
 class SettlingReader:
     _node: NodeContext
     _feed: RunFeed
-    _orphans: OrphanedRuns
-    _pending: PendingRecovery
+    _recovery: RunRecovery
 
     async def read_list(self, read: Callable[[Tx], T], runs_in: Callable[[T], Sequence[Run]]) -> T:
         """Read a list; if it shows orphaned runs, end them and read it again."""
         now, found = await self._node.store.read(lambda tx: (tx.now, read(tx)))
         opened = [run for run in runs_in(found) if run.is_open]
-        orphans = self._orphans.find(runs_in(found), now)
+        orphans = self._recovery.find_orphans(runs_in(found), now)
         if not await self._wait_for_ending(opened) and not orphans and not self._released(opened):
             return found
         with suppress(StorageError):  # the rows can still be shown; the sweeper tries again
-            await self._orphans.resolve(orphans)
+            await self._recovery.resolve_orphans(orphans)
         return await self._node.store.read(read)
 
     async def read_run(self, rid: RunId, owner: OwnerId) -> Run:
@@ -58,11 +56,11 @@ class SettlingReader:
     async def _settle(self, found: _Unsettled) -> bool:
         """Whether a row may have changed."""
         now, opened, pending = found
-        waited, orphans = await self._wait_for_ending(opened), self._orphans.find(opened, now)
+        waited, orphans = await self._wait_for_ending(opened), self._recovery.find_orphans(opened, now)
         try:
-            await self._orphans.resolve(orphans)
+            await self._recovery.resolve_orphans(orphans)
             for run in pending:
-                await self._pending.attempt(run, now)
+                await self._recovery.attempt_pending(run, now)
         except StorageError:
             pass  # the rows can still be shown; the sweeper tries again
         return waited or bool(orphans or pending) or self._released(opened)

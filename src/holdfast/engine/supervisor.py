@@ -1,18 +1,25 @@
-"""Claims queued runs and executes them, stops them, enforces their limits, renews their leases, drains on shutdown."""
+"""Claims queued runs and executes them, cancels them, enforces their limits, renews their leases, drains on shutdown.
+
+Cancel and finish race at the journal, which accepts one terminal event: whichever is appended first decides the run's
+status, and the other is refused. Cancelling therefore only records the intent in the store, stops whoever executes the
+run, and waits; the executor or the settler writes the ending.
+"""
 
 import logging
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup
 
-from holdfast.core.errors import StorageError
-from holdfast.core.ids import RunId
+from holdfast.core.errors import DrainingError, HoldfastError, StorageError, StorageFullError
+from holdfast.core.ids import OwnerId, RunId
 from holdfast.core.run import Run, is_live
 from holdfast.engine.executor import Execution, ExecutorDeps
+from holdfast.engine.signals import wait_for
 from holdfast.engine.stop_reasons import HAND_OVER, LOST, SHUTDOWN, StopReason, cancelled, over_limit
-from holdfast.engine.transactions import run_queue
-from holdfast.engine.wakeup_hub import wait_for
+from holdfast.engine.transactions import run_endings, run_queue
 from holdfast.ports.wakeups import Wake
 
 log = logging.getLogger("holdfast.engine")
@@ -32,12 +39,22 @@ class Supervisor:
     def executing(self) -> int:
         return len(self._executions)
 
-    def stop(self, rid: RunId, why: StopReason) -> bool:
-        """Stop the run if it is executed here; whether it is."""
+    def refusal(self) -> HoldfastError | None:
+        """Why nothing new is accepted now, because the node drains or the disk is almost full; None if it is."""
+        if self.draining:
+            return DrainingError()
+        free = self._node.store.free_bytes()
+        if free is not None and free < self._node.settings.disk_reserve:
+            return StorageFullError("The disk is almost full. Free some space; open runs can still be saved.")
+        return None
+
+    # ---- stopping ----
+
+    def stop(self, rid: RunId, why: StopReason) -> None:
+        """Stop the run if it is executed here."""
         execution = self._executions.get(rid)
         if execution is not None:
             execution.stop(why)
-        return execution is not None
 
     def apply_intent(self, row: Run | None) -> bool:
         """Stop the run if its row says that it is to end; whether it is executed here."""
@@ -45,6 +62,33 @@ class Supervisor:
         if execution is not None:
             execution.apply_intent(row)
         return execution is not None
+
+    async def cancel(self, rid: RunId, owner: OwnerId, reason: str) -> Run:
+        """The settled run, or after `cancel_wait` seconds the run with its cancel requested. A run that this node
+        executes is stopped even if the store cannot be written."""
+        try:
+            run = await self._node.transact(
+                partial(run_endings.request_cancel, rid=rid, owner=owner, reason=reason), wake_queue=False
+            )
+        except StorageError:
+            self.stop(rid, cancelled(reason))
+            raise
+        if run.is_open:
+            await self.stop_requested([run])
+            run = await self._node.wait_until_ended(rid, self._node.settings.cancel_wait) or run
+        return run
+
+    async def stop_requested(self, runs: Sequence[Run]) -> None:
+        """Stop runs whose intent is stored: here, on other nodes, or by ending orphans. The sweeper retries
+        failures."""
+        elsewhere = [run for run in runs if not self.apply_intent(run)]
+        if not elsewhere:
+            return
+        with anyio.move_on_after(self._node.settings.final_save, shield=True):
+            with suppress(StorageError):
+                now = await self._node.store.read(lambda tx: tx.now)
+                await self._deps.recovery.resolve_orphans(self._deps.recovery.find_orphans(elsewhere, now))
+            await self._node.hub.announce(*(Wake("control", run.id) for run in elsewhere))
 
     # ---- loops, each a task for the engine's life ----
 
@@ -88,7 +132,7 @@ class Supervisor:
         previous = self._executions.get(run.id)
         execution = Execution(run, self._deps)
         self._executions[run.id] = execution
-        self._node.local.start_executing(run.id)
+        self._node.local.executing.add(run.id)
         runs.start_soon(self._execute, execution, previous, name=f"run {run.id}")
 
     async def _execute(self, execution: Execution, previous: Execution | None) -> None:
@@ -103,18 +147,18 @@ class Supervisor:
             execution.done.set()
             if self._executions.get(rid) is execution:
                 del self._executions[rid]
-                self._node.local.stop_executing(rid)
+                self._node.local.executing.discard(rid)
             self._node.hub.signals.fire(("queue", None))
         if execution.parks:
             await self._after_parking(rid)
 
     async def _after_parking(self, rid: RunId) -> None:
         """End the run now if that was requested while it was parking: whoever requested it found it still executing."""
-        orphans = self._deps.orphans
+        recovery = self._deps.recovery
         with anyio.move_on_after(self._node.settings.final_save, shield=True):
             try:
                 now, row = await self._node.store.read(lambda tx: (tx.now, tx.run(rid)))
-                await orphans.resolve(orphans.find([] if row is None else [row], now))
+                await recovery.resolve_orphans(recovery.find_orphans([] if row is None else [row], now))
             except Exception:
                 log.warning("parked run %s could not be read; the sweeper does", rid, exc_info=True)
 
@@ -207,7 +251,7 @@ class Supervisor:
             self._node.identity.lease_time is not None
             and self._node.settings.recovery.auto_continue
             and run.lifetime == "detached"
-            and self._deps.orphans.can_continue(run)
+            and self._deps.recovery.can_continue(run)
         )
 
     def hurry(self) -> None:

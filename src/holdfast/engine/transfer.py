@@ -3,7 +3,7 @@
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from anyio import to_thread
@@ -124,25 +124,22 @@ class Transfer:
         return Import(self._sessions, self._attachments, self._ids, rules, owner)
 
 
+@dataclass(slots=True, eq=False)
 class Import:
     """Imports chunks of an export; each session is one transaction. Files of a refused session are deleted later."""
 
-    def __init__(
-        self, sessions: Sessions, attachments: Attachments, ids: Ids, rules: FileRules, owner: OwnerId
-    ) -> None:
-        self._sessions = sessions
-        self._attachments = attachments
-        self._ids = ids
-        self._rules = rules
-        self._owner = owner
-        self._reader = ImportReader()
-        self._rest = bytearray()
-        self._size = 0
-        self._open = ExitStack()
-        self._incoming: IncomingFile | None = None
-        self._note: ExportedFile | None = None
-        self._start = b""
-        self._files: dict[FileId, FilePart] = {}
+    _sessions: Sessions
+    _attachments: Attachments
+    _ids: Ids
+    _rules: FileRules
+    _owner: OwnerId
+    _reader: ImportReader = field(default_factory=ImportReader)
+    _rest: bytearray = field(default_factory=bytearray)
+    _size: int = 0
+    _open: ExitStack = field(default_factory=ExitStack)
+    _incoming: IncomingFile | None = None
+    _start: bytes = b""
+    _files: dict[FileId, FilePart] = field(default_factory=dict)
 
     async def feed(self, chunk: bytes) -> Sequence[ImportedSession]:
         """The sessions stored by this chunk. On InvalidInputError the current one is refused; earlier ones stay."""
@@ -176,12 +173,12 @@ class Import:
         match step:
             case ExportedFile() as note:
                 await self._begin(note)
-            case FileChunk(data, last):
+            case FileChunk(note, data, last):
                 assert self._incoming is not None
                 self._start += data[: _START - len(self._start)]
                 await to_thread.run_sync(self._incoming.write, data)
                 if last:
-                    await self._keep()
+                    await self._keep(note, self._incoming)
             case ExportedSession() as section:
                 fresh = export_format.with_new_ids(section, self._owner, self._ids.new, self._files)
                 session = await self._sessions.add_imported(*fresh)
@@ -198,20 +195,17 @@ class Import:
             return
         if note.size > self._rules.max_size:
             raise self._refused(f"file {note.id!r} is over the limit of {self._rules.max_size} bytes")
-        self._note, self._start = note, b""
+        self._start = b""
         self._incoming = self._open.enter_context(await to_thread.run_sync(self._attachments.begin))
 
-    async def _keep(self) -> None:
-        assert self._incoming is not None
-        assert self._note is not None
-        note = self._note
+    async def _keep(self, note: ExportedFile, incoming: IncomingFile) -> None:
         kind = self._rules.media_type(self._start, note.media_type)
         if kind is None:
             raise self._refused(f"file {note.id!r} has an unsupported type; use images, PDF or text")
-        kept = await self._attachments.add(self._incoming, self._rules.label(note.name), kind, self._owner)
+        kept = await self._attachments.add(incoming, self._rules.label(note.name), kind, self._owner)
         self._files[note.id] = kept.part()
         self._open.close()
-        self._incoming = self._note = None
+        self._incoming = None
 
     def _refused(self, why: str) -> InvalidInputError:
         return InvalidInputError(f"line {self._reader.lines}", why)

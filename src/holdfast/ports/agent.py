@@ -42,8 +42,7 @@ class AgentOutput(Protocol):
         """Ask a person. If the agent can continue, this never returns: the run is parked, and a later turn has the
         decision. Otherwise it waits."""
 
-    def new_approval_id(self) -> ApprovalId:
-        """Create the id of a question."""
+    def new_approval_id(self) -> ApprovalId: ...
 
 
 class AgentError(Exception):
@@ -65,8 +64,7 @@ class Agent(Protocol):
 
 
 class AgentLookup(Protocol):
-    def get(self, name: str, /) -> Agent | None:
-        """Return the agent with this name."""
+    def get(self, name: str, /) -> Agent | None: ...
 
 
 class Summarizer(Protocol):

@@ -1,18 +1,14 @@
 """The file ports: attachment contents by digest, and agents' working directories."""
 
-from types import TracebackType
+from contextlib import AbstractContextManager
 from typing import BinaryIO, Protocol
 
 from holdfast.core.ids import SessionId
 
 
-class IncomingFile(Protocol):
-    """A content that is being written. A context manager: leaving it without `finish` discards the content."""
+class IncomingFile(AbstractContextManager["IncomingFile"], Protocol):
+    """A content that is being written. Leaving it without `finish` discards the content."""
 
-    def __enter__(self) -> "IncomingFile": ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
     def write(self, chunk: bytes) -> None: ...
     def finish(self) -> tuple[str, int]:
         """Make the content durable under its digest and return digest and size."""

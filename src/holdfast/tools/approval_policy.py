@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from holdfast.core.events import Decision
 from holdfast.core.ids import OwnerId, SessionId
-from holdfast.ports.approval_rows import ToolGrant
+from holdfast.ports.store import ToolGrant
 from holdfast.ports.tool import Rule
 
 

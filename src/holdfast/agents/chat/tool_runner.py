@@ -19,7 +19,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ApprovalRequested, Decision, ToolDelta, ToolFinished, ToolStarted
 from holdfast.core.parts import ToolPart
 from holdfast.ports.agent import AgentError, AgentOutput, Turn
-from holdfast.ports.approval_rows import ToolGrant
+from holdfast.ports.store import ToolGrant
 from holdfast.ports.tool import Tool, ToolContext, ToolError, ToolResult
 from holdfast.tools import approval_policy as rules
 from holdfast.tools.result_text import cap_result

@@ -11,9 +11,8 @@ from holdfast.core import session as tree
 from holdfast.core.errors import KeyReusedError, NotAllowedError, NotFoundError, SessionBusyError
 from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
 from holdfast.core.parts import FilePart, Json, Part
-from holdfast.core.run import Lifetime, Run
+from holdfast.core.run import Lifetime, NodeIdentity, Run
 from holdfast.core.session import Message, Session
-from holdfast.engine.node_identity import NodeIdentity
 from holdfast.engine.transactions import session_edits
 from holdfast.engine.transactions.row_access import (
     SUPERSEDED,
@@ -28,15 +27,6 @@ from holdfast.engine.transactions.row_access import (
 from holdfast.ports.store import Tx
 
 OnBusy = Literal["queue", "reject", "interrupt"]
-
-
-@dataclass(frozen=True, slots=True)
-class TurnIds:
-    """Ids of a turn, made outside: a transaction that is run again must use the same ones."""
-
-    run: RunId
-    question: MessageId
-    answer: MessageId
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +48,14 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
-    """A turn to be accepted, whether submitted, retried, edited or continued."""
+    """A turn to be accepted, whether submitted, retried, edited or continued. Its ids are made outside: a transaction
+    that is run again must use the same ones."""
 
     session_id: SessionId
     owner: OwnerId
-    ids: TurnIds
+    run_id: RunId
+    user_message_id: MessageId
+    message_id: MessageId
     options: RunOptions
     input: tuple[Part, ...] = ()
     attached_by: NodeIdentity | None = None
@@ -94,7 +87,7 @@ def submit(tx: Tx, request: TurnRequest) -> Accepted:
     check_files(tx, request.input, request.owner)
     others = tx.open_runs(session.id)
     if not others:
-        return add_turn(tx, request, session, parent=session.head, rank=new_rank(tx))
+        return add_turn(tx, request, session, parent=session.head)
     active = [run for run in others if run.in_tree]
     if request.on_busy == "reject":
         raise SessionBusyError(session.id, (active or others)[0].id)
@@ -108,7 +101,7 @@ def retry(tx: Tx, request: TurnRequest, mid: MessageId, if_version: int | None =
     """Another answer to the same user message, beside the earlier ones."""
     session = get_session(tx, request.session_id, request.owner, if_version)
     asked = tree.question(tx, session, mid)
-    return add_turn(tx, request, session, parent=asked.id, rank=new_rank(tx), question=asked)
+    return add_turn(tx, request, session, parent=asked.id, question=asked)
 
 
 def edit(tx: Tx, request: TurnRequest, mid: MessageId, if_version: int | None = None) -> Accepted:
@@ -118,7 +111,7 @@ def edit(tx: Tx, request: TurnRequest, mid: MessageId, if_version: int | None = 
     if old.role != "user":
         raise NotAllowedError("edit", "only user messages can be edited")
     check_files(tx, request.input, request.owner)
-    return add_turn(tx, request, session, parent=old.parent_id, rank=new_rank(tx))
+    return add_turn(tx, request, session, parent=old.parent_id)
 
 
 def continue_run(tx: Tx, request: TurnRequest, rid: RunId) -> Accepted:
@@ -136,7 +129,7 @@ def continue_run(tx: Tx, request: TurnRequest, rid: RunId) -> Accepted:
     agent, model = request.options.agent or earlier.agent, request.options.model or earlier.model
     options = replace(request.options, agent=agent, model=model, settings=earlier.settings)
     request = replace(request, options=options)
-    return add_turn(tx, request, session, parent=asked.id, rank=new_rank(tx), question=asked, continues=earlier.id)
+    return add_turn(tx, request, session, parent=asked.id, question=asked, continues=earlier.id)
 
 
 def branch(tx: Tx, request: TurnRequest, below: MessageId, past: Sequence[Message] = ()) -> Accepted:
@@ -146,12 +139,11 @@ def branch(tx: Tx, request: TurnRequest, below: MessageId, past: Sequence[Messag
     parent = tree.node(tx, session, below)
     if others := tx.open_runs(session.id):
         raise SessionBusyError(session.id, others[0].id)
-    check_files(tx, [part for message in past for part in message.parts], request.owner)
-    check_files(tx, request.input, request.owner)
+    check_files(tx, [*(part for message in past for part in message.parts), *request.input], request.owner)
     for message in _not_later_than_now(tx, past):
         tx.put_message(message)
     last = past[-1] if past else parent
-    return add_turn(tx, request, session, parent=last.id, rank=new_rank(tx))
+    return add_turn(tx, request, session, parent=last.id)
 
 
 def begin(tx: Tx, request: TurnRequest, session: Session, past: Sequence[Message]) -> Accepted:
@@ -160,12 +152,11 @@ def begin(tx: Tx, request: TurnRequest, session: Session, past: Sequence[Message
         raise NotAllowedError(
             "repeat the call", "the session made with this idempotency key was deleted; use a new key"
         )
-    check_files(tx, [part for message in past for part in message.parts], request.owner)
-    check_files(tx, request.input, request.owner)
+    check_files(tx, [*(part for message in past for part in message.parts), *request.input], request.owner)
     session = session_edits.adopt(
         tx, replace(session, created_at=tx.now, updated_at=tx.now), _not_later_than_now(tx, past), ()
     )
-    return add_turn(tx, request, session, parent=session.head, rank=new_rank(tx))
+    return add_turn(tx, request, session, parent=session.head)
 
 
 def _not_later_than_now(tx: Tx, messages: Sequence[Message]) -> list[Message]:
@@ -200,11 +191,11 @@ def check_files(tx: Tx, parts: Iterable[Part], owner: OwnerId) -> None:
 def _new_run(request: TurnRequest, session: Session, now: float, rank: int, in_tree: bool) -> Run:
     options = request.options
     return Run(
-        id=request.ids.run,
+        id=request.run_id,
         owner=session.owner,
         session_id=session.id,
-        message_id=request.ids.answer,
-        user_message_id=request.ids.question,
+        message_id=request.message_id,
+        user_message_id=request.user_message_id,
         agent=options.agent or session.agent,
         model=options.model or session.model,
         settings=options.settings,
@@ -219,9 +210,8 @@ def _new_run(request: TurnRequest, session: Session, now: float, rank: int, in_t
 
 
 def _question(request: TurnRequest, session: Session, parent: MessageId | None, now: float) -> Message:
-    ids, key = request.ids, request.options.key
-    message = Message(ids.question, session.owner, session.id, "user", parent, now, ids.run)
-    return replace(message, parts=request.input, key=key)
+    message = Message(request.user_message_id, session.owner, session.id, "user", parent, now, request.run_id)
+    return replace(message, parts=request.input, key=request.options.key)
 
 
 def _answer(run: Run, now: float) -> Message:
@@ -235,12 +225,11 @@ def add_turn(
     session: Session,
     *,
     parent: MessageId | None,
-    rank: int,
     question: Message | None = None,
     continues: RunId | None = None,
 ) -> Accepted:
     """Add the user message (or answer `question` again), the empty answer and the run, and move the head."""
-    run = replace(_new_run(request, session, tx.now, rank, in_tree=True), continues=continues)
+    run = replace(_new_run(request, session, tx.now, new_rank(tx), in_tree=True), continues=continues)
     if question is None:
         question = _question(request, session, parent, tx.now)
         tx.put_message(question)

@@ -8,9 +8,8 @@ from holdfast.core import memory_ledger
 from holdfast.core.ids import FactId, SessionId
 from holdfast.core.memory_ledger import OFF, RESTS, DirtyTurn, Ledger, LedgerPolicy, MemoryCommit, TurnText
 from holdfast.core.parts import Json
-from holdfast.core.run import Lease, Run, is_live
+from holdfast.core.run import Lease, NodeIdentity, Run, is_live
 from holdfast.core.session import Session
-from holdfast.engine.node_identity import NodeIdentity
 from holdfast.ports.memory import MemoryBatch, NewFact, RememberedTurn
 from holdfast.ports.store import Fact, Tx
 
@@ -47,9 +46,8 @@ class CommitBegun:
 
 @dataclass(frozen=True, slots=True)
 class ForgetSession:
-    """Nothing is committed any more; these providers have to forget the session."""
+    """Nothing is committed any more; the providers that were told have to forget the session."""
 
-    handles: tuple[str, ...]
     ledger: Ledger
 
 
@@ -161,7 +159,7 @@ def begin(
     if held is not None and held.holder != me.node and is_live(held, me.incarnation, tx.now):
         return CommitOutcome(under_way=True)
     if ledger.forget:
-        return ForgetSession(ledger.told, ledger)
+        return ForgetSession(ledger)
     lease = Lease(me.node, None if me.lease_time is None else tx.now + policy.commit_limit * LEASE)
     dirty = tx.dirty_turns(sid, policy.ledger.most_turns)
     turns = [turn for turn in dirty if up_to is None or turn.n <= up_to]

@@ -54,14 +54,8 @@ def put_session(tx: Tx, session: Session) -> Session:
 
 def put_approval(tx: Tx, approval: Approval) -> None:
     tx.put_approval(approval)
-    tx.add_change(
-        "approval.changed",
-        approval.owner,
-        approval.session_id,
-        approval.run_id,
-        approval.id,
-        approval.decision or "waiting",
-    )
+    status = approval.decision or "waiting"
+    tx.add_change("approval.changed", approval.owner, approval.session_id, approval.run_id, approval.id, status)
 
 
 def set_intent(tx: Tx, run: Run, intent: Intent) -> Run:

@@ -11,11 +11,10 @@ from holdfast.core.errors import NotAllowedError
 from holdfast.core.events import Event
 from holdfast.core.ids import OwnerId, RunId
 from holdfast.core.recovery import RecoveryPolicy, verdict
-from holdfast.core.run import ENDING_VERB, Intent, Recovery, Run, after, step
+from holdfast.core.run import ENDING_VERB, Intent, NodeIdentity, Recovery, Run, after, step
 from holdfast.core.seed_events import seed_events
 from holdfast.core.session import with_transcript
 from holdfast.core.transcript import Transcript
-from holdfast.engine.node_identity import NodeIdentity
 from holdfast.engine.transactions import memory
 from holdfast.engine.transactions.memory import MemoryPolicy
 from holdfast.engine.transactions.row_access import (

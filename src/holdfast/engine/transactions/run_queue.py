@@ -10,8 +10,7 @@ from dataclasses import replace
 
 from holdfast.core import session as tree
 from holdfast.core.ids import RunId
-from holdfast.core.run import Intent, Run, is_live, step
-from holdfast.engine.node_identity import NodeIdentity
+from holdfast.core.run import Intent, NodeIdentity, Run, is_live, step
 from holdfast.engine.transactions.row_access import get_message, put_run, put_session
 from holdfast.ports.store import Tx
 

@@ -104,10 +104,7 @@ def fork(
         version=1,
     )
     new, copies = tree.fork(tx, session, last, new, lambda: next(fresh))
-    create(tx, new)
-    for message in copies:
-        tx.put_message(message)
-    return new
+    return adopt(tx, new, copies, ())
 
 
 def _without_keep(settings: Json) -> Json:

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from holdfast.core.errors import NotAllowedError
 from holdfast.core.ids import FactId, SessionId
-from holdfast.engine.memory_commits import MemoryCommitter
+from holdfast.engine.session_memory import SessionMemory
 from holdfast.server.context import ApiContext
 from holdfast.server.paging import read_cursor, write_cursor
 from holdfast.server.parameters import Cursor, Limit, SessionIdPath
@@ -37,7 +37,7 @@ async def list_facts(
 @router.get("/memory/providers")
 async def list_providers(api: ApiContext) -> s.MemoryProviderListResponse:
     """List the memory providers, which one is the default, and what is wrong with those that do not work."""
-    found = [] if api.engine.memory_commits is None else await api.engine.memory_commits.health()
+    found = [] if api.engine.session_memory is None else await api.engine.session_memory.health()
     return s.MemoryProviderListResponse(
         items=[
             s.MemoryProviderResponse(name=name, default=default, problem=problem) for name, default, problem in found
@@ -57,17 +57,17 @@ async def delete_fact(api: ApiContext, fid: FactIdPath) -> None:
     await api.engine.memory_facts.delete(FactId(fid))
 
 
-def _committer(api: ApiContext) -> MemoryCommitter:
-    if api.engine.memory_commits is None:
+def _session_memory(api: ApiContext) -> SessionMemory:
+    if api.engine.session_memory is None:
         raise NotAllowedError("use memory", "this server has no memory")
-    return api.engine.memory_commits
+    return api.engine.session_memory
 
 
 @router.get("/sessions/{sid}/memory")
 async def read_memory_status(api: ApiContext, sid: SessionIdPath) -> s.MemoryStatusResponse:
     """How many turns of the session are committed to memory, and the last error."""
     await api.engine.sessions.get(SessionId(sid))
-    return s.MemoryStatusResponse.model_validate(await _committer(api).status(SessionId(sid)))
+    return s.MemoryStatusResponse.model_validate(await _session_memory(api).status(SessionId(sid)))
 
 
 @router.post("/sessions/{sid}/memory/commit")
@@ -76,6 +76,6 @@ async def commit_memory(
 ) -> s.MemoryCommitResponse:
     """Commit the session to memory now. `provider` takes over after the earlier provider has received its turns."""
     await api.engine.sessions.get(SessionId(sid))
-    committer = _committer(api)
-    outcome = await committer.commit(SessionId(sid), None if body is None else body.provider)
-    return s.MemoryCommitResponse.from_outcome(await committer.status(SessionId(sid)), outcome)
+    memory = _session_memory(api)
+    outcome = await memory.commit(SessionId(sid), None if body is None else body.provider)
+    return s.MemoryCommitResponse.from_outcome(await memory.status(SessionId(sid)), outcome)

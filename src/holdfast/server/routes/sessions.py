@@ -7,8 +7,8 @@ from starlette.responses import Response
 
 from holdfast.core.errors import InvalidInputError, NotAllowedError
 from holdfast.core.ids import LOCAL, MessageId, SessionId
+from holdfast.engine.sessions import SessionView
 from holdfast.engine.transactions.memory import named_provider
-from holdfast.engine.views import SessionView
 from holdfast.ports.store import SessionQuery
 from holdfast.server.context import ApiContext
 from holdfast.server.paging import read_cursor, write_cursor
@@ -30,7 +30,7 @@ async def _respond_with(api: ApiContext, sid: str) -> Response:
 
 def _check_memory(api: ApiContext, fields: dict[str, Any]) -> None:
     for name in (fields.get("memory"), named_provider(fields.get("settings"))):
-        if name is not None and api.engine.memory_commits is not None and not api.engine.memory_commits.knows(name):
+        if name is not None and api.engine.session_memory is not None and not api.engine.session_memory.knows(name):
             raise InvalidInputError(
                 "memory", f"there is no memory provider named {name!r}; use `none` to turn memory off"
             )

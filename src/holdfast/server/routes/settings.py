@@ -23,7 +23,7 @@ async def read_settings(api: ApiContext) -> s.SettingsResponse:
         grants=[s.GrantResponse.model_validate(grant) for grant in grants],
         providers=[s.ProviderResponse(name=name, has_key=has_key) for name, has_key in providers],
         password_set=api.authenticator.password_set,
-        memory=api.engine.memory_commits is not None,
+        memory=api.engine.session_memory is not None,
         version=__version__,
     )
 

@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field
 
-from holdfast.engine.memory_commits import MemoryStatus
+from holdfast.engine.session_memory import MemoryStatus
 from holdfast.engine.transactions.memory import CommitOutcome
 from holdfast.server.schemas.base import ListResponse, Name, RequestModel, ResponseModel, Timestamp
 

@@ -4,8 +4,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
+from holdfast.engine.sessions import SessionView
 from holdfast.engine.transactions.memory import named_provider
-from holdfast.engine.views import SessionView
 from holdfast.ports.store import SearchHit
 from holdfast.server.schemas.base import (
     Instructions,

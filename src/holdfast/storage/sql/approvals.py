@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from holdfast.core.ids import ApprovalId, OwnerId, RunId, SessionId
 from holdfast.core.parts import Json
-from holdfast.ports.approval_rows import Approval, ToolGrant
+from holdfast.ports.store import Approval, ToolGrant
 from holdfast.storage.sql import tables
 from holdfast.storage.sql.statements import Statements
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from holdfast.core.ids import ApprovalId, OwnerId, RunId, SessionId
-from holdfast.ports.change_rows import Change, ChangeKind
+from holdfast.ports.store import Change, ChangeKind
 from holdfast.storage.sql import tables
 from holdfast.storage.sql.statements import Statements
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from holdfast.core.ids import FileId, RunId
-from holdfast.ports.file_rows import StoredFile
+from holdfast.ports.store import StoredFile
 from holdfast.storage.sql import tables
 from holdfast.storage.sql.statements import Statements
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from holdfast.core.ids import FactId, OwnerId, SessionId
 from holdfast.core.memory_ledger import DirtyTurn, Ledger
-from holdfast.ports.memory_rows import Fact
+from holdfast.ports.store import Fact
 from holdfast.storage.sql import tables
 from holdfast.storage.sql.statements import LARGEST_NUMBER, Statements
 
@@ -16,10 +16,6 @@ class SqlMemoryRows(Statements):
 
     def put_ledger(self, ledger: Ledger) -> None:
         self._db.execute(tables.LEDGERS.upsert, *tables.from_ledger(ledger))
-
-    def drop_ledger(self, sid: SessionId) -> None:
-        self._db.execute("DELETE FROM dirty_turns WHERE session_id = ?", sid)
-        self._db.execute("DELETE FROM ledgers WHERE session_id = ?", sid)
 
     def due_ledgers(self, by: float, limit: int) -> Sequence[Ledger]:
         sql = f"{tables.LEDGERS.select} WHERE due_at <= ? ORDER BY due_at, session_id LIMIT ?"

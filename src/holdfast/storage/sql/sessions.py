@@ -6,7 +6,7 @@ from typing import Final
 from holdfast.core.ids import MessageId, OwnerId, SessionId
 from holdfast.core.parts import FilePart, plain_text
 from holdfast.core.session import Compaction, Message, Session
-from holdfast.ports.session_rows import SearchHit, SessionQuery
+from holdfast.ports.store import SearchHit, SessionQuery
 from holdfast.storage.sql.dialect import TextQuery
 from holdfast.storage.sql.runs import OPEN
 from holdfast.storage.sql.statements import LARGEST_NUMBER, NEWEST, Statements

@@ -46,8 +46,6 @@ class LedgerContract:
         await store.transact(lambda tx: tx.drop_dirty_turns(s.SID, 9))
         assert await numbers(s.SID) == [11]
         assert await numbers("ses_2") == [1]
-        await store.transact(lambda tx: tx.drop_ledger(SessionId("ses_2")))
-        assert await numbers("ses_2") == []
 
 
 class FactContract:

@@ -274,7 +274,6 @@ class RoundTrips:
             tx.drop_session(s.SID)
             tx.drop_file(FileId("file_1"))
             tx.drop_purges([s.RID])
-            tx.drop_ledger(s.SID)
             tx.drop_dirty_turns(s.SID, 9)
             tx.drop_fact(FactId("fct_1"))
             tx.drop_session_facts(s.SID)

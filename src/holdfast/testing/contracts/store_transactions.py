@@ -101,7 +101,6 @@ def change_everything(tx: Tx) -> None:
 
 def drop_everything(tx: Tx) -> None:
     tx.put_setting(LOCAL, "x", None)
-    tx.drop_ledger(s.SID)
     tx.drop_fact(FactId("fct_1"))
     tx.drop_messages(s.SID)
     tx.drop_run(s.RID)

@@ -2,8 +2,8 @@
 
 `core.recovery.verdict` decides: automatic continue happens only if it is enabled, the agent can continue, the run is
 detached, and it was resumed fewer than `max_resumes` times. Otherwise: raise the epoch in the store, fence the journal,
-read, seal, settle. A journal that cannot be fenced or read leaves the run interrupted with its recovery pending
-(`pending_recovery`).
+read, seal, settle. A journal that cannot be fenced or read leaves the run interrupted with its recovery pending: its
+output is looked for again later.
 """
 
 import logging
@@ -19,8 +19,9 @@ from holdfast.core import recovery
 from holdfast.core.errors import BrokenSequenceError, JournalPrunedError, StorageError
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
-from holdfast.core.run import Intent, Run, is_live
-from holdfast.core.transcript import Transcript, fold
+from holdfast.core.recovery import Look
+from holdfast.core.run import Intent, Recovery, Run, is_live
+from holdfast.core.transcript import EMPTY, Transcript, fold, has_output
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.settler import Settler
 from holdfast.engine.transactions import approvals, run_endings, run_queue
@@ -35,13 +36,13 @@ _EVENTS_AT_ONCE: Final = 5000  # Events read in one call: folding them takes som
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OrphanedRuns:
+class RunRecovery:
     _node: NodeContext
     _settler: Settler
 
-    # ---- finding ----
+    # ---- finding orphans ----
 
-    def find(self, runs: Sequence[Run], now: float) -> list[Run]:
+    def find_orphans(self, runs: Sequence[Run], now: float) -> list[Run]:
         """Of runs read at the store's time `now`, those that nobody executes and that are not just queued or parked."""
         known = map(self._with_local_knowledge, runs)
         return [run for run in known if not self.is_live(run, now) and self._verdict(run, now) != "leave"]
@@ -71,9 +72,9 @@ class OrphanedRuns:
             return replace(run, connection=None, intent=intent or DISCONNECTED)
         return run if intent is run.intent else replace(run, intent=intent)
 
-    # ---- ending ----
+    # ---- ending orphans ----
 
-    async def resolve(self, found: Iterable[Run]) -> None:
+    async def resolve_orphans(self, found: Iterable[Run]) -> None:
         """End or requeue orphaned runs whose rows are still as found; one that this process holds is left alone."""
         runs = [run for run in found if not self._node.local.holds(run.id)]
         for at in range(0, len(runs), _BATCH):
@@ -162,6 +163,51 @@ class OrphanedRuns:
         if runs:
             await self._node.store.transact(lambda tx: run_endings.mark_pending(tx, runs))
             await self._node.hub.announce(*(Wake("control", run.id) for run in runs), Wake("queue"), Wake("changed"))
+
+    # ---- pending recoveries ----
+
+    async def attempt_pending(self, run: Run, now: float, *, insist: bool = False) -> None:
+        """Try once to recover a pending run; one reader at a time does. `insist`: even if it was to be given up."""
+        if self._node.local.holds(run.id) or self.is_live(run, now):
+            return
+        with self._node.local.ending([run.id]):
+            await self._attempt(run, now, insist)
+
+    async def _attempt(self, run: Run, now: float, insist: bool) -> None:
+        policy = self._node.settings.recovery
+        mine = await self._node.store.transact(lambda tx: run_endings.begin_attempt(tx, self._node.identity, run))
+        if mine is None or mine.recovery is None:
+            return
+        if not insist and not recovery.due(mine.recovery, now, policy):
+            await self._end_attempt(mine, Recovery("none"))
+            return
+        found: Look = "unavailable"
+        transcript = EMPTY
+        try:
+            with self._time_limit():
+                transcript = await self._fence_and_seal(mine)
+            if transcript.ended:
+                found = "output" if has_output(transcript.parts) else "empty"
+        except (StorageError, TimeoutError, JournalPrunedError, BrokenSequenceError):
+            pass
+        after = recovery.after_look(mine.recovery, found, now, policy)
+        if found == "unavailable" or after.state == "pending":
+            await self._end_attempt(mine, after)
+        elif after.state == "none":
+            if await self._node.store.transact(partial(run_endings.settle_empty, held=mine, transcript=transcript)):
+                await self._settler.announce_settled({mine.id: transcript})
+        else:
+            await self._settler.settle_recovered({mine.id: transcript}, after)
+
+    async def _end_attempt(self, run: Run, after: Recovery) -> None:
+        await self._node.store.transact(partial(run_endings.end_attempt, held=run, recovery=after))
+        if after.state != "pending":
+            await self._node.hub.announce(Wake("control", run.id), Wake("changed"))
+
+    async def _fence_and_seal(self, run: Run) -> Transcript:
+        await self._node.journal.fence({run.id: run.epoch})
+        transcript = await self._settler.transcript(run.id)
+        return (await self._settler.seal([(run, transcript)]))[run.id]
 
     # ---- abandoning ----
 

@@ -1,6 +1,7 @@
-"""Signals that wake waiting tasks, in this process and from other nodes. A signal is a hint: the waiter always reads
-the journal or the store again."""
+"""What wakes waiting tasks: a `Notifier` those of one object, `Signals` those of this process by key, and the
+`WakeupHub` also those of other nodes. A signal is a hint: the waiter always reads the journal or the store again."""
 
+import asyncio
 from collections.abc import Collection, Hashable
 from typing import Final
 from weakref import WeakValueDictionary
@@ -14,30 +15,67 @@ _ANY: Final = frozenset({Wake("control"), Wake("appended")})
 _MOST: Final = 10_000  # Runs to read that are remembered by id; beyond it, all are read
 
 
-class Signal:
-    __slots__ = ("__weakref__", "event")
+class Notifier:
+    """Wakes the tasks that wait for the next time something happens. May be created outside an event loop.
+
+    It has no state: a waiter must check its condition first, without an `await` in between. It is rung once per commit
+    for every run that streams, and a new `anyio.Event` each time was a tenth of the cost of a token; on asyncio a
+    waiter is therefore a bare future."""
+
+    __slots__ = ("_event", "_futures", "awaited")
 
     def __init__(self) -> None:
-        self.event = anyio.Event()
+        self._futures: list[asyncio.Future[None]] = []
+        self._event: anyio.Event | None = None
+        self.awaited = False  # False if nobody waits, so that ringing can be skipped
+
+    def ring(self) -> None:
+        self.awaited = False
+        if self._futures:
+            futures, self._futures = self._futures, []
+            for future in futures:
+                if not future.done():
+                    future.set_result(None)
+        elif self._event is not None:
+            self._event.set()
+            self._event = None
+
+    async def wait(self) -> None:
+        """Wait until the next `ring`."""
+        self.awaited = True
+        try:
+            future = asyncio.get_running_loop().create_future()
+        except RuntimeError:
+            if self._event is None:
+                self._event = anyio.Event()
+            await self._event.wait()
+            return
+        self._futures.append(future)
+        try:
+            await future
+        except BaseException:
+            if future in self._futures:
+                self._futures.remove(future)
+            raise
 
 
 class Signals:
-    """Signals by key. A signal lives as long as somebody holds it, so unused keys cost nothing."""
+    """Events by key. An event lives as long as somebody holds it, so unused keys cost nothing."""
 
     def __init__(self) -> None:
-        self._waiting: WeakValueDictionary[Hashable, Signal] = WeakValueDictionary()
+        self._waiting: WeakValueDictionary[Hashable, anyio.Event] = WeakValueDictionary()
 
-    def armed(self, key: Hashable) -> Signal:
+    def armed(self, key: Hashable) -> anyio.Event:
         """Arm before reading and wait afterwards, so that nothing in between is missed."""
         signal = self._waiting.get(key)
         if signal is None:
-            signal = self._waiting[key] = Signal()
+            signal = self._waiting[key] = anyio.Event()
         return signal
 
     def fire(self, key: Hashable) -> None:
         signal = self._waiting.pop(key, None)
         if signal is not None:
-            signal.event.set()
+            signal.set()
 
     def fire_all(self, kind: str | None = None) -> None:
         """Fire all signals, or those of this kind for all runs."""
@@ -46,10 +84,10 @@ class Signals:
                 self.fire(key)
 
 
-async def wait_for(signal: Signal, at_most: float) -> None:
+async def wait_for(signal: anyio.Event, at_most: float) -> None:
     """Wait for the signal, at most this many seconds."""
     with anyio.move_on_after(at_most):
-        await signal.event.wait()
+        await signal.wait()
 
 
 class WakeupHub:

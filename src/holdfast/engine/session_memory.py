@@ -1,4 +1,5 @@
-"""Commits completed turns to memory at boundaries: one commit at a time per session, outside every transaction.
+"""The memory of sessions: recalled before a run, bounded in time and length, and committed at boundaries, one commit at
+a time per session. Providers are called outside every transaction; one that fails never fails the run.
 
 A boundary is an explicit commit, a new session that follows, clear, delete, idleness, eviction or shutdown;
 `core.memory_ledger` decides what is due. Which turns are dirty is recorded in the store's ledger alone; this process
@@ -7,7 +8,7 @@ only knows which sessions are warm (their provider may hold resources for them) 
 
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,13 +17,17 @@ from typing import Final, assert_never
 import anyio
 
 from holdfast.core.errors import InvalidInputError, StorageError
-from holdfast.core.ids import LOCAL, OwnerId, SessionId
-from holdfast.core.memory_ledger import OFF
+from holdfast.core.events import MemoryRecalled
+from holdfast.core.ids import LOCAL, MessageId, OwnerId, SessionId
+from holdfast.core.memory_ledger import OFF, Ledger
+from holdfast.core.parts import Json, plain_text
 from holdfast.core.run import is_live
+from holdfast.core.session import Message
 from holdfast.engine.node_context import NodeContext
+from holdfast.engine.signals import wait_for
 from holdfast.engine.transactions import memory
 from holdfast.engine.transactions.memory import CommitOutcome, MemoryPolicy
-from holdfast.engine.wakeup_hub import wait_for
+from holdfast.ports.agent import Turn
 from holdfast.ports.memory import MemoryProvider, MemoryProviders
 from holdfast.ports.store import Tx
 from holdfast.ports.wakeups import Wake
@@ -34,6 +39,8 @@ _CONCURRENT: Final = 4
 _BATCH: Final = 200
 _MOST_AT_START: Final = 10_000
 _PROVIDER_TIMEOUT: Final = 5.0
+_CHARACTERS: Final = 4  # Per token, roughly
+_QUERY: Final = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +54,7 @@ class MemoryStatus:
     provider: str | None = None
 
 
-class MemoryCommitter:
+class SessionMemory:
     def __init__(self, node: NodeContext, providers: MemoryProviders) -> None:
         self._node = node
         self._providers = providers
@@ -57,7 +64,28 @@ class MemoryCommitter:
         self._locks: dict[SessionId, tuple[anyio.Lock, int]] = {}  # A lock per session being committed, and its users
         self._finish_scope = anyio.CancelScope()
 
-    # ---- for callers ----
+    # ---- recall ----
+
+    async def recall(self, turn: Turn) -> MemoryRecalled | None:
+        """What to show the model, or None. A provider that fails or is slow yields a note instead."""
+        try:
+            handle = await self._node.store.read(lambda tx: memory.handle_of(tx, turn.session, turn.run, self.policy))
+            if handle is None or handle == OFF:
+                return None
+            self.touch(turn.session.id, handle)
+            provider = self._providers.get(handle)
+            if provider is None:
+                return _note(f"There is no memory provider named {handle!r}.")
+            with anyio.fail_after(self._node.settings.recall_wait):
+                asked = question(turn.input.messages, turn.run.user_message_id)
+                found = await provider.recall(turn.run.owner, turn.session.id, asked[:_QUERY])
+            items = fitting(found, self._node.settings.recall_tokens)
+            return MemoryRecalled(items) if items else None
+        except TimeoutError:
+            return _note(f"The memory did not answer within {self._node.settings.recall_wait:g} seconds.")
+        except Exception as error:
+            log.info("memory recall failed for run %s", turn.run.id, exc_info=True)
+            return _note(f"Memory recall failed: {str(error) or type(error).__name__}"[:300])
 
     def touch(self, sid: SessionId, handle: str) -> None:
         """The provider may hold resources for this session until it is evicted."""
@@ -65,6 +93,8 @@ class MemoryCommitter:
         self.warm.move_to_end(sid)
         if len(self.warm) > self._node.settings.warm_sessions:
             self._node.hub.signals.fire(BOUNDARY)
+
+    # ---- for callers ----
 
     async def status(self, sid: SessionId, owner: OwnerId = LOCAL) -> MemoryStatus:
         """An unknown session has nothing dirty."""
@@ -205,7 +235,7 @@ class MemoryCommitter:
             case CommitOutcome():
                 return work
             case memory.ForgetSession():
-                return await self._forget(sid, work, limit)
+                return await self._forget(work.ledger, limit)
             case memory.CommitBegun(commit, batch):
                 error = await self._call(commit.handle, lambda provider: provider.commit(batch), limit)
                 if error is None:
@@ -216,9 +246,10 @@ class MemoryCommitter:
             case _:
                 assert_never(work)
 
-    async def _forget(self, sid: SessionId, work: memory.ForgetSession, limit: float) -> CommitOutcome:
-        for handle in work.handles:
-            error = await self._call(handle, lambda provider: provider.forget(work.ledger.owner, sid), limit)
+    async def _forget(self, ledger: Ledger, limit: float) -> CommitOutcome:
+        sid = ledger.session_id
+        for handle in ledger.told:
+            error = await self._call(handle, lambda provider: provider.forget(ledger.owner, sid), limit)
             if error is not None:
                 await self._record(partial(memory.fail, sid=sid, commit=None, error=error, policy=self.policy))
                 return CommitOutcome(provider=handle, error=error)
@@ -252,3 +283,25 @@ class MemoryCommitter:
             log.info("memory provider %s failed", handle, exc_info=True)
             return f"The memory provider {handle!r} failed: {str(error) or type(error).__name__}"[:500]
         return None
+
+
+def question(messages: Sequence[Message], mid: MessageId) -> str:
+    """The text that the run answers."""
+    asked = [message for message in messages if message.id == mid]
+    return plain_text(asked[-1].parts) if asked else ""
+
+
+def fitting(found: Sequence[Mapping[str, Json]], tokens: int) -> tuple[Mapping[str, Json], ...]:
+    """The first items, as many as fit."""
+    kept: list[Mapping[str, Json]] = []
+    left = tokens * _CHARACTERS
+    for item in found:
+        left -= len(str(item.get("text", ""))) + _CHARACTERS
+        if left < 0:
+            break
+        kept.append(item)
+    return tuple(kept)
+
+
+def _note(text: str) -> MemoryRecalled:
+    return MemoryRecalled((), f"{text} The answer was written without it.")
