@@ -76,7 +76,7 @@ def _stream(
         subscription.close()
         return Response(status_code=204)
     source = RunSource(subscription, attached=connection is not None)
-    return EventStream(source, api.limits.streams, connection, headers, follow=source.follow)
+    return EventStream(source, api.limits.streams, connection, headers)
 
 
 @router.get("/runs")
