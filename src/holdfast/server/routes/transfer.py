@@ -13,7 +13,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from holdfast.core.errors import HoldfastError, NotAllowedError
-from holdfast.core.ids import SessionId
 from holdfast.engine.transfer import FileRules, ImportedSession, Transfer
 from holdfast.server.access_rules import NDJSON
 from holdfast.server.context import ApiContext, MakeBackup
@@ -46,9 +45,9 @@ def _transfer(api: ApiContext) -> Transfer:
 async def export_session(api: ApiContext, sid: SessionIdPath, format: Literal["json", "markdown"] = "json") -> Response:
     """Export a session with its files for backup or import; `markdown`: the shown branch, for reading."""
     if format == "json":
-        return Download(_transfer(api).export(SessionId(sid)), f"{sid}.jsonl", _NDJSON)
+        return Download(_transfer(api).export(sid), f"{sid}.jsonl", _NDJSON)
     markdown = {"Content-Type": "text/markdown; charset=utf-8", "Cache-Control": "no-store"}
-    return Download(_transfer(api).read(SessionId(sid)), f"{sid}.md", markdown)
+    return Download(_transfer(api).read(sid), f"{sid}.md", markdown)
 
 
 @router.get("/export", responses={200: _EXPORT})
