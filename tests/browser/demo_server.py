@@ -21,7 +21,7 @@ from holdfast.core.parts import plain_text
 from holdfast.ports.agent import Turn
 from holdfast.ports.keyring import KeyringStore
 from holdfast.ports.model import Ability, ModelInfo
-from holdfast.server.schemas.tools import McpServerResponse, ToolResponse
+from holdfast.server.schemas.settings import McpServerResponse, ToolResponse
 from tests.nursery import write_line
 
 ANSWER: Final = """High water follows the moon, so the table needs **one phase a day**. I changed `tide()` to use it:

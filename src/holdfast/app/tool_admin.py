@@ -16,7 +16,7 @@ from holdfast.ports.agent import AgentError
 from holdfast.ports.keyring import KeyringStore
 from holdfast.ports.model import Model
 from holdfast.ports.tool import Tool, ToolError
-from holdfast.server.schemas.tools import McpServerResponse, ToolResponse
+from holdfast.server.schemas.settings import McpServerResponse, ToolResponse
 from holdfast.tools.mcp.servers import McpServers
 from holdfast.tools.mcp.types import HttpServer, McpServer, StdioServer
 

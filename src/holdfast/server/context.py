@@ -14,7 +14,7 @@ from holdfast.ports.model import ModelInfo
 from holdfast.server.authenticator import Authenticator
 from holdfast.server.event_stream import StreamLimits
 from holdfast.server.login_limiter import LoginRateLimiter
-from holdfast.server.schemas.tools import McpServerResponse, ToolResponse
+from holdfast.server.schemas.settings import McpServerResponse, ToolResponse
 
 MIB = 1024 * 1024
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
 
 from holdfast.core.run import Lifetime
-from holdfast.server.routing import STREAM_RESPONSE, Header, ResponseInfo, Responses
+from holdfast.server.routing import Header, ResponseInfo, Responses
 from holdfast.server.schemas.base import MAX_TEXT
 
 # `defer_build` leaves the building of a validator to its first use, which shortens the start of the server.
@@ -428,4 +428,3 @@ class OpenAIError(BaseModel):
 
 _ERROR: Final = ResponseInfo("The request was refused or failed.", OpenAIError)
 ERRORS: Final[Responses] = {"4XX": _ERROR, "5XX": _ERROR}
-STREAM: Final = STREAM_RESPONSE

@@ -8,7 +8,7 @@ from holdfast.core.errors import NotAllowedError
 from holdfast.ports.agent import AgentError
 from holdfast.server.context import ApiContext, ToolAdmin
 from holdfast.server.routing import Router
-from holdfast.server.schemas import tools as s
+from holdfast.server.schemas import settings as s
 
 router = Router("tools", "/api")
 

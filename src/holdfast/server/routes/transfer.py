@@ -19,11 +19,10 @@ from holdfast.server.context import ApiContext, MakeBackup
 from holdfast.server.downloads import Download
 from holdfast.server.event_sources import ProducedSource
 from holdfast.server.event_stream import EventStream
-from holdfast.server.media_types import detect_media_type
 from holdfast.server.parameters import SessionIdPath
 from holdfast.server.routing import STREAM_RESPONSE, ResponseInfo, Router
 from holdfast.server.schemas.files import BackupRequest, ImportedSessionResponse, ImportResponse
-from holdfast.server.uploads import clean_file_name
+from holdfast.server.uploads import clean_file_name, detect_media_type
 
 router = Router("transfer", "/api")
 
