@@ -42,8 +42,7 @@ async def put_server(api: ApiContext, name: ServerNamePath, body: s.McpServerReq
             "add a local command",
             "this server has no password; set one first, or add the command to holdfast.toml",
         )
-    admin = require_tool_admin(api)
-    await admin.put_server(name, command=body.command, args=body.args, url=body.url, token=body.token)
+    await require_tool_admin(api).put_server(name, body)
 
 
 @router.delete("/mcp/{name}", status=204)
