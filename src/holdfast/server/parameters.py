@@ -1,11 +1,10 @@
 """Parameters that several routes share, cursors of paged lists, and message input as parts."""
 
 import base64
-import binascii
 import json
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
 from holdfast.core.errors import InvalidInputError
 from holdfast.core.ids import FileId, RunId, SessionId
@@ -15,6 +14,9 @@ from holdfast.server.routing import Header
 from holdfast.server.schemas.messages import FilePartRequest, MessageInput, TextPartRequest
 
 MAX_SEQ = 2**53
+PositionT = TypeVar("PositionT")
+Number = Annotated[int, Field(gt=-MAX_SEQ, lt=MAX_SEQ)]
+Moment = Annotated[float, Field(gt=-MAX_SEQ, lt=MAX_SEQ)]
 
 SessionIdPath = Annotated[SessionId, Field(max_length=200, description="Session id.")]
 RunIdPath = Annotated[RunId, Field(max_length=200, description="Run id.")]
@@ -48,25 +50,17 @@ def write_cursor(*position: float | str) -> str:
     return base64.urlsafe_b64encode(json.dumps(position).encode()).decode().rstrip("=")
 
 
-def read_cursor(text: str | None, *types: type) -> Any:
-    """The position given to `write_cursor`: a value, or a tuple of several; None without a cursor. Raises
-    InvalidInputError for text that is not a cursor of this list."""
+def read_cursor(text: str | None, position: type[PositionT]) -> PositionT | None:
+    """The position given to `write_cursor`; None without a cursor. Raises InvalidInputError for text that is not a
+    cursor of this list."""
     if text is None:
         return None
-    invalid = InvalidInputError("cursor", "is not a cursor of this list; omit it to start from the beginning")
     try:
-        position = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-    except (binascii.Error, ValueError, RecursionError):
-        raise invalid from None
-    if not isinstance(position, list) or len(position) != len(types):
-        raise invalid
-    for item, kind in zip(position, types, strict=True):
-        accepted = (int, float) if kind is float else (kind,)
-        if not isinstance(item, accepted) or isinstance(item, bool):
-            raise invalid
-        if isinstance(item, int | float) and not abs(item) < MAX_SEQ:
-            raise invalid
-    return tuple(position) if len(types) > 1 else position[0]
+        content = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        return TypeAdapter(position).validate_json(content, strict=True)
+    except ValueError:
+        problem = "is not a cursor of this list; omit it to start from the beginning"
+        raise InvalidInputError("cursor", problem) from None
 
 
 async def read_input(content: MessageInput, attachments: Attachments) -> list[Part]:

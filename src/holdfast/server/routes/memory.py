@@ -8,7 +8,7 @@ from holdfast.core.errors import NotAllowedError
 from holdfast.core.ids import FactId
 from holdfast.engine.memory_commits import MemoryCommitter
 from holdfast.server.context import ApiContext
-from holdfast.server.parameters import Cursor, Limit, SessionIdPath, read_cursor, write_cursor
+from holdfast.server.parameters import Cursor, Limit, Number, SessionIdPath, read_cursor, write_cursor
 from holdfast.server.routing import Router
 from holdfast.server.schemas import memory as s
 
@@ -25,7 +25,7 @@ async def list_facts(
     cursor: Cursor = None,
 ) -> s.FactListResponse:
     """List the facts of the built-in memory, most recently changed first; with `query`, those with all its words."""
-    before = read_cursor(cursor, int)
+    (before,) = read_cursor(cursor, tuple[Number]) or (None,)
     found = await api.engine.memory_facts.list(text=query or "", limit=limit + 1, before=before)
     return s.FactListResponse(
         items=[s.FactResponse.model_validate(fact) for fact in found[:limit]],

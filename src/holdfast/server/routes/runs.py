@@ -9,7 +9,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from holdfast.core.errors import InvalidInputError
-from holdfast.core.ids import LOCAL, ApprovalId, SessionId
+from holdfast.core.ids import LOCAL, ApprovalId, RunId, SessionId
 from holdfast.core.run import RunStatus
 from holdfast.engine.run_feed import RunSubscription
 from holdfast.engine.transactions.accept import Accepted
@@ -23,6 +23,7 @@ from holdfast.server.parameters import (
     IdPath,
     IfMatch,
     Limit,
+    Moment,
     RunIdPath,
     SessionIdPath,
     expected_version,
@@ -89,7 +90,7 @@ async def list_runs(
     cursor: Cursor = None,
 ) -> s.RunListResponse:
     """List runs, newest first."""
-    before = read_cursor(cursor, float, str)
+    before = read_cursor(cursor, tuple[Moment, RunId])
     statuses = None if status is None else _read_statuses(status)
     found = await api.engine.runs.list(LOCAL, status=statuses, sid=session, limit=limit + 1, before=before)
     last = found[limit - 1] if len(found) > limit else None

@@ -6,7 +6,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from holdfast.core.errors import InvalidInputError, NotAllowedError
-from holdfast.core.ids import LOCAL, SessionId
+from holdfast.core.ids import LOCAL, MessageId, SessionId
 from holdfast.engine.transactions.memory import named_provider
 from holdfast.engine.views import SessionView
 from holdfast.ports.store import SessionQuery
@@ -15,6 +15,8 @@ from holdfast.server.parameters import (
     Cursor,
     IfMatch,
     Limit,
+    Moment,
+    Number,
     SessionIdPath,
     expected_version,
     read_cursor,
@@ -65,7 +67,7 @@ async def list_sessions(
     """List sessions, most recent activity first. With `query`: those whose title or messages contain all its words."""
     if query is not None and query.strip():
         return await _search(api, query, limit, cursor)
-    before = read_cursor(cursor, float, str)
+    before = read_cursor(cursor, tuple[Moment, SessionId])
     views = await api.engine.sessions.list(SessionQuery(LOCAL, archived, project, limit + 1, before))
     last = views[limit - 1].session if len(views) > limit else None
     return s.SessionListResponse(
@@ -75,7 +77,8 @@ async def list_sessions(
 
 
 async def _search(api: ApiContext, query: str, limit: int, cursor: str | None) -> s.SessionListResponse:
-    results = await api.engine.sessions.search(query, LOCAL, limit + 1, read_cursor(cursor, int))
+    (before,) = read_cursor(cursor, tuple[Number]) or (None,)
+    results = await api.engine.sessions.search(query, LOCAL, limit + 1, before)
     return s.SessionListResponse(
         items=[s.SessionResponse.from_view(result.view, result.hit) for result in results[:limit]],
         next=write_cursor(results[limit - 1].hit.at) if len(results) > limit else None,
@@ -123,7 +126,8 @@ async def list_messages(
 ) -> MessageListResponse:
     """List the messages of the shown branch: the newest page, oldest first; `next` leads to older ones. The message
     of an open run contains the events up to `last_seq`: subscribe to the run's events after that."""
-    page = await api.engine.messages.page(sid, LOCAL, limit, read_cursor(cursor, str))
+    (before,) = read_cursor(cursor, tuple[MessageId]) or (None,)
+    page = await api.engine.messages.page(sid, LOCAL, limit, before)
     return MessageListResponse(
         items=[MessageResponse.from_message(view.message, view.siblings) for view in page.items],
         next=None if page.next is None else write_cursor(page.next),
