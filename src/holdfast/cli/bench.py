@@ -12,12 +12,8 @@ from holdfast.cli.exit_codes import CommandError
 
 
 def add(root: typer.Typer, context: CliContext) -> None:
-    app = typer.Typer(help="Prepare benchmarks.", no_args_is_help=True)
+    app = typer.Typer(help="Prepare benchmarks.", no_args_is_help=True, callback=lambda: None)
     root.add_typer(app, name="bench")
-
-    @app.callback()
-    def group() -> None:
-        pass
 
     @app.command("seed", epilog="Example: holdfast bench seed --data-dir /tmp/large --sessions 100000 --messages 4")
     def seed(
