@@ -59,7 +59,10 @@ def _operation(endpoint: ApiEndpoint, refs: Any) -> dict[str, Any]:
         _add_response(operation, endpoint.status, ResponseInfo("Success", endpoint.response_model), refs)
     for status, response in endpoint.responses.items():
         _add_response(operation, status, response, refs)
-    return {**operation, **endpoint.openapi_extra}
+    if endpoint.raw_body:
+        content = {kind: {"schema": schema} for kind, schema in endpoint.raw_body.items()}
+        operation["requestBody"] = {"required": True, "content": content}
+    return operation
 
 
 def _add_response(operation: dict[str, Any], status: int | str, response: ResponseInfo, refs: Any) -> None:

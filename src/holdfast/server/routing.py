@@ -107,7 +107,8 @@ class ApiEndpoint:
     status: int
     response_model: type[BaseModel] | None
     responses: Responses
-    openapi_extra: Mapping[str, Any]
+    raw_body: Mapping[str, Any]
+    """The schema by media type, of a body that the handler reads from the request itself."""
 
     @cached_property
     def arguments(self) -> Mapping[str, inspect.Parameter]:
@@ -229,7 +230,7 @@ class Router:
         status: int = 200,
         returns: type[BaseModel] | None = None,
         responses: Responses | None = None,
-        openapi_extra: Mapping[str, Any] | None = None,
+        raw_body: Mapping[str, Any] | None = None,
     ) -> Callable[[H], H]:
         """`returns`: the response model of a handler that builds its `Response` itself; for others it is the return
         annotation. A handler that returns None sends no body."""
@@ -238,7 +239,7 @@ class Router:
             model = returns or body_model(inspect.signature(handler).return_annotation)
             described = {**(responses or {}), **self._responses}
             where = (method, self._prefix + path, handler, self._subject, status)
-            self.endpoints.append(ApiEndpoint(*where, model, described, openapi_extra or {}))
+            self.endpoints.append(ApiEndpoint(*where, model, described, raw_body or {}))
             return handler
 
         return add

@@ -28,9 +28,6 @@ router = Router("transfer", "/api")
 
 _EXPORT: Final = ResponseInfo("The sessions, in the format of docs/reference/export-format.md.", media_types=(NDJSON,))
 _NDJSON: Final = {"Content-Type": NDJSON, "Cache-Control": "no-store"}
-_IMPORT: dict[str, Any] = {
-    "requestBody": {"required": True, "content": {NDJSON: {"schema": {"type": "string", "format": "binary"}}}}
-}
 
 
 def _transfer(api: ApiContext) -> Transfer:
@@ -55,7 +52,7 @@ async def export_all(api: ApiContext) -> Response:
     return Download(_transfer(api).export_all(), "holdfast.jsonl", _NDJSON)
 
 
-@router.post("/import", status=201, openapi_extra=_IMPORT)
+@router.post("/import", status=201, raw_body={NDJSON: {"type": "string", "format": "binary"}})
 async def import_sessions(api: ApiContext, request: Request) -> ImportResponse:
     """Import exported sessions, under new ids. Each session is imported completely or not at all; an error names the
     line."""
