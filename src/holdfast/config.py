@@ -130,10 +130,8 @@ class MemorySection(Section):
         return self
 
 
-class Config(BaseModel):
+class Config(Section):
     """All settings. Constructing it reads no variable and no file; `load` does."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     data_dir: Directory
     host: Text = "127.0.0.1"

@@ -22,7 +22,7 @@ from holdfast.core.parts import plain_text
 from holdfast.ports.agent import Turn
 from holdfast.ports.keyring import KeyringStore
 from holdfast.ports.model import Ability, ModelInfo
-from holdfast.server.schemas.tools import McpServerResponse, ToolResponse
+from holdfast.server.schemas.settings import McpServerRequest, McpServerResponse, ToolResponse
 from tests.nursery import write_line
 
 ANSWER: Final = """High water follows the moon, so the table needs **one phase a day**. I changed `tide()` to use it:
@@ -148,8 +148,8 @@ class FakeTools:
     async def try_server(self, name: str) -> Sequence[str]:
         return [f"{name}__soundings"]
 
-    async def put_server(self, name: str, *, url: str | None, **_: Any) -> None:
-        self._servers[name] = _mcp_server(name, "http", url or "")
+    async def put_server(self, name: str, server: McpServerRequest) -> None:
+        self._servers[name] = _mcp_server(name, "http", server.url or "")
 
     async def drop_server(self, name: str) -> None:
         del self._servers[name]

@@ -17,7 +17,7 @@ from threading import Lock
 from typing import Any, Final, TypeVar, cast
 from unittest.mock import patch
 
-from holdfast.app import node as wiring
+from holdfast.app import storage
 from holdfast.core.errors import AppendRefusedError
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId, SessionId
@@ -117,9 +117,9 @@ class Points:
 
 @contextmanager
 def installed(points: Points, sweep_at: int | None = None) -> Iterator[None]:
-    """Within it, `wiring.open_node` builds its engine on watched ports. `sweep_at`: how many dead rows of the log make
+    """Within it, `open_node` builds its engine on watched ports. `sweep_at`: how many dead rows of the log make
     a sweep, which a short test would never see otherwise."""
-    opened: Any = vars(wiring)["open_embedded"]
+    opened: Any = vars(storage)["open_embedded"]
     connect: Any = sqlite3.connect
     watched = _connection_type(points)
 
@@ -135,7 +135,7 @@ def installed(points: Points, sweep_at: int | None = None) -> Iterator[None]:
         return connection
 
     with ExitStack() as patches:
-        patches.enter_context(patch.object(wiring, "open_embedded", open_watched))
+        patches.enter_context(patch.object(storage, "open_embedded", open_watched))
         patches.enter_context(patch.object(sqlite3, "connect", connect_watched))
         if sweep_at is not None:
             patches.enter_context(patch.object(journal_writer, "_MIN_DEAD", sweep_at))

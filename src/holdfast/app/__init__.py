@@ -1,16 +1,15 @@
 """The composition root: the only package that knows which adapters exist.
 
-lifecycle.py     a server process: listen, open, serve, drain       node.py              an engine on a data directory
-agents.py        agents and the services around them                storage.py           embedded or shared storage
+lifecycle.py     a server process: listen, open, serve, drain       late_engine.py       late-bound access to the engine
+agents.py        agents and the services around them                storage.py           a node and its storage
 models.py        language models and their keys                     cluster.py           storage shared by several nodes
 tool_admin.py    tools and MCP servers                              migrate_store.py     from a directory to a cluster
 memory.py        memory providers                                   deferred_imports.py  imports after the start
-late_engine.py   late-bound access to the engine
 """
 
 from holdfast.app.lifecycle import serve, serve_command
-from holdfast.app.node import Node, engine_settings, open_node, tune_gc
-from holdfast.app.storage import examine, open_keys
+from holdfast.app.storage import Node, engine_settings, examine, open_keys, tune_gc
+from holdfast.app.storage import open_embedded_node as open_node
 
 __all__ = [
     "Node",

@@ -16,7 +16,7 @@ from holdfast.agents.direct import DirectAgent
 from holdfast.app.late_engine import LateEngine
 from holdfast.app.memory import MemoryProviderTable
 from holdfast.app.models import ConfiguredModels, MakeCatalog
-from holdfast.app.node import WORKSPACES
+from holdfast.app.storage import WORKSPACES
 from holdfast.app.tool_admin import AppToolAdmin, mcp_servers
 from holdfast.config import Config
 from holdfast.core.ids import SessionId

@@ -26,7 +26,7 @@ except ModuleNotFoundError as error:
     ) from None
 
 from holdfast.agents.chat.workspaces import WorkspaceDirectories
-from holdfast.app.node import WORKSPACES, Node, WrapStorage
+from holdfast.app.storage import WORKSPACES, Node, WrapStorage
 from holdfast.core.ids import NodeId
 from holdfast.engine.engine import Engine
 from holdfast.engine.settings import DAY, EngineSettings

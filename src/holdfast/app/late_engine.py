@@ -17,16 +17,10 @@ from holdfast.ports.store import ToolGrant
 class LateEngine:
     """Also what agents need of the engine: `GrantStore`, `History` and `FileReader`."""
 
-    def __init__(self) -> None:
-        self._engine: Engine | None = None
+    engine: Engine
 
     def bind(self, engine: Engine) -> None:
-        self._engine = engine
-
-    @property
-    def engine(self) -> Engine:
-        assert self._engine is not None
-        return self._engine
+        self.engine = engine
 
     async def grants(self, owner: OwnerId, sid: SessionId) -> Sequence[ToolGrant]:
         return await self.engine.preferences.grants(owner, sid)

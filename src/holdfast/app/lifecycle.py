@@ -26,7 +26,7 @@ from starlette.types import ASGIApp
 from holdfast.app import deferred_imports, storage
 from holdfast.app.agents import AgentServices, BuildAgents
 from holdfast.app.late_engine import LateEngine
-from holdfast.app.node import Node, WrapStorage, engine_settings
+from holdfast.app.storage import Node, WrapStorage, engine_settings
 from holdfast.config import Config
 from holdfast.core.errors import ConfigError, NotAllowedError, StorageError
 from holdfast.core.ids import SessionId

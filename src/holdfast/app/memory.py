@@ -36,15 +36,8 @@ class MemoryProviderTable:
         if section.openviking.url is not None:
             self._factories["openviking"] = partial(_openviking, section.openviking, environment)
         self._built: dict[str, MemoryProvider] = {}
-        self._default = section.provider
-
-    @property
-    def default(self) -> str | None:
-        return self._default
-
-    @property
-    def names(self) -> Collection[str]:
-        return self._factories
+        self.default: str | None = section.provider
+        self.names: Collection[str] = self._factories
 
     def get(self, name: str) -> MemoryProvider | None:
         if name not in self._built and name in self._factories:
@@ -53,7 +46,7 @@ class MemoryProviderTable:
 
     async def warm_up(self) -> None:
         """Reads the vectors before the first recall needs them."""
-        if self._default == OFF:
+        if self.default == OFF:
             return
         from holdfast.memory.notes_provider import NotesProvider
 

@@ -16,7 +16,7 @@ from holdfast.ports.agent import AgentError
 from holdfast.ports.keyring import KeyringStore
 from holdfast.ports.model import Model
 from holdfast.ports.tool import Tool, ToolError
-from holdfast.server.schemas.tools import McpServerResponse, ToolResponse
+from holdfast.server.schemas.settings import McpServerRequest, McpServerResponse, ToolResponse
 from holdfast.tools.mcp.servers import McpServers
 from holdfast.tools.mcp.types import HttpServer, McpServer, StdioServer
 
@@ -76,19 +76,17 @@ class AppToolAdmin:
         except ToolError as error:
             raise AgentError("mcp", str(error)) from error
 
-    async def put_server(
-        self, name: str, *, command: str | None, args: Sequence[str], url: str | None, token: str | None
-    ) -> None:
+    async def put_server(self, name: str, server: McpServerRequest) -> None:
         if name in self._configured:
             raise InvalidInputError("name", f"{name!r} is defined in holdfast.toml; change it there")
-        if (command is None) == (url is None):
+        if (server.command is None) == (server.url is None):
             raise InvalidInputError("command", "either a command or a url is required, not both")
-        if url is not None and urlsplit(url).scheme not in ("http", "https"):
+        if server.url is not None and urlsplit(server.url).scheme not in ("http", "https"):
             raise InvalidInputError("url", "must start with http:// or https://")
-        server = {"command": command, "args": list(args)} if command is not None else {"url": url}
-        if token is not None:
-            await self._store_token(name, token)
-        await self._late_engine.engine.preferences.change({"mcp": {**await self._added(), name: server}})
+        setting = server.model_dump(include={"url"} if server.command is None else {"command", "args"})
+        if server.token is not None:
+            await self._store_token(name, server.token)
+        await self._late_engine.engine.preferences.change({"mcp": {**await self._added(), name: setting}})
         await self._configure()
 
     async def drop_server(self, name: str) -> None:

@@ -1,44 +1,20 @@
 """Registers all commands. A group of commands is a module with an `add` function."""
 
-from collections.abc import Iterator
-from typing import Annotated, Protocol
+from importlib import import_module
+from typing import Annotated, Final
 
 import typer
 
 from holdfast import __version__
-from holdfast.cli import serve
 from holdfast.cli.context import CliContext
 
-
-class CommandGroup(Protocol):
-    def add(self, app: typer.Typer, context: CliContext) -> None: ...
-
-
-def _groups(command: str) -> Iterator[CommandGroup]:
-    yield serve
-    if command == "serve":
-        return  # so that the server starts without importing the other commands
-    from holdfast.cli import (
-        backup,
-        bench,
-        chat,
-        config,
-        credentials,
-        doctor,
-        export_import,
-        memory,
-        migrate_store,
-        models,
-        runs,
-        sessions,
-    )
-
-    yield from (chat, sessions, runs, memory, models, export_import, backup, migrate_store)
-    yield from (doctor, config, credentials, bench)
+_USE: Final = ("chat", "sessions", "runs", "memory", "models", "export_import", "backup", "migrate_store")
+_ADMINISTRATION: Final = ("doctor", "config", "credentials", "bench")
+"""The modules with commands, in the order in which `--help` lists these."""
 
 
 def build(context: CliContext, command: str = "") -> typer.Typer:
-    """`command` is the first argument; only the modules it may need are imported."""
+    """`command` is the first argument: the server starts without importing the other commands."""
     app = typer.Typer(
         name="holdfast",
         help="AI chat and agents that never lose a token.",
@@ -62,6 +38,6 @@ def build(context: CliContext, command: str = "") -> typer.Typer:
     ) -> None:
         pass
 
-    for group in _groups(command):
-        group.add(app, context)
+    for group in ("serve",) if command == "serve" else ("serve", *_USE, *_ADMINISTRATION):
+        import_module(f"holdfast.cli.{group}").add(app, context)
     return app

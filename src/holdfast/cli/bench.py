@@ -12,12 +12,8 @@ from holdfast.cli.exit_codes import CommandError
 
 
 def add(root: typer.Typer, context: CliContext) -> None:
-    app = typer.Typer(help="Prepare benchmarks.", no_args_is_help=True)
+    app = typer.Typer(help="Prepare benchmarks.", no_args_is_help=True, callback=lambda: None)
     root.add_typer(app, name="bench")
-
-    @app.callback()
-    def group() -> None:
-        pass
 
     @app.command("seed", epilog="Example: holdfast bench seed --data-dir /tmp/large --sessions 100000 --messages 4")
     def seed(
@@ -34,12 +30,7 @@ def add(root: typer.Typer, context: CliContext) -> None:
         with context.report_errors():
             if target.exists() and (not target.is_dir() or any(target.iterdir())):
                 raise CommandError(f"{target} is not empty. Choose a new directory.")
-            with context.terminal.progress() as bar:
-                task = bar.add_task("Sessions", total=plan.total)
-
-                def report(done: int, total: int) -> None:
-                    bar.update(task, completed=done, total=total)
-
-                anyio.run(partial(seed_directory, target, plan, report))
+            with context.terminal.progress() as report:
+                anyio.run(seed_directory, target, plan, partial(report, "Sessions"))
         total = sessions * messages + longest
         context.terminal.line(f"Created {plan.total:,} sessions with {total:,} messages in {target}.")

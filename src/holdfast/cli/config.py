@@ -8,12 +8,8 @@ from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir
 
 
 def add(root: typer.Typer, context: CliContext) -> None:
-    app = typer.Typer(help="Inspect the configuration.", no_args_is_help=True)
+    app = typer.Typer(help="Inspect the configuration.", no_args_is_help=True, callback=lambda: None)
     root.add_typer(app, name="config")
-
-    @app.callback()
-    def group() -> None:
-        pass
 
     @app.command("show", epilog="Example: holdfast config show")
     def show(as_json: AsJson = False, data_dir: DataDir = None, config: ConfigFile = None) -> None:

@@ -7,7 +7,7 @@ implementation and nobody else can connect. The lock of the data directory decid
 from collections.abc import Awaitable, Callable
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 from urllib.parse import quote
 
 import anyio
@@ -25,6 +25,7 @@ T = TypeVar("T")
 
 RECONNECT_TIMEOUT: Final = 120.0
 """Seconds to wait for a lost server to come back."""
+_READY_TIMEOUT: Final = 5.0
 _PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 1.5)
 
 
@@ -54,7 +55,7 @@ class ServerConnection:
         """Returns when the server answers again. Raises ConnectionLostError after `RECONNECT_TIMEOUT`."""
         if self.client.address.socket is not None:
             raise reason  # a server in this process does not come back
-        if await _is_ready(self.client):
+        if await _answers(self.client, "/readyz", _READY_TIMEOUT):
             self._note("Connection lost. Reconnected.")
             return
         self._note("Connection to the server lost. Reconnecting …")
@@ -63,21 +64,22 @@ class ServerConnection:
                 address = read_server_file(self._server_file)
                 if address is not None:
                     self.client.address = address
-                    if await _is_ready(self.client):
+                    if await _answers(self.client, "/readyz", _READY_TIMEOUT):
                         self._note("Reconnected.")
                         return
                 await anyio.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
         raise ConnectionLostError(f"{reason} It did not come back within {RECONNECT_TIMEOUT:g} seconds.")
 
 
-async def _is_ready(client: "ApiClient") -> bool:
-    """Whether the server accepts calls: while it starts or stops, it would refuse them."""
-    with anyio.move_on_after(5.0):
+async def _answers(client: "ApiClient", path: Literal["/healthz", "/readyz"], within: float | None = None) -> bool:
+    """Whether a Holdfast server answers: after a crash another program may have taken its port. It is healthy while it
+    starts or stops, and ready when it accepts calls."""
+    with anyio.move_on_after(within):
         try:
-            await client.call("GET", "/readyz")
+            answer = await client.call("GET", path)
         except (ConnectionLostError, ServerRefusedError):
             return False
-        return True
+        return isinstance(answer, dict) and answer.get("status") == "ok"
     return False
 
 
@@ -95,7 +97,7 @@ async def connect(
     address = read_server_file(file)
     if address is not None:
         async with _client(address) as client:
-            if await _is_alive(client):
+            if await _answers(client, "/healthz"):
                 return await work(ServerConnection(client, file, note))
     if not creates and not config.has_data:
         raise CommandError(
@@ -108,16 +110,6 @@ def _client(address: ServerAddress) -> "ApiClient":
     from holdfast.cli.http_client import ApiClient  # `serve` imports this module, but needs no HTTP client
 
     return ApiClient(address)
-
-
-async def _is_alive(client: "ApiClient") -> bool:
-    """Whether this is a Holdfast server, even one that is starting or stopping: after a crash another program may have
-    taken its port."""
-    try:
-        answer = await client.call("GET", "/healthz")
-    except (ConnectionLostError, ServerRefusedError):
-        return False
-    return isinstance(answer, dict) and answer.get("status") == "ok"
 
 
 async def _serve_and_work(

@@ -109,6 +109,6 @@ class CliContext:
         """Reads at most `limit` items of a list."""
 
         async def work(connection: ServerConnection) -> list[Any]:
-            return [item async for item in connection.client.pages(api_path(name), params, limit)]
+            return [item async for page in connection.client.pages(api_path(name), params, limit) for item in page]
 
         return self.with_server(config, work)

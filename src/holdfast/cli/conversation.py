@@ -7,7 +7,7 @@ from typing import Any, Final
 from holdfast.cli import rendering
 from holdfast.cli.connect import ServerConnection, api_path
 from holdfast.cli.exit_codes import ConnectionLostError, ExitCode, ServerRefusedError
-from holdfast.cli.run_follower import FollowedEvent, RunFollower
+from holdfast.cli.run_follower import FollowedEvent, follow_run
 from holdfast.cli.terminal import Terminal
 from holdfast.core.events import TERMINAL_TYPES
 
@@ -101,7 +101,7 @@ class ChatClient:
             return run.approval is not None and event.seq >= run.replay_until
 
         run.approval = None
-        await RunFollower(self.connection, run.id, on_event, run.after).run()
+        await follow_run(self.connection, run.id, on_event, run.after)
         answer.finish()
         if run.status is None and run.approval is None:
             # The journal was lost and has no terminal event; the run itself knows how it ended.

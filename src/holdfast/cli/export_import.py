@@ -47,14 +47,13 @@ def add(app: typer.Typer, context: CliContext) -> None:
 
         async def work(connection: ServerConnection) -> int:
             ids = sessions or await _all_sessions(connection)
-            with context.terminal.progress() as bar, _target(output, force) as out:
-                task = bar.add_task("Exporting", total=len(ids))
-                for sid in ids:
+            with context.terminal.progress() as report, _target(output, force) as out:
+                for done, sid in enumerate(ids):
+                    report("Exporting", done, len(ids))
                     url, params = api_path("sessions", sid, "export"), {"format": form}
                     async with connection.client.stream("GET", url, params=params) as response:
                         async for chunk in response.content.iter_any():
                             out.write(chunk)
-                    bar.advance(task)
                 out.flush()
             return len(ids)
 
@@ -82,11 +81,10 @@ def add(app: typer.Typer, context: CliContext) -> None:
 
             async def work(connection: ServerConnection) -> list[Any]:
                 imported: list[Any] = []
-                with context.terminal.progress() as bar:
-                    task = bar.add_task("Importing", total=len(sections))
-                    for start, end in sections:
+                with context.terminal.progress() as report:
+                    for done, (start, end) in enumerate(sections):
+                        report("Importing", done, len(sections))
                         imported += await _send(connection, content, start, end)
-                        bar.advance(task)
                 return imported
 
             imported = context.with_server(settings, work, creates=True)
@@ -103,7 +101,8 @@ async def _all_sessions(connection: ServerConnection) -> list[str]:
     """Ids of all sessions, archived ones too, least recently active first."""
     found: list[Any] = []
     for archived in ("false", "true"):
-        found += [item async for item in connection.client.pages(api_path("sessions"), {"archived": archived})]
+        async for page in connection.client.pages(api_path("sessions"), {"archived": archived}):
+            found += page
     return [item["id"] for item in sorted(found, key=lambda item: (item["updated_at"], item["id"]))]
 
 

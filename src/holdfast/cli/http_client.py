@@ -71,14 +71,13 @@ class ApiClient:
                 f"The server at {self.address.url} does not respond ({str(error) or type(error).__name__})."
             ) from error
 
-    async def pages(self, path: str, params: Params | None = None, limit: int | None = None) -> AsyncIterator[Any]:
-        """Yields at most `limit` items of a list that the API returns in pages."""
-        query = dict(params or {})
+    async def pages(self, path: str, params: Params, limit: int | None = None) -> AsyncIterator[list[Any]]:
+        """Yields the pages of a list, with at most `limit` items in total."""
+        query = dict(params)
         remaining = float("inf") if limit is None else limit
         while remaining > 0:
             page = await self.call("GET", path, params={**query, "limit": int(min(remaining, _PAGE_SIZE))})
-            for item in page["items"]:
-                yield item
+            yield page["items"]
             if page["next"] is None:
                 return
             query["cursor"] = page["next"]

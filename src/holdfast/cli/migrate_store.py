@@ -1,12 +1,10 @@
 """`holdfast migrate-store`: copies a data directory to storage that several nodes share."""
 
-from functools import partial
 from typing import Annotated
 
 import anyio
 import typer
 
-from holdfast.cli.backup import ProgressBars
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir
 
 
@@ -30,8 +28,8 @@ def add(app: typer.Typer, context: CliContext) -> None:
         from holdfast.app.migrate_store import migrate
 
         settings = context.config(data_dir, config, store_url=to, journal_url=journal)
-        with context.report_errors(), context.terminal.progress() as bar:
-            done = anyio.run(partial(migrate, settings, ProgressBars(bar).update))
+        with context.report_errors(), context.terminal.progress() as report:
+            done = anyio.run(migrate, settings, report)
         if as_json:
             context.terminal.json(dict(done))
             return

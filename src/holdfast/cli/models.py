@@ -1,5 +1,6 @@
 """`holdfast models`: lists models and downloads the small local one."""
 
+from functools import partial
 from typing import Any
 
 import typer
@@ -30,9 +31,8 @@ def add(root: typer.Typer, context: CliContext) -> None:
         """Download the small model that runs on this machine without an API key."""
         from holdfast.app.models import download_model
 
-        with context.report_errors(), context.terminal.progress() as bar:
-            task = bar.add_task("Downloading", total=None)
-            file = download_model(lambda done, total: bar.update(task, completed=done, total=total))
+        with context.report_errors(), context.terminal.progress() as report:
+            file = download_model(partial(report, "Downloading"))
         context.terminal.note(f"Downloaded to {file}")
 
 

@@ -7,7 +7,7 @@ import typer
 from holdfast.cli import rendering
 from holdfast.cli.connect import ServerConnection, api_path
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir, Limit
-from holdfast.cli.run_follower import FollowedEvent, RunFollower
+from holdfast.cli.run_follower import FollowedEvent, follow_run
 from holdfast.cli.terminal import format_age
 from holdfast.core.events import TERMINAL_TYPES
 
@@ -81,6 +81,6 @@ def _print_events(context: CliContext, config: "Config", rid: str, after: int, a
             return event.type in TERMINAL_TYPES or (not follow and event.seq >= last)
 
         if follow or after < last:
-            await RunFollower(connection, rid, print_event, after).run()
+            await follow_run(connection, rid, print_event, after)
 
     context.with_server(config, work)

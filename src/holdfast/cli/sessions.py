@@ -24,7 +24,8 @@ def add(root: typer.Typer, context: CliContext) -> None:
 
         async def work(connection: ServerConnection) -> tuple[Any, list[Any]]:
             details = await connection.client.call("GET", api_path("sessions", session))
-            return details, await _read_branch(connection, session)
+            pages = [page async for page in connection.client.pages(api_path("sessions", session, "messages"), {})]
+            return details, [item for page in reversed(pages) for item in page]  # the newest page comes first
 
         details, messages = context.with_server(context.config(data_dir, config), work)
         if as_json:
@@ -73,18 +74,6 @@ def _print_sessions(
         ("session", "age", header),
         lambda each: (each["id"], format_age(each["updated_at"]), text(each)),
     )
-
-
-async def _read_branch(connection: ServerConnection, sid: str) -> list[Any]:
-    """The shown branch, oldest message first. The API returns the newest page first."""
-    newest_first: list[Sequence[Any]] = []
-    params: dict[str, str | int] = {"limit": 200}
-    while True:
-        page = await connection.client.call("GET", api_path("sessions", sid, "messages"), params=params)
-        newest_first.append(page["items"])
-        if page["next"] is None:
-            return [item for items in reversed(newest_first) for item in items]
-        params["cursor"] = page["next"]
 
 
 def _excerpt(item: dict[str, Any]) -> str:

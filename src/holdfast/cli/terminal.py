@@ -6,16 +6,18 @@ rich is imported on first use, because `serve` needs none of it at the start.
 import json
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
     from rich.text import Text
 
+ReportProgress = Callable[[str, int, int], None]
+"""Called with the kind of item, the number done and the total."""
 _CONTROL: Final = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
@@ -114,13 +116,23 @@ class Terminal:
         else:
             self.table(headers, [row(item) for item in items])
 
-    def progress(self) -> "Progress":
-        """Progress bars on stderr; hidden if that is not a terminal."""
+    @contextmanager
+    def progress(self) -> "Iterator[ReportProgress]":
+        """Yields a function that shows progress: one bar for each kind of item. The bars are on stderr, and hidden if
+        that is not a terminal."""
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
+        from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
-        return Progress(*columns, console=Console(stderr=True), transient=True, disable=not self.err.is_terminal)
+        disable, tasks = not self.err.is_terminal, dict[str, TaskID]()
+        with Progress(*columns, console=Console(stderr=True), transient=True, disable=disable) as bars:
+
+            def report(what: str, done: int, total: int) -> None:
+                if what not in tasks:
+                    tasks[what] = bars.add_task(what)
+                bars.update(tasks[what], completed=done, total=total)
+
+            yield report
 
 
 def _styled(text: str, style: str) -> "Text":

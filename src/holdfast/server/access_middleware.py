@@ -14,7 +14,7 @@ from holdfast.core.errors import StorageError
 from holdfast.server import access_rules, openai, problem_details
 from holdfast.server.authenticator import Authenticator
 from holdfast.server.body_limits import is_too_large, limit_body, too_large_message
-from holdfast.server.event_stream import STREAM, StreamingBody
+from holdfast.server.event_stream import STREAM, EventStream
 from holdfast.server.openai import errors as openai_errors
 
 log = logging.getLogger("holdfast.http")
@@ -67,7 +67,7 @@ class AccessMiddleware:
             await self._app(scope, receive, sender.send)
         else:
             await self._app(scope, limit_body(receive, scope["path"], self._max_body), sender.send)
-        stream: StreamingBody | None = scope.pop(STREAM, None)
+        stream: EventStream | None = scope.pop(STREAM, None)
         if stream is not None:
             _shrink(scope)
             await stream.run(scope, receive, send, sender.send)

@@ -14,7 +14,7 @@ from holdfast.ports.model import ModelInfo
 from holdfast.server.authenticator import Authenticator
 from holdfast.server.event_stream import StreamLimits
 from holdfast.server.login_limiter import LoginRateLimiter
-from holdfast.server.schemas.tools import McpServerResponse, ToolResponse
+from holdfast.server.schemas.settings import McpServerRequest, McpServerResponse, ToolResponse
 
 MIB = 1024 * 1024
 
@@ -48,9 +48,7 @@ class ToolAdmin(Protocol):
     async def try_server(self, name: str) -> Sequence[str]:
         """Connects and returns the names of the server's tools. Raises NotFoundError or AgentError."""
 
-    async def put_server(
-        self, name: str, *, command: str | None, args: Sequence[str], url: str | None, token: str | None
-    ) -> None:
+    async def put_server(self, name: str, server: McpServerRequest) -> None:
         """Takes effect with the next run. Raises InvalidInputError."""
 
     async def drop_server(self, name: str) -> None:

@@ -44,8 +44,6 @@ class StreamLimits:
 
 Write = Callable[[bytes], bool]
 """Sends a frame immediately; returns False if it could not be sent now."""
-Follow = Callable[[Write], Awaitable[None]]
-"""Writes new frames until one cannot be written; `next` returns that one."""
 
 
 class EventSource(Protocol):
@@ -56,15 +54,12 @@ class EventSource(Protocol):
         """Called once, before `next`; tasks started here are cancelled with the stream."""
         return
 
-    def close(self) -> None:
+    async def follow(self, write: Write) -> None:
+        """Writes new frames until one cannot be written; `next` returns that one. By default all come from `next`."""
         return
 
-
-class StreamingBody(Protocol):
-    """The part of a response that the middleware runs after the route has returned."""
-
-    async def run(self, scope: Scope, receive: Receive, send: Send, begin: Send) -> None:
-        """`begin` sends the response head, `send` the body."""
+    def close(self) -> None:
+        return
 
 
 class EventStream(Response):
@@ -76,7 +71,6 @@ class EventStream(Response):
         limits: StreamLimits,
         connection: AsyncExitStack | None = None,
         headers: Sequence[tuple[bytes, bytes]] = (),
-        follow: Follow | None = None,
         first_frame: bytes = FIRST_FRAME,
         response_instead: Callable[[], Awaitable[Response | None]] | None = None,
     ) -> None:
@@ -87,7 +81,6 @@ class EventStream(Response):
         self.status_code = 200
         self._source = source
         self._connection = connection
-        self._follow = follow
         self._limits = limits
         self._extra_headers = headers
         self._sent = 0
@@ -100,6 +93,7 @@ class EventStream(Response):
         scope[STREAM] = self
 
     async def run(self, scope: Scope, receive: Receive, send: Send, begin: Send) -> None:
+        """`begin` sends the response head, `send` the body."""
         try:
             async with anyio.create_task_group() as tg:
                 self._source.start(tg)
@@ -125,8 +119,8 @@ class EventStream(Response):
         while (frames := await self._source.next()) is not None:
             for body in _bodies(frames):
                 await self._send(send, body)
-            if write is not None and self._follow is not None:
-                await self._follow(partial(self._write, write))
+            if write is not None:
+                await self._source.follow(partial(self._write, write))
         self._done = True
         await self._send(send, b"", more=False)
 

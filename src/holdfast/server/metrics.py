@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -42,6 +42,4 @@ class _EngineCollector(Collector):
 
 
 def render(engine: Engine, runs: Mapping[str, int], request_counts: "Counter[tuple[str, int]]") -> bytes:
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_EngineCollector(engine, runs, request_counts))
-    return generate_latest(registry)
+    return generate_latest(_EngineCollector(engine, runs, request_counts))

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from holdfast import __version__
-from holdfast.server.routing import ApiEndpoint, Parameter, ResponseInfo, body_model
+from holdfast.server.routing import ApiEndpoint, Parameter, ResponseInfo
 
 _REF = "#/components/schemas/{model}"
 
@@ -16,8 +16,8 @@ _REF = "#/components/schemas/{model}"
 def build_document(endpoints: Sequence[ApiEndpoint]) -> dict[str, Any]:
     models: dict[tuple[type[BaseModel], JsonSchemaMode], None] = {}
     for endpoint in endpoints:
-        if (body := request_model(endpoint)) is not None:
-            models[body, "validation"] = None
+        if endpoint.request_model is not None:
+            models[endpoint.request_model, "validation"] = None
         for model in (endpoint.response_model, *(response.model for response in endpoint.responses.values())):
             if model is not None:
                 models[model, "serialization"] = None
@@ -38,12 +38,6 @@ def build_document(endpoints: Sequence[ApiEndpoint]) -> dict[str, Any]:
     }
 
 
-def request_model(endpoint: ApiEndpoint) -> type[BaseModel] | None:
-    if endpoint.body_argument is None:
-        return None
-    return body_model(endpoint.arguments[endpoint.body_argument].annotation)
-
-
 def _operation(endpoint: ApiEndpoint, refs: Any) -> dict[str, Any]:
     name = endpoint.handler.__name__
     operation: dict[str, Any] = {
@@ -56,17 +50,19 @@ def _operation(endpoint: ApiEndpoint, refs: Any) -> dict[str, Any]:
     if endpoint.parameters:
         schema = endpoint.parameters_model.model_json_schema()
         operation["parameters"] = [_parameter(parameter, schema) for parameter in endpoint.parameters]
-    body = request_model(endpoint)
-    if body is not None and endpoint.body_argument is not None:
-        required = endpoint.arguments[endpoint.body_argument].default is inspect.Parameter.empty
-        content = {"application/json": {"schema": refs[body, "validation"]}}
+    if endpoint.body is not None:
+        required = endpoint.body.default is inspect.Parameter.empty
+        content = {"application/json": {"schema": refs[endpoint.request_model, "validation"]}}
         operation["requestBody"] = {"content": content, **({"required": True} if required else {})}
     operation["responses"] = {str(endpoint.status): {"description": "Success"}}
     if endpoint.response_model is not None:
         _add_response(operation, endpoint.status, ResponseInfo("Success", endpoint.response_model), refs)
     for status, response in endpoint.responses.items():
         _add_response(operation, status, response, refs)
-    return {**operation, **endpoint.openapi_extra}
+    if endpoint.raw_body:
+        content = {kind: {"schema": schema} for kind, schema in endpoint.raw_body.items()}
+        operation["requestBody"] = {"required": True, "content": content}
+    return operation
 
 
 def _add_response(operation: dict[str, Any], status: int | str, response: ResponseInfo, refs: Any) -> None:

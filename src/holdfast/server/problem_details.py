@@ -60,12 +60,7 @@ def status_of(error: e.HoldfastError) -> int:
 
 def problem(status: int, code: str, detail: str, headers: Mapping[str, str] | None = None, **more: Any) -> JSONResponse:
     body = {"type": code, "title": TITLES.get(status, "Error"), "status": status, "detail": detail}
-    return JSONResponse(
-        {**body, **more},
-        status,
-        media_type="application/problem+json",
-        headers=None if headers is None else dict(headers),
-    )
+    return JSONResponse({**body, **more}, status, headers, media_type="application/problem+json")
 
 
 def _fields(error: e.HoldfastError) -> dict[str, Any]:

@@ -107,7 +107,8 @@ class ApiEndpoint:
     status: int
     response_model: type[BaseModel] | None
     responses: Responses
-    openapi_extra: Mapping[str, Any]
+    raw_body: Mapping[str, Any]
+    """The schema by media type, of a body that the handler reads from the request itself."""
 
     @cached_property
     def arguments(self) -> Mapping[str, inspect.Parameter]:
@@ -118,7 +119,7 @@ class ApiEndpoint:
         in_path = compile_path(self.path)[2]
         found = []
         for name, argument in self.arguments.items():
-            if argument.annotation in (Request, ApiContext) or name == self.body_argument:
+            if argument.annotation in (Request, ApiContext) or argument is self.body:
                 continue
             is_header = any(isinstance(item, Header) for item in _metadata(argument.annotation))
             location = "path" if name in in_path else "header" if is_header else "query"
@@ -127,8 +128,13 @@ class ApiEndpoint:
         return tuple(found)
 
     @cached_property
-    def body_argument(self) -> str | None:
-        return next((n for n, a in self.arguments.items() if body_model(a.annotation) is not None), None)
+    def body(self) -> inspect.Parameter | None:
+        """The argument that receives the JSON body."""
+        return next((each for each in self.arguments.values() if body_model(each.annotation) is not None), None)
+
+    @property
+    def request_model(self) -> type[BaseModel] | None:
+        return None if self.body is None else body_model(self.body.annotation)
 
     @cached_property
     def parameters_model(self) -> type[BaseModel]:
@@ -137,8 +143,8 @@ class ApiEndpoint:
 
     @cached_property
     def _body_adapter(self) -> TypeAdapter[Any]:
-        assert self.body_argument is not None
-        return TypeAdapter(self.arguments[self.body_argument].annotation)
+        assert self.body is not None
+        return TypeAdapter(self.body.annotation)
 
     def route(self, api: ApiContext) -> Route:
         async def handle(request: Request) -> Response:
@@ -148,8 +154,8 @@ class ApiEndpoint:
                     arguments[name] = request
                 elif argument.annotation is ApiContext:
                     arguments[name] = api
-            if self.body_argument is not None:
-                arguments[self.body_argument] = await self._read_body(request)
+            if self.body is not None:
+                arguments[self.body.name] = await self._read_body(request, self.body.default)
             result = await self.handler(**arguments)
             if isinstance(result, BaseModel):
                 return json_response(result, self.status)
@@ -169,14 +175,12 @@ class ApiEndpoint:
             raise RequestValidationError(_located("parameter", error)) from None
         return {p.name: getattr(values, p.name) for p in self.parameters}
 
-    async def _read_body(self, request: Request) -> Any:
-        assert self.body_argument is not None
+    async def _read_body(self, request: Request, default: Any) -> Any:
         try:
             content = await request.body()
         except ClientDisconnect:
             raise HTTPException(400, "The connection closed before the whole request body arrived.") from None
         if not content:
-            default = self.arguments[self.body_argument].default
             if default is not inspect.Parameter.empty:
                 return default
             raise RequestValidationError([{"type": "missing", "loc": ("body",), "msg": "Field required"}])
@@ -226,7 +230,7 @@ class Router:
         status: int = 200,
         returns: type[BaseModel] | None = None,
         responses: Responses | None = None,
-        openapi_extra: Mapping[str, Any] | None = None,
+        raw_body: Mapping[str, Any] | None = None,
     ) -> Callable[[H], H]:
         """`returns`: the response model of a handler that builds its `Response` itself; for others it is the return
         annotation. A handler that returns None sends no body."""
@@ -235,7 +239,7 @@ class Router:
             model = returns or body_model(inspect.signature(handler).return_annotation)
             described = {**(responses or {}), **self._responses}
             where = (method, self._prefix + path, handler, self._subject, status)
-            self.endpoints.append(ApiEndpoint(*where, model, described, openapi_extra or {}))
+            self.endpoints.append(ApiEndpoint(*where, model, described, raw_body or {}))
             return handler
 
         return add

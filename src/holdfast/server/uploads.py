@@ -1,8 +1,9 @@
-"""Uploads: streams one file of a multipart form from the socket to disk."""
+"""Uploads: streams one file of a multipart form from the socket to disk, cleans its name, and detects its type."""
 
+import codecs
 from collections.abc import AsyncIterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import python_multipart
 from anyio import to_thread
@@ -15,7 +16,6 @@ from holdfast.core.errors import InvalidInputError
 from holdfast.engine.attachments import Attachments
 from holdfast.ports.files import IncomingFile
 from holdfast.ports.store import StoredFile
-from holdfast.server.media_types import SNIFF, detect_media_type
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
@@ -23,6 +23,19 @@ if TYPE_CHECKING:
 MAX_NAME = 200
 _MAX_HEADER = 8192
 _MB = 1024 * 1024
+SNIFF: Final = 4096
+"""Bytes that are needed to detect the type."""
+
+_MAGIC: Final = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"%PDF-", "application/pdf"),
+)
+_TEXTUAL: Final = frozenset(
+    {"application/json", "application/xml", "application/yaml", "application/toml", "application/x-yaml"}
+)
 
 
 class _Form:
@@ -81,6 +94,32 @@ def clean_file_name(name: str) -> str:
     name = name.replace("\\", "/").rpartition("/")[2]
     name = "".join(c for c in name if c.isprintable()).strip()
     return name[:MAX_NAME] or "file"
+
+
+def detect_media_type(start: bytes, declared: str) -> str | None:
+    """The type to store with the file; None for a type that models cannot read."""
+    for magic, kind in _MAGIC:
+        if start.startswith(magic):
+            return kind
+    if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
+        return "image/webp"
+    if not _is_text(start):
+        return None
+    declared = declared.partition(";")[0].strip().lower()
+    # HTML is stored as plain text, so that no browser ever runs its scripts on our origin.
+    plain = declared.startswith("text/") and declared != "text/html" and declared.isascii()
+    safe = all(c.isalnum() or c in "/.+-" for c in declared)
+    return declared if safe and (plain or declared in _TEXTUAL) else "text/plain"
+
+
+def _is_text(start: bytes) -> bool:
+    if b"\0" in start:
+        return False
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(start)  # incremental: the last character may be cut off
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 async def receive_file(

@@ -51,7 +51,7 @@ def error_response(
     param: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    return JSONResponse(error_body(status, message, code, param), status, None if headers is None else dict(headers))
+    return JSONResponse(error_body(status, message, code, param), status, headers)
 
 
 def refusal(status: int, code: str, detail: str, headers: Mapping[str, str] | None) -> Response:

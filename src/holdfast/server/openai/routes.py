@@ -13,6 +13,7 @@ from holdfast.core.session import Session
 from holdfast.core.transcript import Transcript
 from holdfast.engine.run_feed import RunSubscription
 from holdfast.server.context import ApiContext
+from holdfast.server.event_stream import EventStream
 from holdfast.server.openai import chat_chunks, ids, input_items, response_object, submit
 from holdfast.server.openai import schemas as s
 from holdfast.server.openai.errors import ParameterError, unsupported
@@ -27,13 +28,13 @@ from holdfast.server.openai.parameters import (
 )
 from holdfast.server.openai.response_events import ResponseEvents
 from holdfast.server.openai.streaming import (
+    OPENING,
     TranslatedSource,
-    WholeResponse,
     chat_stream,
     failed_response,
     json_response,
     submit_and_respond,
-    translated_stream,
+    whole_response,
 )
 from holdfast.server.openai.submit import ApiCall
 from holdfast.server.parameters import MAX_SEQ, IdempotencyKey
@@ -100,7 +101,7 @@ async def chat_completion(
             )
 
         if not body.stream:
-            return WholeResponse(subscription, render, connection)
+            return whole_response(subscription, render, api.limits.streams, connection)
         usage = bool(body.stream_options and body.stream_options.include_usage)
         chunks = chat_chunks.ChatChunks(constant, include_usage=usage, server_tools=server_tools)
         return chat_stream(subscription, chunks, api.limits.streams, connection, headers)
@@ -126,7 +127,7 @@ async def create_response(
 
         if body.stream:
             return _stream(api, run, subscription, connection)
-        return WholeResponse(subscription, render, connection)
+        return whole_response(subscription, render, api.limits.streams, connection)
 
     return await submit_and_respond(api, call, respond)
 
@@ -219,7 +220,7 @@ def _stream(
         after=after,
     )
     source = TranslatedSource(subscription, events, events.open(), attached=connection is not None)
-    return translated_stream(source, api.limits.streams, connection, response_object.headers(run))
+    return EventStream(source, api.limits.streams, connection, response_object.headers(run), OPENING)
 
 
 async def _run(api: ApiContext, response_id: str) -> Run:

@@ -11,14 +11,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
 
 from holdfast.core.run import Lifetime
-from holdfast.server.routing import STREAM_RESPONSE, Header, ResponseInfo, Responses
-from holdfast.server.schemas.base import MAX_TEXT
-
-# `defer_build` leaves the building of a validator to its first use, which shortens the start of the server.
-
-
-class CallParameters(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
+from holdfast.server.routing import Header, ResponseInfo, Responses
+from holdfast.server.schemas.base import MAX_TEXT, RequestModel
 
 
 class CallItem(BaseModel):
@@ -253,27 +247,27 @@ ChatFormat = Annotated[PlainFormat | ChatJsonSchemaFormat, Field(discriminator="
 # ---- requests ----
 
 
-class ReasoningOptions(CallParameters):
+class ReasoningOptions(RequestModel):
     effort: Effort | None = None
     summary: JsonValue = None
     generate_summary: JsonValue = None
 
 
-class TextOptions(CallParameters):
+class TextOptions(RequestModel):
     format: TextFormat | None = None
     verbosity: JsonValue = None
 
 
-class ConversationReference(CallParameters):
+class ConversationReference(RequestModel):
     id: ShortText
 
 
-class StreamOptions(CallParameters):
+class StreamOptions(RequestModel):
     include_usage: bool | None = None
     include_obfuscation: bool | None = None
 
 
-class CommonParameters(CallParameters):
+class CommonParameters(RequestModel):
     """Parameters of responses and chat completions. Those of the type `JsonValue` are refused or ignored."""
 
     model: ShortText | None = None
@@ -344,7 +338,7 @@ class ChatRequest(CommonParameters):
     verbosity: JsonValue = None
 
 
-class ConversationRequest(CallParameters):
+class ConversationRequest(RequestModel):
     metadata: Metadata | None = None
     items: Annotated[list[JsonValue], Field(max_length=20)] | None = None
 
@@ -428,4 +422,3 @@ class OpenAIError(BaseModel):
 
 _ERROR: Final = ResponseInfo("The request was refused or failed.", OpenAIError)
 ERRORS: Final[Responses] = {"4XX": _ERROR, "5XX": _ERROR}
-STREAM: Final = STREAM_RESPONSE

@@ -9,15 +9,14 @@ from typing import Final
 
 import anyio
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
 from holdfast.core.events import Entry, Failure
 from holdfast.core.run import Run
 from holdfast.core.transcript import Transcript, fold
 from holdfast.engine.run_feed import RunSubscription
 from holdfast.server.context import ApiContext
-from holdfast.server.event_sources import next_entries, respond_with_run
-from holdfast.server.event_stream import STREAM, EventSource, EventStream, StreamLimits, Write
+from holdfast.server.event_sources import RunSource, next_entries, respond_with_run
+from holdfast.server.event_stream import EventSource, EventStream, StreamLimits, Write
 from holdfast.server.openai import errors
 from holdfast.server.openai.chat_chunks import CUT_OFF, ChatChunks
 from holdfast.server.openai.json_bytes import dump
@@ -104,12 +103,6 @@ def write_translated(write: Write, translator: Translator, entries: Sequence[Ent
     return None if not frames or write(frames[0] if len(frames) == 1 else b"".join(frames)) else frames
 
 
-def translated_stream(
-    source: TranslatedSource, limits: StreamLimits, connection: AsyncExitStack | None, headers: Headers
-) -> EventStream:
-    return EventStream(source, limits, connection, headers, source.follow, OPENING)
-
-
 def chat_stream(
     subscription: RunSubscription,
     chunks: ChatChunks,
@@ -125,7 +118,7 @@ def chat_stream(
             await source.read_until(lambda: chunks.begun)
         return None if chunks.begun or chunks.failed is None else failed_response(chunks.failed, headers)
 
-    return EventStream(source, limits, connection, headers, source.follow, OPENING, failure)
+    return EventStream(source, limits, connection, headers, OPENING, failure)
 
 
 def failed_response(failure: Failure, headers: Headers) -> Response:
@@ -140,48 +133,21 @@ def json_response(status: int, body: bytes, headers: Headers = ()) -> Response:
     return response
 
 
-class WholeResponse(Response):
-    """One response when the run has ended."""
+def whole_response(
+    subscription: RunSubscription,
+    render: Callable[[Transcript], Response],
+    limits: StreamLimits,
+    connection: AsyncExitStack | None,
+) -> EventStream:
+    """One response instead of a stream, when the run has ended."""
 
-    def __init__(
-        self,
-        subscription: RunSubscription,
-        render: Callable[[Transcript], Response],
-        connection: AsyncExitStack | None,
-    ) -> None:
-        self.background = None
-        self.status_code = 200
-        self._subscription = subscription
-        self._render = render
-        self._connection = connection
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Leave itself to the access middleware, which calls `run` when the framework has returned."""
-        scope[STREAM] = self
-
-    async def run(self, scope: Scope, receive: Receive, send: Send, begin: Send) -> None:
-        try:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_cancel_on_disconnect, receive, tasks.cancel_scope)
-                response = await self._collect()
-                await response(scope, receive, begin)
-                tasks.cancel_scope.cancel()
-        finally:
-            self._subscription.close()
-            if self._connection is not None:
-                await self._connection.aclose()
-
-    async def _collect(self) -> Response:
+    async def collect() -> Response:
         found: list[Entry] = []
-        while (entries := await next_entries(self._subscription, wait=self._connection is not None)) is not None:
+        while (entries := await next_entries(subscription, wait=connection is not None)) is not None:
             found += entries
         transcript = fold(found)
         if not transcript.ended:
             return errors.error_response(503, CUT_OFF.message, "stream_cut", None, {"Retry-After": "2"})
-        return self._render(transcript)
+        return render(transcript)
 
-
-async def _cancel_on_disconnect(receive: Receive, scope: anyio.CancelScope) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    scope.cancel()
+    return EventStream(RunSource(subscription), limits, connection, response_instead=collect)

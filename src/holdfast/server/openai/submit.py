@@ -14,14 +14,13 @@ from holdfast.core.run import Lifetime, Run
 from holdfast.core.session import Message, Session
 from holdfast.engine.transactions.accept import Accepted, RunOptions
 from holdfast.server.context import ApiContext
-from holdfast.server.media_types import SNIFF, detect_media_type
 from holdfast.server.openai import ids
 from holdfast.server.openai.errors import ParameterError, unsupported
 from holdfast.server.openai.input_items import DraftPart, InlineFile, TurnBuilder, UploadedFile
 from holdfast.server.openai.parameters import DIRECT, SOURCE, RunSettings, Target
 from holdfast.server.openai.response_object import output_parts, stored_parameters
 from holdfast.server.openai.schemas import ChatRequest, InputItem, ItemReference, ResponseRequest
-from holdfast.server.uploads import clean_file_name
+from holdfast.server.uploads import SNIFF, clean_file_name, detect_media_type
 
 
 @dataclass(frozen=True, slots=True)

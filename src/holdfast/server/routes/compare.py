@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 
-from holdfast.core.ids import RunId, SessionId
+from holdfast.core.ids import RunId
 from holdfast.core.parts import Part
 from holdfast.engine.run_feed import RunSubscription
 from holdfast.engine.transactions.accept import Accepted
@@ -25,7 +25,7 @@ async def compare(api: ApiContext, body: CompareRequest) -> EventStream:
     inputs = [await read_input(item.input, api.attachments) for item in body.runs]
     for item in body.runs:  # before any run starts: a rejected request leaves nothing behind
         if item.session_id is not None:
-            await api.engine.sessions.get(SessionId(item.session_id))
+            await api.engine.sessions.get(item.session_id)
     await api.engine.ping()
     connection = AsyncExitStack()
     subscriptions: list[RunSubscription] = []
@@ -51,7 +51,7 @@ async def _start(
     if sid is None:
         sid = (await api.engine.sessions.create(model=item.model)).id
     accepted = await api.engine.runs.submit(
-        SessionId(sid), parts, agent=item.agent, model=item.model, settings=item.settings, lifetime="attached"
+        sid, parts, agent=item.agent, model=item.model, settings=item.settings, lifetime="attached"
     )
     attach(accepted.run.id)
     return accepted

@@ -2,7 +2,7 @@
 path."""
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Final
 
 from anyio import to_thread
 from starlette.requests import Request
@@ -21,23 +21,11 @@ from holdfast.server.uploads import receive_file
 router = Router("files", "/api/files")
 
 _CHUNK = 256 * 1024
-_FORM: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["file"],
-                    "properties": {"file": {"type": "string", "format": "binary"}},
-                }
-            }
-        },
-    }
-}
+_FILE: Final = {"type": "string", "format": "binary"}
+_FORM: Final = {"type": "object", "required": ["file"], "properties": {"file": _FILE}}
 
 
-@router.post("", status=201, openapi_extra=_FORM)
+@router.post("", status=201, raw_body={"multipart/form-data": _FORM})
 async def upload_file(api: ApiContext, request: Request) -> FileResponse:
     """Upload one file as the form field `file`: an image, a PDF or text. Messages refer to it by its id."""
     content_type = request.headers.get("content-type", "")

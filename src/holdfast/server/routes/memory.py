@@ -5,17 +5,16 @@ from typing import Annotated
 from pydantic import Field
 
 from holdfast.core.errors import NotAllowedError
-from holdfast.core.ids import FactId, SessionId
+from holdfast.core.ids import FactId
 from holdfast.engine.session_memory import SessionMemory
 from holdfast.server.context import ApiContext
-from holdfast.server.paging import read_cursor, write_cursor
-from holdfast.server.parameters import Cursor, Limit, SessionIdPath
+from holdfast.server.parameters import Cursor, Limit, Number, SessionIdPath, read_cursor, write_cursor
 from holdfast.server.routing import Router
 from holdfast.server.schemas import memory as s
 
 router = Router("memory", "/api")
 
-FactIdPath = Annotated[str, Field(max_length=200, description="Fact id.")]
+FactIdPath = Annotated[FactId, Field(max_length=200, description="Fact id.")]
 
 
 @router.get("/memory")
@@ -26,7 +25,7 @@ async def list_facts(
     cursor: Cursor = None,
 ) -> s.FactListResponse:
     """List the facts of the built-in memory, most recently changed first; with `query`, those with all its words."""
-    before = None if cursor is None else int(read_cursor(cursor, int)[0])
+    (before,) = read_cursor(cursor, tuple[Number]) or (None,)
     found = await api.engine.memory_facts.list(text=query or "", limit=limit + 1, before=before)
     return s.FactListResponse(
         items=[s.FactResponse.model_validate(fact) for fact in found[:limit]],
@@ -49,12 +48,12 @@ async def list_providers(api: ApiContext) -> s.MemoryProviderListResponse:
 async def change_fact(api: ApiContext, fid: FactIdPath, body: s.UpdateFactRequest) -> s.FactResponse:
     """Change the text of a fact, or pin it: the model always sees pinned facts."""
     fields = {name: getattr(body, name) for name in body.model_fields_set}
-    return s.FactResponse.model_validate(await api.engine.memory_facts.change(FactId(fid), **fields))
+    return s.FactResponse.model_validate(await api.engine.memory_facts.change(fid, **fields))
 
 
 @router.delete("/memory/{fid}", status=204)
 async def delete_fact(api: ApiContext, fid: FactIdPath) -> None:
-    await api.engine.memory_facts.delete(FactId(fid))
+    await api.engine.memory_facts.delete(fid)
 
 
 def _session_memory(api: ApiContext) -> SessionMemory:
@@ -66,8 +65,8 @@ def _session_memory(api: ApiContext) -> SessionMemory:
 @router.get("/sessions/{sid}/memory")
 async def read_memory_status(api: ApiContext, sid: SessionIdPath) -> s.MemoryStatusResponse:
     """How many turns of the session are committed to memory, and the last error."""
-    await api.engine.sessions.get(SessionId(sid))
-    return s.MemoryStatusResponse.model_validate(await _session_memory(api).status(SessionId(sid)))
+    await api.engine.sessions.get(sid)
+    return s.MemoryStatusResponse.model_validate(await _session_memory(api).status(sid))
 
 
 @router.post("/sessions/{sid}/memory/commit")
@@ -75,7 +74,7 @@ async def commit_memory(
     api: ApiContext, sid: SessionIdPath, body: s.CommitMemoryRequest | None = None
 ) -> s.MemoryCommitResponse:
     """Commit the session to memory now. `provider` takes over after the earlier provider has received its turns."""
-    await api.engine.sessions.get(SessionId(sid))
+    await api.engine.sessions.get(sid)
     memory = _session_memory(api)
-    outcome = await memory.commit(SessionId(sid), None if body is None else body.provider)
-    return s.MemoryCommitResponse.from_outcome(await memory.status(SessionId(sid)), outcome)
+    outcome = await memory.commit(sid, None if body is None else body.provider)
+    return s.MemoryCommitResponse.from_outcome(await memory.status(sid), outcome)

@@ -9,14 +9,13 @@ from pydantic import Field
 from starlette.responses import Response
 
 from holdfast.core.errors import InvalidInputError
-from holdfast.core.ids import LOCAL, ApprovalId, MessageId, RunId, SessionId
+from holdfast.core.ids import LOCAL, ApprovalId, RunId, SessionId
 from holdfast.core.run import RunStatus
 from holdfast.engine.run_feed import RunSubscription
 from holdfast.engine.transactions.accept import Accepted
 from holdfast.server.context import ApiContext
 from holdfast.server.event_sources import RunSource, respond_with_run
 from holdfast.server.event_stream import EventStream
-from holdfast.server.paging import read_cursor, write_cursor
 from holdfast.server.parameters import (
     MAX_SEQ,
     Cursor,
@@ -24,10 +23,13 @@ from holdfast.server.parameters import (
     IdPath,
     IfMatch,
     Limit,
+    Moment,
     RunIdPath,
     SessionIdPath,
     expected_version,
+    read_cursor,
     read_input,
+    write_cursor,
 )
 from holdfast.server.routing import STREAM_RESPONSE, Header, ResponseInfo, Router, json_response
 from holdfast.server.schemas import runs as s
@@ -51,7 +53,7 @@ async def start_run(
     if body.lifetime == "attached":
         await api.engine.ping()  # a stream that cannot be opened would use up the idempotency key
     accepted = await api.engine.runs.submit(
-        SessionId(sid),
+        sid,
         parts,
         key=key,
         agent=body.agent,
@@ -76,25 +78,21 @@ def _stream(
         subscription.close()
         return Response(status_code=204)
     source = RunSource(subscription, attached=connection is not None)
-    return EventStream(source, api.limits.streams, connection, headers, follow=source.follow)
+    return EventStream(source, api.limits.streams, connection, headers)
 
 
 @router.get("/runs")
 async def list_runs(
     api: ApiContext,
     status: Annotated[str | None, Field(max_length=200, description="One or more, separated by commas.")] = None,
-    session: Annotated[str | None, Field(max_length=200)] = None,
+    session: Annotated[SessionId | None, Field(max_length=200)] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> s.RunListResponse:
     """List runs, newest first."""
-    before = None
-    if cursor is not None:
-        at, rid = read_cursor(cursor, float, str)
-        before = (float(at), RunId(rid))
+    before = read_cursor(cursor, tuple[Moment, RunId])
     statuses = None if status is None else _read_statuses(status)
-    sid = None if session is None else SessionId(session)
-    found = await api.engine.runs.list(LOCAL, status=statuses, sid=sid, limit=limit + 1, before=before)
+    found = await api.engine.runs.list(LOCAL, status=statuses, sid=session, limit=limit + 1, before=before)
     last = found[limit - 1] if len(found) > limit else None
     return s.RunListResponse(
         items=[s.RunResponse.model_validate(run) for run in found[:limit]],
@@ -112,7 +110,7 @@ def _read_statuses(text: str) -> list[str]:
 
 @router.get("/runs/{rid}")
 async def read_run(api: ApiContext, rid: RunIdPath) -> s.RunResponse:
-    return s.RunResponse.model_validate(await api.engine.runs.get(RunId(rid)))
+    return s.RunResponse.model_validate(await api.engine.runs.get(rid))
 
 
 @router.get(
@@ -139,20 +137,20 @@ async def watch_run(
         if not (text.isascii() and text.isdigit() and len(text) < 17 and int(text) <= MAX_SEQ):
             raise InvalidInputError("Last-Event-ID", f"{text!r} is not an event id; event ids are numbers")
         cursor = int(text)
-    return _stream(api, (), await api.engine.subscriptions.subscribe(RunId(rid), cursor))
+    return _stream(api, (), await api.engine.subscriptions.subscribe(rid, cursor))
 
 
 @router.patch("/runs/{rid}")
 async def edit_queued_run(api: ApiContext, rid: RunIdPath, body: s.EditQueuedRunRequest) -> s.AcceptedRunResponse:
     """Change the message of a queued run."""
-    accepted = await api.engine.runs.edit_queued(RunId(rid), await read_input(body.input, api.attachments))
+    accepted = await api.engine.runs.edit_queued(rid, await read_input(body.input, api.attachments))
     return s.AcceptedRunResponse.from_run(accepted.run, accepted.message)
 
 
 @router.post("/runs/{rid}/cancel")
 async def cancel_run(api: ApiContext, rid: RunIdPath) -> s.RunResponse:
     """Cancel the run; its output so far is kept. The response comes when that is saved, or after two seconds."""
-    return s.RunResponse.model_validate(await api.engine.runs.cancel(RunId(rid)))
+    return s.RunResponse.model_validate(await api.engine.runs.cancel(rid))
 
 
 @router.post("/runs/{rid}/continue", status=202, returns=s.AcceptedRunResponse)
@@ -161,13 +159,13 @@ async def continue_run(
 ) -> Response:
     """Start a run that continues where this one stopped, without repeating finished work."""
     model = None if body is None else body.model
-    return _respond(await api.engine.runs.continue_run(RunId(rid), key=key, model=model))
+    return _respond(await api.engine.runs.continue_run(rid, key=key, model=model))
 
 
 @router.post("/runs/{rid}/recover")
 async def recover_run(api: ApiContext, rid: RunIdPath) -> s.RunResponse:
     """Try again to read the output of a run whose journal could not be read."""
-    return s.RunResponse.model_validate(await api.engine.runs.recover(RunId(rid)))
+    return s.RunResponse.model_validate(await api.engine.runs.recover(rid))
 
 
 @router.post("/runs/{rid}/approvals/{aid}")
@@ -175,7 +173,7 @@ async def decide_approval(
     api: ApiContext, rid: RunIdPath, aid: IdPath, body: s.ApprovalDecisionRequest
 ) -> s.RunResponse:
     """Allow or deny a tool call that waits for approval. The first decision wins."""
-    return s.RunResponse.model_validate(await api.engine.runs.decide(RunId(rid), ApprovalId(aid), body.decision))
+    return s.RunResponse.model_validate(await api.engine.runs.decide(rid, ApprovalId(aid), body.decision))
 
 
 @router.post("/sessions/{sid}/retry", status=202, returns=s.AcceptedRunResponse)
@@ -183,9 +181,8 @@ async def retry(
     api: ApiContext, sid: SessionIdPath, body: s.RetryRequest, key: IdempotencyKey = None, if_match: IfMatch = None
 ) -> Response:
     """Generate another answer to the same message; earlier answers are kept as siblings."""
-    version = expected_version(if_match)
-    mid = MessageId(body.message_id)
-    return _respond(await api.engine.runs.retry(SessionId(sid), mid, key=key, model=body.model, if_version=version))
+    version, mid = expected_version(if_match), body.message_id
+    return _respond(await api.engine.runs.retry(sid, mid, key=key, model=body.model, if_version=version))
 
 
 @router.post("/sessions/{sid}/edit", status=202, returns=s.AcceptedRunResponse)
@@ -198,8 +195,5 @@ async def edit_message(
 ) -> Response:
     """Send a changed version of a user message, as a branch of its own."""
     parts = await read_input(body.input, api.attachments)
-    version = expected_version(if_match)
-    mid = MessageId(body.message_id)
-    return _respond(
-        await api.engine.runs.edit(SessionId(sid), mid, parts, key=key, model=body.model, if_version=version)
-    )
+    version, mid = expected_version(if_match), body.message_id
+    return _respond(await api.engine.runs.edit(sid, mid, parts, key=key, model=body.model, if_version=version))

@@ -11,8 +11,17 @@ from holdfast.engine.sessions import SessionView
 from holdfast.engine.transactions.memory import named_provider
 from holdfast.ports.store import SessionQuery
 from holdfast.server.context import ApiContext
-from holdfast.server.paging import read_cursor, write_cursor
-from holdfast.server.parameters import Cursor, IfMatch, Limit, SessionIdPath, expected_version
+from holdfast.server.parameters import (
+    Cursor,
+    IfMatch,
+    Limit,
+    Moment,
+    Number,
+    SessionIdPath,
+    expected_version,
+    read_cursor,
+    write_cursor,
+)
 from holdfast.server.routing import Router, json_response
 from holdfast.server.schemas import sessions as s
 from holdfast.server.schemas.messages import MessageIdRequest, MessageListResponse, MessageResponse
@@ -24,8 +33,8 @@ def _respond(view: SessionView, status: int = 200) -> Response:
     return json_response(s.SessionResponse.from_view(view), status, {"ETag": f'"{view.session.version}"'})
 
 
-async def _respond_with(api: ApiContext, sid: str) -> Response:
-    return _respond(await api.engine.sessions.get(SessionId(sid)))
+async def _respond_with(api: ApiContext, sid: SessionId) -> Response:
+    return _respond(await api.engine.sessions.get(sid))
 
 
 def _check_memory(api: ApiContext, fields: dict[str, Any]) -> None:
@@ -43,8 +52,6 @@ async def create_session(api: ApiContext, body: s.CreateSessionRequest | None = 
     fields = {name: value for name, value in body.model_dump().items() if value is not None}
     _check_memory(api, fields)
     fields["tags"] = tuple(fields.get("tags", ()))
-    if "previous_session_id" in fields:
-        fields["previous_session_id"] = SessionId(fields["previous_session_id"])
     return _respond(SessionView(await api.engine.sessions.create(**fields), None, ()), 201)
 
 
@@ -60,10 +67,7 @@ async def list_sessions(
     """List sessions, most recent activity first. With `query`: those whose title or messages contain all its words."""
     if query is not None and query.strip():
         return await _search(api, query, limit, cursor)
-    before = None
-    if cursor is not None:
-        at, sid = read_cursor(cursor, float, str)
-        before = (float(at), SessionId(sid))
+    before = read_cursor(cursor, tuple[Moment, SessionId])
     views = await api.engine.sessions.list(SessionQuery(LOCAL, archived, project, limit + 1, before))
     last = views[limit - 1].session if len(views) > limit else None
     return s.SessionListResponse(
@@ -73,7 +77,7 @@ async def list_sessions(
 
 
 async def _search(api: ApiContext, query: str, limit: int, cursor: str | None) -> s.SessionListResponse:
-    before = None if cursor is None else int(read_cursor(cursor, int)[0])
+    (before,) = read_cursor(cursor, tuple[Number]) or (None,)
     results = await api.engine.sessions.search(query, LOCAL, limit + 1, before)
     return s.SessionListResponse(
         items=[s.SessionResponse.from_view(result.view, result.hit) for result in results[:limit]],
@@ -98,9 +102,8 @@ async def change_session(
         fields["tags"] = tuple(fields["tags"])
     if "agent" in fields and not fields["agent"]:
         raise InvalidInputError("agent", "must be the name of an agent")
-    show = None if head is None else MessageId(head)
-    if fields or show is not None:
-        await api.engine.sessions.update(SessionId(sid), fields, if_version=expected_version(if_match), show=show)
+    if fields or head is not None:
+        await api.engine.sessions.update(sid, fields, if_version=expected_version(if_match), show=head)
     return await _respond_with(api, sid)
 
 
@@ -114,7 +117,7 @@ async def delete_session(
     ] = False,
 ) -> None:
     """Delete the session with its messages, journals and files, after committing its memory. Its run is stopped."""
-    await api.engine.sessions.delete(SessionId(sid), if_version=expected_version(if_match), forget=forget)
+    await api.engine.sessions.delete(sid, if_version=expected_version(if_match), forget=forget)
 
 
 @router.get("/{sid}/messages")
@@ -123,8 +126,8 @@ async def list_messages(
 ) -> MessageListResponse:
     """List the messages of the shown branch: the newest page, oldest first; `next` leads to older ones. The message
     of an open run contains the events up to `last_seq`: subscribe to the run's events after that."""
-    before = None if cursor is None else MessageId(read_cursor(cursor, str)[0])
-    page = await api.engine.messages.page(SessionId(sid), LOCAL, limit, before)
+    (before,) = read_cursor(cursor, tuple[MessageId]) or (None,)
+    page = await api.engine.messages.page(sid, LOCAL, limit, before)
     return MessageListResponse(
         items=[MessageResponse.from_message(view.message, view.siblings) for view in page.items],
         next=None if page.next is None else write_cursor(page.next),
@@ -136,34 +139,34 @@ async def read_context(api: ApiContext, sid: SessionIdPath) -> s.SessionContextR
     """Estimate how much of the model's context the session uses."""
     if api.measure_context is None:
         raise NotAllowedError("measure the context", "no model is configured")
-    model, used, limit = await api.measure_context(SessionId(sid))
+    model, used, limit = await api.measure_context(sid)
     return s.SessionContextResponse(model=model, used=used, limit=limit)
 
 
 @router.get("/{sid}/usage")
 async def read_usage(api: ApiContext, sid: SessionIdPath) -> s.SessionUsageResponse:
     """Tokens and cost of all runs, as reported by the providers."""
-    return s.SessionUsageResponse.model_validate(await api.engine.sessions.usage(SessionId(sid)))
+    return s.SessionUsageResponse.model_validate(await api.engine.sessions.usage(sid))
 
 
 @router.post("/{sid}/undo", returns=s.SessionResponse)
 async def undo(api: ApiContext, sid: SessionIdPath, if_match: IfMatch = None) -> Response:
     """Undo the last turn. Its messages are kept: `redo` shows them again."""
-    await api.engine.sessions.undo(SessionId(sid), if_version=expected_version(if_match))
+    await api.engine.sessions.undo(sid, if_version=expected_version(if_match))
     return await _respond_with(api, sid)
 
 
 @router.post("/{sid}/redo", returns=s.SessionResponse)
 async def redo(api: ApiContext, sid: SessionIdPath, if_match: IfMatch = None) -> Response:
     """Redo the turn that was undone last."""
-    await api.engine.sessions.redo(SessionId(sid), if_version=expected_version(if_match))
+    await api.engine.sessions.redo(sid, if_version=expected_version(if_match))
     return await _respond_with(api, sid)
 
 
 @router.post("/{sid}/clear", returns=s.SessionResponse)
 async def clear(api: ApiContext, sid: SessionIdPath, if_match: IfMatch = None) -> Response:
     """Delete all messages; the session stays."""
-    await api.engine.sessions.clear(SessionId(sid), if_version=expected_version(if_match))
+    await api.engine.sessions.clear(sid, if_version=expected_version(if_match))
     return await _respond_with(api, sid)
 
 
@@ -172,20 +175,19 @@ async def compact(api: ApiContext, sid: SessionIdPath) -> Response:
     """Replace the conversation so far with a summary in the model's context. The messages do not change."""
     if api.summarizer is None:
         raise NotAllowedError("compact", "no model is configured that could write a summary")
-    await api.engine.sessions.compact(SessionId(sid), await api.summarizer(SessionId(sid)))
+    await api.engine.sessions.compact(sid, await api.summarizer(sid))
     return await _respond_with(api, sid)
 
 
 @router.post("/{sid}/truncate", returns=s.SessionResponse)
 async def truncate(api: ApiContext, sid: SessionIdPath, body: MessageIdRequest, if_match: IfMatch = None) -> Response:
     """End the shown branch at this message."""
-    mid = MessageId(body.message_id)
-    await api.engine.sessions.truncate(SessionId(sid), mid, if_version=expected_version(if_match))
+    await api.engine.sessions.truncate(sid, body.message_id, if_version=expected_version(if_match))
     return await _respond_with(api, sid)
 
 
 @router.post("/{sid}/fork", status=201, returns=s.SessionResponse)
 async def fork(api: ApiContext, sid: SessionIdPath, body: MessageIdRequest) -> Response:
     """Create a session with a copy of the branch up to this message."""
-    session = await api.engine.sessions.fork(SessionId(sid), MessageId(body.message_id))
+    session = await api.engine.sessions.fork(sid, body.message_id)
     return _respond(SessionView(session, None, ()), 201)

@@ -8,7 +8,7 @@ from holdfast.core.errors import NotAllowedError
 from holdfast.ports.agent import AgentError
 from holdfast.server.context import ApiContext, ToolAdmin
 from holdfast.server.routing import Router
-from holdfast.server.schemas import tools as s
+from holdfast.server.schemas import settings as s
 
 router = Router("tools", "/api")
 
@@ -42,8 +42,7 @@ async def put_server(api: ApiContext, name: ServerNamePath, body: s.McpServerReq
             "add a local command",
             "this server has no password; set one first, or add the command to holdfast.toml",
         )
-    admin = require_tool_admin(api)
-    await admin.put_server(name, command=body.command, args=body.args, url=body.url, token=body.token)
+    await require_tool_admin(api).put_server(name, body)
 
 
 @router.delete("/mcp/{name}", status=204)

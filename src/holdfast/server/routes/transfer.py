@@ -13,26 +13,21 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from holdfast.core.errors import HoldfastError, NotAllowedError
-from holdfast.core.ids import SessionId
 from holdfast.engine.transfer import FileRules, ImportedSession, Transfer
 from holdfast.server.access_rules import NDJSON
 from holdfast.server.context import ApiContext, MakeBackup
 from holdfast.server.downloads import Download
 from holdfast.server.event_sources import ProducedSource
 from holdfast.server.event_stream import EventStream
-from holdfast.server.media_types import detect_media_type
 from holdfast.server.parameters import SessionIdPath
 from holdfast.server.routing import STREAM_RESPONSE, ResponseInfo, Router
 from holdfast.server.schemas.files import BackupRequest, ImportedSessionResponse, ImportResponse
-from holdfast.server.uploads import clean_file_name
+from holdfast.server.uploads import clean_file_name, detect_media_type
 
 router = Router("transfer", "/api")
 
 _EXPORT: Final = ResponseInfo("The sessions, in the format of docs/reference/export-format.md.", media_types=(NDJSON,))
 _NDJSON: Final = {"Content-Type": NDJSON, "Cache-Control": "no-store"}
-_IMPORT: dict[str, Any] = {
-    "requestBody": {"required": True, "content": {NDJSON: {"schema": {"type": "string", "format": "binary"}}}}
-}
 
 
 def _transfer(api: ApiContext) -> Transfer:
@@ -46,9 +41,9 @@ def _transfer(api: ApiContext) -> Transfer:
 async def export_session(api: ApiContext, sid: SessionIdPath, format: Literal["json", "markdown"] = "json") -> Response:
     """Export a session with its files for backup or import; `markdown`: the shown branch, for reading."""
     if format == "json":
-        return Download(_transfer(api).export(SessionId(sid)), f"{sid}.jsonl", _NDJSON)
+        return Download(_transfer(api).export(sid), f"{sid}.jsonl", _NDJSON)
     markdown = {"Content-Type": "text/markdown; charset=utf-8", "Cache-Control": "no-store"}
-    return Download(_transfer(api).read(SessionId(sid)), f"{sid}.md", markdown)
+    return Download(_transfer(api).read(sid), f"{sid}.md", markdown)
 
 
 @router.get("/export", responses={200: _EXPORT})
@@ -57,7 +52,7 @@ async def export_all(api: ApiContext) -> Response:
     return Download(_transfer(api).export_all(), "holdfast.jsonl", _NDJSON)
 
 
-@router.post("/import", status=201, openapi_extra=_IMPORT)
+@router.post("/import", status=201, raw_body={NDJSON: {"type": "string", "format": "binary"}})
 async def import_sessions(api: ApiContext, request: Request) -> ImportResponse:
     """Import exported sessions, under new ids. Each session is imported completely or not at all; an error names the
     line."""

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema
 
 from holdfast.core.export_format import iso_timestamp
+from holdfast.core.ids import MessageId, SessionId
 
 MAX_TEXT = 1_000_000
 
@@ -56,6 +57,8 @@ Tags = Annotated[list[Annotated[str, Field(min_length=1, max_length=100)]], Fiel
 ModelSettings = Annotated[
     dict[str, JsonValue], Field(max_length=50, description="temperature, max_tokens and others, passed to the model.")
 ]
+MessageIdField = Annotated[MessageId, Field(min_length=1, max_length=200)]
+SessionIdField = Annotated[SessionId, Field(min_length=1, max_length=200)]
 JsonObject = dict[str, Any]
 
 

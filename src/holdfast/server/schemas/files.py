@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AliasPath, Field
 
-from holdfast.server.schemas.base import RequestModel, ResponseModel, Timestamp
+from holdfast.server.schemas.base import ListResponse, RequestModel, ResponseModel, Timestamp
 
 
 class BackupRequest(RequestModel):
@@ -26,6 +26,4 @@ class ImportedSessionResponse(ResponseModel):
     files: int
 
 
-class ImportResponse(ResponseModel):
-    items: list[ImportedSessionResponse]
-    next: str | None
+class ImportResponse(ListResponse[ImportedSessionResponse]): ...

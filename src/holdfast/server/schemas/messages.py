@@ -14,6 +14,7 @@ from holdfast.server.schemas.base import (
     MAX_TEXT,
     JsonObject,
     ListResponse,
+    MessageIdField,
     Name,
     RequestModel,
     ResponseModel,
@@ -46,7 +47,7 @@ MessageInput = TypeAliasType(
 
 
 class MessageIdRequest(RequestModel):
-    message_id: Name
+    message_id: MessageIdField
 
 
 # ---- responses: parts are dictionaries as `core.parts` writes them ----

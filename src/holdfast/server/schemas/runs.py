@@ -9,10 +9,12 @@ from holdfast.core.run import Lifetime, Run, RunStatus
 from holdfast.core.session import Message
 from holdfast.server.schemas.base import (
     ListResponse,
+    MessageIdField,
     ModelSettings,
     Name,
     RequestModel,
     ResponseModel,
+    SessionIdField,
     Timestamp,
 )
 from holdfast.server.schemas.messages import (
@@ -34,7 +36,7 @@ class StartRunRequest(RequestModel):
 
 
 class ComparedRunRequest(RequestModel):
-    session_id: Name | None = None
+    session_id: SessionIdField | None = None
     input: MessageInput
     model: Name | None = None
     agent: Name | None = None
@@ -54,12 +56,12 @@ class ContinueRunRequest(RequestModel):
 
 
 class RetryRequest(RequestModel):
-    message_id: Name
+    message_id: MessageIdField
     model: Name | None = None
 
 
 class EditMessageRequest(RequestModel):
-    message_id: Name
+    message_id: MessageIdField
     input: MessageInput
     model: Name | None = None
 

@@ -15,6 +15,7 @@ from holdfast.server.schemas.base import (
     Name,
     RequestModel,
     ResponseModel,
+    SessionIdField,
     Tags,
     Timestamp,
     Title,
@@ -37,7 +38,7 @@ class CreateSessionRequest(RequestModel):
     system: Instructions | None = None
     settings: ModelSettings | None = None
     memory: MemoryProviderName | None = None
-    previous_session_id: Name | None = None
+    previous_session_id: SessionIdField | None = None
     pinned: bool = False
     archived: bool = False
     tags: Tags = Field(default_factory=list)

@@ -1,10 +1,10 @@
-"""The server's settings, provider keys and tool grants."""
+"""The server's settings, provider keys, tools with their grants, and MCP servers."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from holdfast.server.schemas.base import Name, RequestModel, ResponseModel, Timestamp
+from holdfast.server.schemas.base import ListResponse, Name, RequestModel, ResponseModel, Timestamp
 
 ToolRule = Literal["allow", "ask", "deny"]
 
@@ -47,3 +47,50 @@ class SettingsResponse(ResponseModel):
     password_set: bool
     memory: Annotated[bool, Field(description="Whether this server has a memory.")]
     version: str
+
+
+# ---- tools and MCP servers ----
+
+
+class McpServerRequest(RequestModel):
+    """A command to start, or the URL of a remote server."""
+
+    command: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
+    args: Annotated[list[Annotated[str, Field(max_length=1000)]], Field(max_length=50)] = Field(default_factory=list)
+    url: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
+    token: Annotated[
+        Annotated[str, Field(min_length=1, max_length=1000)] | None,
+        Field(description="Sent as `Authorization: Bearer …`. It is stored and never returned."),
+    ] = None
+
+
+class ToolResponse(ResponseModel):
+    name: str
+    description: str
+    rule: ToolRule
+    """The default, for a tool without a rule in the settings."""
+    server: str | None
+    """The MCP server that provides the tool."""
+
+
+class ToolListResponse(ListResponse[ToolResponse]): ...
+
+
+class McpServerResponse(ResponseModel):
+    name: str
+    kind: Literal["stdio", "http"]
+    target: str
+    """The command line, or the URL."""
+    editable: bool
+    """True if it was added through the API, false if the configuration file names it."""
+    connected: bool
+    failure: str | None
+
+
+class McpServerListResponse(ListResponse[McpServerResponse]): ...
+
+
+class McpServerTestResponse(ResponseModel):
+    ok: bool
+    reason: str | None
+    tools: list[str]
