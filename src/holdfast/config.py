@@ -40,8 +40,7 @@ FILE_NAME: Final = "holdfast.toml"
 DEFAULT: Final = "default"
 _SECRETS: Final = frozenset({"password", "store_url", "journal_url", "api_key", "headers", "env", "args"})
 """Settings whose value no error message repeats."""
-_FLAGS: Final = {"store_url": "--to", "journal_url": "--journal"}
-"""Flags that are not named after their setting."""
+_FLAGS: Final = {"store_url": "--to", "journal_url": "--journal"}  # Flags that are not named after their setting
 _MASK: Final = "********"
 _SECRET_NAME: Final = "[^=:]*(?i:authorization|credential|key|passw|secret|token)[^=:]*"
 
@@ -140,10 +139,8 @@ class Config(Section):
     log_format: Annotated[Literal["text", "json"], BeforeValidator(_lowercase)] = "text"
     retention_days: Number = Field(default=30.0, ge=0)
     """How long the events of finished runs are kept; 0 keeps them forever. Messages are always kept."""
-    auto_continue: bool = False
-    """Whether interrupted runs continue by themselves after a restart."""
-    drain: Number = Field(default=10.0, ge=0)
-    """Seconds that open runs get to finish when the server stops."""
+    auto_continue: bool = False  # Whether interrupted runs continue by themselves after a restart
+    drain: Number = Field(default=10.0, ge=0)  # Seconds that open runs get to finish when the server stops
     max_runs: Whole = Field(default=2000, ge=1, le=100_000)
     max_file_mb: Whole = Field(default=50, ge=1, le=10_000)
     heartbeat: Number = Field(default=15.0, ge=0.1)
@@ -166,8 +163,7 @@ class Config(Section):
 
     providers: dict[str, ProviderSection] = {}
     mcp: dict[str, McpSection] = {}
-    tools: dict[str, Rule] = {}
-    """Approval rules by tool name or pattern."""
+    tools: dict[str, Rule] = {}  # Approval rules by tool name or pattern
     memory: MemorySection = MemorySection()
     models: ModelsSection = ModelsSection()
 
@@ -206,8 +202,7 @@ class Setting(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class LoadedConfig:
     config: Config
-    file: Path
-    """The configuration file that was read, or would have been if it existed."""
+    file: Path  # The configuration file that was read, or would have been if it existed
     sources: Mapping[str, str]
     """By setting: the flag, variable or file that its value came from. Defaults are left out."""
 

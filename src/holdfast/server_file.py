@@ -14,8 +14,7 @@ SERVER_FILE: Final = "server.json"
 class ServerAddress:
     url: str
     token: str
-    socket: Path | None = None
-    """Set if the server runs in this process."""
+    socket: Path | None = None  # Set if the server runs in this process
 
 
 def read_server_file(file: Path) -> ServerAddress | None:

@@ -17,8 +17,8 @@ from holdfast.core.parts import RememberedPart, TextPart
 from holdfast.engine.session_memory import MemoryStatus
 from holdfast.engine.transactions.memory import CommitOutcome
 from holdfast.ports.agent import Turn
-from holdfast.testing.memory import ProviderTable, RecordingProvider
 from tests.harness import QUICK, AnyWorld, Running, World, asked, running, texts
+from tests.memory_providers import ProviderTable, RecordingProvider
 from tests.taps import GUARD, Hold, appends, calls, until
 
 pytestmark = pytest.mark.anyio

@@ -9,8 +9,8 @@ import pytest
 
 from holdfast.agents.scripted import Meet, Say
 from holdfast.core.run import Run
-from holdfast.testing.memory import ProviderTable, RecordingProvider
 from tests.harness import World, running
+from tests.memory_providers import ProviderTable, RecordingProvider
 from tests.taps import GUARD, Both, Hold, Tap
 
 pytestmark = pytest.mark.anyio

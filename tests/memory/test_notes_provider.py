@@ -18,8 +18,8 @@ from holdfast.engine.transactions.memory import CommitOutcome
 from holdfast.memory.notes_provider import Ask, FindModel, NotesProvider
 from holdfast.ports.memory import FactStore, MemoryBatch, NewFact
 from holdfast.ports.store import Fact
-from holdfast.testing.memory import ProviderTable
 from tests.harness import GUARD, QUICK, AnyWorld, Running, running
+from tests.memory_providers import ProviderTable
 
 pytestmark = pytest.mark.anyio
 

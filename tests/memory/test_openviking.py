@@ -11,9 +11,9 @@ from holdfast.core.ids import LOCAL, MessageId, RunId, SessionId
 from holdfast.core.parts import ReasoningPart, RememberedPart, TextPart
 from holdfast.memory.openviking import OpenVikingError
 from holdfast.ports.memory import MemoryBatch, RememberedTurn
-from holdfast.testing.memory import ProviderTable
 from tests.harness import QUICK, Running, World, running
 from tests.memory.fake_openviking import FakeOpenViking, connected, fake_openviking
+from tests.memory_providers import ProviderTable
 
 pytestmark = pytest.mark.anyio
 

@@ -19,7 +19,7 @@ from holdfast.ports.store import Store, Tx
 from holdfast.storage.in_memory import InMemoryStore, InMemoryWakeups
 from holdfast.testing import CountingIds, Fault, FaultyJournal, FaultyStore, FaultyWakeups
 from holdfast.testing.faults import Operation
-from holdfast.testing.memory import ProviderTable
+from tests.memory_providers import ProviderTable
 from tests.sim.actors import SimAgent
 from tests.sim.killable_ports import KillableJournal, KillableStore, KillableWakeups, Line
 from tests.sim.ledger import Ledger, Trace

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 
 _NEVER_ALWAYS_ALLOWED: Final = frozenset({"shell"})
 """Tools that cannot be allowed permanently while the server has no password."""
-_SMALL_MODEL_PROVIDERS: Final = ("local", "demo")
-"""Providers whose models are too small for titles and fact extraction."""
+_SMALL_MODEL_PROVIDERS: Final = ("local", "demo")  # Providers whose models are too small for titles and fact extraction
 
 
 class BackgroundTask(Protocol):

@@ -28,12 +28,10 @@ from holdfast.storage.peer_hints import PeerNotifier
 from holdfast.storage.sqlite import DataDir, backup, open_embedded
 from holdfast.system import RandomIds, SystemClock
 
-WORKSPACES: Final = "workspaces"
-"""The directory, inside the data directory, that agents work in."""
+WORKSPACES: Final = "workspaces"  # The directory, inside the data directory, that agents work in
 WrapStorage = Callable[[Store, Journal], tuple[Store, Journal]]
 """Wraps the storage that the engine uses, for tests that inject faults."""
-Copy = Callable[[Path, backup.Report], backup.BackupSummary]
-"""Makes a backup. Blocks."""
+Copy = Callable[[Path, backup.Report], backup.BackupSummary]  # Makes a backup. Blocks.
 
 
 @dataclass(frozen=True, slots=True)

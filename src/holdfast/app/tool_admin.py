@@ -20,10 +20,8 @@ from holdfast.server.schemas.settings import McpServerRequest, McpServerResponse
 from holdfast.tools.mcp.servers import McpServers
 from holdfast.tools.mcp.types import HttpServer, McpServer, StdioServer
 
-_KEY_PREFIX: Final = "mcp:"
-"""Before the server's name, in the keyring."""
-_TEST_TOKENS: Final = 1000
-"""Enough for a one-word answer of a reasoning model."""
+_KEY_PREFIX: Final = "mcp:"  # Before the server's name, in the keyring
+_TEST_TOKENS: Final = 1000  # Enough for a one-word answer of a reasoning model
 
 
 class AppToolAdmin:

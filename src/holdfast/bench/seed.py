@@ -14,30 +14,23 @@ from holdfast.ports.store import Store, Tx
 from holdfast.storage.sqlite import open_embedded
 from holdfast.system import SystemClock
 
-COMMON: Final = "tide"
-"""In every text."""
-RARE: Final = "harbour"
-"""In one session of a thousand."""
+COMMON: Final = "tide"  # In every text
+RARE: Final = "harbour"  # In one session of a thousand
 _WORDS: Final = (
     "anchor beacon canvas delta ember fathom gully harvest island jetty kelp lantern meadow needle orchard pebble "
     "quarry ribbon sail timber upland valley willow yonder zephyr rope knot ledger morning window paper kitchen garden"
 )
-_LENGTH: Final = 30
-"""Words of a message."""
-_BATCH: Final = 4000
-"""Messages in one transaction."""
+_LENGTH: Final = 30  # Words of a message
+_BATCH: Final = 4000  # Messages in one transaction
 
-Report = Callable[[int, int], None]
-"""Called with the number of sessions stored so far and the total."""
+Report = Callable[[int, int], None]  # Called with the number of sessions stored so far and the total
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     sessions: int
-    messages: int
-    """Messages per session, questions and answers alternating."""
-    longest: int = 0
-    """Messages of one additional session; 0 adds none."""
+    messages: int  # Messages per session, questions and answers alternating
+    longest: int = 0  # Messages of one additional session; 0 adds none
 
     @property
     def total(self) -> int:

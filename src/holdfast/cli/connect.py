@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-RECONNECT_TIMEOUT: Final = 120.0
-"""Seconds to wait for a lost server to come back."""
+RECONNECT_TIMEOUT: Final = 120.0  # Seconds to wait for a lost server to come back
 _READY_TIMEOUT: Final = 5.0
 _PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 1.5)
 

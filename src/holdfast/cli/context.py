@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from holdfast.config import Config, LoadedConfig
 
 T = TypeVar("T")
-TestAgents = Callable[["Config"], Mapping[str, Agent]]
-"""Agents that tests use in place of the real ones."""
+TestAgents = Callable[["Config"], Mapping[str, Agent]]  # Agents that tests use in place of the real ones
 
 DataDir = Annotated[
     Path | None,

@@ -19,12 +19,10 @@ class ShownRun:
     """A run and how far it has been shown. `approval` is the open request, once all events before it are shown."""
 
     id: str
-    replay_until: int = 0
-    """Approvals up to this event may be resolved already."""
+    replay_until: int = 0  # Approvals up to this event may be resolved already
     after: int = 0
     approval: dict[str, Any] | None = None
-    status: str | None = None
-    """Set when the run has ended."""
+    status: str | None = None  # Set when the run has ended
     cancelled: bool = False
 
     @property

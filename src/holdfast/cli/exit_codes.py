@@ -7,16 +7,11 @@ from holdfast.core.errors import ConfigError, DataDirInUseError, HoldfastError
 
 class ExitCode(IntEnum):
     OK = 0
-    FAILED = 1
-    """Refused, failed or not found; for `doctor`: something needs attention."""
-    USAGE = 2
-    """The command line or a setting is wrong."""
-    IN_USE = 3
-    """Another process uses the data directory and does not answer."""
-    UNREACHABLE = 4
-    """The connection to the server was lost and did not come back."""
-    WAITING = 5
-    """The run needs approval, and there is no terminal to ask at. It waits; nothing is lost."""
+    FAILED = 1  # Refused, failed or not found; for `doctor`: something needs attention
+    USAGE = 2  # The command line or a setting is wrong
+    IN_USE = 3  # Another process uses the data directory and does not answer
+    UNREACHABLE = 4  # The connection to the server was lost and did not come back
+    WAITING = 5  # The run needs approval, and there is no terminal to ask at. It waits; nothing is lost.
     INTERRUPTED = 130
 
 

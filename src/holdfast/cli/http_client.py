@@ -10,8 +10,7 @@ from yarl import URL
 from holdfast.cli.exit_codes import ConnectionLostError, ServerRefusedError
 from holdfast.server_file import ServerAddress
 
-READ_TIMEOUT: Final = 60.0
-"""Seconds without a byte, heartbeats included, after which the connection is considered lost."""
+READ_TIMEOUT: Final = 60.0  # Seconds without a byte, heartbeats included, after which the connection is considered lost
 _CALL_TIMEOUT: Final = aiohttp.ClientTimeout(total=READ_TIMEOUT, sock_connect=5.0)
 _STREAM_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=READ_TIMEOUT)
 _PAGE_SIZE: Final = 200

@@ -18,8 +18,7 @@ _PAUSE: Final = 0.5
 
 
 class FollowedEvent(NamedTuple):
-    seq: int
-    """0 in streams that cannot be resumed."""
+    seq: int  # 0 in streams that cannot be resumed
     type: str
     data: dict[str, Any]
 

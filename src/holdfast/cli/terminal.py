@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-ReportProgress = Callable[[str, int, int], None]
-"""Called with the kind of item, the number done and the total."""
+ReportProgress = Callable[[str, int, int], None]  # Called with the kind of item, the number done and the total
 _CONTROL: Final = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
@@ -31,8 +30,7 @@ def one_line(text: str, width: int) -> str:
     return line if len(line) <= width else line[: max(1, width - 1)] + "…"
 
 
-_MIN_TABLE_WIDTH: Final = 72
-"""Narrower terminals get two lines per row instead of columns."""
+_MIN_TABLE_WIDTH: Final = 72  # Narrower terminals get two lines per row instead of columns
 
 
 class Terminal:

@@ -33,8 +33,7 @@ class CatalogSettings:
     weights_directory: Path | None = None
     max_age: float = 60.0  # Seconds for which a list of models is reused; a tenth of it for a provider that was down
     local_timeout: float = 0.5
-    remote_timeout: float = 2.0
-    """Seconds within which a provider lists its models: on this machine, and elsewhere."""
+    remote_timeout: float = 2.0  # Seconds within which a provider lists its models: on this machine, and elsewhere
     threads: int = field(default_factory=lambda: max(1, (os.cpu_count() or 2) - 1))
     """Threads of the local model; one core is left for everything else."""
     policy: RequestPolicy = field(default_factory=RequestPolicy)

@@ -25,13 +25,10 @@ PATHS_WITHOUT_LOGIN: Final = frozenset({"/login", "/api/login", "/open", "/healt
 class RequestFacts:
     method: str
     path: str
-    headers: Mapping[str, str]
-    """By lowercase name; the values of a repeated header are joined by commas."""
+    headers: Mapping[str, str]  # By lowercase name; the values of a repeated header are joined by commas
     has_body: bool = False
-    peer: str | None = None
-    """The address that the connection comes from; None for a Unix socket."""
-    same_user: bool = True
-    """Whether the connection comes from the account that runs the server."""
+    peer: str | None = None  # The address that the connection comes from; None for a Unix socket
+    same_user: bool = True  # Whether the connection comes from the account that runs the server
 
 
 @dataclass(frozen=True, slots=True)

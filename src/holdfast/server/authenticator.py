@@ -20,8 +20,7 @@ from holdfast.server.access_rules import Credentials
 
 COOKIE: Final = "holdfast"
 COOKIE_DAYS: Final = 30
-_SKEW: Final = 300.0
-"""Seconds by which the clock of the node that issued a cookie may be ahead of ours."""
+_SKEW: Final = 300.0  # Seconds by which the clock of the node that issued a cookie may be ahead of ours
 MIN_PASSWORD: Final = 8
 
 

@@ -9,10 +9,8 @@ from starlette.types import Message, Receive
 from holdfast.server.access_rules import NON_JSON_BODIES, PATHS_WITHOUT_LOGIN
 
 _LOGIN_BODY: Final = 8 * 1024
-_LOGIN_TIME: Final = 10.0
-"""Seconds in which a body must be complete where anybody may send one."""
-_PAUSE: Final = 30.0
-"""Seconds without a byte after which any other body is given up."""
+_LOGIN_TIME: Final = 10.0  # Seconds in which a body must be complete where anybody may send one
+_PAUSE: Final = 30.0  # Seconds without a byte after which any other body is given up
 
 
 def is_too_large(path: str, length: str, max_body: int) -> bool:

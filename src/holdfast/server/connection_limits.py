@@ -14,8 +14,7 @@ from holdfast.server.access_rules import is_loopback
 
 _MOST_FILES: Final = 65_536
 _MOST_CONNECTIONS: Final = 16_384
-_RESERVED_FILES: Final = 512
-"""For the databases, uploads, connections to models, and processes of tools."""
+_RESERVED_FILES: Final = 512  # For the databases, uploads, connections to models, and processes of tools
 _SHARE_OF_ADDRESS: Final = 8
 """One address may use an eighth of all connections; IPv6 addresses of one /64 count as one, because one client has them
 all. Loopback may use all: a reverse proxy connects from there."""
@@ -31,8 +30,7 @@ class LimitedConnection(Protocol):
 @dataclass(slots=True)
 class ConnectionLimits:
     max_total: int
-    head_timeout: float = 10.0
-    """Seconds in which a client must send the head of a request."""
+    head_timeout: float = 10.0  # Seconds in which a client must send the head of a request
     _open: Counter[str | None] = field(default_factory=Counter)
     _total: int = 0
     _idle: "OrderedDict[LimitedConnection, None]" = field(default_factory=OrderedDict)

@@ -66,20 +66,16 @@ class ServerLimits:
 class ApiContext:
     engine: Engine
     authenticator: Authenticator
-    agents: Sequence[tuple[str, bool]]
-    """Names, each with whether the agent can continue a run."""
+    agents: Sequence[tuple[str, bool]]  # Names, each with whether the agent can continue a run
     models: AvailableModels | None = None
     measure_context: Callable[[SessionId], Awaitable[tuple[str, int, int | None]]] | None = None
     """Of a session: its model, the estimated tokens in its context, and the model's limit."""
     summarizer: Callable[[SessionId], Awaitable[Summarizer]] | None = None
     tool_admin: ToolAdmin | None = None
-    backup: MakeBackup | None = None
-    """None if the storage has its own backup tools."""
-    exposed: bool = False
-    """Whether the server listens on an address that other machines can reach."""
+    backup: MakeBackup | None = None  # None if the storage has its own backup tools
+    exposed: bool = False  # Whether the server listens on an address that other machines can reach
     limits: ServerLimits = field(default_factory=ServerLimits)
-    request_counts: "Counter[tuple[str, int]]" = field(default_factory=Counter)
-    """By method and status."""
+    request_counts: "Counter[tuple[str, int]]" = field(default_factory=Counter)  # By method and status
     login_limiter: LoginRateLimiter = field(default_factory=LoginRateLimiter)
 
     @property

@@ -22,8 +22,7 @@ from holdfast.server.event_stream import EventSource, Write
 
 log = logging.getLogger("holdfast.http")
 
-_RETRY: Final = 0.25
-"""Seconds between reads while storage is unavailable."""
+_RETRY: Final = 0.25  # Seconds between reads while storage is unavailable
 
 
 async def respond_with_run(

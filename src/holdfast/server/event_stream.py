@@ -24,13 +24,11 @@ HEADERS: Final = [
 ]
 STREAM: Final = "holdfast.stream"
 """Key in the ASGI scope under which a route leaves its stream for the middleware to run."""
-FIRST_FRAME: Final = b"retry: 1000\n\n"
-"""Clients reconnect after a second."""
+FIRST_FRAME: Final = b"retry: 1000\n\n"  # Clients reconnect after a second
 HEARTBEAT: Final = b": heartbeat\n\n"
 _BODY: Final = 256 * 1024
 """Bytes after which a page of frames is sent in several pieces: a slow client that reads makes visible progress."""
-_CHECKS: Final = 3
-"""How often a connection is checked within the shorter of its limits."""
+_CHECKS: Final = 3  # How often a connection is checked within the shorter of its limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +40,7 @@ class StreamLimits:
     """After this time without reading, a client is dropped. It loses nothing: it reconnects at its cursor."""
 
 
-Write = Callable[[bytes], bool]
-"""Sends a frame immediately; returns False if it could not be sent now."""
+Write = Callable[[bytes], bool]  # Sends a frame immediately; returns False if it could not be sent now
 
 
 class EventSource(Protocol):

@@ -2,13 +2,11 @@
 
 from typing import Final
 
-FREE_ATTEMPTS: Final = 5
-"""After these, each failed attempt doubles the wait."""
+FREE_ATTEMPTS: Final = 5  # After these, each failed attempt doubles the wait
 MAX_WAIT: Final = 300.0
 FORGET_AFTER: Final = 3600.0
 _MAX_CLIENTS: Final = 10_000
-_Attempts = tuple[int, float]
-"""Their number, and the time of the last one."""
+_Attempts = tuple[int, float]  # Their number, and the time of the last one
 _NONE: Final[_Attempts] = (0, float("-inf"))
 
 

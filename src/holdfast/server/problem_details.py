@@ -50,8 +50,7 @@ TITLES: Final[Mapping[int, str]] = {
     503: "Temporarily unavailable",
     507: "Storage full",
 }
-RETRY_AFTER: Final = 2
-"""Seconds after which a client should retry when storage is unavailable."""
+RETRY_AFTER: Final = 2  # Seconds after which a client should retry when storage is unavailable
 
 
 def status_of(error: e.HoldfastError) -> int:

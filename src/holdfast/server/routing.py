@@ -56,10 +56,8 @@ class RequestValidationError(Exception):
 
     def __init__(self, errors: Sequence[Mapping[str, Any]], body: Any = None) -> None:
         super().__init__(errors)
-        self.errors = errors
-        """As pydantic reports them; the first item of each `loc` is `parameter` or `body`."""
-        self.body = body
-        """The parsed body, or None if it is not JSON."""
+        self.errors = errors  # As pydantic reports them; the first item of each `loc` is `parameter` or `body`
+        self.body = body  # The parsed body, or None if it is not JSON
 
 
 def json_response(content: BaseModel, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -107,8 +105,7 @@ class ApiEndpoint:
     status: int
     response_model: type[BaseModel] | None
     responses: Responses
-    raw_body: Mapping[str, Any]
-    """The schema by media type, of a body that the handler reads from the request itself."""
+    raw_body: Mapping[str, Any]  # The schema by media type, of a body that the handler reads from the request itself
 
     @cached_property
     def arguments(self) -> Mapping[str, inspect.Parameter]:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 MAX_NAME = 200
 _MAX_HEADER = 8192
 _MB = 1024 * 1024
-SNIFF: Final = 4096
-"""Bytes that are needed to detect the type."""
+SNIFF: Final = 4096  # Bytes that are needed to detect the type
 
 _MAGIC: Final = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),

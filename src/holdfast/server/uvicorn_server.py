@@ -36,13 +36,11 @@ class HttpProtocol(HttpToolsProtocol):
         super().__init__(**arguments)
         self._limits = limits
         self._received = 0
-        self._parsed = 0
-        """Bytes of the head that is expected or read now."""
+        self._parsed = 0  # Bytes of the head that is expected or read now
         self._head_timer: asyncio.TimerHandle | None = None
         self._parser_error = HTTPStatus.BAD_REQUEST
         self._peer_user: int | None = None
-        self._bodiless = 0
-        """Bytes since the last part of a body: chunk extensions and trailers."""
+        self._bodiless = 0  # Bytes since the last part of a body: chunk extensions and trailers
 
     @property
     def client_address(self) -> str | None:

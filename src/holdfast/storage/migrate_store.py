@@ -17,8 +17,7 @@ from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection
 from holdfast.storage.sql import tables
 from holdfast.storage.sql.tables import Table
 
-Report = Callable[[str, int, int], None]
-"""Called with the name of a table, the number of rows copied, and the total."""
+Report = Callable[[str, int, int], None]  # Called with the name of a table, the number of rows copied, and the total
 _PORTION: Final = 500
 _BOOLEANS: Final = frozenset({"pinned", "archived", "in_tree", "pruned"})
 

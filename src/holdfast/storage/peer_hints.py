@@ -17,8 +17,7 @@ log = logging.getLogger("holdfast.storage")
 Kind = Literal["queue", "control", "appended", "changed"]
 _LETTERS: Final[Mapping[Kind, str]] = {"queue": "q", "control": "c", "appended": "a", "changed": "h"}
 _KINDS: Final[Mapping[str, Kind]] = {letter: kind for kind, letter in _LETTERS.items()}
-_MAX_TEXT: Final = 7_000
-"""Bytes; a notification of PostgreSQL has at most 8,000."""
+_MAX_TEXT: Final = 7_000  # Bytes; a notification of PostgreSQL has at most 8,000
 _RETRY_DELAY: Final = 1.0
 
 ALL_HINTS: Final = (Wake("queue"), Wake("control"), Wake("appended"), Wake("changed"))

@@ -22,12 +22,10 @@ class WorkerThread:
     """Runs calls in order. The queue is bounded by the number of callers: each waits for its call."""
 
     def __init__(self, name: str) -> None:
-        self.waiting = 0
-        """The number of unfinished calls, including those whose caller was cancelled."""
+        self.waiting = 0  # The number of unfinished calls, including those whose caller was cancelled
         self._closed = False
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
-        self._thread = Thread(target=self._work, name=name, daemon=True)
-        """Started by the first call."""
+        self._thread = Thread(target=self._work, name=name, daemon=True)  # Started by the first call
 
     async def call(self, work: Callable[[], T]) -> T:
         """Return or raise what `work` does. A cancelled caller returns at once; `work` still runs to its end."""

@@ -15,8 +15,7 @@ from holdfast.server.openai.response_object import model_name
 from holdfast.server.openai.translator import Translator
 
 DONE: Final = b"data: [DONE]\n\n"
-SEPARATOR: Final = "\n\n"
-"""Between what an agent wrote before its tool calls and after them."""
+SEPARATOR: Final = "\n\n"  # Between what an agent wrote before its tool calls and after them
 CUT_OFF: Final = ev.Failure("stream-cut", "The server closed this stream early. The run is saved: the headers name it.")
 _CANCELLED: Final = ev.Failure("run-cancelled", "The run was cancelled. The output so far is saved.")
 _INTERRUPTED: Final = ev.Failure("run-interrupted", "The server stopped during this completion.")
@@ -66,8 +65,7 @@ class ChatChunks(Translator):
         self._around_reasoning = self._around(b'{"reasoning_content":"')
         self._calls: dict[str, int] = {}
         self._wrote_text = self._called_tool = False
-        self.begun = False
-        """Output was sent: a failure can no longer have a status."""
+        self.begun = False  # Output was sent: a failure can no longer have a status
         self.failed: ev.Failure | None = None
 
     def _around(self, delta: bytes) -> tuple[bytes, bytes]:

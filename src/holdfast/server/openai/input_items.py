@@ -52,8 +52,7 @@ class TurnBuilder:
     """Collects what a call brings. Neighbors of one role become one turn; results of the client's tools are part of the
     user's."""
 
-    param: str
-    """The name of the list that is read, for error messages."""
+    param: str  # The name of the list that is read, for error messages
     calls: dict[str, str] = field(default_factory=dict)
     """Names of the tool calls that may be answered, by call id; the caller adds those of earlier turns."""
     instructions: list[str] = field(default_factory=list)

@@ -12,10 +12,8 @@ from holdfast.server.context import ApiContext
 from holdfast.server.openai import schemas as s
 from holdfast.server.openai.errors import ParameterError, unsupported
 
-DIRECT: Final = "direct"
-"""The agent that passes a call to one model and adds nothing."""
-SOURCE: Final = "openai"
-"""`source` in the settings of a session that a client of this API started."""
+DIRECT: Final = "direct"  # The agent that passes a call to one model and adds nothing
+SOURCE: Final = "openai"  # `source` in the settings of a session that a client of this API started
 AGENT_PREFIX: Final = "agent:"
 _AGENT_SETTINGS: Final = frozenset({"temperature", "top_p", "max_tokens", "seed", "reasoning_effort", "stop"})
 
@@ -80,8 +78,7 @@ _SAME_NAME: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    name: str
-    """As the client wrote it; responses repeat it."""
+    name: str  # As the client wrote it; responses repeat it
     agent: str
     model: str | None
     accepts: frozenset[str]
@@ -111,8 +108,7 @@ async def _resolve_agent(api: ApiContext, name: str) -> Target:
 @dataclass(frozen=True, slots=True)
 class RunSettings:
     values: dict[str, Json]
-    ignored: list[str]
-    """Names of the parameters that are ignored."""
+    ignored: list[str]  # Names of the parameters that are ignored
 
 
 def settings_of_response(body: s.ResponseRequest, target: Target) -> RunSettings:
@@ -166,8 +162,7 @@ def _ignored(body: s.ResponseRequest | s.ChatRequest) -> list[str]:
     return ignored
 
 
-Wanted = dict[str, tuple[str, Json]]
-"""By the name of the setting: the name of the parameter, and its value."""
+Wanted = dict[str, tuple[str, Json]]  # By the name of the setting: the name of the parameter, and its value
 
 
 def _select(wanted: Wanted, target: Target, ignored: list[str]) -> RunSettings:

@@ -52,11 +52,9 @@ class ResponseEvents(Translator):
         self._server_tools = server_tools
         self._after = after
         self._items: list[_StreamedItem] = []
-        self._open_text: _StreamedItem | None = None
-        """The message or reasoning that is being written."""
+        self._open_text: _StreamedItem | None = None  # The message or reasoning that is being written
         self._calls: dict[str, _StreamedItem] = {}
-        self.number = 0
-        """The number of the next event."""
+        self.number = 0  # The number of the next event
 
     def open(self) -> list[bytes]:
         """The event that precedes the journal."""

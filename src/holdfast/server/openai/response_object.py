@@ -202,8 +202,7 @@ class OutputItem:
         self.id = ids.item_id(kind, run, index)
         self.index = index
         self.call = call
-        self.pieces: list[bytes] = []
-        """Escaped as in JSON."""
+        self.pieces: list[bytes] = []  # Escaped as in JSON
         self.complete = False
 
     @property

@@ -29,8 +29,7 @@ Respond = Callable[[Run, RunSubscription, AsyncExitStack | None], Response]
 run."""
 FIRST_OUTPUT_WAIT: Final = 5.0
 """Seconds that a chat stream waits for its first output before it answers 200. Until then a failure has a status."""
-OPENING: Final = b": a durable run\n\n"
-"""A comment, because some clients take anything else for an event."""
+OPENING: Final = b": a durable run\n\n"  # A comment, because some clients take anything else for an event
 
 
 async def submit_and_respond(api: ApiContext, call: ApiCall, respond: Respond) -> Response:
@@ -51,8 +50,7 @@ class TranslatedSource(EventSource):
         self._translator = translator
         self._attached = attached
         self._unsent = list(opening)
-        self._translated = 0
-        """The last event that was translated; the cursor of the subscription may be behind it."""
+        self._translated = 0  # The last event that was translated; the cursor of the subscription may be behind it
         self._error: Exception | None = None
 
     def close(self) -> None:

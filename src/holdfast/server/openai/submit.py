@@ -33,10 +33,8 @@ class ApiCall:
     turns: TurnBuilder
     key: str | None
     lifetime: Lifetime
-    previous: Run | None = None
-    """The run below which a branch begins."""
-    session: SessionId | None = None
-    """The conversation that continues at its head."""
+    previous: Run | None = None  # The run below which a branch begins
+    session: SessionId | None = None  # The conversation that continues at its head
 
     @property
     def stored(self) -> bool:

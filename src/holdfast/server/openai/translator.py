@@ -23,8 +23,7 @@ class Translator(ABC):
     def __init__(self) -> None:
         self._out: list[bytes] = []
         self._usage: ev.Usage | None = None
-        self.ended = False
-        """Nothing follows."""
+        self.ended = False  # Nothing follows
 
     def feed(self, entries: Sequence[ev.Entry]) -> list[bytes]:
         for entry in entries:

@@ -12,8 +12,7 @@ from holdfast.server.schemas import models as s
 
 router = Router("models", "/api")
 
-_TEST_TIMEOUT: Final = 60.0
-"""Seconds. A local model may have to be loaded first."""
+_TEST_TIMEOUT: Final = 60.0  # Seconds. A local model may have to be loaded first.
 
 
 @router.get("/models")

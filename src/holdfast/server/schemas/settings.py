@@ -67,10 +67,8 @@ class McpServerRequest(RequestModel):
 class ToolResponse(ResponseModel):
     name: str
     description: str
-    rule: ToolRule
-    """The default, for a tool without a rule in the settings."""
-    server: str | None
-    """The MCP server that provides the tool."""
+    rule: ToolRule  # The default, for a tool without a rule in the settings
+    server: str | None  # The MCP server that provides the tool
 
 
 class ToolListResponse(ListResponse[ToolResponse]): ...
@@ -79,10 +77,8 @@ class ToolListResponse(ListResponse[ToolResponse]): ...
 class McpServerResponse(ResponseModel):
     name: str
     kind: Literal["stdio", "http"]
-    target: str
-    """The command line, or the URL."""
-    editable: bool
-    """True if it was added through the API, false if the configuration file names it."""
+    target: str  # The command line, or the URL
+    editable: bool  # True if it was added through the API, false if the configuration file names it
     connected: bool
     failure: str | None
 

@@ -20,8 +20,7 @@ class _Log:
     epoch: int = 0
     sealed: bool = False
     pruned: bool = False
-    entries: list[Entry] = field(default_factory=list)
-    """Entry n has index n - 1."""
+    entries: list[Entry] = field(default_factory=list)  # Entry n has index n - 1
 
     def head(self) -> JournalHead:
         return JournalHead(self.epoch, len(self.entries), self.sealed, self.pruned)

@@ -9,8 +9,7 @@ delays the feed and loses none of it.
 
 from typing import Final
 
-PER_TRANSACTION: Final = 1 << 16
-"""The most changes and facts of one transaction."""
+PER_TRANSACTION: Final = 1 << 16  # The most changes and facts of one transaction
 
 OWN: Final = "(pg_current_xact_id()::text::bigint << 16)"
 _OLDEST_OPEN: Final = "(SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 16)"

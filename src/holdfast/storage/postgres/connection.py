@@ -21,15 +21,13 @@ from holdfast.storage.worker_thread import ConnectionPool, ConnectionWorker
 R = TypeVar("R")
 
 _OLDEST_VERSION: Final = 150_000
-_ALMOST: Final = 0.95
-"""Of the limit: timers may fire a little early."""
+_ALMOST: Final = 0.95  # Of the limit: timers may fire a little early
 _TEXT_OID: Final = 25
 _MARK, _NUL, _SELF = "\x1a", "\x1a0", "\x1a1"
 
 CONFLICTS: Final = (pg.SerializationFailure, pg.DeadlockDetected)
 """Another transaction won: nothing was written, and a retry will succeed."""
-TRANSIENT: Final = (pg.UniqueViolation, pg.LockNotAvailable)
-"""Nothing was written, and a retry may succeed."""
+TRANSIENT: Final = (pg.UniqueViolation, pg.LockNotAvailable)  # Nothing was written, and a retry may succeed
 _UNAVAILABLE: Final = (
     psycopg.OperationalError,
     psycopg.InterfaceError,

@@ -22,8 +22,7 @@ from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection
 
 Connected = Callable[[], AbstractContextManager[TimedConnection]]
 _CHUNK: Final = 256 * 1024
-_CHUNKS: Final = 4
-"""The number of chunks in a portion."""
+_CHUNKS: Final = 4  # The number of chunks in a portion
 _PORTION: Final = _CHUNKS * _CHUNK
 _DELETE_UNUSED: Final = """
     DELETE FROM contents WHERE saved_at < now() - make_interval(secs => %s)

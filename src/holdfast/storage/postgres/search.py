@@ -16,10 +16,8 @@ _UNSPACED: Final = re.compile(
     "[\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 """Scripts without spaces between words: each character is a word."""
-_MAX_WORD: Final = 60
-"""Characters of a word that count; a 'word' may be a page of base64."""
-_MAX_DISTINCT: Final = 40_000
-"""Distinct words of a document that are indexed."""
+_MAX_WORD: Final = 60  # Characters of a word that count; a 'word' may be a page of base64
+_MAX_DISTINCT: Final = 40_000  # Distinct words of a document that are indexed
 _MAX_WORDS: Final = 32
 _MAX_QUERY: Final = 1000
 _EXCERPT: Final = 240

@@ -58,8 +58,7 @@ class PostgresStore:
         self._next_stall_check = 0.0
         self._pool = config.pool("store", connections, self._read_generation)
         config.connect(self._read_generation).close()
-        self.conflicts = 0
-        """The number of retried transactions."""
+        self.conflicts = 0  # The number of retried transactions
 
     def free_bytes(self) -> int | None:
         return None

@@ -20,13 +20,11 @@ from holdfast.storage.redis import scripts
 from holdfast.storage.redis.connection import RedisConfig
 from holdfast.storage.worker_thread import ConnectionPool
 
-_KEEP_MARKS: Final = 30 * 24 * 3600.0
-"""Seconds for which an erased journal still refuses appends."""
+_KEEP_MARKS: Final = 30 * 24 * 3600.0  # Seconds for which an erased journal still refuses appends
 _READERS: Final = 2
 _PREFIX: Final = "holdfast:run"
 _HEAD: Final = ("epoch", "last", "sealed", "pruned")
-_RUNS_PER_SCRIPT: Final = 200
-"""Runs that one script settles or erases: every other command waits for it."""
+_RUNS_PER_SCRIPT: Final = 200  # Runs that one script settles or erases: every other command waits for it
 _MAX_COUNT: Final = 2**53
 
 

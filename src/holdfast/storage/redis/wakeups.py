@@ -15,10 +15,8 @@ from holdfast.storage.in_memory.wakeups import PendingHints
 from holdfast.storage.redis.connection import RedisConfig
 
 _STREAM: Final = "holdfast:wakes"
-_STREAM_LENGTH: Final = 1000
-"""A reader that is further behind loses hints, as may happen."""
-_POLL: Final = 200
-"""Milliseconds of a blocking read."""
+_STREAM_LENGTH: Final = 1000  # A reader that is further behind loses hints, as may happen
+_POLL: Final = 200  # Milliseconds of a blocking read
 
 
 class RedisWakeups:

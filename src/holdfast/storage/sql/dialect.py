@@ -30,32 +30,20 @@ class Dialect(Protocol):
     """The connection of one transaction. The attributes of type `str` are fragments of SQL."""
 
     writes: bool
-    false: str
-    """The literal, as the conditions of partial indexes have it."""
-    in_list: str
-    """A condition on the column before it: it is in a list parameter."""
-    list_rows: str
-    """A SELECT of the members of a list parameter."""
-    file_is_named: str
-    """A SELECT that has a row if a message names `files.id`."""
-    next_number: str
-    """The `n` of a new change or fact; its parameters are `number_parameters()`."""
-    number_is_visible: str
-    """A condition on `n`: no smaller number can still commit."""
-    indexed_words: str
-    """The value of a column of searchable words; its parameter is `word_parameter(text)`."""
-    change_bounds: str
-    """A SELECT of the two bounds of the change feed."""
-    changes_held_back: str
-    """A SELECT of whether there are changes that are not visible yet."""
-    trim_changes: str
-    """Deletes all changes but the newest; its parameter is how many remain."""
+    false: str  # The literal, as the conditions of partial indexes have it
+    in_list: str  # A condition on the column before it: it is in a list parameter
+    list_rows: str  # A SELECT of the members of a list parameter
+    file_is_named: str  # A SELECT that has a row if a message names `files.id`
+    next_number: str  # The `n` of a new change or fact; its parameters are `number_parameters()`
+    number_is_visible: str  # A condition on `n`: no smaller number can still commit
+    indexed_words: str  # The value of a column of searchable words; its parameter is `word_parameter(text)`
+    change_bounds: str  # A SELECT of the two bounds of the change feed
+    changes_held_back: str  # A SELECT of whether there are changes that are not visible yet
+    trim_changes: str  # Deletes all changes but the newest; its parameter is how many remain
     has_match_since: str
     """A SELECT that has a row if a session has a match from a number on: session, number, expression."""
-    matching_facts: str
-    """A SELECT of facts, newest first: expression, the number that they are below, owner, limit."""
-    lock_named: str
-    """The end of a SELECT of runs that locks them in an order that cannot deadlock."""
+    matching_facts: str  # A SELECT of facts, newest first: expression, the number that they are below, owner, limit
+    lock_named: str  # The end of a SELECT of runs that locks them in an order that cannot deadlock
     skip_locked: str
     """The end of a SELECT from `runs AS mine` that passes over rows which another transaction is writing."""
 

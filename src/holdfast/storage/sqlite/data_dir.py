@@ -24,8 +24,7 @@ class DataDir:
         self.store_file = path / "holdfast.db"
         self.journal_file = path / "journal.db"
         self.files = path / "files"
-        self.node = NodeId(f"node_{secrets.token_hex(8)}")
-        """Identifies this opening; never reused."""
+        self.node = NodeId(f"node_{secrets.token_hex(8)}")  # Identifies this opening; never reused
         self._lock: int | None = lock
 
     @classmethod

@@ -27,8 +27,7 @@ class LoggedRun:
     def __init__(
         self, alias: int = 0, epoch: int = 0, last_seq: int = 0, sealed: bool = False, pruned: bool = False
     ) -> None:
-        self.alias = alias
-        """0: the run has no row in `runs` yet."""
+        self.alias = alias  # 0: the run has no row in `runs` yet
         self.epoch = epoch
         self.last_seq = last_seq
         self.sealed = sealed
@@ -50,12 +49,10 @@ class JournalIndex:
         self.runs: dict[RunId, LoggedRun] = {}
         self.settled: dict[RunId, LoggedRun] = {}
         """Archived runs that still have events in rows which other runs keep in the log."""
-        self.live = 0
-        """The number of events of `runs`."""
+        self.live = 0  # The number of events of `runs`
         self.shared: dict[int, tuple[int, int]] = {}
         """Rows with live events: the number of live events and of all events."""
-        self.dead: dict[int, int] = {}
-        """Rows without live events: the number of events."""
+        self.dead: dict[int, int] = {}  # Rows without live events: the number of events
         self.next_row = 1
         self.next_alias = 1
         self.torn = 0

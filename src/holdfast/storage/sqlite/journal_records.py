@@ -11,12 +11,10 @@ from zlib import crc32
 
 _HEAD: Final = Struct("<qIII")  # alias of the run, seq, length of the frame, checksum
 HEAD: Final = _HEAD.size
-_SEALS: Final = 1 << 31
-"""A bit of the length: this is the terminal event."""
+_SEALS: Final = 1 << 31  # A bit of the length: this is the terminal event
 _LENGTH: Final = _SEALS - 1
 _WORD: Final = 0xFFFFFFFF
-NOBODY: Final = 0
-"""The alias of an erased record."""
+NOBODY: Final = 0  # The alias of an erased record
 
 _pack = _HEAD.pack
 _unpack = _HEAD.unpack_from
@@ -26,13 +24,10 @@ class RecordRange(NamedTuple):
     """Consecutive intact records of one run, or one damaged record, none of whose fields is certain."""
 
     alias: int
-    seq: int
-    """Of the first."""
+    seq: int  # Of the first
     places: list[int]
-    frames: list[bytes]
-    """Empty for a damaged record that is shorter than a head."""
-    seals: bool
-    """The last is the terminal event."""
+    frames: list[bytes]  # Empty for a damaged record that is shorter than a head
+    seals: bool  # The last is the terminal event
     whole: bool
 
 

@@ -7,8 +7,7 @@ from zlib import crc32
 from holdfast.core.events import Entry
 
 _LENGTH = 4
-_MAX_ROW = 1 << 20
-"""Bytes at which a row is full. Reading a part of a run reads whole rows."""
+_MAX_ROW = 1 << 20  # Bytes at which a row is full. Reading a part of a run reads whole rows.
 
 
 class Segment(NamedTuple):

@@ -25,19 +25,16 @@ _PRAGMAS: Final = (
 _INSERT: Final = "INSERT INTO log VALUES (?, ?)"
 _INSERT_RUN: Final = "INSERT INTO runs (alias, run, epoch) VALUES (?, ?, ?)"
 _RAISE_EPOCH: Final = "UPDATE runs SET epoch = ? WHERE alias = ?"
-_MAX_ROW: Final = 4 << 20
-"""Bytes at which a row is full; a larger commit has several rows."""
+_MAX_ROW: Final = 4 << 20  # Bytes at which a row is full; a larger commit has several rows
 _PER_COMMIT: Final = 2000
 """Events, or KiB, that one commit of `archive` or `sweep` moves: appends wait for it, so it takes a few
 milliseconds."""
-_MIN_DEAD: Final = 5000
-"""Events of settled runs below which the log is not swept."""
+_MIN_DEAD: Final = 5000  # Events of settled runs below which the log is not swept
 
 
 class JournalWriter:
     def __init__(self, path: Path, max_event_bytes: int = append_checks.MAX_EVENT_BYTES) -> None:
-        self.index = JournalIndex()
-        """The committed content of the log. Replaced as a whole by `open`; readers use it."""
+        self.index = JournalIndex()  # The committed content of the log. Replaced as a whole by `open`; readers use it.
         self.unusable = "The journal was not opened."
         """Why the journal can be neither read nor written; empty if it can."""
         self.openings = 0

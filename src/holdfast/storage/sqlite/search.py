@@ -21,8 +21,7 @@ _DROPPED: Final = dict.fromkeys(map(ord, ("\x00", _OPEN, _CLOSE)), " ")
 _MAX_WORDS: Final = 32
 _MAX_QUERY: Final = 1000
 _EXCERPT_WORDS: Final = 24
-_EXCERPT: Final = 240
-"""Characters; a 'word' may be a page of base64."""
+_EXCERPT: Final = 240  # Characters; a 'word' may be a page of base64
 
 
 def document(text: str) -> str:

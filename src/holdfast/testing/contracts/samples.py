@@ -24,8 +24,7 @@ MakeStore = Callable[[], AbstractAsyncContextManager[Store]]
 MakeJournal = Callable[[], AbstractAsyncContextManager[Journal]]
 MakeWakeups = Callable[[], AbstractAsyncContextManager[Wakeups]]
 
-GUARD = 30.0
-"""Seconds after which a test that waits for something has failed."""
+GUARD = 30.0  # Seconds after which a test that waits for something has failed
 
 OTHER = OwnerId("somebody-else")
 NODE = NodeId("node_1")

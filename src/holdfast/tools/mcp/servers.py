@@ -28,8 +28,7 @@ class McpLimits:
     connect: float = 15.0
     call: float = 300.0
     first_pause: float = 0.5
-    longest_pause: float = 60.0
-    """After failed attempts to connect; until the pause is over, calls fail at once."""
+    longest_pause: float = 60.0  # After failed attempts to connect; until the pause is over, calls fail at once
 
 
 class McpServers:
