@@ -1,4 +1,4 @@
-"""Writes a session as Markdown for people to read. It cannot be imported."""
+"""Writes a session as Markdown for people to read. This format cannot be imported back."""
 
 import json
 from typing import Final, assert_never

@@ -1,7 +1,7 @@
 """The fold: turns a run's events into its message. Nothing else builds an assistant message.
 
 `fold(rest, fold(prefix))` equals `fold(prefix + rest)`, so the live view, the saved message, the cancelled partial
-and the recovered message are one function over more or less of the journal.
+and the recovered message all come from this function, applied to more or less of the journal.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""The output that an agent is given: what it writes goes to the run's journal, what it asks goes to a person."""
+"""What an agent is given for its output: writes go to the run's journal, approval requests to a person."""
 
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,7 +1,8 @@
-"""Group commit: one writer commits what all runs have gathered, then what they gathered meanwhile, and so on.
+"""Group commit: one writer commits the pending events of all runs together; events that arrive during a commit go into
+the next one.
 
 There is no timer: under light load a token waits for one commit, under heavy load commits grow and their number falls.
-A failed commit publishes nothing; before it is retried, the journal is asked whether it happened.
+A failed commit publishes nothing; before it is retried, the writer checks whether the journal contains it.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,5 @@
-"""The feed of a run's events: read from a cursor, then follow live. A subscriber is a cursor, never a queue.
+"""The feed of a run's events: read from a cursor, then follow live. A subscriber is only a position in the journal;
+nothing is queued for it.
 
 A run that this node executes has a bounded tail of its newest events in memory; a subscriber that lags behind the tail
 reads the journal. Runs of other nodes are read from the journal when woken, and at intervals.

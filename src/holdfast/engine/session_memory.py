@@ -1,7 +1,7 @@
 """The memory of sessions: recalled before a run, bounded in time and length, and committed at boundaries, one commit at
 a time per session. Providers are called outside every transaction; one that fails never fails the run.
 
-A boundary is an explicit commit, a new session that follows, clear, delete, idleness, eviction or shutdown;
+A boundary is an explicit commit, the start of a session that follows it, clear, delete, idleness, eviction or shutdown;
 `core.memory_ledger` decides what is due. Which turns are dirty is recorded in the store's ledger alone; this process
 only knows which sessions are warm (their provider may hold resources for them) and which it is committing.
 """

@@ -1,1 +1,1 @@
-"""Language models: the port (`port.py`) and one module per way to reach one."""
+"""Language models: one module per way to reach one. The port is `ports/model.py`."""

@@ -1,5 +1,5 @@
 """Fast path for chunks that differ only in their text: the bytes around it are learned from a parsed chunk. Nothing is
-guessed: a template is used only after another text in it was parsed with the same result, and only for text without
+guessed: a template is used only after a second chunk, parsed in full, has confirmed it, and only for text without
 escapes."""
 
 import re

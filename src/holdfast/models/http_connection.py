@@ -1,5 +1,6 @@
 """One HTTP/1.1 connection to a model server: an `asyncio.Protocol` that feeds httptools' parser. Bytes go from the
-socket to the response's buffer, and on with `HttpResponse.follow`, without a task in between; `read` wakes one."""
+socket to the response's buffer, and on with `HttpResponse.follow` without a task in between; `read` wakes the task that
+waits."""
 
 import asyncio
 import zlib

@@ -1,5 +1,5 @@
 """Client for OpenAI's chat completions: OpenAI, OpenRouter, Ollama, vLLM, llama.cpp, LM Studio, Groq, DeepSeek …
-`ChatCompletionStream` parses and `RequestPolicy` decides about another attempt; this file waits and times out."""
+`ChatCompletionStream` parses and `RequestPolicy` decides on retries; this module waits and enforces the time limits."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

@@ -1,4 +1,4 @@
-"""The clock and id ports: time and identifiers are arguments."""
+"""The clock and id ports: the engine gets the time and new ids from here, never from the system."""
 
 from typing import Protocol
 

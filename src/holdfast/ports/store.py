@@ -111,21 +111,8 @@ class Change:
     status: str | None = None
 
 
-class Tx(Protocol):
-    """One transaction, as the synchronous function inside it sees it. Reads see the transaction's own writes.
-
-    `put_*` writes the whole value (insert or replace by id). Deleted sessions are returned like others: `deleted_at`
-    marks them. Only `engine.transactions` calls the writing half."""
-
-    @property
-    def now(self) -> float:
-        """The store's clock, the only one that judges leases."""
-
-    def settings(self, owner: OwnerId) -> Mapping[str, Json]: ...
-    def put_setting(self, owner: OwnerId, name: str, value: Json) -> None:
-        """Set an owner's setting; None removes it."""
-
-    # ---- sessions, messages, search ----
+class SessionRows(Protocol):
+    """Sessions, messages and search."""
 
     def session(self, sid: SessionId) -> Session | None: ...
     def put_session(self, session: Session) -> None:
@@ -157,7 +144,9 @@ class Tx(Protocol):
     def search(self, owner: OwnerId, text: str, limit: int, before: int | None) -> Sequence[SearchHit]:
         """Find sessions whose title or messages contain all words, each once with its newest hit, newest first."""
 
-    # ---- runs, and the queue of journals to erase ----
+
+class RunRows(Protocol):
+    """Runs, and the queue of journals to erase."""
 
     def run(self, rid: RunId) -> Run | None: ...
     def put_run(self, run: Run) -> None:
@@ -205,7 +194,9 @@ class Tx(Protocol):
     def drop_purges(self, rids: Iterable[RunId]) -> None:
         """Remove journals from the queue after they are erased."""
 
-    # ---- approvals and tool grants ----
+
+class ApprovalRows(Protocol):
+    """Approvals, tool grants, and settings of owners."""
 
     def approval(self, aid: ApprovalId) -> Approval | None: ...
     def put_approval(self, approval: Approval) -> None: ...
@@ -223,7 +214,13 @@ class Tx(Protocol):
 
     def drop_grant(self, owner: OwnerId, sid: SessionId | None, tool: str, scope: str) -> None: ...
 
-    # ---- memory ledgers, dirty turns, facts ----
+    def settings(self, owner: OwnerId) -> Mapping[str, Json]: ...
+    def put_setting(self, owner: OwnerId, name: str, value: Json) -> None:
+        """Set an owner's setting; None removes it."""
+
+
+class MemoryRows(Protocol):
+    """Memory ledgers, dirty turns and facts."""
 
     def ledger(self, sid: SessionId) -> Ledger | None: ...
     def put_ledger(self, ledger: Ledger) -> None: ...
@@ -258,7 +255,9 @@ class Tx(Protocol):
     def facts_after(self, owner: OwnerId, n: int, limit: int) -> Sequence[Fact]:
         """List facts written after `n`, the smallest first."""
 
-    # ---- attached files ----
+
+class FileRows(Protocol):
+    """Attached files."""
 
     def file(self, fid: FileId) -> StoredFile | None: ...
     def put_file(self, file: StoredFile) -> None: ...
@@ -269,7 +268,9 @@ class Tx(Protocol):
     def digest_in_use(self, sha256: str) -> bool:
         """Whether any file row has this content."""
 
-    # ---- the change feed ----
+
+class ChangeRows(Protocol):
+    """The change feed."""
 
     def add_change(
         self,
@@ -293,6 +294,17 @@ class Tx(Protocol):
 
     def trim_changes(self, keep: int) -> None:
         """Erase all but the newest `keep` changes."""
+
+
+class Tx(SessionRows, RunRows, ApprovalRows, MemoryRows, FileRows, ChangeRows, Protocol):
+    """One transaction, as the synchronous function inside it sees it. Reads see the transaction's own writes.
+
+    `put_*` writes the whole value (insert or replace by id). Deleted sessions are returned like others: `deleted_at`
+    marks them. Only `engine.transactions` calls the writing half."""
+
+    @property
+    def now(self) -> float:
+        """The store's clock, the only one that judges leases."""
 
 
 class Store(Protocol):

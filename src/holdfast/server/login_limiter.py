@@ -1,4 +1,4 @@
-"""Rate limit for password attempts. The time is an argument."""
+"""Rate limit for password attempts. The caller passes the current time."""
 
 from typing import Final
 

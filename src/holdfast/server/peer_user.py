@@ -1,5 +1,5 @@
 """Finds the user account at the other end of a loopback connection, so that a server without a password answers only
-the account that started it. Linux tells through `sock_diag`; elsewhere nobody is recognized."""
+the account that started it. It works on Linux (`sock_diag`); on other systems no account is recognized."""
 
 import socket
 import struct

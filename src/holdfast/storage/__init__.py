@@ -1,1 +1,2 @@
-"""Adapters of the storage ports. They share contract suites (`holdfast.testing.contracts`), not an ancestor."""
+"""Adapters of the storage ports. They have no common base class; shared test suites (`holdfast.testing.contracts`) keep
+them alike."""

@@ -1,4 +1,4 @@
-"""Why an append to a journal is refused, in the same way by every adapter."""
+"""The checks of an append that all journal adapters share."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""Threads that run blocking calls one after the other: each database connection belongs to one.
+"""Worker threads for blocking calls: each runs one call after the other and owns one database connection.
 
 asyncio only. Not `to_thread` or an executor: a commit takes about 25 µs, and those cost as much again.
 """

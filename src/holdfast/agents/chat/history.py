@@ -1,4 +1,4 @@
-"""Model input from messages and parts, by the same function for a live run and a resumed one."""
+"""Converts stored messages into model messages, with the same code for a live run and a resumed one."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,5 +1,5 @@
 """Removes the words of a partial answer that its continuation repeats. Text is held back only while it may still be a
-repetition; words that are meant to appear twice across the seam are taken for one."""
+repetition; if a word is really meant to end one piece and begin the next, one copy of it is lost."""
 
 from typing import Final
 

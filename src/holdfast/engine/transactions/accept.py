@@ -1,5 +1,6 @@
-"""Accepts a turn: submitted, retried, edited or continued with its user message, empty answer, run and head at once.
-Each function is one transaction, after `find_repeated`, and may be run again after a conflict."""
+"""Accepts a turn (submit, retry, edit, continue): the user message, the empty answer, the run and the new head are
+written in one transaction. `find_repeated` checks the idempotency key first, in the same transaction. A function may be
+run again after a conflict."""
 
 import hashlib
 import json

@@ -1,5 +1,5 @@
 """Steps of a session's memory ledger, and the facts of the built-in memory. Each function is a transaction or part of
-one; the provider is called between `begin` and `finish`, outside of all."""
+one; the provider is called between `begin` and `finish`, outside any transaction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

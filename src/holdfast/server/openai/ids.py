@@ -1,4 +1,4 @@
-"""Ids of OpenAI's objects. Each is derived from an id of Holdfast's and leads back to it, so none has to be stored."""
+"""Ids of OpenAI's objects. Each is derived from a Holdfast id and can be converted back, so none has to be stored."""
 
 import hashlib
 from typing import Final

@@ -1,5 +1,5 @@
 """Input items of responses and messages of chat completions: read into turns of a session, and listed again from its
-messages. Pure; files that come inside a call are left to be stored."""
+messages. Pure; the caller stores the files that a request contains."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""JSON as the bytes that are sent. Texts stay escaped as the journal has them: a text that was encoded once is copied
+"""Writes JSON directly as bytes. Text is copied from the journal still escaped: a text that was encoded once is copied
 between two quotes, because decoding and encoding it again would cost more than all else that is done per token."""
 
 import json

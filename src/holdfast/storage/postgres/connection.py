@@ -1,5 +1,5 @@
-"""Connections to PostgreSQL: settings, a limit on every wait, text that PostgreSQL cannot hold by itself, and the
-translation of psycopg's exceptions: none of them leaves this package."""
+"""Connections to PostgreSQL: settings, time limits, escaping of text that PostgreSQL cannot store, and the translation
+of psycopg's exceptions, none of which leaves this package."""
 
 import select
 import time

@@ -1,4 +1,4 @@
-"""A look at PostgreSQL from outside, for `doctor` and the start-up log. Nothing is changed."""
+"""Checks of the PostgreSQL server for `doctor` and the start-up log. Nothing is changed."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence

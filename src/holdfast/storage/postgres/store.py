@@ -1,16 +1,16 @@
 """`Store` on PostgreSQL.
 
 A transaction works on one snapshot (REPEATABLE READ), and PostgreSQL aborts one of two that write the same row; it is
-retried. That alone would admit two that read the same session and write different rows of it. So every transaction that
-writes in a session also writes the session's row in `turnstiles` (`PostgresDialect.enter_session`): of two in the same
-session one is retried, and two in different sessions never conflict.
+retried. That alone would allow write skew: two read the same session and write different rows of it. So every
+transaction that writes in a session also writes the session's row in `turnstiles` (`PostgresDialect.enter_session`): of
+two in the same session one is retried, and two in different sessions never conflict.
 
 A transaction that loses several times takes an advisory lock that all such losers share, so that they no longer abort
 one another.
 
-The server limits every wait for the client but one: between two messages of a transaction, before the Sync message
-that ends them. psycopg sends each statement by itself, so a node that stands still or is cut off at that moment would
-keep its locks, and nobody could claim its runs. The other nodes look for such transactions and end them.
+The server limits every wait for the client but one: between two messages of a transaction, before the Sync message that
+ends them. psycopg sends each statement by itself, so a node that stands still or is cut off at that moment would keep
+its locks, and nobody could claim its runs. The other nodes look for such transactions and end them.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""`Wakeups` by LISTEN and NOTIFY. Hints that are added during a notification go out together with the next one, so
+"""`Wakeups` by LISTEN and NOTIFY. Hints that are added while a NOTIFY is under way are batched into the next, so
 there is at most one per commit of the journal, and fewer the busier a node is.
 
 Each process has one connection that listens and one that notifies, on a thread each.

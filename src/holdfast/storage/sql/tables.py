@@ -1,5 +1,5 @@
-"""The store's tables: their statements, and values as rows and back. What is queried has a column; what is only carried
-is JSON."""
+"""The store's tables: their statements, and values as rows and back. Fields used in queries
+have columns; the rest is JSON."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -1,9 +1,9 @@
 """Backup of a data directory that is in use, to another data directory.
 
 SQLite's backup API reads each database on one snapshot while writers continue. The process that serves the files must
-not open them in any other way, because closing them would drop its locks. The store is copied first: a journal that is
-newer than its store only settles again. The caller makes sure that nothing is erased meanwhile. Everything here
-blocks: call it on a worker thread.
+not open them in any other way, because closing them would drop its locks. The store is copied first: if the journal is
+newer than the store, its runs are simply settled again. The caller makes sure that nothing is erased meanwhile.
+Everything here blocks: call it on a worker thread.
 """
 
 import hashlib

@@ -1,4 +1,5 @@
-"""The data directory: private, and locked by one process at a time. Its lock is the lease of every run in it."""
+"""The data directory: private, and locked by one process at a time. Holding its lock counts as holding the lease of
+every run in it."""
 
 import contextlib
 import errno

@@ -79,7 +79,9 @@ class SqliteDialect:
         if old is None:
             self.execute(table.upsert, *row)
         elif changed := list(compress(range(len(row)), map(ne, old, row))):
-            self.execute(table.update(changed), *[row[n] for n in changed], row[0])
+            updated = self._run(table.update(changed), [*[row[n] for n in changed], row[0]])
+            if not updated.rowcount:  # another statement has deleted it
+                self.execute(table.upsert, *row)
 
     def save_message(self, row: Row, old: Row | None, file_ids: Collection[FileId]) -> None:
         self.save(MESSAGES, row, old)

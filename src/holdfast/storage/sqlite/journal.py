@@ -2,8 +2,8 @@
 
 Events of all runs are appended to one log, a row per commit (`journal_records.py`). The log has no index on disk; it is
 kept in memory (`journal_index.py`). When a run is settled, its events move to a few rows of their own
-(`journal_segments.py`), and a row of the log is deleted with the last of its runs. A run that is never settled keeps
-its rows, and costs memory and time at opening.
+(`journal_segments.py`), and a row of the log is deleted once all of its runs are settled. A run that is never settled
+keeps its rows, and costs memory and time at opening.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -1,5 +1,5 @@
-"""What the two databases look like: migrations in order, each in one transaction: a literal script, or a function where
-SQL cannot say it.
+"""Schema migrations of the two databases. Each runs in one transaction and is an SQL script, or a function where SQL is
+not enough.
 
 The version of a file (`PRAGMA user_version`) is the number of migrations it has seen. A script that was released is
 never edited: a change is a new one at the end.

@@ -1,8 +1,8 @@
 """One suite per storage port. An adapter is right when it passes; the in-process reference passes them all.
 
 How to run a suite over an adapter: derive a `Test…` class and give it one fixture that returns a function; each call of
-the function opens the adapter **on the same place** and closes it on leaving. Durability tests leave the first and call
-again, so a durable adapter has its files in `tmp_path`, and one without files hands out the same object again:
+the function opens the adapter **on the same storage** and closes it on leaving. Durability tests leave the first and
+call again, so a durable adapter has its files in `tmp_path`, and one without files hands out the same object again:
 
     class TestSqliteJournal(JournalContract):
         @pytest.fixture
@@ -11,7 +11,8 @@ again, so a durable adapter has its files in `tmp_path`, and one without files h
 
 The suites run on the backend that the fixture `anyio_backend` names (`tests/conftest.py`: asyncio). They never sleep,
 and call `append` from one task at a time. Rows may name rows that are not there (a run whose message was cleared),
-except that a session is always written before what hangs on it. Lists without a named order are compared as sets.
+except that a session is always written before the rows that depend on it. Lists without a named order are compared as
+sets.
 
 Every adapter answers alike, so these suites also settle what the port's text leaves open:
 

@@ -1,4 +1,4 @@
-"""What becomes of a journal after its run: settled, purged, or purged with a mark."""
+"""Journals after their run has ended: settled, purged, or purged with a mark."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""All or nothing, one after another, on one snapshot, and still there afterwards."""
+"""Atomicity, isolation and durability of transactions."""
 
 import contextlib
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What every `Wakeups` does while nothing fails. Hints may be lost; these are the ones that must not be."""
+"""What every `Wakeups` does. Hints may be lost in general; these must arrive as long as nothing fails."""
 
 from collections.abc import AsyncIterator
 
