@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agents.chat import token_estimate
+from holdfast.agents.chat import context_window
 from holdfast.agents.chat.history import answer
 from holdfast.agents.chat.overlap_trimmer import OverlapTrimmer
 from holdfast.agents.chat.system_prompt import system_prompt
@@ -134,12 +134,12 @@ def test_thoughts_alone_are_no_message() -> None:
 
 def test_the_estimate_counts_everything() -> None:
     """O3: system prompt, words, files, calls, results and tool descriptions all take room."""
-    assert token_estimate.of_text("a" * 400) == 100
-    assert token_estimate.of_text("語" * 100) == 75
+    assert context_window.of_text("a" * 400) == 100
+    assert context_window.of_text("語" * 100) == 75
     request = ModelRequest(
         "s" * 40, (UserMessage(("u" * 40, Media("i", "image/png", b"1"))), ToolMessage("c", "t", "r" * 40))
     )
-    assert token_estimate.of_request(request) == 10 + 4 + 10 + 1500 + 4 + 10
+    assert context_window.of_request(request) == 10 + 4 + 10 + 1500 + 4 + 10
 
 
 def whole(messages: Sequence[ChatMessage]) -> list[bool]:
@@ -149,11 +149,11 @@ def whole(messages: Sequence[ChatMessage]) -> list[bool]:
 def test_old_results_make_room_first() -> None:
     """O3: long results are left out from the oldest on, as few as needed, and the newest stay."""
     messages: list[ChatMessage] = [UserMessage(("q",)), *(ToolMessage(f"c{n}", "t", "x" * 4000) for n in range(5))]
-    kept = token_estimate.fit(messages, 3200)
+    kept = context_window.fit(messages, 3200)
     assert whole(kept) == [False, False, True, True, True]
-    assert token_estimate.of_messages(kept) <= 3200
-    assert token_estimate.fit(messages, 100_000) == messages
-    assert whole(token_estimate.fit(messages, 0))[-2:] == [True, True]
+    assert context_window.of_messages(kept) <= 3200
+    assert context_window.fit(messages, 100_000) == messages
+    assert whole(context_window.fit(messages, 0))[-2:] == [True, True]
 
 
 # ---- the prompt ----

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from anyio.abc import TaskStatus
 
-from holdfast.agents.chat import token_estimate
+from holdfast.agents.chat import context_window
 from holdfast.agents.chat.agent import ChatAgent
 from holdfast.agents.chat.history import conversation
 from holdfast.agents.chat.summary_and_title import ModelSummarizer, ModelTitler, ask
@@ -129,8 +129,8 @@ class ModelHelpers:
         session, past = await self._late_engine.engine.messages.model_input(sid)
         model = await self._models.find(session.model)
         messages = [replace(m, parts=tuple(p for p in m.parts if not isinstance(p, FilePart))) for m in past.messages]
-        text = token_estimate.of_text((session.system or "") + (past.summary or ""))
-        return model.info.id, text + token_estimate.of_messages(conversation(messages, {})), model.info.context
+        text = context_window.of_text((session.system or "") + (past.summary or ""))
+        return model.info.id, text + context_window.of_messages(conversation(messages, {})), model.info.context
 
     async def fact_extractor(self, model_id: str | None) -> "Ask | None":
         """None for a small or missing model: rules then extract better."""

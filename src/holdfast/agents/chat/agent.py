@@ -3,11 +3,11 @@ is its only state, so starting and resuming a turn are the same: first run the c
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
-from holdfast.agents.chat import token_estimate
+from holdfast.agents.chat import context_window
 from holdfast.agents.chat.answer_reader import AnswerReader
 from holdfast.agents.chat.attachments import FileReader, read_attachments
 from holdfast.agents.chat.history import Attached, answer, ask_to_continue, conversation
@@ -141,14 +141,11 @@ class _ChatLoop:
         if self.steps:
             self.input = await self.agent.history.reload(self.turn)
         request = await self._compose()
-        limit = self.model.info.context
-        if limit is None or token_estimate.of_request(request) < limit * self.agent.limits.compact_at:
-            return request
-        if not self.compacted:
+        window = self.model.info, self.agent.limits.compact_at
+        if not self.compacted and context_window.is_nearly_full(request, *window):
             await self._compact()
             request = await self._compose()
-        room = limit * self.agent.limits.compact_at - token_estimate.of_request(replace(request, messages=()))
-        return replace(request, messages=tuple(token_estimate.fit(request.messages, int(room))))
+        return context_window.fit_request(request, *window)
 
     async def _compact(self) -> None:
         """Summarize earlier turns, once per execution: a second summary would save nothing. If that fails, the run

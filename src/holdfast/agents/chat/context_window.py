@@ -1,5 +1,5 @@
-"""Estimates how full a model's context window is, to decide when to compact; not for billing. Four bytes of UTF-8 count
-as one token, and an image counts a flat amount."""
+"""Decides when earlier turns are compacted and which tool results are omitted, so that a request fits into the model's
+context window. Sizes are estimates, not for billing: four bytes of UTF-8 count as one token, an image a flat amount."""
 
 import json
 from collections.abc import Sequence
@@ -7,13 +7,26 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from holdfast.core.parts import ReasoningPart, TextPart
-from holdfast.ports.model import AssistantMessage, ChatMessage, Media, ModelRequest, ToolMessage, UserMessage
+from holdfast.ports.model import AssistantMessage, ChatMessage, Media, ModelInfo, ModelRequest, ToolMessage, UserMessage
 from holdfast.tools.result_text import as_text
 
 _PER_MESSAGE: Final = 4
 _IMAGE: Final = 1500
 _SHORT: Final = 400  # Omitting a tool result of up to this many characters saves too little
 _KEEP: Final = 2  # The newest results are never omitted: the model has not used them yet
+
+
+def is_nearly_full(request: ModelRequest, info: ModelInfo, compact_at: float) -> bool:
+    """Whether earlier turns are to be compacted: at this fraction of the model's window, if that is known."""
+    return info.context is not None and of_request(request) >= info.context * compact_at
+
+
+def fit_request(request: ModelRequest, info: ModelInfo, compact_at: float) -> ModelRequest:
+    """The same request without the oldest tool results, if it is nearly full even after compaction."""
+    if info.context is None or not is_nearly_full(request, info, compact_at):
+        return request
+    room = info.context * compact_at - of_request(replace(request, messages=()))
+    return replace(request, messages=tuple(fit(request.messages, int(room))))
 
 
 def of_text(text: str) -> int:
