@@ -86,6 +86,10 @@ def test_a_section_is_read_as_it_was_written() -> None:
         ("line 3: head: 'msg_2' is not a message", [{**SESSION, "head": "msg_2"}, MESSAGE, END]),
         ("line 2: the file ends in the middle of a session", [SESSION, MESSAGE]),
         ("line 3: type: is 'content'", [SESSION, MESSAGE, {"type": "content", "data": ""}]),
+        ("line 1", [{**SESSION, "updated_at": "9999-12-31T23:59:59.999999Z"}]),
+        ("line 1", [{**SESSION, "created_at": "0001-01-01T00:00:00+23:59"}]),
+        ("line 1", [{"type": []}]),
+        ("line 2", [SESSION, {**MESSAGE, "parts": [0] * 100_000}]),
     ],
 )
 def test_an_error_names_its_line(where: str, items: list[dict[str, Any] | bytes]) -> None:

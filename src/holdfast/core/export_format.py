@@ -41,8 +41,17 @@ class ExportedSession:
     files: dict[FileId, ExportedFile] = field(default_factory=dict)
 
 
+EARLIEST: Final = -62_135_596_800.0  # The first second of year 1 and the last of year 9999
+LATEST: Final = 253_402_300_799.0
+
+
 def iso_timestamp(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    """A time that no calendar has, which an import could once bring in, becomes the nearest one that does."""
+    return (
+        datetime.fromtimestamp(min(max(at, EARLIEST), LATEST), UTC)
+        .isoformat(timespec="microseconds")
+        .replace("+00:00", "Z")
+    )
 
 
 def nearest_settled(mid: MessageId | None, unsettled: Mapping[MessageId, MessageId | None]) -> MessageId | None:

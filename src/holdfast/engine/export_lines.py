@@ -17,7 +17,7 @@ from pydantic_core import from_json
 from holdfast.core import parts
 from holdfast.core.errors import InvalidInputError
 from holdfast.core.events import Ending, Failure, Usage
-from holdfast.core.export_format import FORMAT, VERSION, ExportedFile, ExportedSession, iso_timestamp
+from holdfast.core.export_format import EARLIEST, FORMAT, LATEST, VERSION, ExportedFile, ExportedSession, iso_timestamp
 from holdfast.core.finite_numbers import find_non_finite
 from holdfast.core.ids import FileId, MessageId, OwnerId, SessionId
 from holdfast.core.parts import FilePart, Part
@@ -33,15 +33,17 @@ def _seconds(value: Any) -> Any:
     """Seconds since the epoch, of an ISO 8601 time."""
     try:
         at = datetime.fromisoformat(value)
-        if at.tzinfo is not None:
+        if at.tzinfo is not None and EARLIEST <= at.timestamp() <= LATEST:
             return at.timestamp()
     except (TypeError, ValueError, OverflowError):
         pass
     raise ValueError("expected a time such as 2026-01-31T12:00:00Z")
 
 
+T = TypeVar("T")
 Time = Annotated[float, BeforeValidator(_seconds)]
 Count = Annotated[int, Field(ge=0, le=_LARGEST)]
+Items = Annotated[list[T], Field(fail_fast=True)]  # Pydantic would describe every wrong item, in gigabytes
 
 
 class _Line(BaseModel):
@@ -58,10 +60,10 @@ class _SessionLine(_Line):
     settings: dict[str, Any] | None = None
     pinned: bool
     archived: bool
-    tags: list[str]
+    tags: Items[str]
     project: str | None
     head: MessageId | None
-    redo: list[MessageId]
+    redo: Items[MessageId]
     created_at: Time
     updated_at: Time
 
@@ -88,7 +90,7 @@ class _MessageLine(_Line):
     status: Ending
     reason: str | None
     model: str | None
-    parts: list[dict[str, Any]]
+    parts: Items[dict[str, Any]]
     error: _Failure | None = None
     recovery: Literal["recovered", "none"] | None = None
     usage: _Usage | None = None
@@ -177,7 +179,7 @@ class _FilePart(_Line):
 
 
 class _RememberedPart(_Line):
-    items: list[dict[str, Any]]
+    items: Items[dict[str, Any]]
 
 
 _PARTS: Final[Mapping[str, type[_Line]]] = {
@@ -255,7 +257,7 @@ class ImportReader:
 
     def _read(self, data: Mapping[str, Any]) -> ImportStep:
         kind = data.get("type")
-        if kind not in self._expected:
+        if not isinstance(kind, str) or kind not in self._expected:
             raise InvalidInputError("type", f"is {kind!r}; expected {' or '.join(sorted(self._expected))}")
         match kind:
             case "session":

@@ -2,7 +2,7 @@
 
 In all three cases the run of an attached call is cancelled as soon as the client disconnects."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Final
@@ -10,9 +10,10 @@ from typing import Final
 import anyio
 from starlette.responses import Response
 
+from holdfast.core.errors import HoldfastError
 from holdfast.core.events import Entry, Failure
 from holdfast.core.run import Run
-from holdfast.core.transcript import Transcript, fold
+from holdfast.core.transcript import EMPTY, Transcript, fold
 from holdfast.engine.run_feed import RunSubscription
 from holdfast.server.context import ApiContext
 from holdfast.server.event_sources import RunSource, next_entries, respond_with_run
@@ -111,12 +112,25 @@ def chat_stream(
     """A stream that chooses its status when the first output or a failure arrives."""
     source = TranslatedSource(subscription, chunks, attached=connection is not None)
 
+    @_or_error_response
     async def failure() -> Response | None:
         with anyio.move_on_after(FIRST_OUTPUT_WAIT):
             await source.read_until(lambda: chunks.begun)
         return None if chunks.begun or chunks.failed is None else failed_response(chunks.failed, headers)
 
     return EventStream(source, limits, connection, headers, OPENING, failure)
+
+
+def _or_error_response(work: Callable[[], Awaitable[Response | None]]) -> Callable[[], Awaitable[Response | None]]:
+    """The framework's error handlers do not see what is raised in a response that is under way."""
+
+    async def respond() -> Response | None:
+        try:
+            return await work()
+        except HoldfastError as error:
+            return errors.response_of(error)
+
+    return respond
 
 
 def failed_response(failure: Failure, headers: Headers) -> Response:
@@ -139,11 +153,11 @@ def whole_response(
 ) -> EventStream:
     """One response instead of a stream, when the run has ended."""
 
-    async def collect() -> Response:
-        found: list[Entry] = []
+    @_or_error_response
+    async def collect() -> Response | None:
+        transcript = EMPTY
         while (entries := await next_entries(subscription, wait=connection is not None)) is not None:
-            found += entries
-        transcript = fold(found)
+            transcript = fold(entries, transcript)
         if not transcript.ended:
             return errors.error_response(503, CUT_OFF.message, "stream_cut", None, {"Retry-After": "2"})
         return render(transcript)
