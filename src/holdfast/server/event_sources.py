@@ -22,7 +22,8 @@ from holdfast.server.event_stream import EventSource, Write
 
 log = logging.getLogger("holdfast.http")
 
-_RETRY: Final = 0.25  # Seconds between reads while storage is unavailable
+_FIRST_PAUSE: Final = 0.25  # Seconds between reads while storage is unavailable, doubled each time
+_LONGEST_PAUSE: Final = 2.0
 
 
 async def respond_with_run(
@@ -46,14 +47,17 @@ async def respond_with_run(
 async def next_entries(subscription: RunSubscription, *, wait: bool) -> Sequence[Entry] | None:
     """The next events; None at the end. While storage is unavailable the stream ends, so that the client reconnects;
     with `wait` it stays open, because the end of an attached stream would cancel its run."""
+    pause = 0.0
     while True:
         try:
             return await subscription.next()
         except StorageError as error:
-            log.warning("cannot read the events of run %s: %s", subscription.run, error.code)
+            if not pause:  # once per outage
+                log.warning("cannot read the events of run %s: %s", subscription.run, error.code)
             if not wait:
                 return None
-            await anyio.sleep(_RETRY)
+            pause = min(pause * 2, _LONGEST_PAUSE) or _FIRST_PAUSE
+            await anyio.sleep(pause)
 
 
 class RunSource(EventSource):

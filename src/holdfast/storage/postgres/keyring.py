@@ -62,15 +62,19 @@ class PostgresKeys:
             self._thread.join()
 
     def _follow(self) -> None:
+        failing = False
         while not self._closing.is_set():
             try:
                 with closing(self._config.connect()) as db:
                     db.execute(f"LISTEN {_CHANNEL}")
                     while not self._closing.is_set():
                         self._cached = _read(db) or self._cached
+                    failing = False
                         self._wait(db)
-            except (psycopg.Error, StorageError):
-                log.info("the keyring cannot be read; the cached copy stays in use", exc_info=True)
+            except Exception:  # the thread must not end: a revoked token would stay valid here
+                if not failing:
+                    log.warning("the keyring cannot be read; the cached copy stays in use", exc_info=True)
+                failing = True
                 self._closing.wait(1.0)
 
     def _wait(self, db: TimedConnection) -> None:
