@@ -152,6 +152,22 @@ describe("a thread", () => {
     expect(thread.state.get().older).toBe("other");
   });
 
+  it("does not repeat a failed older page by itself, and drops one of another branch", async () => {
+    const env = new FakeEnv();
+    const quiet = { ...SESSION, active_run: null };
+    const { thread } = open(env);
+    env.answer(json(quiet), page([message("c", { parent_id: "b" })], "older"));
+    await thread.refresh();
+    env.answer(json({}, 503));
+    await thread.loadOlder();
+    expect(thread.state.get()).toMatchObject({ olderFailed: true, loadingOlder: false });
+    env.answer(page([message("b")]));
+    const loading = thread.loadOlder();
+    thread.state.patch({ older: "other" });
+    await loading;
+    expect(said(thread)).toEqual(["c"]);
+  });
+
   it("polls while output is being recovered", async () => {
     const env = new FakeEnv();
     const lost = message("msg_2", { status: "interrupted", recovery: { state: "pending" }, parts: [] });

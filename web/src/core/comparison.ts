@@ -137,7 +137,9 @@ export class Comparison {
 
   /** Reads runs that did not end within the stream from the store. */
   private async finish(): Promise<void> {
+    const { connection } = this;
     const panes = await Promise.all(this.state.get().panes.map((pane) => this.readStored(pane)));
+    if (this.connection !== connection) return; // another comparison has begun meanwhile
     this.state.patch({ panes, running: false });
     this.connection = null;
   }

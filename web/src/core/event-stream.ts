@@ -121,8 +121,8 @@ export class EventStream {
         stopWatchdog = startWatchdog();
         const frames = parser.push(value);
         if (!frames.length) continue;
-        this.attempt = 0;
         if (this.options.onFrames(frames)) return "ended";
+        this.attempt = 0; // only now: frames that cannot be applied must not be fetched again at full speed
       }
     } catch {
       return 0; // connection lost, or a gap in the frames: resume at the cursor

@@ -60,7 +60,8 @@ export class SessionList {
     try {
       const page = await this.api.sessions({ archived, cursor: next });
       const fresh = new Set(page.items.map((item) => item.id));
-      const { items } = this.state.get();
+      const { items, next: current } = this.state.get();
+      if (current !== next) return; // another list is shown meanwhile
       this.state.patch({
         items: sorted([...items.filter((item) => !fresh.has(item.id)), ...page.items]),
         next: page.next,

@@ -18,6 +18,7 @@ export interface ThreadState {
   /** The cursor of the next older page. */
   readonly older: string | null;
   readonly loadingOlder: boolean;
+  readonly olderFailed: boolean;
   readonly loaded: boolean;
   readonly notFound: boolean;
   /** The run that was asked to stop. */
@@ -49,6 +50,7 @@ export class Thread {
       messages: [],
       older: null,
       loadingOlder: false,
+      olderFailed: false,
       loaded: false,
       notFound: false,
       stopping: null,
@@ -180,12 +182,13 @@ export class Thread {
     this.state.patch({ loadingOlder: true });
     try {
       const page = await this.api.messages(this.sid, older, PAGE_SIZE);
-      const { messages } = this.state.get();
+      const { messages, older: current } = this.state.get();
+      if (current !== older) return; // another branch is shown meanwhile
       const have = new Set(messages.map((message) => message.id));
       const fresh = page.items.filter((message) => !have.has(message.id)).map((message) => this.overlay(message));
-      this.state.patch({ messages: [...fresh, ...messages], older: page.next });
+      this.state.patch({ messages: [...fresh, ...messages], older: page.next, olderFailed: false });
     } catch {
-      // Scrolling to the top again retries.
+      this.state.patch({ olderFailed: true }); // the button retries
     } finally {
       this.state.patch({ loadingOlder: false });
     }

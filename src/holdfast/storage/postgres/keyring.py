@@ -15,7 +15,6 @@ from typing import Final
 
 import psycopg
 
-from holdfast.core.errors import StorageError
 from holdfast.ports.keyring import Keyring
 from holdfast.storage.key_file import keyring_from_json
 from holdfast.storage.postgres import schema
@@ -69,7 +68,7 @@ class PostgresKeys:
                     db.execute(f"LISTEN {_CHANNEL}")
                     while not self._closing.is_set():
                         self._cached = _read(db) or self._cached
-                    failing = False
+                        failing = False
                         self._wait(db)
             except Exception:  # the thread must not end: a revoked token would stay valid here
                 if not failing:

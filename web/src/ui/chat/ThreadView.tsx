@@ -18,7 +18,9 @@ const CHUNK_SIZE = 12;
 /** How far outside the viewport messages stay rendered. */
 const RENDER_MARGIN = 2000;
 
-export function ThreadView({ thread, state }: { thread: Thread; state: ThreadState }) {
+type ThreadProps = { thread: Thread; state: ThreadState };
+
+export function ThreadView({ thread, state }: ThreadProps) {
   const app = useApp();
   const outgoing = useStore(app.outbox.state).filter((item) => item.sid === state.sid);
   const { agents } = useStore(app.catalog);
@@ -39,7 +41,7 @@ export function ThreadView({ thread, state }: { thread: Thread; state: ThreadSta
       aria-label="Conversation"
     >
       <div className={styles.thread} ref={scroll.content}>
-        {state.older !== null && <OlderMessages thread={thread} box={scroll.box} loading={state.loadingOlder} />}
+        {state.older !== null && <OlderMessages thread={thread} box={scroll.box} state={state} />}
         {!state.loaded && <Spinner name="Loading messages" />}
         {toChunks(messages, CHUNK_SIZE, anchor).map(({ key, items }) => (
           <MessageChunk
@@ -158,17 +160,12 @@ function useStickyScroll(state: ThreadState, outgoing: readonly Outgoing[]) {
   return { box, content, stuck, onScroll, toBottom };
 }
 
-interface OlderMessagesProps {
-  thread: Thread;
-  box: RefObject<HTMLElement | null>;
-  loading: boolean;
-}
-
-/** Loads the next older page when it comes near the viewport. */
-function OlderMessages({ thread, box, loading }: OlderMessagesProps) {
+/** Loads the next older page when it comes near the viewport, unless the last attempt failed. */
+function OlderMessages({ thread, box, state }: ThreadProps & { box: RefObject<HTMLElement | null> }) {
+  const { loadingOlder: loading, olderFailed: failed } = state;
   const marker = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    if (!marker.current || loading) return;
+    if (!marker.current || loading || failed) return;
     const observer = new IntersectionObserver(
       (entries) => {
         if (entries.some((entry) => entry.isIntersecting)) void thread.loadOlder();
@@ -177,7 +174,7 @@ function OlderMessages({ thread, box, loading }: OlderMessagesProps) {
     );
     observer.observe(marker.current);
     return () => observer.disconnect();
-  }, [thread, box, loading]);
+  }, [thread, box, loading, failed]);
   return (
     <div ref={marker} className={styles.older}>
       <Button onClick={() => void thread.loadOlder()} disabled={loading}>
