@@ -2,7 +2,9 @@
 line editing works and Ctrl-C stops an answer at once."""
 
 import contextlib
+import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from functools import partial
@@ -186,8 +188,13 @@ class ChatPrompt:
     ) -> T:
         """Runs the function on the event loop. The first Ctrl-C cancels the run that is shown; a second one quits and
         leaves the run alone."""
+        early = threading.Event()  # a Ctrl-C before the future is known: the function may have begun to show the answer
+        default = signal.signal(signal.SIGINT, lambda *_: early.set())
         future: Future[T] = self._portal.start_task_soon(function, *args)
         try:
+            signal.signal(signal.SIGINT, default)
+            if early.is_set():
+                raise KeyboardInterrupt
             return future.result()
         except KeyboardInterrupt:
             if cancel_on_interrupt is None or cancel_on_interrupt.cancelled:
