@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.conftest import Cluster
+from tests.cluster.conftest import SHORT_LEASE, Cluster
 from tests.cluster.test_failures import outage
 from tests.http.client import OPEN, Served
 from tests.http.streams import said, shown, until
@@ -117,7 +117,7 @@ def test_a_node_cut_off_from_redis_lets_its_runs_be_ended(with_redis: Cluster, r
     wire = with_redis.wire(redis.port)
     url = f"redis://127.0.0.1:{wire.port}/0"
     quick: dict[str, Any] = {"engine": {"storage_retry_time": 3.0, "final_save": 4.0, "sweep": 0.5, "poll": 1.0}}
-    isolated = with_redis.start(0, journal_url=url, **quick)
+    isolated = with_redis.start(0, journal_url=url, **SHORT_LEASE, **quick)
     other = with_redis.start(1, engine={"max_runs": 0, **quick["engine"]})
     sid = other.session()
     rid = other.begin(sid, [{"say": "first "}, {"tokens": 1000, "rate": 50}])

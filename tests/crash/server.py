@@ -32,7 +32,7 @@ from holdfast.engine.transactions.accept import Accepted
 from holdfast.ports.store import SessionQuery, Tx
 from tests.crash import scripts
 from tests.crash.points import EffectiveAgent, Points, installed
-from tests.nursery import read_lines, write_line
+from tests.nursery import PATIENT, read_lines, write_line
 
 EXIT_STORAGE: Final = 2
 EXIT_IN_USE: Final = 3
@@ -186,7 +186,7 @@ async def serve(directory: Path, settings: dict[str, Any], points: Points) -> in
         "chat": EffectiveAgent(script, effects, points),
         "keeper": EffectiveAgent(ScriptedAgent(scripts.of_turn, can_continue=False), effects, points),
     }
-    quick = {"drain": 0.0, "sweep": 3600.0, "disk_reserve": 0}
+    quick = {"drain": 0.0, "sweep": 3600.0, "disk_reserve": 0, **PATIENT}
     try:
         node = await open_node(directory, agents, EngineSettings(**{**quick, **settings}))
     except StorageError as error:

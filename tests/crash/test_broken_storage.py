@@ -18,7 +18,7 @@ from tests.crash.server import EXIT_IN_USE, EXIT_STORAGE
 from tests.nursery import Nursery
 from tests.torn import tear
 
-QUICK: dict[str, Any] = {"storage_retry_time": 0.3, "final_save": 1.0, "fence_wait": 1.0}
+QUICK: dict[str, Any] = {"storage_retry_time": 0.3, "final_save": 1.0}
 """Nobody waits long for storage that is gone."""
 
 

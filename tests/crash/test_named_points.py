@@ -24,7 +24,7 @@ def die_at(world: World, point: str, work: Callable[[World, Server], None], **se
         try:
             server.ready()
             work(world, server)
-            server.pump(lambda: False, seconds=15.0)  # the point comes by itself, or not at all
+            server.pump(lambda: False)  # the point comes by itself, or not at all
         except DiedError:
             pass
         assert server.buried() == -signal.SIGKILL, server.complaints()

@@ -279,7 +279,13 @@ async def test_a_node_that_missed_hints_looks_at_everything(virtual: World) -> N
     """L7, C7: while a node could not be heard its run was cancelled elsewhere, and one that it follows went on: told
     that something was missed, it looks, and waits for no tick."""
     deaf = FaultyWakeups(InMemoryWakeups())
-    patient: dict[str, Any] = {"wakeups": deaf, "poll": HOUR, "sweep": HOUR, "lease_time": 10 * HOUR}
+    patient: dict[str, Any] = {
+        "wakeups": deaf,
+        "poll": HOUR,
+        "sweep": HOUR,
+        "lease_time": 10 * HOUR,
+        "cancel_wait": 1.0,
+    }
     script: Script = [Say("half "), Meet("here"), Say("more "), Hang()]
     async with two_nodes(virtual, script, **patient) as (worker, other):
         run = await begun(worker)
