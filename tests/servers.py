@@ -172,7 +172,6 @@ class Wire:
         self._to = port
         self._open = threading.Event()
         self._open.set()
-        self._gone = False
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
@@ -192,7 +191,6 @@ class Wire:
                 end.close()
 
     def close(self) -> None:
-        self._gone = True
         self._listener.close()
         self.mend()
 

@@ -91,7 +91,8 @@ def test_an_approval_through_another_node_lets_the_run_go_on(cluster: Cluster) -
             until(lambda rid=rid: face.run(rid)["status"], lambda status: status == "waiting")  # type: ignore[misc]
             face.post(f"/api/runs/{rid}/approvals/{asked}", {"decision": "once"})
             stream.until("run.complete")
-        worker.refused("already-decided", "POST", f"/api/runs/{rid}/approvals/{asked}", {"decision": "deny"})
+        late = worker.refused("already-decided", "POST", f"/api/runs/{rid}/approvals/{asked}", {"decision": "deny"})
+        assert late["decision"] == "once"
         assert f"c-{agent}" in worker.effects
     assert worker.effects == ["c-chat", "c-stiff"]
 
