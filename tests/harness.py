@@ -39,9 +39,9 @@ from holdfast.testing import CountingIds, FakeClock, FaultyJournal, FaultyStore
 from tests.taps import GUARD as GUARD
 from tests.taps import Hold, Tap, Tapped, appends, until
 
-QUICK = EngineSettings(drain=0.0, poll=0.05, sweep=3600.0, storage_retry_time=0.0)
+QUICK = EngineSettings(drain=0.0, poll=0.05, sweep=3600.0, storage_retry_time=0.0, cancel_wait=GUARD, fence_wait=GUARD)
 """Nothing lingers: draining is at once, storage that fails is given up at once, and chores run when a test calls
-`tick`."""
+`tick`. What should happen may take as long as a busy machine needs."""
 
 
 # ---------------------------------------------------------------------------------------------- storage

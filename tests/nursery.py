@@ -24,6 +24,8 @@ from holdfast.core.session import Message
 
 ROOT: Final = Path(__file__).parents[1]
 _MESSAGE: Final = 1 << 16
+PATIENT: Final[dict[str, Any]] = {"cancel_wait": 20.0, "fence_wait": 20.0, "recall_wait": 20.0}
+"""Engine settings of servers in tests: how long something may take on a busy machine."""
 
 
 class Process(Protocol):

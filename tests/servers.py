@@ -3,6 +3,9 @@
 PostgreSQL does not run as root: there it runs as the user that its package made."""
 
 import contextlib
+import fcntl
+import functools
+import itertools
 import os
 import pwd
 import re
@@ -15,7 +18,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import psycopg
 import pytest
@@ -24,15 +27,27 @@ from redis.backoff import ConstantBackoff
 from redis.retry import Retry
 
 _GUARD: Final = 60.0
+_PORTS: Final = itertools.cycle(range(12_000, 32_000))
 _TEMPORARY: Final = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 _MODES: Final = {signal.SIGINT: "fast", signal.SIGQUIT: "immediate"}
 _QUICK: Final = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "autovacuum=off")
 
 
+@functools.cache
+def _port_locks() -> BinaryIO:
+    """A file in which a process has locked the byte of each port that it uses. The system unlocks them at its end."""
+    return (Path(tempfile.gettempdir()) / f"holdfast-test-ports-{os.getuid()}").open("wb")
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that stays free until a server of this process binds it: below those that the system gives to connections,
+    and not used by another process of tests."""
+    while True:
+        port = next(_PORTS)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            fcntl.lockf(_port_locks(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def needs(program: str | None, package: str) -> str:
@@ -157,7 +172,6 @@ class Wire:
         self._to = port
         self._open = threading.Event()
         self._open.set()
-        self._gone = False
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
@@ -177,7 +191,6 @@ class Wire:
                 end.close()
 
     def close(self) -> None:
-        self._gone = True
         self._listener.close()
         self.mend()
 

@@ -320,17 +320,3 @@ async def test_cancel_in_each_phase_keeps_what_there_was(world: AnyWorld, phase:
         kept = {"thinks": [], "says": [], "writes": ["not_run"], "runs": ["unknown"], "second": ["done", "Found "]}
         assert shape == ["hm", *([] if phase == "thinks" else ["I look. "]), *kept[phase]]
         await check_one_end(it, run, "cancelled")
-
-
-async def test_cancel_while_a_question_is_open_denies_it(world: AnyWorld) -> None:
-    """C3: the tool that waited did not run, and the message says so."""
-    effects: list[str] = []
-    model = ScriptedModel(answers(["I ask. ", Asks("c1", "look")], ["no"]))
-    async with chatting(world, model, Trace("look", effects, ToolTraits())) as (it, sid):
-        run = await it.send(sid)
-        await it.until(run.id, "waiting")
-        assert (await it.engine.runs.cancel(run.id)).status == "cancelled"
-        tool = (await it.answer(sid)).parts[-1]
-        assert isinstance(tool, ToolPart)
-        assert tool.state in ("denied", "not_run")
-        assert effects == []

@@ -299,25 +299,6 @@ async def test_a_text_that_was_already_whole_ends_the_run(world: AnyWorld) -> No
 # ---- questions ----
 
 
-async def test_a_question_outlives_a_restart(world: AnyWorld) -> None:
-    """X5: parked, restarted, answered: the tool runs once and the run goes on in the new process."""
-    effects: list[str] = []
-    script = answers(["I ask. ", Asks("c1", "one", {"x": 1})], ["Done."])
-    tool = Trace("one", effects, ToolTraits())
-    async with running(agents={"chat": chat(ScriptedModel(script), tool)}, world=world) as it:
-        run = await it.send(await it.new_session())
-        await it.until(run.id, "waiting")
-        await it.crash()
-    model = ScriptedModel(script)
-    async with running(agents={"chat": chat(model, tool)}, world=world) as it:
-        assert (await it.row(run.id)).status == "waiting"
-        await it.engine.runs.decide(run.id, (await it.question(run.id)).id, "once")
-        assert (await it.ended(run.id)).status == "complete"
-        assert effects == ["one 1"]
-        assert len(model.requests) == 1
-        assert shape((await it.answer(run.session_id)).parts) == ["I ask. ", "one:done", "Done."]
-
-
 async def test_several_questions_of_one_step_are_asked_one_after_another(world: AnyWorld) -> None:
     """X5: each call has its own answer, and a denied one does not take the others along."""
     effects: list[str] = []

@@ -29,6 +29,15 @@ _AT: Final = """(box, id) => Math.round(box.querySelector(`article[data-id="${id
   - box.getBoundingClientRect().top)"""
 
 
+_IS_EMPTY_NEAR: Final = """() => {
+  window.isEmptyNear = (box, margin) => {  // whether a chunk in sight, or this near to it, is not rendered yet
+    const {top, bottom} = box.getBoundingClientRect();
+    return [...box.querySelectorAll("[style*=height]:empty")].map(chunk => chunk.getBoundingClientRect())
+      .some(chunk => chunk.bottom > top - margin && chunk.top < bottom + margin);
+  };
+}"""
+
+
 def conversation(page: Page) -> Locator:
     return page.get_by_role("region", name="Conversation")
 
@@ -80,11 +89,13 @@ def test_a_session_of_many_messages(start: Start, tmp_path: Path, open_page: Ope
 
 def _read_downwards(page: Page) -> list[int]:
     """Scroll down and return the numbers of all messages in the order in which they appear."""
+    page.evaluate(_IS_EMPTY_NEAR)
     found: list[int] = page.evaluate("""async () => {
         const box = document.querySelector("section[aria-label=Conversation]");
         const seen = [], had = new Set();
         const painted = () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
         for (;;) {
+            while (window.isEmptyNear(box, box.clientHeight)) await painted();
             for (const item of box.querySelectorAll("article")) {
                 if (had.has(item.dataset.id)) continue;
                 had.add(item.dataset.id);
@@ -153,18 +164,19 @@ def test_thousands_of_sessions(start: Start, tmp_path: Path, open_page: Open) ->
     page = open_page(server.url)
     nav = page.get_by_role("navigation", name="Chats")
     expect(nav.get_by_role("link", name="Session 1500", exact=True)).to_be_visible()
+    page.evaluate(_IS_EMPTY_NEAR)
     found = page.evaluate("""async () => {
         const list = document.querySelector("nav[aria-label=Chats] [data-scroll-container]");
         const had = new Set();
         let most = 0, still = 0;
-        while (still < 200) {
+        while (still < 2000) {
             const before = had.size;
             const rows = list.querySelectorAll("li a");
             most = Math.max(most, rows.length);
             for (const row of rows) had.add(row.innerText);
             if (had.size >= 1500) break;
             still = had.size > before ? 0 : still + 1;
-            list.scrollTop += list.clientHeight;
+            if (!window.isEmptyNear(list, 0)) list.scrollTop += list.clientHeight;
             await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
         }
         return {had: had.size, most};

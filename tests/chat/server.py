@@ -26,7 +26,7 @@ from holdfast.ports.clock import Clock
 from holdfast.ports.journal import Append, Journal
 from holdfast.ports.model import Model
 from holdfast.ports.store import Store
-from tests.nursery import write_line
+from tests.nursery import PATIENT, write_line
 
 
 class Stuck:
@@ -85,7 +85,8 @@ async def _serve(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_end_with_the_test)
         app.tune_gc()  # as `holdfast serve` does
-        await app.serve(config, build, lambda url: write_line({"url": url}), around)
+        patient = replace(app.engine_settings(config), **PATIENT)
+        await app.serve(config, build, lambda url: write_line({"url": url}), around, patient)
         tasks.cancel_scope.cancel()
 
 

@@ -22,7 +22,7 @@ from tests.http.conftest import Start
 from tests.http.streams import GUARD, said, until
 from tests.upstream import Hang, Head, delta, sse
 
-BOUND = 5.0
+BOUND = GUARD / 2
 """Seconds. Without a cancel, each of these would go on for much longer."""
 TIMES = int(os.environ.get("HOLDFAST_TEST_TIMES", "3"))
 

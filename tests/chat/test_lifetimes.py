@@ -5,26 +5,12 @@ from typing import Any
 import pytest
 
 from tests.chat.questions import begin, told
-from tests.chat.stage import PROVIDER, Stage
-from tests.http.client import Served
+from tests.chat.stage import Stage
 from tests.http.conftest import Start
-from tests.http.streams import said, until
+from tests.http.streams import said
 from tests.upstream import Hang, Head, Script, delta, says, sse
 
 HALF: Script = [Head(), *sse(delta(content="Half an ")), Hang()]
-
-
-def test_attached_client_that_leaves_takes_the_upstream_with_it(shared: Served, up: Stage) -> None:
-    """L3: the moment the client goes, the upstream call is cancelled in the middle of an await; the partial is kept."""
-    up.play("attached", HALF)
-    sid = shared.session(title="A person's")
-    with shared.attached(sid, "Hello", model=f"{PROVIDER}/attached") as stream:
-        rid = stream.until("run.started").data["run_id"]
-        stream.until("text.delta")
-    up.closed("attached")
-    run = until(lambda: shared.run(rid), lambda run: run["status"] == "cancelled")
-    assert run["reason"] == "disconnected"
-    assert said(shared.answer(sid)) == "Half an "
 
 
 def test_shutdown_closes_the_upstream_and_keeps_the_partial(start: Start, up: Stage) -> None:

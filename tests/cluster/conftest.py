@@ -85,8 +85,10 @@ class Cluster:
         return "\n".join(served.complaints for served in self._lives)
 
 
-QUICK: dict[str, Any] = {"lease_time": 3.0, "engine": {"sweep": 0.5, "poll": 1.0}}
-"""As leases are in tests: short, but longer than a busy machine takes for a renewal."""
+QUICK: dict[str, Any] = {"lease_time": 60.0, "engine": {"sweep": 0.5, "poll": 1.0}}
+"""Leases are longer than a busy machine takes for a renewal."""
+SHORT_LEASE: dict[str, Any] = {"lease_time": 3.0}
+"""For nodes whose leases a test lets lapse."""
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from anyio import to_thread
 from holdfast.core.events import Entry
 from holdfast.core.parts import all_to_json
 from holdfast.core.transcript import fold
-from tests.cluster.conftest import Cluster
+from tests.cluster.conftest import SHORT_LEASE, Cluster
 
 PATIENCE: Final = 100.0
-CONTINUES: Final[dict[str, Any]] = {"policy": {"auto_continue": True, "max_resumes": 1000}}
+CONTINUES: Final[dict[str, Any]] = {**SHORT_LEASE, "policy": {"auto_continue": True, "max_resumes": 1000}}
 _LOST: Final = (aiohttp.ClientError, TimeoutError, OSError)
 _TOKENS: Final = 60
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.conftest import QUICK, Cluster
+from tests.cluster.conftest import QUICK, SHORT_LEASE, Cluster
 from tests.http.client import OPEN, Served
 from tests.http.streams import said, shown, until
 
@@ -26,7 +26,7 @@ def begun(node: Served, script: Any, **session: Any) -> tuple[str, str]:
 def test_an_owner_that_stood_still_cannot_write_when_it_wakes(cluster: Cluster) -> None:
     """X2, L7: stopped beyond its lease, an owner is overtaken; continued, its append is refused and it stops."""
     face = cluster.start(0, engine={"max_runs": 0, "sweep": 0.5, "poll": 1.0})
-    owner = cluster.start(1)
+    owner = cluster.start(1, **SHORT_LEASE)
     sid, rid = begun(face, [{"say": "first "}, {"tokens": 100_000, "rate": 50}])
     owner.tell(signal.SIGSTOP)
     run = until(lambda: face.run(rid), lambda run: run["status"] not in OPEN)
@@ -49,7 +49,7 @@ def test_a_run_whose_node_goes_is_continued_by_another(cluster: Cluster, way: st
     upgrade; finished tools are not run again, and a client that watches through a third node is shown one unbroken
     answer."""
     face = cluster.start(0, engine={"max_runs": 0, "sweep": 0.5, "poll": 1.0}, **CONTINUES)
-    leaving = cluster.start(1, drain=0.0, **CONTINUES)
+    leaving = cluster.start(1, drain=0.0, **SHORT_LEASE, **CONTINUES)
     sid = face.session()
     rid = face.begin(sid, [{"say": "a "}, {"call": "once"}, {"say": "b "}, {"meet": "here"}, {"say": "c"}])
     follower = face.follow(rid)
@@ -85,7 +85,7 @@ def test_a_node_that_comes_back_finds_its_runs_at_once(cluster: Cluster) -> None
 def outage(cluster: Cluster) -> Iterator[tuple[list[Served], list[str], list[str]]]:
     """Nodes, sessions and runs that are under way. Whatever went away in the block, afterwards the runs have gone on by
     themselves, no tool ran twice, and every record is whole."""
-    nodes = [cluster.start(n, lease_time=60.0) for n in (0, 1)]
+    nodes = [cluster.start(n) for n in (0, 1)]
     script = [{"tokens": 30, "rate": 60}, {"call": "once"}, {"meet": "on"}, {"tokens": 60, "rate": 60}]
     sids = [nodes[n % 2].session() for n in range(6)]
     rids = [nodes[n % 2].begin(sid, script) for n, sid in enumerate(sids)]
@@ -124,9 +124,9 @@ def test_a_node_that_is_cut_off_lets_go_and_another_goes_on(cluster: Cluster) ->
     """X1, X5: bytes between a node and PostgreSQL go nowhere: it stops its runs before its leases lapse, another node
     continues them, what was shown is kept, and when the line is mended the node works again."""
     wire = cluster.wire()
-    isolated = cluster.start(0, wire=wire, **CONTINUES)
+    isolated = cluster.start(0, wire=wire, **SHORT_LEASE, **CONTINUES)
     face = cluster.start(1, engine={"max_runs": 0, **QUICK["engine"]}, **CONTINUES)
-    sid, rid = begun(isolated, [{"say": "first "}, {"tokens": 400, "rate": 50}])
+    sid, rid = begun(isolated, [{"say": "first "}, {"tokens": 150, "rate": 50}])
     with isolated.watch(rid) as stream:
         for _ in range(5):
             stream.until("text.delta")
@@ -137,7 +137,7 @@ def test_a_node_that_is_cut_off_lets_go_and_another_goes_on(cluster: Cluster) ->
     assert [frame.raw for frame in frames][: len(seen)] == seen
     assert [frame.seq for frame in frames] == list(range(1, len(frames) + 1))
     assert frames[-1].event == "run.complete"
-    assert shown(frames) == "first " + "".join(f"t{n} " for n in range(400))
+    assert shown(frames) == "first " + "".join(f"t{n} " for n in range(150))
     assert said(worker.answer(sid)) == shown(frames)
     until(lambda: isolated.order(upstreams=1), lambda open_ones: open_ones == 0)
     wire.mend()

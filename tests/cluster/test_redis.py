@@ -2,37 +2,29 @@
 outlive restarts of Redis."""
 
 import signal
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from tests.cluster.conftest import Cluster
+from tests.cluster.conftest import SHORT_LEASE, Cluster
 from tests.cluster.test_failures import outage
-from tests.http.client import OPEN, Served
+from tests.http.client import OPEN
 from tests.http.streams import said, shown, until
-from tests.http.test_recovery import RARELY, SILENT, SPOKEN, check_pending, check_recovered, state
+from tests.http.test_recovery import RARELY, SPOKEN, check_pending
 from tests.servers import RedisServer
 
 
-def lost(cluster: Cluster, redis: RedisServer, script: list[dict[str, Any]] = SPOKEN) -> tuple[str, str]:
+def lost(cluster: Cluster, redis: RedisServer) -> tuple[str, str]:
     """A run that died with its node at its gate, and Redis after it."""
     node = cluster.start(0)
     sid = node.session()
-    rid = node.begin(sid, script)
+    rid = node.begin(sid, SPOKEN)
     node.order(reached="here")
     with node.watch(rid) as stream:
-        stream.until("run.started")
-        if script is SPOKEN:
-            stream.until("text.delta"), stream.until("text.delta")
+        stream.until("text.delta"), stream.until("text.delta")
     node.kill()
     redis.stop()
     return sid, rid
-
-
-def back(cluster: Cluster, **settings: Any) -> Served:
-    """The node, which finds its run at once; only readers look for its output."""
-    return cluster.start(0, engine=RARELY, **settings)
 
 
 def test_a_run_goes_through_any_node(with_redis: Cluster) -> None:
@@ -54,7 +46,7 @@ def test_a_session_stays_usable_while_redis_is_away(with_redis: Cluster, redis: 
     """J1, J2: a dead run is shown as pending, the session can be renamed and sent to; with Redis back, the next reader
     finds the output and the new turn is answered."""
     sid, rid = lost(with_redis, redis)
-    node = back(with_redis)
+    node = with_redis.start(0, engine=RARELY)
     check_pending(node, sid, rid)
     node.refused("storage-unavailable", "GET", f"/api/runs/{rid}/events")
     assert node.call("PATCH", f"/api/sessions/{sid}", {"title": "still here"}, 200)["title"] == "still here"
@@ -62,41 +54,6 @@ def test_a_session_stays_usable_while_redis_is_away(with_redis: Cluster, redis: 
     redis.start()
     assert node.ended(more)["status"] == "complete"
     assert [said(message) for message in node.messages(sid)][1:] == ["one two", "and now?", "and now?"]
-
-
-def test_readers_at_the_same_time_cause_one_attempt_and_none_is_used_up(
-    with_redis: Cluster, redis: RedisServer
-) -> None:
-    """J3, J4: however often and by however many a journal is sought that is away, one later look recovers it."""
-    sid, rid = lost(with_redis, redis)
-    node = back(with_redis, policy={"max_attempts": 1})
-    with ThreadPoolExecutor(8) as pool:
-        for found in pool.map(lambda _: state(node.run(rid)), range(40)):
-            assert found == "pending"
-    redis.start()
-    until(lambda: state(node.run(rid)), lambda found: found == "recovered")
-    check_recovered(node, sid, rid)
-
-
-def test_a_journal_without_output_uses_up_attempts(with_redis: Cluster, redis: RedisServer) -> None:
-    """J5: Redis is back and the journal has no output: after the last attempt the notice is neutral for good."""
-    sid, rid = lost(with_redis, redis, SILENT)
-    node = back(with_redis, policy={"max_attempts": 2})
-    check_pending(node, sid, rid)
-    redis.start()
-    until(lambda: state(node.run(rid)), lambda found: found == "none")
-    assert (node.answer(sid)["parts"], state(node.answer(sid))) == ([], "none")
-
-
-def test_past_the_age_of_giving_up_nobody_looks(with_redis: Cluster, redis: RedisServer) -> None:
-    """J6: an old recovery is given up without a look at Redis; the journal is kept, and `recover` finds it."""
-    sid, rid = lost(with_redis, redis)
-    node = back(with_redis, policy={"give_up_after": 0.0})
-    until(lambda: state(node.run(rid)), lambda found: found == "none")
-    redis.start()
-    assert state(node.run(rid)) == "none"
-    until(lambda: node.post(f"/api/runs/{rid}/recover"), lambda run: state(run) == "recovered")
-    check_recovered(node, sid, rid)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +74,7 @@ def test_a_node_cut_off_from_redis_lets_its_runs_be_ended(with_redis: Cluster, r
     wire = with_redis.wire(redis.port)
     url = f"redis://127.0.0.1:{wire.port}/0"
     quick: dict[str, Any] = {"engine": {"storage_retry_time": 3.0, "final_save": 4.0, "sweep": 0.5, "poll": 1.0}}
-    isolated = with_redis.start(0, journal_url=url, **quick)
+    isolated = with_redis.start(0, journal_url=url, **SHORT_LEASE, **quick)
     other = with_redis.start(1, engine={"max_runs": 0, **quick["engine"]})
     sid = other.session()
     rid = other.begin(sid, [{"say": "first "}, {"tokens": 1000, "rate": 50}])

@@ -27,6 +27,7 @@ from holdfast.storage.postgres import PostgresConfig, PostgresJournal, PostgresS
 from holdfast.testing import contracts
 from holdfast.testing.contracts import opening
 from holdfast.testing.contracts import samples as s
+from tests.http.streams import until
 from tests.servers import PostgresServer
 
 GUARD = 20.0
@@ -82,6 +83,13 @@ async def meet(stores: list[PostgresStore], work: Callable[[Tx], Callable[[], bo
     return results
 
 
+def in_transaction(place: PostgresConfig, name: str) -> bool:
+    """Whether a node of this name has a transaction, as the server sees it."""
+    with psycopg.connect(place.url) as db:
+        query = "SELECT FROM pg_stat_activity WHERE application_name = %s AND xact_start IS NOT NULL"
+        return db.execute(query, [name]).fetchone() is not None
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("then", ["wrote", "wrote and read"])
 async def test_a_node_that_stands_still_in_a_transaction_does_not_keep_its_locks(
@@ -90,7 +98,7 @@ async def test_a_node_that_stands_still_in_a_transaction_does_not_keep_its_locks
     """X2, L7: the server ends the abandoned transaction after the limit; another node goes on with the same run, and
     the node that wakes up has written nothing."""
     await s.put(stores[0], s.session(), s.run(status="running"))
-    still = PostgresStore(replace(place, answer_within=1.0))
+    still = PostgresStore(replace(place, name="holdfast-still", answer_within=2.0))
     stands, may_go_on = threading.Event(), threading.Event()
 
     def work(tx: Tx) -> None:
@@ -109,9 +117,9 @@ async def test_a_node_that_stands_still_in_a_transaction_does_not_keep_its_locks
     with anyio.fail_after(GUARD):
         async with anyio.create_task_group() as group:
             group.start_soon(stand_still)
-            await to_thread.run_sync(stands.wait)
+            assert await to_thread.run_sync(stands.wait, GUARD)
             await s.put(stores[0], s.run(status="running", epoch=8))
-            await anyio.sleep(1.5)  # beyond the limit, whether or not it held a lock
+            await to_thread.run_sync(until, lambda: not in_transaction(place, "holdfast-still"))
             may_go_on.set()
     assert await stores[0].read(lambda tx: tx.run(s.RID)) == s.run(status="running", epoch=8)
     await still.close()
@@ -124,7 +132,7 @@ async def test_a_transaction_that_stalled_between_two_messages_is_ended(
     """X2, X5: a node was cut off after it sent a statement and before the Sync message. PostgreSQL itself would wait
     for it without a limit, and claims would skip the locked run."""
     await s.put(stores[0], s.session(), s.run(status="queued"))
-    other = PostgresStore(replace(place, answer_within=0.5))
+    other = PostgresStore(replace(place, answer_within=2.0))
     with contextlib.closing(place.connect()) as stalled:
         with contextlib.suppress(psycopg.OperationalError), stalled.pipeline(), anyio.fail_after(GUARD):
             stalled.execute("BEGIN")

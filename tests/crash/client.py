@@ -59,8 +59,6 @@ class Turn:
     text: str
     continues: str | None = None
     on_busy: str = "queue"
-    agent: str = "chat"
-    lifetime: str = "detached"
     run: str | None = None
     message: str | None = None
     user_message: str | None = None
@@ -324,7 +322,7 @@ class Server:
         return sid
 
     def submit(self, session: str, text: str, *, watch: bool = True, **how: Any) -> Turn:
-        """`how` is on_busy, agent and lifetime, as `Turn` has them."""
+        """`how` is on_busy, as `Turn` has it."""
         key = f"key-{self.ledger.number()}"
         return self._begin(Turn(key, session, text, **how), watch)
 
@@ -347,8 +345,7 @@ class Server:
         if turn.continues is not None:
             answer = self.ask("continue", turn.continues, key=turn.key)
         else:
-            how: dict[str, Any] = {"on_busy": turn.on_busy, "agent": turn.agent, "lifetime": turn.lifetime}
-            answer = self.ask("submit", turn.session, turn.text, key=turn.key, **how)
+            answer = self.ask("submit", turn.session, turn.text, key=turn.key, on_busy=turn.on_busy)
         self.ledger.accept(turn, answer)
         if watch and turn.run not in self.watching.values():
             self.watch(turn)

@@ -21,7 +21,7 @@ from anyio.abc import TaskGroup
 
 from holdfast.agents.scripted import ScriptedAgent
 from holdfast.app import Node, open_node
-from holdfast.core.errors import DataDirInUseError, HoldfastError, NotFoundError, StorageError
+from holdfast.core.errors import HoldfastError, NotFoundError, StorageError
 from holdfast.core.ids import LOCAL, MessageId, RunId, SessionId
 from holdfast.core.parts import TextPart
 from holdfast.core.recovery import RecoveryPolicy
@@ -32,10 +32,9 @@ from holdfast.engine.transactions.accept import Accepted
 from holdfast.ports.store import SessionQuery, Tx
 from tests.crash import scripts
 from tests.crash.points import EffectiveAgent, Points, installed
-from tests.nursery import read_lines, write_line
+from tests.nursery import PATIENT, read_lines, write_line
 
 EXIT_STORAGE: Final = 2
-EXIT_IN_USE: Final = 3
 
 EFFECTS: Final = "effects"
 """File in the data directory with one line for each effect of a tool."""
@@ -64,7 +63,6 @@ class Server:
             "watch": self._watch,
             "dump": self._dump,
             "retries": lambda: engine.writer.retries,
-            "reached": lambda gate: agent.gate(gate).reached.wait(),
             "open": lambda gate: agent.gate(gate).open.set(),
             "tick": engine.sweeper.tick,
             "stop": engine.stop,
@@ -87,15 +85,7 @@ class Server:
             self._points.hit("answer.written")
 
     async def _submit(self, sid: SessionId, text: str, **options: Any) -> Accepted:
-        accepted = await self._engine.runs.submit(sid, [TextPart(text)], **options)
-        if options["lifetime"] == "attached":
-            self._tasks.start_soon(self._stay, accepted.run.id)
-        return accepted
-
-    async def _stay(self, run: RunId) -> None:
-        """The connection of an attached run: it goes with the server and not before."""
-        async with self._engine.connections.attached(run):
-            await anyio.sleep_forever()
+        return await self._engine.runs.submit(sid, [TextPart(text)], **options)
 
     async def _watch(self, number: int, run: RunId, after: int) -> None:
         """Follow a run in the background. Its events carry `number`."""
@@ -181,18 +171,15 @@ def _tree(tx: Tx, sid: SessionId) -> list[Message]:
 async def serve(directory: Path, settings: dict[str, Any], points: Points) -> int:
     if "recovery" in settings:
         settings["recovery"] = RecoveryPolicy(**settings["recovery"])
-    script, effects = ScriptedAgent(scripts.of_turn), directory / EFFECTS
-    agents = {
-        "chat": EffectiveAgent(script, effects, points),
-        "keeper": EffectiveAgent(ScriptedAgent(scripts.of_turn, can_continue=False), effects, points),
-    }
-    quick = {"drain": 0.0, "sweep": 3600.0, "disk_reserve": 0}
+    script = ScriptedAgent(scripts.of_turn)
+    agents = {"chat": EffectiveAgent(script, directory / EFFECTS, points)}
+    quick = {"drain": 0.0, "sweep": 3600.0, "disk_reserve": 0, **PATIENT}
     try:
         node = await open_node(directory, agents, EngineSettings(**{**quick, **settings}))
     except StorageError as error:
         write_line({"refused": {"code": error.code, "message": str(error)}})
         print(f"holdfast: {error}", file=sys.stderr)
-        return EXIT_IN_USE if isinstance(error, DataDirInUseError) else EXIT_STORAGE
+        return EXIT_STORAGE
     async with anyio.create_task_group() as outer:
         outer.start_soon(_stop_on_signal, node)
         async with anyio.create_task_group() as tasks:

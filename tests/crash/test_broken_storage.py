@@ -14,11 +14,10 @@ import pytest
 from tests.contract.machine import tmpfs
 from tests.crash.client import RefusedError, Server, Turn
 from tests.crash.lives import World, ended_as, last
-from tests.crash.server import EXIT_IN_USE, EXIT_STORAGE
+from tests.crash.server import EXIT_STORAGE
 from tests.nursery import Nursery
-from tests.torn import tear
 
-QUICK: dict[str, Any] = {"storage_retry_time": 0.3, "final_save": 1.0, "fence_wait": 1.0}
+QUICK: dict[str, Any] = {"storage_retry_time": 0.3, "final_save": 1.0}
 """Nobody waits long for storage that is gone."""
 
 
@@ -78,10 +77,10 @@ def killed_in_mid_stream(world: World) -> tuple[Turn, list[Turn]]:
     return before, cut
 
 
-def refusal(world: World, code: int = EXIT_STORAGE) -> str:
+def refusal(world: World) -> str:
     """What a server says that does not start."""
     with world.start() as server:
-        assert server.buried() == code
+        assert server.buried() == EXIT_STORAGE
         assert server.refused is not None
         return str(server.refused["message"])
 
@@ -284,46 +283,6 @@ def test_crash_while_the_journal_is_away(world: World, point: str) -> None:
     assert {dump["messages"][turn.message]["recovery"] for turn in cut} == {"recovered"}
 
 
-@pytest.mark.parametrize("damage", [cut_short, garbage, empty])
-def test_damaged_store_refuses_to_start_and_is_left_as_it_is(world: World, damage: Callable[[Path], None]) -> None:
-    """X1: a clear error and exit code, and nothing that would make it worse."""
-    with world.life() as server:
-        settled_turn(world, server)
-        server.stop()
-    store = world.directory / "holdfast.db"
-    good = store.read_bytes()
-    damage(store)
-    damaged = store.read_bytes()
-    message = refusal(world)
-    assert str(store) in message
-    assert "backup" in message
-    assert store.read_bytes() == damaged
-    store.write_bytes(good)
-    last_life(world)
-
-
-def test_torn_record_loses_only_itself(world: World) -> None:
-    """J7: a record with a bad checksum ends what can be read of its run; what is before it, and every other run, is
-    kept, and the run is settled."""
-    with world.life() as server:
-        others = [settled_turn(world, server), *streaming(world, server)]
-        torn = server.submit(server.create(), f"hold {world.label()}")
-        server.until(torn, "text.delta")
-        server.kill()
-    world.ledger.gone.add(torn.session)  # it is compared here
-    assert torn.run is not None
-    tear(world.directory / "journal.db", torn.run, "half")
-    with world.next_life() as (server, _):
-        dump = server.ask("dump", [torn.run], [torn.message, torn.user_message])
-        kept = [frame.encode() for frame in dump["journals"][torn.run]]
-        assert kept[:-1] == torn.frames[: len(kept) - 1]
-        assert len(kept) - 1 == len(torn.frames) - 1  # and the seal
-        assert dump["runs"][torn.run]["status"] == "interrupted"
-        assert dump["messages"][torn.user_message]["key"] == torn.key
-    assert ended_as(others[0], "complete")
-    last_life(world)
-
-
 @pytest.mark.parametrize("damage", [cut_short, gone])
 def test_damage_that_the_wal_makes_good_or_not_loses_nothing(world: World, damage: Callable[[Path], None]) -> None:
     """J1, J2, X1: the newest pages are in the write-ahead log: either they are enough, or recovery is pending until the
@@ -371,21 +330,6 @@ def test_torn_end_of_the_wal_loses_only_the_last_commits(world: World, cut: int)
 
 
 # ------------------------------------------------------------------------------------------------ a directory
-
-
-def test_second_process_is_told_who_has_the_directory(world: World) -> None:
-    """X1: the lock is the lease: a second server does not start, says why, and disturbs nothing."""
-    with world.life() as first:
-        turns = streaming(world, first)
-        message = refusal(world, EXIT_IN_USE)
-        assert f"process {first.pid}" in message
-        assert str(world.directory) in message
-        assert message in first.complaints()  # both write to the same log
-        seen = len(turns[0].frames)
-        first.pump(lambda: len(turns[0].frames) > seen)
-        assert first.kill() == -signal.SIGKILL
-    dump = last_life(world)  # the lock went with its holder
-    assert statuses(dump, turns) == {"interrupted"}
 
 
 def test_read_only_directory_is_refused_and_unharmed(world: World, disk: Disk) -> None:

@@ -3,12 +3,12 @@
 import os
 import signal
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
-from tests.crash.client import RefusedError, Server
-from tests.crash.lives import World, ended_as, last
+from tests.crash.client import Server
+from tests.crash.lives import World, last
 from tests.nursery import Fresh, Nursery
 
 
@@ -16,11 +16,6 @@ def busy(world: World, server: Server, runs: int = 5) -> None:
     for _ in range(runs):
         turn = server.submit(server.create(), f"tokens {world.label()} 100000 200")
         server.until(turn, "text.delta")
-
-
-def _send_for_ever(world: World, server: Server) -> NoReturn:
-    while True:
-        server.submit(server.create(), f"tokens {world.label()} 1")
 
 
 def look_again(world: World, status: str) -> Any:
@@ -45,22 +40,6 @@ def test_sigterm_seals_runs_as_interrupted_and_shows_it(
     dump = look_again(world, "interrupted")
     assert {run["reason"] for run in dump["runs"].values()} == {"shutdown"}
     assert {run["epoch"] for run in dump["runs"].values()} == {1}  # nobody had to take them over
-
-
-def test_drain_lets_short_runs_end(world: World) -> None:
-    """L1, L4: within the drain time a run ends by itself, and new work is refused with the reason."""
-    with world.life(drain=30.0) as server:
-        gate = world.label()
-        turn = server.submit(server.create(), f"hold {gate}")
-        server.until(turn, "text.delta")
-        server.ask("reached", gate)
-        server.terminate()
-        with pytest.raises(RefusedError, match="draining"):
-            _send_for_ever(world, server)  # until the signal has arrived
-        server.ask("open", gate)
-        assert server.buried() == 0, server.complaints()
-    assert ended_as(turn, "complete")
-    look_again(world, "complete")
 
 
 def test_queued_turns_wait_for_the_next_life(world: World) -> None:

@@ -11,7 +11,6 @@ from holdfast.core import events as ev
 from holdfast.core.errors import NotFoundError, StorageUnavailableError
 from holdfast.core.ids import OwnerId
 from holdfast.core.parts import Part, ReasoningPart, TextPart, ToolPart
-from holdfast.core.run import Run
 from holdfast.core.transcript import fold
 from holdfast.ports.agent import AgentOutput, Turn
 from tests.engine.checks import check_one_end, check_saved_once
@@ -91,22 +90,6 @@ async def test_a_cancelled_run_keeps_its_partial_answer(
         await check_one_end(it, run, "cancelled")
 
 
-async def test_nothing_streamed_leaves_a_notice_alone(world: AnyWorld) -> None:
-    """C5: cancelled before anything came, the message has no parts, and the next turn does not show it to the model."""
-    async with running(ScriptedAgent(hang_then_speak), world) as it:
-        run = await it.send_to_gate()
-        await it.engine.runs.cancel(run.id)
-        message = await it.answer(run)
-        assert (message.status, message.parts, message.error) == ("cancelled", (), None)
-        await it.turn(run, "again")
-        assert it.model_input[1] == ["hello", "again"]
-
-
-def hang_then_speak(turn: Turn) -> Sequence[Action]:
-    asked = texts(turn.input.messages[-1].parts)
-    return [Say("ok")] if asked == "again" else [Meet("here"), Hang()]
-
-
 async def test_a_run_that_no_node_has_begun_is_cancelled(world: AnyWorld) -> None:
     """C5: cancelled before its execution began, a run ends with one notice, and the agent is never called."""
     async with running([Say("never")], world, max_runs=0) as it:
@@ -115,26 +98,6 @@ async def test_a_run_that_no_node_has_begun_is_cancelled(world: AnyWorld) -> Non
         await check_one_end(it, run, "cancelled")
         assert (await it.answer(run)).parts == ()
         assert it.agent.turns == []
-
-
-async def test_many_cancels_leave_one_notice(world: AnyWorld) -> None:
-    """C6: cancels at the same time, and one after the end, find one cancelled run and change nothing more."""
-    async with running([Say("part"), Meet("here"), Hang()], world) as it:
-        run = await it.send_to_gate()
-        answers: list[Run] = []
-
-        async def cancel() -> None:
-            answers.append(await it.engine.runs.cancel(run.id))
-
-        async with anyio.create_task_group() as tg:
-            for _ in range(5):
-                tg.start_soon(cancel)
-        assert [answer.status for answer in answers] == ["cancelled"] * 5
-        await check_one_end(it, run, "cancelled")
-        before = await it.row(run.id), await it.session_row(run.session_id), await it.stored(run.message_id)
-        it.world.clock.advance(60)
-        assert await it.engine.runs.cancel(run.id) == before[0]
-        assert (await it.row(run.id), await it.session_row(run.session_id), await it.stored(run.message_id)) == before
 
 
 async def test_a_cancel_after_the_end_is_not_heard_of(world: AnyWorld) -> None:

@@ -241,13 +241,6 @@ async def test_automatic_continue_has_a_budget(world: AnyWorld) -> None:
         assert fold(await it.events(run.id)).parts == (ReasoningPart("hm"), TextPart("one "), DONE)
 
 
-async def test_an_agent_that_cannot_continue_is_not_continued(world: AnyWorld) -> None:
-    """X2: automatic continue is for agents that can take up a journal."""
-    run = await crash_at(world, ScriptedAgent([*HALF, Meet("here"), Hang()], can_continue=False), seen=5)
-    async with running(ScriptedAgent(WHOLE, can_continue=False), world, recovery=AUTO) as it:
-        assert (await it.row(run.id)).status == "interrupted"
-
-
 async def test_a_run_that_was_asked_to_end_is_not_continued(world: AnyWorld) -> None:
     """X2: a cancel that was stored before the crash counts, also with automatic continue."""
     async with running([*HALF, Meet("here"), Hang()], world, cancel_wait=0.0) as it:

@@ -133,17 +133,6 @@ async def crashed(world: AnyWorld) -> Run:
     return accepted.run
 
 
-async def test_nothing_is_shown_as_running_when_the_next_process_begins(world: AnyWorld) -> None:
-    """X2: a new process has settled what the last one left before it serves anybody."""
-    run = await crashed(world)
-    async with running((), world) as it:
-        assert (await it.row(run.id)).status == "interrupted"
-        assert (await it.stored(run.message_id)).status == "interrupted"
-        assert [r.status for r in await it.engine.runs.list()] == ["interrupted"]
-        (view,) = await it.engine.sessions.list(SessionQuery(LOCAL))
-        assert view.active_run is None
-
-
 async def is_shown_as_open(it: Running, run: Run, where: str) -> object:
     match where:
         case "session":

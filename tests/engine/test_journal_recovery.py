@@ -15,7 +15,7 @@ from holdfast.core.run import Recovery, Run
 from holdfast.core.session import Message
 from holdfast.ports.journal import Append
 from tests.engine.checks import check_idle, check_one_end
-from tests.harness import AnyWorld, Running, Script, SqliteWorld, World, crash_at, crash_before_settling, running, texts
+from tests.harness import AnyWorld, Running, Script, SqliteWorld, World, crash_at, crash_before_settling, running
 from tests.taps import GUARD, Hold, Tap, calls
 from tests.torn import WAYS, tear
 
@@ -65,22 +65,6 @@ def touched(tap: Tap) -> list[str]:
 
 
 # ---- J1 ----
-
-
-async def test_a_journal_that_is_away_leaves_a_pending_notice_and_a_usable_session(world: AnyWorld) -> None:
-    """J1: the journal cannot be read when the dead run is settled: its notice says pending, and the session goes on."""
-    run = await lost(world)
-    async with running([Say("fine")], world, journal_away=True, storage_retry_time=GUARD) as it:
-        question, answer = await it.shown(run)
-        assert texts(question.parts) == "hello"
-        assert answer.id == run.message_id
-        await check_pending(it, run)
-        assert (await it.engine.sessions.get(run.session_id)).active_run is None
-        await it.engine.sessions.update(run.session_id, {"title": "still here"})
-        more = await it.send(run, "and now?", on_busy="reject")
-        assert (await it.stored(more.user_message_id)).parent_id == run.message_id
-        it.journal.away = False
-        assert (await it.ended(more.id)).status == "complete"
 
 
 async def test_a_journal_that_does_not_answer_is_not_waited_for(world: AnyWorld) -> None:
@@ -169,19 +153,6 @@ async def test_a_cancelled_run_is_recovered_as_cancelled(world: AnyWorld) -> Non
         await it.engine.sessions.get(run.session_id)
         assert await it.outcome(run) == ("cancelled", "requested")
         assert (await it.answer(run)).parts == PARTS
-
-
-async def test_a_recovered_run_can_be_continued_and_a_pending_one_not(world: AnyWorld) -> None:
-    """J2: continuing waits for the output, so that nothing of it is said or done twice."""
-    run = await lost(world)
-    async with running([*SPOKEN[:3], Say(" three")], world, journal_away=True) as it:
-        with pytest.raises(NotAllowedError):
-            await it.engine.runs.continue_run(run.id)
-        it.journal.away = False
-        more = await it.engine.runs.continue_run(run.id)
-        assert (await it.ended(more.run.id)).status == "complete"
-        assert await it.answer_text(run) == "one two three"
-        assert it.agent.effects == []
 
 
 # ---- J3 ----
@@ -292,21 +263,6 @@ async def test_the_maximum_of_attempts_can_be_set(world: AnyWorld) -> None:
 
 
 # ---- J6 ----
-
-
-async def test_past_the_age_the_notice_is_neutral_without_a_look(world: AnyWorld) -> None:
-    """J6: a recovery that is too old is given up without touching the journal."""
-    run = await lost(world)
-    async with running((), world, journal_away=True, tap=(tap := Tap())) as it:
-        it.journal.away = False
-        world.clock.advance(DAY + 1)
-        tap.seen.clear()
-        answer = await it.answer(run)
-        assert (answer.status, answer.recovery, answer.parts) == ("interrupted", "none", ())
-        assert (await it.row(run.id)).recovery == Recovery("none")
-        await it.tick()
-        assert [call for call in touched(tap) if call != "journal.purge"] == []
-        assert len(await it.events(run.id)) == 5
 
 
 async def test_an_explicit_recover_looks_again(world: AnyWorld) -> None:

@@ -8,7 +8,7 @@ import pytest
 from anyio.abc import TaskStatus
 from anyio.lowlevel import checkpoint
 
-from holdfast.agents.scripted import Action, CallTool, Hang, Meet, Say, SayTokens, ScriptedAgent, Think
+from holdfast.agents.scripted import Action, CallTool, Hang, Meet, Say, ScriptedAgent, Think
 from holdfast.core.errors import CursorAheadError, InvalidInputError, NotFoundError, StorageUnavailableError
 from holdfast.core.events import Entry, TextDelta
 from holdfast.core.ids import OwnerId, RunId
@@ -47,19 +47,6 @@ async def test_a_detached_run_goes_on_when_every_client_has_left(world: AnyWorld
         await it.until(run.id, "complete")
         assert await it.answer_text(run) == "half whole"
         await check_saved_once(it, run, "complete")
-
-
-async def test_shutdown_saves_the_partial_once_as_interrupted(world: AnyWorld) -> None:
-    """L2: an orderly stop seals what still runs as interrupted, and the next process finds nothing left to do."""
-    async with running(HALF, world) as it:
-        run = await it.send_to_gate()
-        await it.shut_down()
-        assert (await it.row(run.id)).reason == "shutdown"
-        await check_saved_once(it, run, "interrupted")
-    async with running((), world) as it:
-        assert await it.answer_text(run) == "half "
-        await check_saved_once(it, run, "interrupted")
-        await check_idle(it, run)
 
 
 class BreaksWhenStopped(ScriptedAgent):
@@ -142,25 +129,6 @@ async def test_a_cancelled_engine_ends_what_waits_for_its_own_earlier_life(memor
     assert (row.status, row.reason, row.epoch) == ("interrupted", "shutdown", 2)
     assert it.agent.effects == []
     await check_saved_once(it, run, "interrupted")
-
-
-async def test_shutdown_lets_runs_end_by_themselves_for_a_while(world: AnyWorld) -> None:
-    """L2: a run that ends within the time of draining is complete, and its clients see the end."""
-    async with running(HALF, world, drain=GUARD) as it:
-        run = await it.send()
-        got: list[Entry] = []
-
-        async def client() -> None:
-            got.extend(await it.collect(run.id))
-
-        async with anyio.create_task_group() as tg:
-            tg.start_soon(client)
-            await it.reached("here")
-            await it.draining()
-            it.release("here")
-        assert got[-1].type == "run.complete"
-        await it.shut_down()
-        await check_saved_once(it, run, "complete")
 
 
 async def test_shutdown_leaves_what_has_not_begun_to_the_next_process(world: AnyWorld) -> None:
@@ -390,20 +358,6 @@ async def test_a_client_can_wait_for_a_run_that_has_not_begun(world: AnyWorld) -
         assert got == await it.events(queued.id)
 
 
-async def test_the_message_says_from_where_to_follow(world: AnyWorld) -> None:
-    """L5: the open message is folded up to `last_seq`; what follows that cursor is the rest, and no more."""
-    async with running([Say("a "), CallTool("t"), Say("b "), Meet("here"), Say("c")], world) as it:
-        run = await it.send_to_gate()
-        await it.collect(run.id, until=5)
-        message = await it.answer(run)
-        assert (message.status, texts(message.parts), message.last_seq) == ("streaming", "a b ", 5)
-        it.release("here")
-        rest = await it.collect(run.id, after=message.last_seq)
-        settled = await it.ended(run.id)
-        assert fold([*(await it.events(run.id))[:5], *rest]).parts == (await it.answer(run)).parts
-        assert settled.last_seq == (await it.answer(run)).last_seq == rest[-1].seq
-
-
 async def test_a_cursor_beyond_the_last_event_is_refused(world: AnyWorld) -> None:
     """L5: a client that has seen more than there is starts anew rather than miss what comes (`cursor-ahead`)."""
 
@@ -442,27 +396,6 @@ async def test_a_subscription_begins_at_a_readable_cursor_of_ones_own_run(world:
 
 
 # ---- L6 ----
-
-
-async def test_clients_that_never_read_slow_nobody(world: AnyWorld) -> None:
-    """L6: a hundred clients that do not read keep neither the run nor a client that reads from the end."""
-    async with running([Meet("here"), SayTokens(5000)], world, live_tail_bytes=1024) as it:
-        run = await it.send()
-        async with anyio.create_task_group() as tg:
-
-            async def dead_client(*, task_status: TaskStatus[None]) -> None:
-                async with it.engine.subscriptions.watch(run.id):
-                    task_status.started()
-                    await anyio.sleep_forever()
-
-            for _ in range(100):
-                await tg.start(dead_client)
-            it.release("here")
-            got = await it.collect(run.id)
-            assert (await it.ended(run.id)).status == "complete"
-            tg.cancel_scope.cancel()
-        assert texts(fold(got).parts) == "".join(f"t{n} " for n in range(5000))
-        assert it.engine.feed.subscribers == 0
 
 
 CHUNK = "x" * 4096

@@ -106,17 +106,6 @@ async def test_several_turns_make_one_commit(world: AnyWorld) -> None:
         assert await it.boundaries.status(sid) == MemoryStatus(0, False, 2, None, "a")
 
 
-async def test_a_commit_with_nothing_new_says_so(world: AnyWorld) -> None:
-    """M3: a commit without a dirty turn calls nobody, before the first turn and after a commit."""
-    async with remembering(world, a := RecordingProvider("a")) as it:
-        sid = await it.new_session()
-        assert await it.boundaries.commit(sid) == CommitOutcome()
-        await it.turn(sid)
-        assert (await it.boundaries.commit(sid)).committed == 1
-        assert await it.boundaries.commit(sid) == CommitOutcome()
-        assert len(a.tried) == 1
-
-
 BOUNDARIES: dict[str, Callable[[Running, SessionId], Awaitable[object]]] = {
     "successor": lambda it, sid: it.engine.sessions.create(previous_session_id=sid),
     "clear": lambda it, sid: it.engine.sessions.clear(sid),

@@ -192,56 +192,6 @@ async def test_a_cleared_session_is_empty_and_usable(world: AnyWorld) -> None:
 # ---- O2 ----
 
 
-async def test_retry_is_another_answer_beside_the_first(world: AnyWorld) -> None:
-    """O2: both answers can be shown, and the question is there once."""
-    async with running(in_turn([Say("one")], [Say("two")], [Say("three")]), world) as it:
-        sid = await it.new_session()
-        first = await it.turn(sid, "q")
-        second = await it.ended((await it.engine.runs.retry(sid, first.message_id, model="m2")).run.id)
-        third = await it.ended((await it.engine.runs.retry(sid, first.user_message_id)).run.id)
-        assert await it.said(sid) == ["q", "three"]
-        item = (await it.engine.messages.page(sid)).items[-1]
-        assert item.siblings == (first.message_id, second.message_id, third.message_id)
-        assert (await it.stored(second.message_id)).model == "m2"
-        for run, text in ((first, "one"), (second, "two"), (third, "three")):
-            await it.engine.sessions.update(sid, {}, show=run.message_id)
-            assert await it.said(sid) == ["q", text]
-
-
-async def test_edit_is_another_question_beside_the_first(world: AnyWorld) -> None:
-    """O2: the earlier question with all that followed it can be reached again."""
-    async with running(ScriptedAgent(echo), world) as it:
-        sid = await it.new_session("a")
-        old = await it.turn(sid, "b")
-        await it.turn(sid, "c")
-        accepted = await it.engine.runs.edit(sid, old.user_message_id, [TextPart("B")])
-        await it.ended(accepted.run.id)
-        assert await it.said(sid) == ["a", "re: a", "B", "re: B"]
-        assert (await it.engine.messages.get(accepted.message.id)).siblings == (
-            old.user_message_id,
-            accepted.message.id,
-        )
-        await it.engine.sessions.update(sid, {}, show=old.user_message_id)
-        assert await it.said(sid) == ["a", "re: a", "b", "re: b", "c", "re: c"]
-        with pytest.raises(NotAllowedError):
-            await it.engine.runs.edit(sid, old.message_id, [TextPart("not mine")])
-
-
-async def test_truncate_moves_the_head_and_erases_nothing(world: AnyWorld) -> None:
-    """O2: what follows is off the shown branch, found by search, and shown again by a switch."""
-    async with running(ScriptedAgent(echo), world) as it:
-        sid = await it.new_session()
-        first = await it.turn(sid, "a")
-        last = await it.turn(sid, "zebra")
-        await it.engine.sessions.truncate(sid, first.message_id)
-        assert await it.said(sid) == ["a", "re: a"]
-        assert len(await it.engine.sessions.search("zebra")) == 1
-        with pytest.raises(NotAllowedError):
-            await it.engine.sessions.truncate(sid, last.message_id)
-        await it.engine.sessions.update(sid, {}, show=last.message_id)
-        assert len(await it.said(sid)) == 4
-
-
 async def test_operations_are_for_the_owner(world: AnyWorld) -> None:
     """O1: nothing can be done to somebody else's session, and it is not told apart from one that does not exist."""
     somebody = OwnerId("somebody")
@@ -274,43 +224,12 @@ async def test_operations_are_for_the_owner(world: AnyWorld) -> None:
 # ---- fork ----
 
 
-async def test_fork_copies_settled_messages_only(world: AnyWorld) -> None:
-    """O1: a fork taken while a run streams has everything but the open answer, and the run goes on undisturbed."""
-    async with running(ScriptedAgent(echo), world) as it:
-        run = await live(it, "first")
-        forked = await it.engine.sessions.fork(run.session_id, run.message_id)
-        assert await it.said(forked.id) == ["first", "re: first", "live"]
-        assert (await it.row(run.id)).status == "running"
-        it.release("here")
-        assert (await it.ended(run.id)).status == "complete"
-        assert await it.said(forked.id) == ["first", "re: first", "live"]
-        assert (await it.engine.sessions.get(forked.id)).active_run is None
-        await check_idle(it, forked.id)
-
-
 async def test_fork_leaves_out_what_is_still_being_recovered(world: AnyWorld) -> None:
     """J1: a message whose output is pending is not copied as if it were empty."""
     run = await crash_at(world, [Say("part"), Meet("here"), Hang()], seen=2)
     async with running((), world, journal_away=True) as it:
         forked = await it.engine.sessions.fork(run.session_id, run.message_id)
         assert await it.said(forked.id) == ["hello"]
-
-
-async def test_a_fork_is_a_session_of_its_own(world: AnyWorld) -> None:
-    """O2: what happens to the one, also its deletion, does not touch the other."""
-    async with running(ScriptedAgent(echo), world) as it:
-        first = await it.turn(text="a")
-        await it.turn(first, "b")
-        forked = await it.engine.sessions.fork(first.session_id, first.message_id)
-        assert await it.said(forked.id) == ["a", "re: a"]
-        await it.turn(forked.id, "c")
-        assert await it.said(first) == ["a", "re: a", "b", "re: b"]
-        await it.engine.sessions.delete(first.session_id)
-        await it.tick()
-        assert await it.said(forked.id) == ["a", "re: a", "c", "re: c"]
-        again = (await it.shown(forked.id))[1]
-        await it.ended((await it.engine.runs.retry(forked.id, again.id)).run.id)
-        await check_idle(it, forked.id)
 
 
 # ---- O3, O4: compaction ----

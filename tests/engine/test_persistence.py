@@ -8,8 +8,8 @@ import trio
 from anyio.lowlevel import checkpoint
 
 from holdfast.agents.scripted import CallTool, Hang, Meet, Say, SayTokens
-from holdfast.core.errors import NotFoundError, VersionMismatchError
-from holdfast.core.ids import LOCAL, OwnerId, SessionId
+from holdfast.core.errors import VersionMismatchError
+from holdfast.core.ids import LOCAL, SessionId
 from holdfast.core.parts import TextPart
 from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
@@ -309,84 +309,6 @@ async def test_finished_tools_move_updated_at_at_most_once_in_ten_seconds(world:
         await it.ended(run.id)
 
 
-# ---- P7 ----
-
-
-async def check_list(it: Running, archived: bool = False) -> None:
-    listed = await it.engine.sessions.list(SessionQuery(LOCAL, archived=archived))
-    for view in listed:
-        assert view == await it.engine.sessions.get(view.session.id)
-    stamps = [(view.session.updated_at, view.session.id) for view in listed]
-    assert stamps == sorted(stamps, reverse=True)
-
-
-async def test_the_list_agrees_with_the_sessions(world: AnyWorld) -> None:
-    """P7: after every kind of change, and while runs stream and queue, the list shows what the sessions show."""
-    async with running([Say("half "), Meet("here"), Say("whole")], world) as it:
-        one, two = await it.new_session(), await it.new_session()
-        world.clock.advance(1)
-        run = await it.send_to_gate(one)
-        queued = await it.send(one, "queued")
-        await check_list(it)
-        await it.engine.sessions.update(two, {"title": "renamed", "pinned": True})
-        await check_list(it)
-        it.release("here")
-        await it.ended(run.id)
-        await it.ended(queued.id)
-        await check_list(it)
-        await it.engine.sessions.undo(one)
-        fork = await it.engine.sessions.fork(one, run.message_id)
-        await check_list(it)
-        await it.engine.sessions.update(two, {"archived": True})
-        assert {view.session.id for view in await it.engine.sessions.list(SessionQuery(LOCAL))} == {one, fork.id}
-        await check_list(it, archived=True)
-        await it.engine.sessions.delete(one)
-        assert [view.session.id for view in await it.engine.sessions.list(SessionQuery(LOCAL))] == [fork.id]
-        with pytest.raises(NotFoundError):
-            await it.engine.sessions.get(one)
-
-
-async def test_the_list_is_ordered_by_activity_and_paged(world: AnyWorld) -> None:
-    """P7: newest activity first; pages join without a gap or a repeat; projects, archives and owners are apart."""
-    async with running([Say("ok")], world) as it:
-        sids = []
-        for _ in range(7):
-            world.clock.advance(1)
-            sids.append(await it.new_session())
-        world.clock.advance(1)
-        await it.turn(sids[2])
-        expected = [sids[2], *reversed(sids[3:]), sids[1], sids[0]]
-        found: list[SessionId] = []
-        before: tuple[float, SessionId] | None = None
-        while page := await it.engine.sessions.list(SessionQuery(LOCAL, limit=3, before=before)):
-            found += [view.session.id for view in page]
-            before = (page[-1].session.updated_at, page[-1].session.id)
-        assert found == expected
-        await it.engine.sessions.update(sids[4], {"project": "p"})
-        await it.engine.sessions.update(sids[5], {"archived": True})
-        listed = await it.engine.sessions.list(SessionQuery(LOCAL, project="p"))
-        assert [view.session.id for view in listed] == [sids[4]]
-        listed = await it.engine.sessions.list(SessionQuery(LOCAL, archived=True))
-        assert [view.session.id for view in listed] == [sids[5]]
-        assert await it.engine.sessions.list(SessionQuery(OwnerId("somebody"))) == []
-
-
-async def test_runs_are_listed_newest_first(world: AnyWorld) -> None:
-    """P7: by session and by status, in pages."""
-    async with running([Say("ok")], world) as it:
-        one, two = await it.new_session(), await it.new_session()
-        runs = []
-        for n in range(6):
-            world.clock.advance(1)
-            runs.append((await it.turn(two if n % 3 else one)).id)
-        assert [run.id for run in await it.engine.runs.list()] == runs[::-1]
-        assert [run.id for run in await it.engine.runs.list(sid=one)] == [runs[3], runs[0]]
-        assert await it.engine.runs.list(status=["failed"]) == []
-        page = await it.engine.runs.list(status=["complete"], limit=4)
-        rest = await it.engine.runs.list(before=(page[-1].created_at, page[-1].id))
-        assert [run.id for run in [*page, *rest]] == runs[::-1]
-
-
 # ---- P8 ----
 
 
@@ -434,18 +356,6 @@ async def test_a_titler_that_breaks_takes_nothing_with_it(memory: World, caplog:
                     await checkpoint()
                 tg.cancel_scope.cancel()
         assert (await it.session_row(second)).title == "On giraffes"
-
-
-async def test_a_generated_title_is_kept_until_a_person_changes_it(world: AnyWorld) -> None:
-    """P8: without a person's title the generated one is taken, found by search, and can be replaced."""
-    async with running([Say("ok")], world) as it:
-        sid = await it.new_session("hello")
-        titler = Writer("  On giraffes  ")
-        assert (await it.engine.titles.generate(sid, titler)).title == "On giraffes"
-        assert [found.view.session.id for found in await it.engine.sessions.search("giraffes")] == [sid]
-        await it.engine.sessions.update(sid, {"title": "On okapis"})
-        assert await it.engine.sessions.search("giraffes") == []
-        assert [found.view.session.id for found in await it.engine.sessions.search("okapis")] == [sid]
 
 
 # ---- what has been seen is so ----

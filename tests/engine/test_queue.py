@@ -81,20 +81,6 @@ async def test_the_queue_goes_on_whatever_ended_the_run_before(world: AnyWorld, 
         await check_idle(it, first)
 
 
-async def test_interrupt_goes_ahead_of_the_queue(world: AnyWorld) -> None:
-    """A3: an interrupting turn runs before those that were queued earlier, which then run in their order."""
-    async with running(ScriptedAgent(first_waits), world) as it:
-        first = await it.send_to_gate(text="first")
-        queued = [await it.send(first, "second"), await it.send(first, "third")]
-        urgent = await it.send(first, "urgent", on_busy="interrupt")
-        for run in (urgent, *queued):
-            assert (await it.ended(run.id)).status == "complete"
-        assert await it.outcome(first) == ("cancelled", "superseded")
-        assert [asked(turn) for turn in it.agent.turns] == ["first", "urgent", "second", "third"]
-        shown = await it.said(first)
-        assert shown == ["first", "part ", "urgent", "re: urgent", "second", "re: second", "third", "re: third"]
-
-
 async def test_a_queued_turn_can_be_edited_until_it_runs(world: AnyWorld) -> None:
     """A3: a queued message says what it was last made to say; once it is claimed, by others, or with
     files that do not exist or are not ones own, it cannot be edited."""

@@ -61,6 +61,7 @@ async def test_all_queued_runs_are_claimed_though_a_claim_takes_few(
 
 
 async def test_a_watcher_of_a_waiting_run_reads_it_once(memory: World) -> None:
+    """A queued run is read with one call to each storage."""
     async with running([Meet("on")], memory, tap=(tap := Tap()), max_runs=1, **STILL) as it:
         await it.send_to_gate(gate="on")
         waits = await it.send()

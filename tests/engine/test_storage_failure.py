@@ -1,6 +1,6 @@
 """§4, storage failures: what is not durable is not shown, nothing is duplicated, and runs are stopped in time."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import anyio
@@ -8,7 +8,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from holdfast.agents.scripted import CallTool, Fail, Hang, Meet, Say, SayTokens, ScriptedAgent
-from holdfast.core.errors import StorageError, StorageFullError
+from holdfast.core.errors import StorageError
 from holdfast.core.events import Entry, ReasoningDelta, StepStarted, TextDelta, ToolFinished, ToolStarted
 from holdfast.core.parts import TextPart
 from holdfast.core.run import Run
@@ -55,17 +55,6 @@ async def test_an_event_is_shown_when_its_commit_is_done(virtual: World) -> None
             finally:
                 hold.go.set()
         assert got == ["run.started", "step.started", "text.delta", "run.complete"]
-
-
-async def test_a_tool_starts_after_its_start_is_durable(world: AnyWorld) -> None:
-    """X5: `tool.started` is in the journal before the effect, so that no effect is ever unknown of."""
-    async with running([CallTool("t")], world, tap=(hold := Hold(appends("tool.started")))) as it:
-        run = await it.send()
-        await hold.held()
-        assert it.agent.effects == []
-        hold.go.set()
-        await it.ended(run.id)
-        assert it.agent.effects == ["t"]
 
 
 async def test_output_that_waits_for_a_commit_becomes_one_event(memory: World) -> None:
@@ -410,29 +399,6 @@ async def test_a_store_that_is_away_does_not_stop_a_stream(world: AnyWorld) -> N
 
 
 # ---- a full disk ----
-
-
-Ask = Callable[[Running, Run], Awaitable[object]]
-ASKS: list[Ask] = [
-    lambda it, run: it.send(run, "more"),
-    lambda it, run: it.engine.runs.retry(run.session_id, run.message_id),
-    lambda it, run: it.engine.runs.edit(run.session_id, run.user_message_id, [TextPart("x")]),
-    lambda it, run: it.engine.runs.continue_run(run.id),
-]
-
-
-@pytest.mark.parametrize("ask", ASKS, ids=["send", "retry", "edit", "continue"])
-async def test_a_low_disk_refuses_new_turns(world: AnyWorld, ask: Ask) -> None:
-    """A1: below the reserve nothing that makes a run is accepted, and nothing of it is stored."""
-    async with running([Say("x"), Fail()], world, disk_reserve=1000) as it:
-        run = await it.turn()
-        before = await it.session_row(run.session_id)
-        it.store.free = 999
-        with pytest.raises(StorageFullError):
-            await ask(it, run)
-        assert await it.session_row(run.session_id) == before
-        it.store.free = 1000
-        await ask(it, run)
 
 
 async def test_open_runs_are_saved_on_a_low_disk(world: AnyWorld) -> None:

@@ -11,7 +11,7 @@ from holdfast.agents.scripted import Gate
 
 class Held:
     """In front of any port. A call is meant by its name, or by the name of the function that it is given: of the store,
-    `transact` or `accept`. One that is held waits until it is let go, and so do all like it."""
+    `transact` or `_accept`. One that is held waits until it is let go, and so do all like it."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner

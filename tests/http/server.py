@@ -33,7 +33,7 @@ from holdfast.ports.store import Store
 from holdfast.testing.faults import FaultyJournal, FaultyStore
 from tests.http import scripts
 from tests.http.held import Held
-from tests.nursery import read_lines, write_line
+from tests.nursery import PATIENT, read_lines, write_line
 
 EFFECTS = "effects"
 """File in the data directory with one line for each effect of a tool."""
@@ -82,7 +82,7 @@ class Server:
         self._config = Config(**settings)
         told = app.engine_settings(self._config)
         recovery: RecoveryPolicy = replace(told.recovery, **policy)
-        self._settings = replace(told, recovery=recovery, recall_wait=20.0, **engine)  # a busy machine is no test
+        self._settings = replace(told, recovery=recovery, **{**PATIENT, **engine})
         effects, self._gates = self._config.data_dir / EFFECTS, dict[str, Gate]()
         self._agents = {
             "chat": Agent(effects, self._gates, can_continue=True),

@@ -171,15 +171,3 @@ def test_a_queued_turn_can_be_edited_until_it_begins(server: Served) -> None:
     server.ended(queued)
     assert [said(message) for message in server.messages(sid)][2:] == ["right", "right"]
     server.refused("not-allowed", "PATCH", path, {"input": "too late"})
-
-
-def test_a_full_disk_takes_nothing_new_and_answers_repeats(server: Served) -> None:
-    """A1 A2: below the reserve a send is a 507 that stores nothing; earlier runs are still found by their key."""
-    sid, rid = busy(server)
-    known = server.begin(sid, "known", key="k")
-    server.order(free=0)
-    server.refused("storage-full", "POST", f"/api/sessions/{sid}/runs", {"input": "new"})
-    assert server.begin(sid, "known", key="k") == known
-    server.order(open="here")
-    assert server.ended(rid)["status"] == server.ended(known)["status"] == "complete"
-    assert spoken(server, sid) == ["half whole", "known"]

@@ -116,12 +116,12 @@ def test_a_compare_that_cannot_be_begun_leaves_nothing_running(server: Served) -
     panes = [standing("a"), pane("b", session_id="ses_none")]
     server.refused("not-found", "POST", "/api/compare", {"runs": panes})
     assert server.get("/api/sessions")["items"] == server.get("/api/runs")["items"] == []
-    server.order(hold=["store", "accept"])
+    server.order(hold=["store", "_accept"])
     with ThreadPoolExecutor(1) as other:
         asked = other.submit(server.refused, "storage-full", "POST", "/api/compare", {"runs": [standing("a")] * 2})
-        server.order(held=["store", "accept"])
+        server.order(held=["store", "_accept"])
         server.order(free=0)  # the first is being stored; the second finds no room
-        server.order(release=["store", "accept"])
+        server.order(release=["store", "_accept"])
         asked.result()
     (run,) = until(lambda: server.get("/api/runs")["items"], lambda runs: all(run["ended_at"] for run in runs))
     assert (run["status"], run["reason"]) == ("cancelled", "disconnected")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.http.client import Served
 from tests.http.conftest import Start
-from tests.http.streams import Frame, said, shown, until
+from tests.http.streams import Frame, said, shown
 
 MIXED: list[dict[str, Any]] = [
     {"think": "let me see "},
@@ -115,39 +115,3 @@ def test_an_interrupted_run_is_continued_where_its_journal_ends(start: Start) ->
     server.call("PATCH", f"/api/sessions/{sid}", {"head": before["id"]}, 200)
     assert {**server.answer(sid), "siblings": []} == {**before, "siblings": []}
     server.refused("not-allowed", "POST", f"/api/runs/{new}/continue", {})
-
-
-@pytest.mark.parametrize("decision", ["once", "deny"])
-def test_a_tool_with_unknown_outcome_is_asked_about_before_it_is_repeated(start: Start, decision: str) -> None:
-    """X5: started and unanswered: `unknown` after the crash, and a continue asks first; the answer survives a kill."""
-    server = start()
-    sid = server.session()
-    rid = server.begin(sid, [{"say": "one "}, {"call": "a", "takes": 3600}, {"say": "two"}])
-    with server.watch(rid) as stream:
-        stream.until("tool.started")
-        until(lambda: server.effects, lambda effects: effects == ["a"])  # it is shown before it is done
-        server.kill()
-    server = start()
-    assert server.answer(sid)["parts"][1]["state"] == "unknown"
-    new = server.post(f"/api/runs/{rid}/continue", {}, 202)["run"]["id"]
-    with server.watch(new) as stream:
-        asked = stream.until("approval.requested").data["approval_id"]
-    until(lambda: server.run(new)["status"], lambda status: status == "waiting")
-    assert server.effects == ["a"]
-    server.kill()  # the question outlives the process
-    server = start()
-    assert server.run(new)["status"] == "waiting"
-    assert server.look(sid)["active_run"] == new
-    assert server.answer(sid)["parts"][1]["state"] == "waiting"
-    server.post(f"/api/runs/{new}/approvals/{asked}", {"decision": decision})
-    late = server.refused("already-decided", "POST", f"/api/runs/{new}/approvals/{asked}", {"decision": "always"})
-    assert late["decision"] == decision
-    if decision == "deny":
-        assert server.ended(new)["status"] == "complete"
-        assert (server.answer(sid)["parts"][1]["state"], server.effects) == ("denied", ["a"])
-        assert said(server.answer(sid)) == "one two"
-    else:
-        with server.watch(new) as stream:
-            stream.until("tool.started")
-        until(lambda: server.effects, lambda effects: effects == ["a", "a"])
-        server.cancel(new)

@@ -48,6 +48,7 @@ def test_a_session_says_how_it_stands_with_its_memory(remembering: Served) -> No
     """M1 M2 M3: turns make it dirty, the call commits them and says how many, a second one says that nothing is new."""
     server = remembering
     sid = server.session()
+    assert commit(server, sid)["nothing_new"]
     assert memory(server, sid) == CLEAN
     for said in ("My name is Anna.", "I live in Lisbon."):
         server.turn(sid, said)

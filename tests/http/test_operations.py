@@ -57,12 +57,12 @@ def test_undo_and_redo_walk_back_and_forth(server: Served) -> None:
 def test_retry_and_edit_leave_the_earlier_branch(server: Served) -> None:
     """O2: another answer, or question, is a sibling of the first; every branch can be shown again, unchanged."""
     sid, before = two_turns(server)
-    again = op(server, sid, "retry", 202, message_id=before[3]["id"])
+    again = op(server, sid, "retry", 202, message_id=before[3]["id"], model="other")
     assert again["message"]["id"] == before[2]["id"]
     server.ended(again["run"]["id"])
     retried = server.messages(sid)
     assert [m["id"] for m in retried[:3]] == [m["id"] for m in before[:3]]
-    assert retried[3]["siblings"] == [before[3]["id"], retried[3]["id"]]
+    assert (retried[3]["siblings"], retried[3]["model"]) == ([before[3]["id"], retried[3]["id"]], "other")
     other = op(server, sid, "edit", 202, message_id=before[0]["id"], input="else")
     server.ended(other["run"]["id"])
     edited = server.messages(sid)
@@ -82,6 +82,7 @@ def test_truncate_moves_the_head_and_destroys_nothing(server: Served) -> None:
     sid, before = two_turns(server)
     assert op(server, sid, "truncate", message_id=before[1]["id"])["head"] == before[1]["id"]
     assert spoken(server, sid) == ["one", "one"]
+    assert [item["id"] for item in server.get("/api/sessions", params={"query": "two"})["items"]] == [sid]
     server.refused("not-allowed", "POST", f"/api/sessions/{sid}/truncate", {"message_id": before[3]["id"]})
     show(server, sid, before[3]["id"])
     assert server.messages(sid) == before

@@ -19,22 +19,19 @@ SPOKEN: list[dict[str, Any]] = [
     {"meet": "here"},
     {"say": " three"},
 ]
-SILENT: list[dict[str, Any]] = [{"meet": "here"}, {"hang": True}]
 RARELY = {"sweep": 3600.0, "fence_wait": 20.0}
 """Only readers look, and they wait for the journal."""
 
 
-def lost(start: Start, script: list[dict[str, Any]] = SPOKEN) -> tuple[str, str, dict[str, Any]]:
+def lost(start: Start) -> tuple[str, str, dict[str, Any]]:
     """A run that died with its process at its gate: session, run, and its question."""
     server = start()
     sid = server.session()
-    taken = server.send(sid, script)
+    taken = server.send(sid, SPOKEN)
     rid = taken["run"]["id"]
     server.order(reached="here")
     with server.watch(rid) as stream:
-        stream.until("run.started")
-        if script is SPOKEN:
-            stream.until("text.delta"), stream.until("text.delta")
+        stream.until("text.delta"), stream.until("text.delta")
     server.kill()
     return sid, rid, taken["message"]
 

@@ -151,6 +151,7 @@ def test_values_that_json_cannot_carry_are_refused_everywhere(shared: Served, pa
 
 
 def test_a_stored_value_that_json_cannot_carry_breaks_no_list(start: Start) -> None:
+    """Values that earlier versions stored are shown as null."""
     server = start()
     sid, other = server.session(title="odd"), server.session(title="fine")
     server.terminate()

@@ -143,9 +143,12 @@ async def test_a_provider_that_hangs_does_not_hold_up_the_others() -> None:
     async with upstream([Hang()]) as slow, upstream(models({"id": "quick"})) as quick:
         hanging = ProviderConfig(name="slow", base_url=slow.url, default="s")
         fine = ProviderConfig(name="fine", base_url=quick.url)
-        async with catalogue(hanging, fine, local_timeout=1.0) as it:
-            listed = by_id(await it.list())
-            await slow.closed()
+        listed: dict[str, ModelInfo] = {}
+        for patience in (0.5, 2.0, 8.0):  # a busy machine may need longer for the one that answers
+            if "fine/quick" not in listed:
+                async with catalogue(hanging, fine, local_timeout=patience) as it:
+                    listed = by_id(await it.list())
+                    await slow.closed()
         assert "in time" in (listed["slow/s"].reason or "")
         assert listed["fine/quick"].available
 

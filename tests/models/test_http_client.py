@@ -133,7 +133,7 @@ async def test_a_body_that_is_not_read_stops_the_server() -> None:
 
 
 @pytest.mark.parametrize("script", [[Hang()], [Head(), Hang()]], ids=["head", "body"])
-async def test_cancel_closes_the_socket_within_milliseconds(script: Script) -> None:
+async def test_cancel_closes_the_socket(script: Script) -> None:
     """C7: whoever waits for a head or for a body is cancelled in mid-await, and the server sees it."""
 
     async def ask() -> None:
@@ -152,7 +152,7 @@ async def test_cancel_closes_the_socket_within_milliseconds(script: Script) -> N
             group.cancel_scope.cancel()
         exchange = await up.closed()
         assert exchange.closed_at is not None
-        assert exchange.closed_at - cancelled_at < 0.5
+        assert exchange.closed_at - cancelled_at < GUARD / 2
 
 
 # ---- keep-alive ----

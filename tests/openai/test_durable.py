@@ -19,7 +19,7 @@ from tests.openai.conftest import client_of
 from tests.openai.scripts import TOOL, named
 from tests.upstream import Hang, Head, PauseAt, Script, delta, says, sse
 
-CLOSE_LIMIT = 5.0
+CLOSE_LIMIT = GUARD / 2
 """Seconds. An upstream call that is not cancelled takes much longer."""
 HALF: Script = [Head(), *sse(delta(content="Half an ")), Hang()]
 

@@ -1,7 +1,6 @@
 """Node clients: the official one, and the Vercel AI SDK with its OpenAI provider."""
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -87,7 +86,7 @@ def test_closing_a_plain_stream_closes_the_upstream(shared: Served, up: Stage) -
     """L3: breaking out of the loop closes the connection."""
     up.play("node close", HALF)
     assert ask(shared, "close", model=named("node close")) is True
-    assert up.closed("node close") < time.monotonic()
+    up.closed("node close")
 
 
 def test_errors(shared: Served) -> None:
