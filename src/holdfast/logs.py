@@ -1,4 +1,5 @@
-"""Logging: one line per event, as text or JSON. Logs never contain what people or models write."""
+"""Logging: one line per event, as text or JSON. Messages never contain what people or models write; a
+traceback may."""
 
 import json
 import logging

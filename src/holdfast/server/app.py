@@ -55,7 +55,7 @@ def build(api: ApiContext) -> ASGIApp:
         is_openai = request.url.path.startswith(openai.PREFIX)
         response = openai_errors.response_of(error) if is_openai else problem_details.from_exception(error)
         if response.status_code >= 500:
-            log.warning("request failed: %s", type(error).__name__)
+            log.warning("%s %r failed: %s", request.method, request.url.path, type(error).__name__)
         return response
 
     app = Starlette(

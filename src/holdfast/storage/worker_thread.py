@@ -19,7 +19,7 @@ _Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]
 
 
 class WorkerThread:
-    """Runs calls in order. The queue is bounded by the number of callers: each waits for its call."""
+    """Runs calls in order. The queue is bounded by the callers, except for work whose caller was cancelled."""
 
     def __init__(self, name: str) -> None:
         self.waiting = 0  # The number of unfinished calls, including those whose caller was cancelled
