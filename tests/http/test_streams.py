@@ -1,6 +1,7 @@
 """Event streams on the wire: proxies, browsers and misbehaving clients."""
 
 import json
+import os
 import socket
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,7 @@ async def test_a_disconnect_is_noticed_in_mid_await_whatever_the_server_speaks(t
             "headers": [(b"host", b"localhost"), (b"content-type", b"application/json"), (b"content-length", b"9")],
             "client": None,
             "server": ("127.0.0.1", 8484),
+            "extensions": {"holdfast.peer_user": os.geteuid},
         }
 
         async def call() -> None:
