@@ -88,7 +88,7 @@ async def test_what_is_not_settled_is_not_pruned(world: AnyWorld) -> None:
         assert (await it.row(lost.id)).is_pending
         it.journal.away = False
         world.clock.advance(100 * DAY)
-        await it.engine.sweeper.prune()
+        await it.engine.retention.prune()
         for run, text in ((lost, "lost "), (streaming, "a "), (waiting, "c ")):
             assert texts((await it.folded(run.id)).parts) == text
         it.release("here")

@@ -177,7 +177,7 @@ async def test_nothing_is_erased_while_everything_is_kept(world: AnyWorld, tmp_p
         sid = await a_full_session(it)
         run = (await it.engine.runs.list(sid=sid))[0]
         with anyio.fail_after(GUARD):
-            async with it.engine.sweeper.erasing:
+            async with it.engine.retention.erasing:
                 await it.engine.sessions.delete(sid)
                 await it.tick()
                 assert await it.events(run.id)

@@ -165,7 +165,7 @@ async def _back_up(node: Node, path: Path, report: backup.Report) -> Mapping[str
         raise NotAllowedError(
             "make a backup", "the data is in PostgreSQL; back it up there, see docs/how-to/cluster.md"
         )
-    async with node.engine.sweeper.erasing:
+    async with node.engine.retention.erasing:
         done = await to_thread.run_sync(node.copy, path, report)
     return asdict(done)
 

@@ -9,10 +9,10 @@ import anyio
 from holdfast.core.errors import NotFoundError, StorageError
 from holdfast.core.ids import RunId
 from holdfast.engine.node_context import NodeContext
+from holdfast.engine.retention import ERASE
 from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.stop_reasons import cancelled
 from holdfast.engine.supervisor import Supervisor
-from holdfast.engine.sweeper import ERASE
 
 
 @dataclass(frozen=True, slots=True, eq=False)

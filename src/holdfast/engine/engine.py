@@ -15,6 +15,7 @@ from holdfast.engine.messages import Messages
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.preferences import Preferences
 from holdfast.engine.recovery import RunRecovery
+from holdfast.engine.retention import Retention
 from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.runs import Runs
 from holdfast.engine.session_memory import SessionMemory
@@ -76,7 +77,8 @@ class Engine:
         deps = ExecutorDeps(context, self.writer, self.feed, self.settler, recovery, recall)
         self.supervisor = Supervisor(deps)
         self.attachments = None if files is None else Attachments(context, files)
-        self.sweeper = Sweeper(context, recovery, self.supervisor, self.session_memory, self.attachments, workspaces)
+        self.retention = Retention(context, self.attachments, workspaces, memory is not None)
+        self.sweeper = Sweeper(context, recovery, self.supervisor, self.retention, self.session_memory)
         self._works = settings.max_runs > 0  # A short-lived command executes nothing and commits no memory
         self._stop = anyio.Event()
         self._writing = anyio.CancelScope(shield=True)

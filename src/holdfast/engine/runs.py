@@ -17,10 +17,10 @@ from holdfast.core.session import Message, Session
 from holdfast.engine.messages import input_of_run
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.recovery import RunRecovery
+from holdfast.engine.retention import ERASE
 from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.settling_reader import SettlingReader
 from holdfast.engine.supervisor import Supervisor
-from holdfast.engine.sweeper import ERASE
 from holdfast.engine.transactions import accept, approvals, run_endings, session_edits
 from holdfast.engine.transactions.accept import Accepted, OnBusy, RunOptions, find_repeated
 from holdfast.engine.transactions.row_access import get_run, get_session

@@ -1,33 +1,23 @@
-"""Periodic work: end orphaned runs, retry pending recoveries, expire approvals, erase what is due, trim the feed.
-
-Deleted sessions and cleared turns are erased with their journals. Settled journals are kept for
-`EngineSettings.retention` seconds; those of unsettled or pending runs are never pruned. Uploaded files that no message
-refers to are deleted `unused_file_grace` seconds after their upload.
-"""
+"""Periodic work: end orphaned runs, retry pending recoveries, expire approvals, erase what is due, trim the feed."""
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import anyio
-from anyio import to_thread
 
-from holdfast.core.ids import SessionId
-from holdfast.engine.attachments import Attachments
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.recovery import RunRecovery
+from holdfast.engine.retention import ERASE, Retention
 from holdfast.engine.session_memory import SessionMemory
 from holdfast.engine.signals import wait_for
 from holdfast.engine.supervisor import Supervisor
-from holdfast.engine.transactions import approvals, run_endings, session_edits
-from holdfast.ports.files import Workspaces
-from holdfast.ports.store import Tx
+from holdfast.engine.transactions import approvals
 from holdfast.ports.wakeups import Wake
 
 log = logging.getLogger("holdfast.engine")
 
-ERASE: Final = "erase"  # The signal that something is to be erased now rather than at the next sweep
 _BATCH: Final = 500
 
 
@@ -36,11 +26,8 @@ class Sweeper:
     _node: NodeContext
     _recovery: RunRecovery
     _supervisor: Supervisor
-    _memory: SessionMemory | None
-    _attachments: Attachments | None
-    _workspaces: Workspaces | None
-    erasing: anyio.Lock = field(default_factory=anyio.Lock)
-    """While a backup holds this, no journal or file is erased, so that it can copy what the store names."""
+    _retention: Retention
+    _memory: SessionMemory | None = None
 
     async def run(self) -> None:
         """For the engine's life: sweep at intervals, and erase at once when asked to."""
@@ -50,7 +37,7 @@ class Sweeper:
             await wait_for(signal, max(0.0, due - anyio.current_time()))
             signal = armed(ERASE)  # before erasing, so that a request meanwhile is not missed
             if anyio.current_time() < due:
-                await self.erase()
+                await self._retention.erase()
             else:
                 await self.tick()
                 due = anyio.current_time() + pause
@@ -62,7 +49,7 @@ class Sweeper:
             self.end_orphans,
             self.retry_pending,
             self.expire_approvals,
-            self.erase,
+            self._retention.erase,
             self.trim_changes,
         )
 
@@ -81,7 +68,7 @@ class Sweeper:
             try:
                 await chore()
             except Exception:
-                log.warning("%s failed; it is tried again", chore.__name__, exc_info=True)
+                log.warning("a periodic chore failed; it is tried again", exc_info=True)
 
     async def end_orphans(self) -> None:
         """Settle every run that nobody executes."""
@@ -118,60 +105,6 @@ class Sweeper:
         keep = self._node.settings.keep_changes
         await self._node.store.transact(lambda tx: tx.trim_changes(keep))
         await self._node.hub.announce(Wake("changed"))
-
-    # ---- erasing ----
-
-    async def erase(self) -> None:
-        """Erase everything that is due."""
-        if self.erasing.locked():
-            return
-        async with self.erasing:
-            await self._run_chores(self.purge, self.prune)
-            if self._attachments is not None:
-                await self._run_chores(self._attachments.drop_orphans)
-
-    async def purge(self) -> None:
-        """Erase deleted sessions and cleared turns: workspaces, then rows, then the journals they queued."""
-        store, remembers = self._node.store, self._memory is not None
-        for sid in await store.read(lambda tx: tx.deleted_sessions(_BATCH)):
-            if await self._in_use(sid) or not await self._erase_workspace(sid):
-                continue
-            await store.transact(lambda tx, sid=sid: session_edits.purge(tx, sid, remembers))  # type: ignore[misc]
-        while rids := await store.read(lambda tx: tx.queued_purges(_BATCH)):
-            await self._node.journal.purge(rids)
-            await store.transact(lambda tx, rids=rids: tx.drop_purges(rids))  # type: ignore[misc]
-
-    async def _in_use(self, sid: SessionId) -> bool:
-        """A deleted session gets no new runs, but its last one may still be ending, or its client still reading."""
-        connected = self._node.local.connected
-
-        def work(tx: Tx) -> bool:
-            session = tx.session(sid)
-            if session is None or not connected or tx.open_runs(sid):
-                return bool(tx.open_runs(sid))
-            return any(run.id in connected for run in tx.runs(session.owner, sid=sid, limit=_BATCH))
-
-        return await self._node.store.read(work)
-
-    async def _erase_workspace(self, sid: SessionId) -> bool:
-        """Whether nothing of it is left."""
-        if self._workspaces is None:
-            return True
-        try:
-            await to_thread.run_sync(self._workspaces.erase, sid)
-        except OSError:
-            log.warning("the workspace of deleted session %s cannot be erased; it is tried again", sid, exc_info=True)
-            return False
-        return True
-
-    async def prune(self) -> None:
-        """Erase settled journals that are older than the retention period."""
-        keep = self._node.settings.retention
-        if keep <= 0:
-            return
-        while rids := await self._node.store.read(lambda tx: tx.prunable_runs(tx.now - keep, _BATCH)):
-            await self._node.journal.purge(rids)
-            await self._node.store.transact(lambda tx, rids=rids: run_endings.mark_pruned(tx, rids))  # type: ignore[misc]
 
 
 def _duration(seconds: float) -> str:
