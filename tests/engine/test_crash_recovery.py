@@ -18,7 +18,7 @@ from holdfast.core.recovery import RecoveryPolicy
 from holdfast.core.run import Run
 from holdfast.core.transcript import fold
 from holdfast.ports.agent import AgentOutput, Turn
-from holdfast.ports.store import SessionQuery
+from holdfast.ports.store import RunQuery, SessionQuery
 from tests.engine.checks import check_idle, check_one_end
 from tests.harness import AnyWorld, Running, Script, World, asked, crash_at, crash_before_settling, running
 from tests.taps import GUARD, Fuse
@@ -139,7 +139,7 @@ async def test_nothing_is_shown_as_running_when_the_next_process_begins(world: A
     async with running((), world) as it:
         assert (await it.row(run.id)).status == "interrupted"
         assert (await it.stored(run.message_id)).status == "interrupted"
-        assert [r.status for r in await it.engine.runs.list()] == ["interrupted"]
+        assert [r.status for r in await it.engine.runs.list(RunQuery(LOCAL))] == ["interrupted"]
         (view,) = await it.engine.sessions.list(SessionQuery(LOCAL))
         assert view.active_run is None
 
@@ -159,7 +159,7 @@ async def is_shown_as_open(it: Running, run: Run, where: str) -> object:
         case "sessions":
             return [view for view in await it.engine.sessions.list(SessionQuery(LOCAL)) if view.active_run]
         case _:
-            return [found for found in await it.engine.runs.list() if found.is_open]
+            return [found for found in await it.engine.runs.list(RunQuery(LOCAL)) if found.is_open]
 
 
 @pytest.mark.parametrize("where", ["session", "messages", "message", "run", "events", "sessions", "runs"])

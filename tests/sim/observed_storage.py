@@ -10,7 +10,7 @@ from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
 from holdfast.core.run import Lease, Run
 from holdfast.core.session import Message, Session
 from holdfast.ports.journal import Append
-from holdfast.ports.store import Approval, ChangeKind, Tx
+from holdfast.ports.store import Approval, ChangeKind, RunQuery, Tx
 from holdfast.storage.in_memory import InMemoryJournal
 
 T = TypeVar("T")
@@ -103,7 +103,7 @@ class RecordingTx:
         self._sessions.setdefault(sid, self._tx.session(sid))
         session = self._tx.session(sid)
         if session is not None:
-            for run in self._tx.runs(session.owner, sid=sid, limit=1_000_000):
+            for run in self._tx.runs(RunQuery(session.owner, sid, limit=1_000_000)):
                 self._runs.setdefault(run.id, run)
         self._tx.drop_session(sid)
 

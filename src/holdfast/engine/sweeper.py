@@ -22,7 +22,7 @@ from holdfast.engine.signals import wait_for
 from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.transactions import approvals, run_endings, session_edits
 from holdfast.ports.files import Workspaces
-from holdfast.ports.store import Tx
+from holdfast.ports.store import RunQuery, Tx
 from holdfast.ports.wakeups import Wake
 
 log = logging.getLogger("holdfast.engine")
@@ -149,7 +149,7 @@ class Sweeper:
             session = tx.session(sid)
             if session is None or not connected or tx.open_runs(sid):
                 return bool(tx.open_runs(sid))
-            return any(run.id in connected for run in tx.runs(session.owner, sid=sid, limit=_BATCH))
+            return any(run.id in connected for run in tx.runs(RunQuery(session.owner, sid, limit=_BATCH)))
 
         return await self._node.store.read(work)
 

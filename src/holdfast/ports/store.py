@@ -28,6 +28,15 @@ class SessionQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class RunQuery:
+    owner: OwnerId
+    session_id: SessionId | None = None
+    status: Collection[str] | None = None
+    limit: int = 50
+    before: tuple[float, RunId] | None = None  # Only runs after this (created_at, id) in the list
+
+
+@dataclass(frozen=True, slots=True)
 class SearchHit:
     """A message or title that matches a search. `at` orders hits by recency and is the cursor for the next page."""
 
@@ -184,15 +193,7 @@ class Tx(Protocol):
         """List queued runs without an intent whose session has no running or waiting run and no queued run ahead of
         them, by rank. A queued run in the tree goes ahead of all that are not."""
 
-    def runs(
-        self,
-        owner: OwnerId,
-        *,
-        status: Collection[str] | None = None,
-        sid: SessionId | None = None,
-        limit: int = 50,
-        before: tuple[float, RunId] | None = None,
-    ) -> Sequence[Run]:
+    def runs(self, query: RunQuery) -> Sequence[Run]:
         """List runs, newest first by (created_at, id)."""
 
     def prunable_runs(self, ended_before: float, limit: int) -> Sequence[RunId]:

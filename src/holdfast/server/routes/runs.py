@@ -13,6 +13,7 @@ from holdfast.core.ids import LOCAL, ApprovalId, RunId, SessionId
 from holdfast.core.run import RunStatus
 from holdfast.engine.run_feed import RunSubscription
 from holdfast.engine.transactions.accept import Accepted
+from holdfast.ports.store import RunQuery
 from holdfast.server import parameters as p
 from holdfast.server.context import ApiContext
 from holdfast.server.event_sources import RunSource, respond_with_run
@@ -78,7 +79,7 @@ async def list_runs(
     """List runs, newest first."""
     before = p.read_cursor(cursor, tuple[p.Moment, RunId])
     statuses = None if status is None else _read_statuses(status)
-    found = await api.engine.runs.list(LOCAL, status=statuses, sid=session, limit=limit + 1, before=before)
+    found = await api.engine.runs.list(RunQuery(LOCAL, session, statuses, limit + 1, before))
     last = found[limit - 1] if len(found) > limit else None
     return s.RunListResponse(
         items=[s.RunResponse.model_validate(run) for run in found[:limit]],
