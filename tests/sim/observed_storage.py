@@ -10,7 +10,7 @@ from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
 from holdfast.core.run import Lease, Run
 from holdfast.core.session import Message, Session
 from holdfast.ports.journal import Append
-from holdfast.ports.store import Approval, ChangeKind, RunQuery, Tx
+from holdfast.ports.store import Approval, Change, ChangeKind, RunQuery, Tx
 from holdfast.storage.in_memory import InMemoryJournal
 
 T = TypeVar("T")
@@ -111,17 +111,9 @@ class RecordingTx:
         self._approvals.setdefault(approval.id, self._tx.approval(approval.id))
         self._tx.put_approval(approval)
 
-    def add_change(
-        self,
-        kind: ChangeKind,
-        owner: Any,
-        session_id: SessionId,
-        run_id: RunId | None = None,
-        approval_id: ApprovalId | None = None,
-        status: str | None = None,
-    ) -> None:
-        self._changes.append((kind, session_id, run_id, status))
-        self._tx.add_change(kind, owner, session_id, run_id, approval_id, status)
+    def add_change(self, change: Change) -> None:
+        self._changes.append((change.kind, change.session_id, change.run_id, change.status))
+        self._tx.add_change(change)
 
     def commit(self) -> Commit | None:
         """None: nothing that anybody looks at was written."""

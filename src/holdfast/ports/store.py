@@ -109,15 +109,15 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A row of the change feed. The store assigns `n`."""
+    """A row of the change feed."""
 
-    n: int
     kind: ChangeKind
     owner: OwnerId
     session_id: SessionId
     run_id: RunId | None = None
     approval_id: ApprovalId | None = None
     status: str | None = None
+    n: int = 0  # Assigned by the store: the order of the feed and a cursor
 
 
 class Tx(Protocol):
@@ -272,15 +272,7 @@ class Tx(Protocol):
 
     # ---- the change feed ----
 
-    def add_change(
-        self,
-        kind: ChangeKind,
-        owner: OwnerId,
-        session_id: SessionId,
-        run_id: RunId | None = None,
-        approval_id: ApprovalId | None = None,
-        status: str | None = None,
-    ) -> None:
+    def add_change(self, change: Change) -> None:
         """Add a change in the transaction that makes it. Its number is hidden while a smaller one can still commit."""
 
     def changes(self, after: int, limit: int) -> Sequence[Change]:

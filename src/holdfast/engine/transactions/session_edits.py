@@ -13,7 +13,7 @@ from holdfast.core.run import Intent, Run
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.engine.transactions import memory
 from holdfast.engine.transactions.row_access import get_run, get_session, put_session, set_intent, stop_hidden
-from holdfast.ports.store import RunQuery, Tx
+from holdfast.ports.store import Change, RunQuery, Tx
 
 _ALL = 1_000_000_000
 
@@ -27,7 +27,7 @@ class Edited:
 def create(tx: Tx, session: Session) -> Session:
     tx.put_session(session)
     memory.follow(tx, session)
-    tx.add_change("session.changed", session.owner, session.id)
+    tx.add_change(Change("session.changed", session.owner, session.id))
     return session
 
 
@@ -166,7 +166,7 @@ def delete(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None, forge
     session = replace(session, deleted_at=tx.now, version=session.version + 1)
     tx.put_session(session)
     memory.delete(tx, sid, forget)
-    tx.add_change("session.deleted", owner, sid)
+    tx.add_change(Change("session.deleted", owner, sid))
     return Edited(session, stop)
 
 
@@ -195,4 +195,4 @@ def touch(tx: Tx, sid: SessionId) -> None:
     session = tx.session(sid)
     if session is not None and session.deleted_at is None:
         tx.put_session(replace(session, updated_at=tx.now))
-        tx.add_change("session.changed", session.owner, sid)
+        tx.add_change(Change("session.changed", session.owner, sid))

@@ -7,7 +7,7 @@ from holdfast.core.ids import LOCAL, ApprovalId, MessageId, RunId, SessionId
 from holdfast.core.memory_ledger import Ledger
 from holdfast.core.run import Recovery
 from holdfast.core.session import Session
-from holdfast.ports.store import RunQuery, SessionQuery, Store, Tx
+from holdfast.ports.store import Change, RunQuery, SessionQuery, Store, Tx
 from holdfast.testing.contracts import samples as s
 
 
@@ -175,7 +175,7 @@ class SessionsAndMessages:
             ]
 
         await s.put(store, *rows("a"), *rows("b"))
-        await store.transact(lambda tx: tx.add_change("session.deleted", LOCAL, SessionId("ses_a")))
+        await store.transact(lambda tx: tx.add_change(Change("session.deleted", LOCAL, SessionId("ses_a"))))
         await store.transact(lambda tx: tx.drop_session(SessionId("ses_a")))
         assert [change.kind for change in await store.read(lambda tx: tx.changes(0, 9))] == ["session.deleted"]
         assert not any(await store.read(lambda tx: look(tx, "a")))

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.core.ids import LOCAL, FactId, FileId, MessageId, RunId, SessionId
 from holdfast.core.session import Session
-from holdfast.ports.store import SessionQuery, Store, Tx
+from holdfast.ports.store import Change, SessionQuery, Store, Tx
 from holdfast.testing.contracts import samples as s
 from holdfast.testing.contracts.store_rows import FULL, PLAIN, reread
 
@@ -53,7 +53,7 @@ def full_house(tx: Tx) -> None:
     s.write(tx, [*PLAIN, *titled])
     tx.put_setting(LOCAL, "x", 1)
     tx.queue_purges([RunId("run_9")])
-    tx.add_change("session.changed", LOCAL, SID)
+    tx.add_change(Change("session.changed", LOCAL, SID))
 
 
 def change_everything(tx: Tx) -> None:
@@ -63,7 +63,7 @@ def change_everything(tx: Tx) -> None:
     tx.drop_dirty_turns(SID, 2**41)
     tx.drop_purges([RunId("run_9")])
     tx.queue_purges([RunId("run_8")])
-    tx.add_change("run.changed", LOCAL, SID, RID)
+    tx.add_change(Change("run.changed", LOCAL, SID, RID))
 
 
 def drop_everything(tx: Tx) -> None:
