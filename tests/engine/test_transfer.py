@@ -40,7 +40,6 @@ class Short(Summarizer):
 
 
 def transfer(it: Running) -> Transfer:
-    assert it.engine.transfer is not None
     return it.engine.transfer
 
 
@@ -81,10 +80,10 @@ def nameless(data: bytes) -> list[dict[str, Any]]:
 async def a_full_session(it: Running) -> SessionId:
     """Branches, a failed answer, an undone turn, a compaction, and a file."""
     sid = (await it.engine.sessions.create(title="Tides", tags=("sea",), project="p", settings={"t": 1})).id
-    incoming = await to_thread.run_sync(it.engine.attachments.begin)  # type: ignore[union-attr]
+    incoming = await to_thread.run_sync(it.engine.attachments.begin)
     with incoming:
         incoming.write(b"some words" * 50_000)
-        file = await it.engine.attachments.add(incoming, "notes.txt", "text/plain")  # type: ignore[union-attr]
+        file = await it.engine.attachments.add(incoming, "notes.txt", "text/plain")
     first = (await it.engine.runs.submit(sid, [TextPart("When?"), file.part()])).run
     await it.ended(first.id)
     await it.engine.sessions.compact(sid, Short())

@@ -36,7 +36,6 @@ class LateEngine:
 
     async def read(self, file: FilePart) -> bytes | None:
         attachments = self.engine.attachments
-        assert attachments is not None
         try:
             with await attachments.open(await attachments.file(file.file_id)) as content:
                 return await to_thread.run_sync(content.read)

@@ -37,7 +37,7 @@ class Sweeper:
     _recovery: RunRecovery
     _supervisor: Supervisor
     _memory: SessionMemory | None
-    _attachments: Attachments | None
+    _attachments: Attachments
     _workspaces: Workspaces | None
     erasing: anyio.Lock = field(default_factory=anyio.Lock)
     """While a backup holds this, no journal or file is erased, so that it can copy what the store names."""
@@ -126,9 +126,7 @@ class Sweeper:
         if self.erasing.locked():
             return
         async with self.erasing:
-            await self._run_chores(self.purge, self.prune)
-            if self._attachments is not None:
-                await self._run_chores(self._attachments.drop_orphans)
+            await self._run_chores(self.purge, self.prune, self._attachments.drop_orphans)
 
     async def purge(self) -> None:
         """Erase deleted sessions and cleared turns: workspaces, then rows, then the journals they queued."""

@@ -36,7 +36,7 @@ async def start_run(
 ) -> Response:
     """Send a message. Detached: the response comes when the message is stored, and the run goes on without the client.
     Attached: the response is the run's event stream, and closing it cancels the run."""
-    parts = await p.read_input(body.input, api.attachments)
+    parts = await p.read_input(body.input, api.engine.attachments)
     if body.lifetime == "attached":
         await api.engine.ping()  # a stream that cannot be opened would use up the idempotency key
     accepted = await api.engine.runs.submit(
@@ -130,7 +130,7 @@ async def watch_run(
 @router.patch("/runs/{rid}")
 async def edit_queued_run(api: ApiContext, rid: p.RunIdPath, body: s.EditQueuedRunRequest) -> s.AcceptedRunResponse:
     """Change the message of a queued run."""
-    accepted = await api.engine.runs.edit_queued(rid, await p.read_input(body.input, api.attachments))
+    accepted = await api.engine.runs.edit_queued(rid, await p.read_input(body.input, api.engine.attachments))
     return s.AcceptedRunResponse.from_run(accepted.run, accepted.message)
 
 
@@ -185,6 +185,6 @@ async def edit_message(
     if_match: p.IfMatch = None,
 ) -> Response:
     """Send a changed version of a user message, as a branch of its own."""
-    parts = await p.read_input(body.input, api.attachments)
+    parts = await p.read_input(body.input, api.engine.attachments)
     version, mid = p.expected_version(if_match), body.message_id
     return _respond(await api.engine.runs.edit(sid, mid, parts, key=key, model=body.model, if_version=version))
