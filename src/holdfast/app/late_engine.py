@@ -17,10 +17,7 @@ from holdfast.ports.store import ToolGrant
 class LateEngine:
     """Also what agents need of the engine: `GrantStore`, `History` and `FileReader`."""
 
-    engine: Engine
-
-    def bind(self, engine: Engine) -> None:
-        self.engine = engine
+    engine: Engine  # Set as soon as it exists
 
     async def grants(self, owner: OwnerId, sid: SessionId) -> Sequence[ToolGrant]:
         return await self.engine.preferences.grants(owner, sid)

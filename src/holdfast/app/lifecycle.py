@@ -111,7 +111,7 @@ async def _open_server(
     services = build_agents(config, keys, late_engine)
     node = await storage.open_node(config, services.agents, settings, wrap_storage, services.memory)
     try:
-        late_engine.bind(node.engine)
+        late_engine.engine = node.engine
         yield node, services, secrets.token_urlsafe(32)
     finally:
         with anyio.CancelScope(shield=True):
