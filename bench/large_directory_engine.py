@@ -26,7 +26,7 @@ from holdfast.core.ids import LOCAL, NodeId, RunId
 from holdfast.core.run import Lease, Run
 from holdfast.core.session import Message
 from holdfast.ports.journal import Append
-from holdfast.ports.store import SessionQuery, Tx
+from holdfast.ports.store import RunQuery, SessionQuery, Tx
 from holdfast.storage.sqlite import open_embedded
 from holdfast.system import SystemClock
 
@@ -99,7 +99,7 @@ async def measure(directory: Path, sessions: int, unsettled: int) -> OpeningResu
         await tg.start(node.engine.run)
         opened = (perf_counter() - start) * 1000
         engine = node.engine
-        left = await engine.runs.list(status=["running", "queued"], limit=1)
+        left = await engine.runs.list(RunQuery(LOCAL, status=["running", "queued"], limit=1))
         assert not left, left
         result = OpeningResult(
             sessions,

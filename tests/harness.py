@@ -33,6 +33,7 @@ from holdfast.ports.journal import Journal
 from holdfast.ports.memory import MemoryProviders
 from holdfast.ports.store import Approval, Store, StoredFile
 from holdfast.ports.wakeups import Wakeups
+from holdfast.storage.file_store import FileStore
 from holdfast.storage.in_memory import InMemoryJournal, InMemoryStore, InMemoryWakeups
 from holdfast.storage.sqlite import open_embedded
 from holdfast.testing import CountingIds, FakeClock, FaultyJournal, FaultyStore
@@ -411,7 +412,7 @@ async def running(
             clock=clock or world.clock,
             ids=world.ids,
             settings=replace(settings, **changes),
-            files=files,
+            files=files or FileStore(Path("no files")),
             workspaces=workspaces,
             memory=memory,
         )

@@ -187,7 +187,7 @@ async def test_a_full_context_is_compacted_through_the_engine(world: AnyWorld) -
 
     model = ScriptedModel(script, context=1200)
     async with running(agents={"chat": chat(model, history=engine)}, world=world) as it:
-        engine.bind(it.engine)
+        engine.engine = it.engine
         sid = await it.new_session()
         await it.turn(sid, "first")
         assert (await it.turn(sid, "second")).status == "complete"
@@ -202,7 +202,7 @@ async def test_a_compaction_during_a_run_waits_for_its_next_step(world: AnyWorld
     model = ScriptedModel(answers([Asks("c1", "one")], ["Done."]))
     tool = Trace("one", [], before="here", gates=model.gates)
     async with running(agents={"chat": chat(model, tool, history=engine)}, world=world) as it:
-        engine.bind(it.engine)
+        engine.engine = it.engine
         sid = await it.new_session()
         model.gates.open("here").set()
         await it.turn(sid, "first")
@@ -224,7 +224,7 @@ async def test_a_summary_that_fails_does_not_fail_the_run(memory: World) -> None
     engine = LateEngine()
     model = ScriptedModel(lambda request: [Breaks()] if request.system == SUMMARIZE else ["y" * 4000], context=1200)
     async with running(agents={"chat": chat(model, history=engine)}, world=memory) as it:
-        engine.bind(it.engine)
+        engine.engine = it.engine
         sid = await it.new_session()
         await it.turn(sid, "first")
         assert (await it.turn(sid, "second")).status == "complete"

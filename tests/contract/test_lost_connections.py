@@ -82,12 +82,12 @@ class Restarting(RedisConfig):
 
 @pytest.mark.parametrize("kind", [RedisConfig, Restarting])
 async def test_whoever_follows_looks_again_when_redis_was_away(
-    redis_place: RedisConfig, kind: type[RedisConfig], monkeypatch: pytest.MonkeyPatch
+    redis_place: RedisConfig, place: PostgresConfig, kind: type[RedisConfig], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """L7: Redis says that journals have grown; what it said while it could not be heard is looked for, once it can be
     reached again."""
     monkeypatch.setattr(peer_hints, "_RETRY_DELAY", 0.0)
-    wakeups = RedisWakeups(kind(redis_place.url))
+    wakeups = RedisWakeups(kind(redis_place.url), PostgresWakeups(place))
     try:
         async with wakeups.listen(NODE) as listener:
             await wakeups.notify(NODE, [SAID])

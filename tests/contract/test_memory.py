@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.core.ids import LOCAL, NodeId, RunId
 from holdfast.core.session import Session
-from holdfast.ports.store import Tx
+from holdfast.ports.store import Change, Tx
 from holdfast.ports.wakeups import Wake
 from holdfast.storage.in_memory import InMemoryJournal, InMemoryStore, InMemoryWakeups
 from holdfast.testing import FakeClock
@@ -70,7 +70,7 @@ async def test_another_incarnation_sees_the_same_data() -> None:
     first = InMemoryStore(FakeClock(), incarnation=NodeId("node_1"), generation="g")
     second = first.as_incarnation(NodeId("node_2"))
     await first.transact(lambda tx: tx.put_session(session()))
-    await second.transact(lambda tx: tx.add_change("session.changed", LOCAL, SID))
+    await second.transact(lambda tx: tx.add_change(Change("session.changed", LOCAL, SID)))
     found: Session | None = await second.read(lambda tx: tx.session(SID))
     assert found == session()
     assert len(await first.read(lambda tx: tx.changes(0, 9))) == 1

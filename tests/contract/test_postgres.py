@@ -22,7 +22,7 @@ from holdfast.core.run import Lease
 from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.signals import Signals
 from holdfast.engine.subscriptions import ChangeSubscription
-from holdfast.ports.store import Store, Tx
+from holdfast.ports.store import Change, Store, Tx
 from holdfast.storage.postgres import PostgresConfig, PostgresJournal, PostgresStore, PostgresWakeups, schema
 from holdfast.testing import contracts
 from holdfast.testing.contracts import opening
@@ -178,7 +178,7 @@ async def test_different_sessions_are_in_nobodys_way(stores: list[PostgresStore]
 
         def write() -> bool:
             tx.put_run(s.run(f"run_{sid}", sid))
-            tx.add_change("run.changed", LOCAL, SessionId(sid))
+            tx.add_change(Change("run.changed", LOCAL, SessionId(sid)))
             return True
 
         return write
@@ -258,7 +258,7 @@ class OpenTransaction:
 async def test_a_change_is_shown_when_no_smaller_number_can_still_commit(stores: list[PostgresStore]) -> None:
     """A transaction that began first and is still open holds the feed back; when it commits, both come, in order."""
     first, second = stores
-    slow = OpenTransaction(lambda tx: tx.add_change("session.changed", LOCAL, SessionId("ses_early")))
+    slow = OpenTransaction(lambda tx: tx.add_change(Change("session.changed", LOCAL, SessionId("ses_early"))))
 
     async def feed() -> list[str]:
         return [change.session_id for change in await second.read(lambda tx: tx.changes(0, 9))]
@@ -267,7 +267,7 @@ async def test_a_change_is_shown_when_no_smaller_number_can_still_commit(stores:
         async with anyio.create_task_group() as group:
             group.start_soon(first.transact, slow)
             assert await to_thread.run_sync(slow.began.wait, GUARD)
-            await second.transact(lambda tx: tx.add_change("session.changed", LOCAL, SessionId("ses_late")))
+            await second.transact(lambda tx: tx.add_change(Change("session.changed", LOCAL, SessionId("ses_late"))))
             assert await feed() == []
             assert await second.read(lambda tx: tx.change_bounds()) == (0, 0)
             assert await second.read(lambda tx: tx.changes_held_back())
@@ -299,7 +299,7 @@ async def test_what_was_held_back_is_looked_for_again(stores: list[PostgresStore
         async with anyio.create_task_group() as group:
             group.start_soon(first.transact, slow)
             assert await to_thread.run_sync(slow.began.wait, GUARD)
-            await second.transact(lambda tx: tx.add_change("session.changed", LOCAL, SessionId("ses_late")))
+            await second.transact(lambda tx: tx.add_change(Change("session.changed", LOCAL, SessionId("ses_late"))))
             found = await feed.next()
     assert found is not None
     assert [change.session_id for change in found.items] == ["ses_late"]

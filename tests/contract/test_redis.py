@@ -11,6 +11,7 @@ from holdfast.core.events import RunEnded, TextDelta, entry
 from holdfast.core.ids import RunId
 from holdfast.core.run import Run
 from holdfast.ports.journal import Append
+from holdfast.storage.postgres import PostgresConfig, PostgresWakeups
 from holdfast.storage.redis import RedisConfig, RedisJournal, RedisWakeups, health_check
 from holdfast.testing.contracts import JournalContract, MakeJournal, MakeWakeups, WakeupsContract, opening
 from holdfast.testing.contracts.samples import adding
@@ -34,8 +35,8 @@ class TestRedisJournal(JournalContract):
 
 class TestRedisWakeups(WakeupsContract):
     @pytest.fixture
-    def make_wakeups(self, redis_place: RedisConfig) -> MakeWakeups:
-        return opening(lambda: RedisWakeups(redis_place))
+    def make_wakeups(self, redis_place: RedisConfig, place: PostgresConfig) -> MakeWakeups:
+        return opening(lambda: RedisWakeups(redis_place, PostgresWakeups(place)))
 
 
 @pytest.mark.anyio

@@ -29,7 +29,7 @@ from holdfast.core.run import Run
 from holdfast.core.session import Message
 from holdfast.engine.settings import EngineSettings
 from holdfast.engine.transactions.accept import Accepted
-from holdfast.ports.store import SessionQuery, Tx
+from holdfast.ports.store import RunQuery, SessionQuery, Tx
 from tests.crash import scripts
 from tests.crash.points import EffectiveAgent, Points, installed
 from tests.nursery import PATIENT, read_lines, write_line
@@ -125,7 +125,7 @@ class Server:
         }
 
     async def _runs(self) -> dict[RunId, Run]:
-        return {run.id: run for run in await self._engine.runs.list(limit=_ALL)}
+        return {run.id: run for run in await self._engine.runs.list(RunQuery(LOCAL, limit=_ALL))}
 
     async def _session(self, sid: SessionId) -> Any:
         view = await self._engine.sessions.get(sid)

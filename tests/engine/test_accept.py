@@ -15,11 +15,11 @@ from holdfast.core.errors import (
     StorageFullError,
     VersionMismatchError,
 )
-from holdfast.core.ids import FileId, OwnerId, SessionId
+from holdfast.core.ids import LOCAL, FileId, OwnerId, SessionId
 from holdfast.core.parts import FilePart, TextPart
 from holdfast.core.run import Run
 from holdfast.engine.transactions.accept import Accepted
-from holdfast.ports.store import Tx
+from holdfast.ports.store import RunQuery, Tx
 from holdfast.testing import Fault
 from tests.engine.checks import check_idle
 from tests.harness import AnyWorld, Running, Script, World, in_turn, running, texts
@@ -56,7 +56,7 @@ async def test_a_refused_transaction_leaves_nothing(memory: World) -> None:
         it.store.away = False
         assert await it.session_row(sid) == before
         assert await it.shown(sid) == []
-        assert await it.engine.runs.list() == []
+        assert await it.engine.runs.list(RunQuery(LOCAL)) == []
 
 
 async def test_an_attachment_must_exist_and_be_ones_own(world: AnyWorld) -> None:
@@ -101,7 +101,7 @@ async def everything(it: Running, sid: SessionId) -> tuple[int, int]:
             level = [child for mid in level for child in tx.children(sid, mid)]
         return found
 
-    return len(await it.engine.runs.list(sid=sid)), await it.store.inner.read(count)
+    return len(await it.engine.runs.list(RunQuery(LOCAL, sid))), await it.store.inner.read(count)
 
 
 @each_ask
@@ -244,7 +244,7 @@ async def test_a_continue_that_found_the_session_busy_uses_up_no_key(world: AnyW
         with pytest.raises(SessionBusyError) as busy:
             await it.engine.runs.continue_run(first.id, key="k")
         assert busy.value.run == second.id
-        assert len(await it.engine.runs.list(sid=first.session_id)) == 2
+        assert len(await it.engine.runs.list(RunQuery(LOCAL, first.session_id))) == 2
         await it.engine.runs.cancel(second.id)
         assert (await it.engine.runs.continue_run(first.id, key="k")).fresh
 

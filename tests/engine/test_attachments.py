@@ -19,7 +19,6 @@ pytestmark = pytest.mark.anyio
 
 
 def library(it: Running) -> Attachments:
-    assert it.engine.attachments is not None
     return it.engine.attachments
 
 

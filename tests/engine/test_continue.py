@@ -7,12 +7,13 @@ import pytest
 from holdfast.agents.scripted import Action, CallTool, Fail, Hang, Meet, Say, ScriptedAgent, Think
 from holdfast.core.errors import NotAllowedError, NotFoundError
 from holdfast.core.events import MessageSeeded, TextDelta, ToolFinished, ToolStarted
-from holdfast.core.ids import OwnerId
+from holdfast.core.ids import LOCAL, OwnerId
 from holdfast.core.parts import ReasoningPart, TextPart, ToolPart
 from holdfast.core.recovery import RecoveryPolicy
 from holdfast.core.run import Run
 from holdfast.core.transcript import fold
 from holdfast.ports.agent import AgentError, AgentOutput, Turn
+from holdfast.ports.store import RunQuery
 from holdfast.storage.in_memory import InMemoryJournal
 from tests.engine.checks import check_idle, check_one_end
 from tests.harness import AnyWorld, Running, Script, SqliteWorld, World, crash_at, failure, in_turn, running, texts
@@ -119,7 +120,7 @@ async def test_what_cannot_be_continued_is_refused(world: AnyWorld) -> None:
             await it.engine.runs.continue_run(run.id)
         with pytest.raises(NotFoundError):
             await it.engine.runs.continue_run(run.id, owner=OwnerId("somebody"))
-        assert len(await it.engine.runs.list()) == 1
+        assert len(await it.engine.runs.list(RunQuery(LOCAL))) == 1
 
 
 async def test_a_continuing_run_keeps_agent_and_model_unless_told_otherwise(world: AnyWorld) -> None:

@@ -18,7 +18,7 @@ from holdfast.core.recovery import RecoveryPolicy
 from holdfast.core.run import Run
 from holdfast.core.transcript import fold
 from holdfast.ports.agent import AgentOutput, Turn
-from holdfast.ports.store import SessionQuery
+from holdfast.ports.store import RunQuery, SessionQuery
 from tests.engine.checks import check_idle, check_one_end
 from tests.harness import AnyWorld, Running, Script, World, asked, crash_at, crash_before_settling, running
 from tests.taps import GUARD, Fuse
@@ -148,7 +148,7 @@ async def is_shown_as_open(it: Running, run: Run, where: str) -> object:
         case "sessions":
             return [view for view in await it.engine.sessions.list(SessionQuery(LOCAL)) if view.active_run]
         case _:
-            return [found for found in await it.engine.runs.list() if found.is_open]
+            return [found for found in await it.engine.runs.list(RunQuery(LOCAL)) if found.is_open]
 
 
 @pytest.mark.parametrize("where", ["session", "messages", "message", "run", "events", "sessions", "runs"])

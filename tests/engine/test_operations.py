@@ -12,7 +12,7 @@ from holdfast.core.ids import LOCAL, MessageId, OwnerId
 from holdfast.core.parts import TextPart
 from holdfast.core.run import Run
 from holdfast.ports.agent import Turn
-from holdfast.ports.store import SessionQuery
+from holdfast.ports.store import RunQuery, SessionQuery
 from tests.engine.checks import check_idle, check_one_end
 from tests.harness import AnyWorld, Running, Script, World, Writer, asked, crash_at, in_turn, running, texts
 from tests.taps import GUARD, Hold, appends, calls, until
@@ -46,7 +46,7 @@ async def truncate(it: Running, run: Run) -> object:
 
 
 async def retry_first(it: Running, run: Run) -> object:
-    first = (await it.engine.runs.list(sid=run.session_id))[-1]
+    first = (await it.engine.runs.list(RunQuery(LOCAL, run.session_id)))[-1]
     return await it.engine.runs.retry(run.session_id, first.message_id)
 
 
@@ -90,7 +90,7 @@ async def test_every_operation_is_safe_at_every_moment(world: AnyWorld, name: st
         ended = await it.until(run.id, "complete", "cancelled")
         if moment == "streaming":
             assert ended.status == ("complete" if name in SPARING else "cancelled")
-        for other in await it.store.inner.read(lambda tx: tx.runs(LOCAL, sid=sid)):
+        for other in await it.store.inner.read(lambda tx: tx.runs(RunQuery(LOCAL, sid))):
             await it.until(other.id, "complete", "cancelled")
         assert (await it.types(run.id)).count(f"run.{ended.status}") == 1
         if name == "delete":

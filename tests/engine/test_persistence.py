@@ -15,7 +15,7 @@ from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
 from holdfast.engine.titles import FirstWords
 from holdfast.ports.agent import Titler
-from holdfast.ports.store import SessionQuery, Tx
+from holdfast.ports.store import RunQuery, SessionQuery, Tx
 from holdfast.testing import Fault
 from tests.engine.checks import check_idle, check_saved_once
 from tests.harness import AnyWorld, Running, World, Writer, in_turn, running, texts
@@ -210,7 +210,7 @@ async def test_conflicts_are_retried_inside(memory: World) -> None:
         await it.engine.sessions.redo(sid)
         fork = await it.engine.sessions.fork(sid, run.message_id)
         assert len(await it.shown(fork.id)) == 2
-        assert len(await it.engine.runs.list(sid=sid)) == 2
+        assert len(await it.engine.runs.list(RunQuery(LOCAL, sid))) == 2
         assert it.agent.effects.count("t") <= 2
         await check_saved_once(it, run, "complete")
         await check_idle(it, sid)

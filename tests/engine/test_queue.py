@@ -9,6 +9,7 @@ from holdfast.core.errors import NotAllowedError, NotFoundError
 from holdfast.core.ids import LOCAL, FileId, OwnerId
 from holdfast.core.parts import FilePart, TextPart
 from holdfast.ports.agent import Turn
+from holdfast.ports.store import RunQuery
 from tests.engine.checks import check_idle, check_one_end
 from tests.harness import AnyWorld, asked, running
 
@@ -162,5 +163,5 @@ async def test_a_deleted_session_takes_its_queue_with_it(world: AnyWorld) -> Non
         await it.until(first.id, "cancelled")
         await it.until(queued.id, "cancelled")
         await it.tick()
-        assert await it.store.inner.read(lambda tx: tx.runs(LOCAL, sid=sid)) == []
+        assert await it.store.inner.read(lambda tx: tx.runs(RunQuery(LOCAL, sid))) == []
         assert [asked(turn) for turn in it.agent.turns] == ["first"]

@@ -13,6 +13,7 @@ from holdfast.core.events import MessageSeeded
 from holdfast.core.ids import LOCAL, FileId, RunId
 from holdfast.core.parts import FilePart, TextPart
 from holdfast.engine.settings import EngineSettings
+from holdfast.ports.store import RunQuery
 from holdfast.storage.file_store import FileStore
 from tests.harness import AnyWorld, Running, SqliteWorld, crash_at, in_turn, running, texts
 from tests.taps import Hold, appends
@@ -273,4 +274,4 @@ async def test_an_orphan_is_not_made_by_a_fork(world: AnyWorld) -> None:
         assert blobs.deleted == []
         question = (await it.shown(fork.id))[0]
         assert question.parts == (FilePart(FileId(file.file_id), "notes.txt", "text/plain", 5),)
-        assert await it.store.inner.read(lambda tx: tx.runs(LOCAL, sid=sid)) == []
+        assert await it.store.inner.read(lambda tx: tx.runs(RunQuery(LOCAL, sid))) == []

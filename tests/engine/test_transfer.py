@@ -11,11 +11,11 @@ from anyio import to_thread
 from holdfast.agents.scripted import Action, CallTool, Fail, Hang, Meet, Say, Think
 from holdfast.core.errors import InvalidInputError
 from holdfast.core.events import MemoryRecalled, Usage
-from holdfast.core.ids import SessionId
+from holdfast.core.ids import LOCAL, SessionId
 from holdfast.core.parts import TextPart
 from holdfast.engine.transfer import FileRules, ImportedSession, Transfer
 from holdfast.ports.agent import Summarizer
-from holdfast.ports.store import SessionQuery
+from holdfast.ports.store import RunQuery, SessionQuery
 from holdfast.storage.file_store import FileStore
 from tests.harness import AnyWorld, Running, World, in_turn, running
 from tests.taps import GUARD
@@ -40,7 +40,6 @@ class Short(Summarizer):
 
 
 def transfer(it: Running) -> Transfer:
-    assert it.engine.transfer is not None
     return it.engine.transfer
 
 
@@ -81,10 +80,10 @@ def nameless(data: bytes) -> list[dict[str, Any]]:
 async def a_full_session(it: Running) -> SessionId:
     """Branches, a failed answer, an undone turn, a compaction, and a file."""
     sid = (await it.engine.sessions.create(title="Tides", tags=("sea",), project="p", settings={"t": 1})).id
-    incoming = await to_thread.run_sync(it.engine.attachments.begin)  # type: ignore[union-attr]
+    incoming = await to_thread.run_sync(it.engine.attachments.begin)
     with incoming:
         incoming.write(b"some words" * 50_000)
-        file = await it.engine.attachments.add(incoming, "notes.txt", "text/plain")  # type: ignore[union-attr]
+        file = await it.engine.attachments.add(incoming, "notes.txt", "text/plain")
     first = (await it.engine.runs.submit(sid, [TextPart("When?"), file.part()])).run
     await it.ended(first.id)
     await it.engine.sessions.compact(sid, Short())
@@ -175,7 +174,7 @@ async def test_nothing_is_erased_while_everything_is_kept(world: AnyWorld, tmp_p
     """While a copy is being made a tick erases no journal and no file; afterwards it does, and recovery never waits."""
     async with running(in_turn(*SCRIPTS), world, files=FileStore(tmp_path / "files")) as it:
         sid = await a_full_session(it)
-        run = (await it.engine.runs.list(sid=sid))[0]
+        run = (await it.engine.runs.list(RunQuery(LOCAL, sid)))[0]
         with anyio.fail_after(GUARD):
             async with it.engine.retention.erasing:
                 await it.engine.sessions.delete(sid)

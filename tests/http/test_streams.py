@@ -11,6 +11,8 @@ import pytest
 from starlette.types import Message
 
 from holdfast.agents.scripted import Hang, Say
+from holdfast.core.ids import LOCAL
+from holdfast.ports.store import RunQuery
 from holdfast.server.app import build
 from holdfast.server.authenticator import Authenticator
 from holdfast.server.context import ApiContext
@@ -131,5 +133,5 @@ async def test_a_disconnect_is_noticed_in_mid_await_whatever_the_server_speaks(t
                 assert it.agent.upstreams == 1
                 leaves.set()
         assert it.agent.upstreams == 0
-        (run,) = await it.engine.runs.list(sid=session)
+        (run,) = await it.engine.runs.list(RunQuery(LOCAL, session))
         assert (run.status, run.reason) == ("cancelled", "disconnected")

@@ -10,7 +10,7 @@ from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
 from holdfast.core.run import Lease, Run
 from holdfast.core.session import Message, Session
 from holdfast.ports.journal import Append
-from holdfast.ports.store import Approval, ChangeKind, Tx
+from holdfast.ports.store import Approval, Change, ChangeKind, RunQuery, Tx
 from holdfast.storage.in_memory import InMemoryJournal
 
 T = TypeVar("T")
@@ -103,7 +103,7 @@ class RecordingTx:
         self._sessions.setdefault(sid, self._tx.session(sid))
         session = self._tx.session(sid)
         if session is not None:
-            for run in self._tx.runs(session.owner, sid=sid, limit=1_000_000):
+            for run in self._tx.runs(RunQuery(session.owner, sid, limit=1_000_000)):
                 self._runs.setdefault(run.id, run)
         self._tx.drop_session(sid)
 
@@ -111,17 +111,9 @@ class RecordingTx:
         self._approvals.setdefault(approval.id, self._tx.approval(approval.id))
         self._tx.put_approval(approval)
 
-    def add_change(
-        self,
-        kind: ChangeKind,
-        owner: Any,
-        session_id: SessionId,
-        run_id: RunId | None = None,
-        approval_id: ApprovalId | None = None,
-        status: str | None = None,
-    ) -> None:
-        self._changes.append((kind, session_id, run_id, status))
-        self._tx.add_change(kind, owner, session_id, run_id, approval_id, status)
+    def add_change(self, change: Change) -> None:
+        self._changes.append((change.kind, change.session_id, change.run_id, change.status))
+        self._tx.add_change(change)
 
     def commit(self) -> Commit | None:
         """None: nothing that anybody looks at was written."""

@@ -14,7 +14,7 @@ from holdfast.core.transcript import fold
 from holdfast.engine.engine import Engine
 from holdfast.engine.messages import Page
 from holdfast.engine.sessions import SessionView
-from holdfast.ports.store import SessionQuery
+from holdfast.ports.store import RunQuery, SessionQuery
 from tests.sim.invariants import shows
 from tests.sim.watchers import Watchers
 from tests.sim.world import GoneError, World
@@ -110,7 +110,7 @@ class Readers:
         shown = await ask(pick, lambda engine: engine.runs.get(run.id))
         if shown.epoch < run.epoch:
             self._ledger.blame(f"{run.id} was in epoch {run.epoch} and is shown in {shown.epoch}")
-        await ask(pick, lambda engine: engine.runs.list(sid=run.session_id))
+        await ask(pick, lambda engine: engine.runs.list(RunQuery(LOCAL, run.session_id)))
 
     # ---- the change feed ----
 

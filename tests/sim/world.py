@@ -4,6 +4,7 @@ import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import anyio
@@ -16,6 +17,7 @@ from holdfast.core.memory_ledger import LedgerPolicy
 from holdfast.engine.engine import Engine
 from holdfast.ports.journal import Journal
 from holdfast.ports.store import Store, Tx
+from holdfast.storage.file_store import FileStore
 from holdfast.storage.in_memory import InMemoryStore, InMemoryWakeups
 from holdfast.testing import CountingIds, Fault, FaultyJournal, FaultyStore, FaultyWakeups
 from holdfast.testing.faults import Operation
@@ -177,6 +179,7 @@ class World:
             agents=self.agents,
             clock=self.clock if alone else Clock(self.loop, plan.skew),
             ids=self.ids,
+            files=FileStore(Path("no files")),
             settings=self._settings,
             memory=None if self.memory is None else ProviderTable({"sim": self.memory}, "sim"),
         )

@@ -47,7 +47,7 @@ class BackgroundTask(Protocol):
 class AgentServices:
     agents: Mapping[str, Agent]
     models: AvailableModels | None = None
-    summarizer: Callable[[Session], Awaitable[Summarizer]] | None = None
+    summarizer: Callable[[SessionId], Awaitable[Summarizer]] | None = None
     titler: Callable[[Session], Awaitable[Titler]] | None = None
     context_usage: Callable[[SessionId], Awaitable[tuple[str, int, int | None]]] | None = None
     """The session's model, the estimated tokens in use, and the size of the context window."""
@@ -114,7 +114,8 @@ class ModelHelpers:
         self._models = models
         self._late_engine = late_engine
 
-    async def summarizer(self, session: Session) -> Summarizer:
+    async def summarizer(self, sid: SessionId) -> Summarizer:
+        session = (await self._late_engine.engine.sessions.get(sid)).session
         return ModelSummarizer(await self._models.find(session.model))
 
     async def titler(self, session: Session) -> Titler:

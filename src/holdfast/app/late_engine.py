@@ -17,10 +17,7 @@ from holdfast.ports.store import ToolGrant
 class LateEngine:
     """Also what agents need of the engine: `GrantStore`, `History` and `FileReader`."""
 
-    engine: Engine
-
-    def bind(self, engine: Engine) -> None:
-        self.engine = engine
+    engine: Engine  # Set as soon as it exists
 
     async def grants(self, owner: OwnerId, sid: SessionId) -> Sequence[ToolGrant]:
         return await self.engine.preferences.grants(owner, sid)
@@ -36,7 +33,6 @@ class LateEngine:
 
     async def read(self, file: FilePart) -> bytes | None:
         attachments = self.engine.attachments
-        assert attachments is not None
         try:
             with await attachments.open(await attachments.file(file.file_id)) as content:
                 return await to_thread.run_sync(content.read)

@@ -29,10 +29,8 @@ from holdfast.app.late_engine import LateEngine
 from holdfast.app.storage import Node, WrapStorage, engine_settings
 from holdfast.config import Config
 from holdfast.core.errors import ConfigError, NotAllowedError, StorageError
-from holdfast.core.ids import SessionId
 from holdfast.engine.engine import Engine
 from holdfast.engine.settings import EngineSettings
-from holdfast.ports.agent import Summarizer
 from holdfast.ports.keyring import KeyringStore
 from holdfast.server import app, peer_user, uvicorn_server
 from holdfast.server.access_rules import is_loopback
@@ -113,7 +111,7 @@ async def _open_server(
     services = build_agents(config, keys, late_engine)
     node = await storage.open_node(config, services.agents, settings, wrap_storage, services.memory)
     try:
-        late_engine.bind(node.engine)
+        late_engine.engine = node.engine
         yield node, services, secrets.token_urlsafe(32)
     finally:
         with anyio.CancelScope(shield=True):
@@ -137,10 +135,6 @@ async def _run(node: Node, services: AgentServices, serve_http: Callable[[TaskGr
 def _http_app(
     config: Config, node: Node, services: AgentServices, keys: KeyringStore, token: str, *, exposed: bool
 ) -> ASGIApp:
-    async def summarizer(sid: SessionId) -> Summarizer:
-        assert services.summarizer is not None
-        return await services.summarizer((await node.engine.sessions.get(sid)).session)
-
     password = None if config.password is None else config.password.get_secret_value()
     context = ApiContext(
         node.engine,
@@ -148,7 +142,7 @@ def _http_app(
         [(name, agent.can_continue) for name, agent in services.agents.items()],
         models=services.models,
         measure_context=services.context_usage,
-        summarizer=None if services.summarizer is None else summarizer,
+        summarizer=services.summarizer,
         limits=ServerLimits(
             max_file=config.max_file_mb * MIB, streams=StreamLimits(config.heartbeat, config.write_deadline)
         ),

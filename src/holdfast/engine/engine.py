@@ -50,8 +50,8 @@ class Engine:
         agents: AgentLookup,
         clock: Clock,
         ids: Ids,
+        files: Files,
         settings: EngineSettings | None = None,
-        files: Files | None = None,
         workspaces: Workspaces | None = None,
         memory: MemoryProviders | None = None,
         node: NodeId | None = None,
@@ -76,7 +76,7 @@ class Engine:
         recall = None if self.session_memory is None else self.session_memory.recall
         deps = ExecutorDeps(context, self.writer, self.feed, self.settler, recovery, recall)
         self.supervisor = Supervisor(deps)
-        self.attachments = None if files is None else Attachments(context, files)
+        self.attachments = Attachments(context, files)
         self.retention = Retention(context, self.attachments, workspaces, memory is not None)
         self.sweeper = Sweeper(context, recovery, self.supervisor, self.retention, self.session_memory)
         self._works = settings.max_runs > 0  # A short-lived command executes nothing and commits no memory
@@ -92,8 +92,7 @@ class Engine:
         self.titles = Titles(context, self.subscriptions)
         self.memory_facts = MemoryFacts(store, ids)
         self.preferences = Preferences(store)
-        attached = self.attachments
-        self.transfer = None if attached is None else Transfer(self.sessions, self.messages, attached, ids)
+        self.transfer = Transfer(self.sessions, self.messages, self.attachments, ids)
 
     async def ping(self) -> None:
         """Raises StorageError unless both the store and the journal answer."""

@@ -16,7 +16,7 @@ from holdfast.engine.attachments import Attachments
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.transactions import run_endings, session_edits
 from holdfast.ports.files import Workspaces
-from holdfast.ports.store import Tx
+from holdfast.ports.store import RunQuery, Tx
 
 log = logging.getLogger("holdfast.engine")
 
@@ -27,7 +27,7 @@ _BATCH: Final = 500
 @dataclass(frozen=True, slots=True, eq=False)
 class Retention:
     _node: NodeContext
-    _attachments: Attachments | None
+    _attachments: Attachments
     _workspaces: Workspaces | None
     _remembers: bool  # A deleted session is erased only after its turns were committed to memory
     erasing: anyio.Lock = field(default_factory=anyio.Lock)
@@ -38,10 +38,7 @@ class Retention:
         if self.erasing.locked():
             return
         async with self.erasing:
-            steps = [self.purge, self.prune]
-            if self._attachments is not None:
-                steps.append(self._attachments.drop_orphans)
-            for step in steps:
+            for step in (self.purge, self.prune, self._attachments.drop_orphans):
                 try:
                     await step()
                 except Exception:
@@ -66,7 +63,7 @@ class Retention:
             session = tx.session(sid)
             if session is None or not connected or tx.open_runs(sid):
                 return bool(tx.open_runs(sid))
-            return any(run.id in connected for run in tx.runs(session.owner, sid=sid, limit=_BATCH))
+            return any(run.id in connected for run in tx.runs(RunQuery(session.owner, session_id=sid, limit=_BATCH)))
 
         return await self._node.store.read(work)
 

@@ -24,7 +24,7 @@ from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.transactions import accept, approvals, run_endings, session_edits
 from holdfast.engine.transactions.accept import Accepted, OnBusy, RunOptions, find_repeated
 from holdfast.engine.transactions.row_access import get_run, get_session
-from holdfast.ports.store import Tx
+from holdfast.ports.store import RunQuery, Tx
 from holdfast.ports.wakeups import Wake
 
 
@@ -172,29 +172,21 @@ class Runs:
                 run = replace(run, last_seq=(await self._node.journal.heads([rid]))[rid].last_seq)
         return run
 
-    async def list(
-        self,
-        owner: OwnerId = LOCAL,
-        *,
-        status: Sequence[str] | None = None,
-        sid: SessionId | None = None,
-        limit: int = 50,
-        before: tuple[float, RunId] | None = None,
-    ) -> Sequence[Run]:
+    async def list(self, query: RunQuery) -> Sequence[Run]:
         """Newest first, without those of deleted sessions."""
 
         def load(tx: Tx) -> Sequence[Run]:
             found: list[Run] = []
-            last = before
-            while len(found) < limit:
-                page = tx.runs(owner, status=status, sid=sid, limit=limit, before=last)
+            rest = query
+            while len(found) < query.limit:
+                page = tx.runs(rest)
                 sessions = {run.session_id: tx.session(run.session_id) for run in page}
                 gone = {sid for sid, session in sessions.items() if session is None or session.deleted_at is not None}
                 found += [run for run in page if run.session_id not in gone]
-                if len(page) < limit:
+                if len(page) < query.limit:
                     break
-                last = (page[-1].created_at, page[-1].id)
-            return found[:limit]
+                rest = replace(rest, before=(page[-1].created_at, page[-1].id))
+            return found[: query.limit]
 
         return await self._reader.read_list(load, lambda runs: runs)
 

@@ -18,7 +18,7 @@ from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.transactions import session_edits
 from holdfast.engine.transactions.row_access import get_message, get_session
 from holdfast.ports.agent import Summarizer
-from holdfast.ports.store import SearchHit, SessionQuery, Tx
+from holdfast.ports.store import RunQuery, SearchHit, SessionQuery, Tx
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ def _view(tx: Tx, session: Session) -> SessionView:
 
 def _total(tx: Tx, session: Session) -> UsageTotal:
     runs, used, before = 0, Usage(0, 0), None
-    while page := tx.runs(session.owner, sid=session.id, limit=1000, before=before):
+    while page := tx.runs(RunQuery(session.owner, session.id, limit=1000, before=before)):
         runs += len(page)
         for run in page:
             used = add_usage(used, run.usage) or used

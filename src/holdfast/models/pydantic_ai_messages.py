@@ -2,63 +2,47 @@
 
 from typing import Any, assert_never, cast
 
-from pydantic_ai.messages import (
-    BinaryContent,
-    ModelMessage,
-    ModelRequest,
-    ModelRequestPart,
-    ModelResponse,
-    ModelResponsePart,
-    SystemPromptPart,
-    TextPart,
-    ThinkingPart,
-    ToolCallPart,
-    ToolReturnPart,
-    UserContent,
-    UserPromptPart,
-)
+from pydantic_ai import messages as pai
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from holdfast.core import parts as holdfast_parts
-from holdfast.core.parts import Json, ReasoningPart
+from holdfast.core.parts import Json, ReasoningPart, TextPart
 from holdfast.models.pydantic_ai_models import SAME_NAME_SETTINGS
 from holdfast.models.tool_call_assembler import args_text
-from holdfast.ports import model as model_port
-from holdfast.ports.model import AssistantMessage, Media, ToolCall, ToolMessage, UserMessage
+from holdfast.ports.model import AssistantMessage, Media, ModelRequest, ToolCall, ToolMessage, UserMessage
 
 _MAX_TOKENS = 8192  # Anthropic requires a value
 _RESPONSE_FIELDS = ("provider_name", "provider_url", "canonical_system", "model_name")
 _PART_FIELDS = ("id", "signature", "provider_name", "provider_details")
 
 
-def messages(request: model_port.ModelRequest) -> list[ModelMessage]:
+def messages(request: ModelRequest) -> list[pai.ModelMessage]:
     """The user and tool messages between two answers form one request."""
-    result: list[ModelMessage] = []
-    pending: list[ModelRequestPart] = [SystemPromptPart(request.system)] if request.system else []
+    result: list[pai.ModelMessage] = []
+    pending: list[pai.ModelRequestPart] = [pai.SystemPromptPart(request.system)] if request.system else []
     for message in request.messages:
         match message:
             case UserMessage(content):
-                pending.append(UserPromptPart([_item(item) for item in content]))
+                pending.append(pai.UserPromptPart([_item(item) for item in content]))
             case ToolMessage(call_id, name, text, is_error):
                 outcome: Any = "failed" if is_error else "success"
-                pending.append(ToolReturnPart(name, text, call_id, outcome=outcome))
+                pending.append(pai.ToolReturnPart(name, text, call_id, outcome=outcome))
             case AssistantMessage():
                 response = _response(message)
                 if response is not None:
                     if pending:
-                        result.append(ModelRequest(pending))
+                        result.append(pai.ModelRequest(pending))
                         pending = []
                     result.append(response)
             case _:
                 assert_never(message)
     if pending:
-        result.append(ModelRequest(pending))
+        result.append(pai.ModelRequest(pending))
     return result
 
 
-def parameters(request: model_port.ModelRequest) -> ModelRequestParameters:
+def parameters(request: ModelRequest) -> ModelRequestParameters:
     tools = [
         ToolDefinition(
             name=t.name, description=t.description, parameters_json_schema=dict(t.parameters), strict=t.strict
@@ -68,7 +52,7 @@ def parameters(request: model_port.ModelRequest) -> ModelRequestParameters:
     return ModelRequestParameters(function_tools=tools)
 
 
-def settings(request: model_port.ModelRequest, system: str) -> ModelSettings:
+def settings(request: ModelRequest, system: str) -> ModelSettings:
     known: dict[str, Json] = {
         name: request.settings[name] for name in SAME_NAME_SETTINGS if request.settings.get(name) is not None
     }
@@ -87,44 +71,44 @@ def settings(request: model_port.ModelRequest, system: str) -> ModelSettings:
     return cast(ModelSettings, known)
 
 
-def is_signed(part: ThinkingPart) -> bool:
+def is_signed(part: pai.ThinkingPart) -> bool:
     return bool(part.signature or part.id or part.provider_details)
 
 
-def provider_data(part: ThinkingPart | ToolCallPart, response: ModelResponse) -> Json:
+def provider_data(part: pai.ThinkingPart | pai.ToolCallPart, response: pai.ModelResponse) -> Json:
     """What the provider wants back with the part, as JSON; None if nothing."""
     own = {name: value for name in _PART_FIELDS if (value := getattr(part, name, None)) is not None}
-    if isinstance(part, ToolCallPart) and not part.provider_details and part.id is None:
+    if isinstance(part, pai.ToolCallPart) and not part.provider_details and part.id is None:
         return None
     return {"part": own, "response": {name: getattr(response, name) for name in _RESPONSE_FIELDS}}
 
 
-def _item(item: str | Media) -> UserContent:
-    return item if isinstance(item, str) else BinaryContent(item.data, media_type=item.media_type)
+def _item(item: str | Media) -> pai.UserContent:
+    return item if isinstance(item, str) else pai.BinaryContent(item.data, media_type=item.media_type)
 
 
-def _response(answer: AssistantMessage) -> ModelResponse | None:
-    parts: list[ModelResponsePart] = []
+def _response(answer: AssistantMessage) -> pai.ModelResponse | None:
+    parts: list[pai.ModelResponsePart] = []
     about: dict[str, Any] = {}
     for part in answer.parts:
         own, response = _split_provider_data(getattr(part, "provider", None))
         about = about or response
         match part:
-            case holdfast_parts.TextPart(text):
+            case TextPart(text):
                 if text:
-                    parts.append(TextPart(text))
+                    parts.append(pai.TextPart(text))
             case ReasoningPart(text):
                 if own:  # providers reject reasoning without their signature
-                    parts.append(ThinkingPart(text, **own))
+                    parts.append(pai.ThinkingPart(text, **own))
             case ToolCall(call_id, name, args, _, invalid):
                 sent = {"invalid": args_text(args)} if invalid is not None else args
                 own.pop("signature", None)
-                parts.append(ToolCallPart(name or "unknown", sent, call_id, **own))
+                parts.append(pai.ToolCallPart(name or "unknown", sent, call_id, **own))
             case _:
                 assert_never(part)
-    if not any(isinstance(part, TextPart | ToolCallPart) for part in parts):
+    if not any(isinstance(part, pai.TextPart | pai.ToolCallPart) for part in parts):
         return None
-    return ModelResponse(parts, **about)
+    return pai.ModelResponse(parts, **about)
 
 
 def _split_provider_data(provider: Json) -> tuple[dict[str, Any], dict[str, Any]]:

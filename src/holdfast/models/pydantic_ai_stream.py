@@ -8,18 +8,7 @@ from typing import Any
 import anyio
 import httpx2
 from pydantic_ai import exceptions
-from pydantic_ai.messages import (
-    ModelResponseStreamEvent,
-    PartDeltaEvent,
-    PartEndEvent,
-    PartStartEvent,
-    TextPart,
-    TextPartDelta,
-    ThinkingPart,
-    ThinkingPartDelta,
-    ToolCallPart,
-    ToolCallPartDelta,
-)
+from pydantic_ai import messages as pai
 from pydantic_ai.models import Model as LibraryModel
 from pydantic_ai.models import StreamedResponse
 
@@ -170,22 +159,24 @@ class PydanticAIAnswer:
 
     # ---- events ----
 
-    def _deltas(self, event: ModelResponseStreamEvent) -> Sequence[Delta]:
+    def _deltas(self, event: pai.ModelResponseStreamEvent) -> Sequence[Delta]:
         match event:
-            case PartStartEvent(index=index, part=ToolCallPart() as part):
+            case pai.PartStartEvent(index=index, part=pai.ToolCallPart() as part):
                 self._ids[index] = claim_id(part.tool_call_id, self._used_ids)
                 return [ToolDelta(self._ids[index], part.tool_name, args_text(part.args))]
-            case PartStartEvent(part=TextPart(content=text)) if text:
+            case pai.PartStartEvent(part=pai.TextPart(content=text)) if text:
                 return [TextDelta(text)]
-            case PartStartEvent(part=ThinkingPart(content=text)) if text:
+            case pai.PartStartEvent(part=pai.ThinkingPart(content=text)) if text:
                 return [ReasoningDelta(text)]
-            case PartDeltaEvent(delta=TextPartDelta(content_delta=text)) if text:
+            case pai.PartDeltaEvent(delta=pai.TextPartDelta(content_delta=text)) if text:
                 return [TextDelta(text)]
-            case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=str(text))) if text:
+            case pai.PartDeltaEvent(delta=pai.ThinkingPartDelta(content_delta=str(text))) if text:
                 return [ReasoningDelta(text)]
-            case PartDeltaEvent(index=index, delta=ToolCallPartDelta(args_delta=args)) if args and index in self._ids:
+            case pai.PartDeltaEvent(index=index, delta=pai.ToolCallPartDelta(args_delta=args)) if (
+                args and index in self._ids
+            ):
                 return [ToolDelta(self._ids[index], None, args_text(args))]
-            case PartEndEvent(part=ThinkingPart() as part) if is_signed(part):
+            case pai.PartEndEvent(part=pai.ThinkingPart() as part) if is_signed(part):
                 return [ReasoningDelta("", provider_data(part, self._response.get()))]
             case _:
                 return ()
@@ -195,7 +186,7 @@ class PydanticAIAnswer:
         self.finish_reason = _FINISH.get(response.finish_reason or "", response.finish_reason)
         calls = []
         for index, part in enumerate(response.parts):
-            if isinstance(part, ToolCallPart) and index in self._ids:
+            if isinstance(part, pai.ToolCallPart) and index in self._ids:
                 args, invalid = parse_args(args_text(part.args))
                 calls.append(ToolCall(self._ids[index], part.tool_name, args, provider_data(part, response), invalid))
         self.calls = calls

@@ -28,6 +28,15 @@ class SessionQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class RunQuery:
+    owner: OwnerId
+    session_id: SessionId | None = None
+    status: Collection[str] | None = None
+    limit: int = 50
+    before: tuple[float, RunId] | None = None  # Only runs after this (created_at, id) in the list
+
+
+@dataclass(frozen=True, slots=True)
 class SearchHit:
     """A message or title that matches a search. `at` orders hits by recency and is the cursor for the next page."""
 
@@ -100,15 +109,15 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A row of the change feed. The store assigns `n`."""
+    """A row of the change feed."""
 
-    n: int
     kind: ChangeKind
     owner: OwnerId
     session_id: SessionId
     run_id: RunId | None = None
     approval_id: ApprovalId | None = None
     status: str | None = None
+    n: int = 0  # Assigned by the store: the order of the feed and a cursor
 
 
 class SessionRows(Protocol):
@@ -173,15 +182,7 @@ class RunRows(Protocol):
         """List queued runs without an intent whose session has no running or waiting run and no queued run ahead of
         them, by rank. A queued run in the tree goes ahead of all that are not."""
 
-    def runs(
-        self,
-        owner: OwnerId,
-        *,
-        status: Collection[str] | None = None,
-        sid: SessionId | None = None,
-        limit: int = 50,
-        before: tuple[float, RunId] | None = None,
-    ) -> Sequence[Run]:
+    def runs(self, query: RunQuery) -> Sequence[Run]:
         """List runs, newest first by (created_at, id)."""
 
     def prunable_runs(self, ended_before: float, limit: int) -> Sequence[RunId]:
@@ -272,15 +273,7 @@ class FileRows(Protocol):
 class ChangeRows(Protocol):
     """The change feed."""
 
-    def add_change(
-        self,
-        kind: ChangeKind,
-        owner: OwnerId,
-        session_id: SessionId,
-        run_id: RunId | None = None,
-        approval_id: ApprovalId | None = None,
-        status: str | None = None,
-    ) -> None:
+    def add_change(self, change: Change) -> None:
         """Add a change in the transaction that makes it. Its number is hidden while a smaller one can still commit."""
 
     def changes(self, after: int, limit: int) -> Sequence[Change]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Protocol
 
 from holdfast.core.ids import SessionId
-from holdfast.engine.attachments import Attachments
 from holdfast.engine.engine import Engine
 from holdfast.ports.agent import Summarizer
 from holdfast.ports.model import ModelInfo
@@ -77,8 +76,3 @@ class ApiContext:
     limits: ServerLimits = field(default_factory=ServerLimits)
     request_counts: "Counter[tuple[str, int]]" = field(default_factory=Counter)  # By method and status
     login_limiter: LoginRateLimiter = field(default_factory=LoginRateLimiter)
-
-    @property
-    def attachments(self) -> Attachments:
-        assert self.engine.attachments is not None
-        return self.engine.attachments

@@ -6,8 +6,9 @@ Never call it in the process that serves the directory: closing its files there 
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +27,12 @@ _PRIVATE: Final = ("holdfast.db", "journal.db", "keys.json", "server.json")
 def examine(path: Path) -> Sequence[CheckResult]:
     if not path.is_dir():
         return [CheckResult("data directory", True, f"{path} does not exist yet; the first start creates it")]
-    return [*_directory(path), *_store(path), *_journal(path), *_room(path)]
+    return [
+        *_directory(path),
+        *_database(path / "holdfast.db", schema.STORE, partial(_store, path / "files")),
+        *_database(path / "journal.db", schema.JOURNAL, _journal),
+        *_room(path),
+    ]
 
 
 def _directory(path: Path) -> Iterator[CheckResult]:
@@ -52,61 +58,46 @@ def _directory(path: Path) -> Iterator[CheckResult]:
         yield CheckResult("keys", False, str(error))
 
 
-def _store(path: Path) -> Iterator[CheckResult]:
-    file = path / "holdfast.db"
+def _database(
+    file: Path, migrations: Sequence[Migration], look: Callable[[sqlite3.Connection], Iterator[CheckResult]]
+) -> Iterator[CheckResult]:
+    """Checks that the file is intact, then what `look` finds in it."""
     if not file.exists():
-        yield CheckResult("holdfast.db", True, "does not exist yet")
+        yield CheckResult(file.name, True, "does not exist yet")
         return
     try:
-        yield from _integrity(file, schema.STORE)
+        version, newest = database.check(file, migrations), len(migrations)
         with closing(database.connect_unchanged(file)) as db:
-            counts = {table: _one(db, f"SELECT count(*) FROM {table}") for table in ("sessions", "messages", "runs")}
-            yield CheckResult("contents", True, ", ".join(f"{n} {table}" for table, n in counts.items()))
-            opened = _one(db, "SELECT count(*) FROM runs WHERE status IN ('queued', 'running', 'waiting')")
-            yield CheckResult("open runs", True, str(opened))
-            pending = _one(db, "SELECT count(*) FROM runs WHERE recovery_state = 'pending'")
-            text = "none" if not pending else f"{pending} runs whose output is still being recovered"
-            yield CheckResult("pending recoveries", not pending, text)
-            yield _contents(db, path / "files")
+            (verdict,) = db.execute("PRAGMA integrity_check(1)").fetchone()
+            older = "" if version == newest else f"; the next start upgrades it from version {version} to {newest}"
+            text = f"version {version}, intact" if verdict == "ok" else f"damaged: {verdict}. Restore a backup"
+            yield CheckResult(file.name, verdict == "ok", text + older)
+            yield from look(db)
     except (sqlite3.Error, HoldfastError) as error:
-        yield CheckResult("holdfast.db", False, str(error))
+        yield CheckResult(file.name, False, str(error))
 
 
-def _contents(db: sqlite3.Connection, root: Path) -> CheckResult:
-    found = db.execute("SELECT sha256, max(size) FROM files GROUP BY sha256").fetchall()
-    bad = 0
-    for digest, size in found:
-        file = root / digest[:2] / digest
-        bad += not file.exists() or file.stat().st_size != size
-    return CheckResult(
-        "files", not bad, f"{len(found)} contents" + (f", {bad} of them missing or truncated" if bad else "")
-    )
+def _store(files: Path, db: sqlite3.Connection) -> Iterator[CheckResult]:
+    counts = {table: _one(db, f"SELECT count(*) FROM {table}") for table in ("sessions", "messages", "runs")}
+    yield CheckResult("contents", True, ", ".join(f"{n} {table}" for table, n in counts.items()))
+    opened = _one(db, "SELECT count(*) FROM runs WHERE status IN ('queued', 'running', 'waiting')")
+    yield CheckResult("open runs", True, str(opened))
+    pending = _one(db, "SELECT count(*) FROM runs WHERE recovery_state = 'pending'")
+    text = "none" if not pending else f"{pending} runs whose output is still being recovered"
+    yield CheckResult("pending recoveries", not pending, text)
+    found = [
+        (files / sha256[:2] / sha256, size)
+        for sha256, size in db.execute("SELECT sha256, max(size) FROM files GROUP BY sha256")
+    ]
+    bad = sum(not file.exists() or file.stat().st_size != size for file, size in found)
+    text = f"{len(found)} contents" + (f", {bad} of them missing or truncated" if bad else "")
+    yield CheckResult("files", not bad, text)
 
 
-def _journal(path: Path) -> Iterator[CheckResult]:
-    file = path / "journal.db"
-    if not file.exists():
-        yield CheckResult("journal.db", True, "does not exist yet")
-        return
-    try:
-        yield from _integrity(file, schema.JOURNAL)
-        with closing(database.connect_unchanged(file)) as db:
-            unsettled = _one(db, "SELECT count(*) FROM runs WHERE archived = 0 AND pruned = 0")
-            yield CheckResult(
-                "journal", True, f"{unsettled} unsettled, {_one(db, 'SELECT count(*) FROM segments')} segments"
-            )
-    except (sqlite3.Error, HoldfastError) as error:
-        yield CheckResult("journal.db", False, str(error))
-
-
-def _integrity(file: Path, migrations: Sequence[Migration]) -> Iterator[CheckResult]:
-    version = database.check(file, migrations)
-    with closing(database.connect_unchanged(file)) as db:
-        (verdict,) = db.execute("PRAGMA integrity_check(1)").fetchone()
-    newest = len(migrations)
-    older = "" if version == newest else f"; the next start upgrades it from version {version} to {newest}"
-    text = f"version {version}, intact" if verdict == "ok" else f"damaged: {verdict}. Restore a backup"
-    yield CheckResult(file.name, verdict == "ok", text + older)
+def _journal(db: sqlite3.Connection) -> Iterator[CheckResult]:
+    unsettled = _one(db, "SELECT count(*) FROM runs WHERE archived = 0 AND pruned = 0")
+    segments = _one(db, "SELECT count(*) FROM segments")
+    yield CheckResult("journal", True, f"{unsettled} unsettled, {segments} segments")
 
 
 def _room(path: Path) -> Iterator[CheckResult]:

@@ -5,6 +5,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Any, Final, Literal, Protocol
 
@@ -91,30 +92,20 @@ class HintOutbox:
                 await asyncio.shield(self._sending)
 
 
+@dataclass(slots=True, eq=False)
 class HintReceiver:
     """The listeners of a process, and the thread that receives hints for them. It reconnects after an error, and then
     tells the listeners that hints may be lost."""
 
-    def __init__(
-        self,
-        name: str,
-        receive: Callable[[], Generator[Collection[Wake], None, None]],
-        errors: tuple[type[Exception], ...],
-        *,
-        ready_within: float,
-        lost: Collection[Wake] = ALL_HINTS,
-    ) -> None:
-        """`receive` connects, yields once, and then yields the hints of every poll, if any. It may raise one of
-        `errors`. `lost`: the hints after a reconnection. `ready_within`: how long the first listener waits for the
-        connection."""
-        self._name = name
-        self._receive = receive
-        self._errors = errors
-        self._ready_within = ready_within
-        self._lost = lost
-        self._listeners: set[PendingHints] = set()
-        self._thread: Thread | None = None
-        self._closing = Event()
+    name: str
+    receive: Callable[[], Generator[Collection[Wake], None, None]]
+    """Connects, yields once, and then yields the hints of every poll, if any. It may raise one of `errors`."""
+    errors: tuple[type[Exception], ...]
+    ready_within: float  # Seconds that the first listener waits for the connection
+    lost: Collection[Wake] = ALL_HINTS  # The hints after a reconnection
+    _listeners: set[PendingHints] = field(default_factory=set)
+    _thread: Thread | None = None
+    _closing: Event = field(default_factory=Event)
 
     @asynccontextmanager
     async def listen(self, pending: PendingHints) -> AsyncIterator[None]:
@@ -124,10 +115,10 @@ class HintReceiver:
             if self._thread is None:
                 ready = asyncio.Event()
                 arguments = (asyncio.get_running_loop(), ready)
-                self._thread = Thread(target=self._run, args=arguments, name=self._name, daemon=True)
+                self._thread = Thread(target=self._run, args=arguments, name=self.name, daemon=True)
                 self._thread.start()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(ready.wait(), self._ready_within)
+                    await asyncio.wait_for(ready.wait(), self.ready_within)
             yield
         finally:
             self._listeners.discard(pending)
@@ -142,18 +133,18 @@ class HintReceiver:
         while not self._closing.wait(delay):
             delay = _RETRY_DELAY
             try:
-                with contextlib.closing(self._receive()) as polls:
+                with contextlib.closing(self.receive()) as polls:
                     next(polls)
                     _call(loop, ready.set)
                     if reconnects:
-                        self._pass_on(loop, self._lost)
+                        self._pass_on(loop, self.lost)
                     while not self._closing.is_set():
                         wakes = next(polls)
                         delay = 0.0  # a connection that worked is replaced at once: hints are lost meanwhile
                         if wakes:
                             self._pass_on(loop, wakes)
-            except self._errors:
-                log.info("%s: the connection for hints failed; reconnecting", self._name, exc_info=True)
+            except self.errors:
+                log.info("%s: the connection for hints failed; reconnecting", self.name, exc_info=True)
                 reconnects = True
 
     def _pass_on(self, loop: asyncio.AbstractEventLoop, wakes: Collection[Wake]) -> None:

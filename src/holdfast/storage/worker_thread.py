@@ -6,6 +6,7 @@ asyncio only. Not `to_thread` or an executor: a commit takes about 25 µs, and t
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Thread
 from time import monotonic
@@ -87,28 +88,21 @@ class Closable(Protocol):
 C = TypeVar("C", bound=Closable)
 
 
+@dataclass(eq=False)
 class ConnectionWorker(Generic[C]):
     """Connects at the first use, and again after the connection is lost. An attempt may take seconds, so a failed one
     fails every call that was made before it ended; only a later call makes the next attempt."""
 
-    def __init__(
-        self,
-        name: str,
-        connect: Callable[[], C],
-        error: type[Exception],
-        translate: Callable[[Any], StorageError],
-        is_usable: Callable[[C], bool] = lambda _: True,
-        db: C | None = None,
-    ) -> None:
-        """`translate` turns an `error` of the library into a StorageError. `is_usable` is asked before and after each
-        use. `db`: the first connection, if there is one already."""
-        self._open = connect
-        self._error = error
-        self._translate = translate
-        self._is_usable = is_usable
-        self._db = db
+    name: str
+    _open: Callable[[], C]
+    _error: type[Exception]
+    _translate: Callable[[Any], StorageError]  # Turns an `_error` of the library into a StorageError
+    _is_usable: Callable[[C], bool] = lambda _: True  # Asked before and after each use
+    _db: C | None = None  # The first connection, if there is one already
+
+    def __post_init__(self) -> None:
         self._failed_at, self._failure = float("-inf"), ""
-        self._worker = WorkerThread(name)
+        self._worker = WorkerThread(self.name)
 
     @property
     def waiting(self) -> int:

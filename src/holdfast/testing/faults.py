@@ -2,21 +2,21 @@
 history contains it, and a failing one can be printed and replayed."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import anyio
 from anyio.lowlevel import checkpoint
 
-from holdfast.core.errors import AppendRefusedError, StorageError, StorageUnavailableError
-from holdfast.core.events import Entry
-from holdfast.core.ids import NodeId, RunId
-from holdfast.ports.journal import Append, Journal, JournalHead
+from holdfast.core.errors import StorageError, StorageUnavailableError
+from holdfast.core.ids import NodeId
+from holdfast.ports.journal import Journal
 from holdfast.ports.store import Store, Tx
 from holdfast.ports.wakeups import Listener, Wake, Wakeups
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -76,33 +76,21 @@ class FaultyJournal(_Faults):
     def __init__(self, inner: Journal, plan: Plan | None = None) -> None:
         super().__init__(plan)
         self.inner = inner
+        self.append = self._planned("append", inner.append)
+        self.fence = self._planned("fence", inner.fence)
+        self.heads = self._planned("heads", inner.heads)
+        self.read = self._planned("read", inner.read)
+        self.read_whole = self._planned("read", inner.read_whole)
+        self.settled = self._planned("settled", inner.settled)
+        self.purge = self._planned("purge", inner.purge)
+        self.reopen = self._planned("reopen", inner.reopen)
+        self.close = inner.close
 
-    async def append(self, batch: Sequence[Append]) -> Sequence[AppendRefusedError | None]:
-        return await self._call("append", lambda: self.inner.append(batch))
+    def _planned(self, operation: Operation, call: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+        async def planned(*args: P.args, **options: P.kwargs) -> T:
+            return await self._call(operation, lambda: call(*args, **options))
 
-    async def fence(self, epochs: Mapping[RunId, int]) -> Mapping[RunId, JournalHead]:
-        return await self._call("fence", lambda: self.inner.fence(epochs))
-
-    async def heads(self, runs: Collection[RunId]) -> Mapping[RunId, JournalHead]:
-        return await self._call("heads", lambda: self.inner.heads(runs))
-
-    async def read(self, run: RunId, after: int = 0, limit: int = 1000) -> Sequence[Entry]:
-        return await self._call("read", lambda: self.inner.read(run, after, limit))
-
-    async def read_whole(self, runs: Collection[RunId]) -> Mapping[RunId, Sequence[Entry]]:
-        return await self._call("read", lambda: self.inner.read_whole(runs))
-
-    async def settled(self, runs: Collection[RunId]) -> None:
-        await self._call("settled", lambda: self.inner.settled(runs))
-
-    async def purge(self, runs: Collection[RunId]) -> None:
-        await self._call("purge", lambda: self.inner.purge(runs))
-
-    async def reopen(self) -> None:
-        await self._call("reopen", self.inner.reopen)
-
-    async def close(self) -> None:
-        await self.inner.close()
+        return planned
 
 
 class _RolledBackError(Exception):

@@ -25,7 +25,7 @@ from holdfast.engine.transactions.row_access import (
     set_intent,
     stop_hidden,
 )
-from holdfast.ports.store import Tx
+from holdfast.ports.store import Change, Tx
 
 OnBusy = Literal["queue", "reject", "interrupt"]
 
@@ -172,7 +172,7 @@ def edit_queued(tx: Tx, rid: RunId, owner: OwnerId, parts: tuple[Part, ...]) -> 
     check_files(tx, parts, owner)
     message = replace(get_message(tx, run.user_message_id), parts=parts)
     tx.put_message(message)
-    tx.add_change("session.changed", owner, run.session_id)
+    tx.add_change(Change("session.changed", owner, run.session_id))
     return Accepted(put_run(tx, run), message)
 
 

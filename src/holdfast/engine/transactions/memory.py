@@ -11,7 +11,7 @@ from holdfast.core.parts import Json
 from holdfast.core.run import Lease, NodeIdentity, Run, is_live
 from holdfast.core.session import Session
 from holdfast.ports.memory import MemoryBatch, NewFact, RememberedTurn
-from holdfast.ports.store import Fact, Tx
+from holdfast.ports.store import Change, Fact, Tx
 
 _ALL = 1_000_000_000
 LEASE = 1.5  # A commit's lease lasts this many times its time limit
@@ -222,7 +222,7 @@ def _changed(tx: Tx, ledger: Ledger) -> None:
     tx.put_ledger(ledger)
     session = tx.session(ledger.session_id)
     if session is not None and session.deleted_at is None:
-        tx.add_change("session.changed", ledger.owner, ledger.session_id)
+        tx.add_change(Change("session.changed", ledger.owner, ledger.session_id))
 
 
 # ---- facts ----

@@ -7,7 +7,7 @@ from holdfast.core.errors import NotFoundError, VersionMismatchError
 from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
 from holdfast.core.run import Intent, Run
 from holdfast.core.session import Message, Session
-from holdfast.ports.store import Approval, Tx
+from holdfast.ports.store import Approval, Change, Tx
 
 SUPERSEDED = Intent("cancelled", reason="superseded")
 DISCONNECTED = Intent("cancelled", reason="disconnected")
@@ -41,21 +41,21 @@ def get_message(tx: Tx, mid: MessageId) -> Message:
 
 def put_run(tx: Tx, run: Run) -> Run:
     tx.put_run(run)
-    tx.add_change("run.changed", run.owner, run.session_id, run.id, status=run.status)
+    tx.add_change(Change("run.changed", run.owner, run.session_id, run.id, status=run.status))
     return run
 
 
 def put_session(tx: Tx, session: Session) -> Session:
     session = replace(session, version=session.version + 1)
     tx.put_session(session)
-    tx.add_change("session.changed", session.owner, session.id)
+    tx.add_change(Change("session.changed", session.owner, session.id))
     return session
 
 
 def put_approval(tx: Tx, approval: Approval) -> None:
     tx.put_approval(approval)
     status = approval.decision or "waiting"
-    tx.add_change("approval.changed", approval.owner, approval.session_id, approval.run_id, approval.id, status)
+    tx.add_change(Change("approval.changed", approval.owner, approval.session_id, approval.run_id, approval.id, status))
 
 
 def set_intent(tx: Tx, run: Run, intent: Intent) -> Run:

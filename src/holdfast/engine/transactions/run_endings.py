@@ -25,7 +25,7 @@ from holdfast.engine.transactions.row_access import (
     put_session,
     set_intent,
 )
-from holdfast.ports.store import Tx
+from holdfast.ports.store import Change, Tx
 
 
 def request_cancel(tx: Tx, rid: RunId, owner: OwnerId, reason: str) -> Run:
@@ -76,7 +76,7 @@ def mark_pending(tx: Tx, runs: Iterable[Run]) -> None:
         if message is not None:
             tx.put_message(replace(message, status="interrupted", recovery="pending"))
         _deny_open(tx, run)
-        tx.add_change("session.changed", run.owner, run.session_id)
+        tx.add_change(Change("session.changed", run.owner, run.session_id))
 
 
 def seed(tx: Tx, run: Run) -> list[Event]:
@@ -118,7 +118,7 @@ def settle(
     message = tx.message(run.message_id)
     if session is not None and session.deleted_at is None and not session.is_kept:
         tx.put_session(replace(session, deleted_at=tx.now, version=session.version + 1))
-        tx.add_change("session.deleted", session.owner, session.id)
+        tx.add_change(Change("session.deleted", session.owner, session.id))
     elif session is None or session.deleted_at is not None or message is None:
         tx.queue_purges([rid])
         run = replace(run, pruned=True)
@@ -173,7 +173,7 @@ def end_attempt(tx: Tx, held: Run, recovery: Recovery) -> None:
     message = tx.message(run.message_id)
     if message is not None:
         tx.put_message(replace(message, recovery=recovery.state))
-    tx.add_change("session.changed", run.owner, run.session_id)
+    tx.add_change(Change("session.changed", run.owner, run.session_id))
 
 
 def settle_empty(tx: Tx, held: Run, transcript: Transcript) -> bool:
@@ -194,5 +194,5 @@ def restart(tx: Tx, rid: RunId, owner: OwnerId) -> Run:
     message = tx.message(run.message_id)
     if message is not None:
         tx.put_message(replace(message, recovery="pending"))
-    tx.add_change("session.changed", run.owner, run.session_id)
+    tx.add_change(Change("session.changed", run.owner, run.session_id))
     return put_run(tx, replace(run, recovery=Recovery("pending", tx.now)))

@@ -13,7 +13,7 @@ from holdfast.core.run import Intent, Run
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.engine.transactions import memory
 from holdfast.engine.transactions.row_access import get_run, get_session, put_session, set_intent, stop_hidden
-from holdfast.ports.store import Tx
+from holdfast.ports.store import Change, RunQuery, Tx
 
 _ALL = 1_000_000_000
 
@@ -27,7 +27,7 @@ class Edited:
 def create(tx: Tx, session: Session) -> Session:
     tx.put_session(session)
     memory.follow(tx, session)
-    tx.add_change("session.changed", session.owner, session.id)
+    tx.add_change(Change("session.changed", session.owner, session.id))
     return session
 
 
@@ -128,7 +128,7 @@ def clear(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None) -> Edi
     """Erase all messages. Open runs end without a message; queued ones, which are not in the tree, stay."""
     session = get_session(tx, sid, owner, if_version)
     stop = []
-    for run in tx.runs(owner, sid=sid, limit=_ALL):
+    for run in tx.runs(RunQuery(owner, sid, limit=_ALL)):
         if not run.is_open:
             tx.queue_purges([run.id])
             tx.drop_run(run.id)
@@ -146,7 +146,7 @@ def erase_turn(tx: Tx, rid: RunId, owner: OwnerId) -> Run:
     if run.is_open:
         raise NotAllowedError("delete the run", "it is still open; cancel it first")
     session = get_session(tx, run.session_id, owner)
-    if all(other.id == rid for other in tx.runs(owner, sid=session.id, limit=2)):
+    if all(other.id == rid for other in tx.runs(RunQuery(owner, session.id, limit=2))):
         delete(tx, session.id, owner, None)
         return run
     for mid in (run.user_message_id, run.message_id):
@@ -166,7 +166,7 @@ def delete(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None, forge
     session = replace(session, deleted_at=tx.now, version=session.version + 1)
     tx.put_session(session)
     memory.delete(tx, sid, forget)
-    tx.add_change("session.deleted", owner, sid)
+    tx.add_change(Change("session.deleted", owner, sid))
     return Edited(session, stop)
 
 
@@ -177,7 +177,7 @@ def purge(tx: Tx, sid: SessionId, remembers: bool = False) -> bool:
         return False
     if remembers and not memory.is_over(tx, sid):
         return False
-    tx.queue_purges([run.id for run in tx.runs(session.owner, sid=sid, limit=_ALL)])
+    tx.queue_purges([run.id for run in tx.runs(RunQuery(session.owner, sid, limit=_ALL))])
     tx.drop_session(sid)
     return True
 
@@ -195,4 +195,4 @@ def touch(tx: Tx, sid: SessionId) -> None:
     session = tx.session(sid)
     if session is not None and session.deleted_at is None:
         tx.put_session(replace(session, updated_at=tx.now))
-        tx.add_change("session.changed", session.owner, sid)
+        tx.add_change(Change("session.changed", session.owner, sid))

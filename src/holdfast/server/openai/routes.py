@@ -14,28 +14,11 @@ from holdfast.core.transcript import Transcript
 from holdfast.engine.run_feed import RunSubscription
 from holdfast.server.context import ApiContext
 from holdfast.server.event_stream import EventStream
-from holdfast.server.openai import chat_chunks, ids, input_items, response_object, submit
+from holdfast.server.openai import chat_chunks, ids, input_items, parameters, response_object, streaming, submit
 from holdfast.server.openai import schemas as s
 from holdfast.server.openai.errors import ParameterError, unsupported
 from holdfast.server.openai.input_items import TurnBuilder
-from holdfast.server.openai.parameters import (
-    AGENT_PREFIX,
-    DIRECT,
-    SOURCE,
-    resolve_model,
-    settings_of_chat,
-    settings_of_response,
-)
 from holdfast.server.openai.response_events import ResponseEvents
-from holdfast.server.openai.streaming import (
-    OPENING,
-    TranslatedSource,
-    chat_stream,
-    failed_response,
-    json_response,
-    submit_and_respond,
-    whole_response,
-)
 from holdfast.server.openai.submit import ApiCall
 from holdfast.server.parameters import MAX_SEQ, IdempotencyKey
 from holdfast.server.routing import STREAM_RESPONSE, Router
@@ -54,7 +37,7 @@ IncludeArray = Annotated[list[str] | None, Field(alias="include[]", max_length=2
 async def _available_models(api: ApiContext) -> list[s.ModelObject]:
     models = [] if api.models is None else [model for model in await api.models.list() if model.available]
     names = [(model.id, model.provider) for model in models]
-    names += [(f"{AGENT_PREFIX}{name}", "holdfast") for name, _ in api.agents if name != DIRECT]
+    names += [(f"{parameters.AGENT_PREFIX}{name}", "holdfast") for name, _ in api.agents if name != parameters.DIRECT]
     return [s.ModelObject(id=name, object="model", created=0, owned_by=owner) for name, owner in names]
 
 
@@ -80,8 +63,8 @@ async def chat_completion(
 ) -> Response:
     """Answer the last message. The run ends when the client disconnects, unless its lifetime is detached; headers
     of the response name the run."""
-    target = await resolve_model(api, body.model)
-    settings = settings_of_chat(body, target)
+    target = await parameters.resolve_model(api, body.model)
+    settings = parameters.settings_of_chat(body, target)
     turns = TurnBuilder("messages")
     input_items.read_messages(body.messages, turns)
     if body.store is False and lifetime == "detached":
@@ -95,18 +78,18 @@ async def chat_completion(
         def render(ended: Transcript) -> Response:
             failure = chat_chunks.failure_of(ended)
             if failure is not None:
-                return failed_response(failure, headers)
-            return json_response(
+                return streaming.failed_response(failure, headers)
+            return streaming.json_response(
                 200, chat_chunks.render_completion(constant, ended, server_tools=server_tools), headers
             )
 
         if not body.stream:
-            return whole_response(subscription, render, api.limits.streams, connection)
+            return streaming.whole_response(subscription, render, api.limits.streams, connection)
         usage = bool(body.stream_options and body.stream_options.include_usage)
         chunks = chat_chunks.ChatChunks(constant, include_usage=usage, server_tools=server_tools)
-        return chat_stream(subscription, chunks, api.limits.streams, connection, headers)
+        return streaming.chat_stream(subscription, chunks, api.limits.streams, connection, headers)
 
-    return await submit_and_respond(api, call, respond)
+    return await streaming.submit_and_respond(api, call, respond)
 
 
 # ---- responses ----
@@ -123,13 +106,13 @@ async def create_response(
 
     def respond(run: Run, subscription: RunSubscription, connection: AsyncExitStack | None) -> Response:
         def render(ended: Transcript) -> Response:
-            return json_response(200, response_object.render_ended(run, ended), response_object.headers(run))
+            return streaming.json_response(200, response_object.render_ended(run, ended), response_object.headers(run))
 
         if body.stream:
             return _stream(api, run, subscription, connection)
-        return whole_response(subscription, render, api.limits.streams, connection)
+        return streaming.whole_response(subscription, render, api.limits.streams, connection)
 
-    return await submit_and_respond(api, call, respond)
+    return await streaming.submit_and_respond(api, call, respond)
 
 
 async def _read_call(api: ApiContext, body: s.ResponseRequest, key: str | None, lifetime: s.LifetimeHeader) -> ApiCall:
@@ -140,8 +123,8 @@ async def _read_call(api: ApiContext, body: s.ResponseRequest, key: str | None, 
     if body.store is False and (lifetime == "detached" or body.conversation is not None):
         message = "A background run, and a response in a conversation, must be stored. Omit 'store'."
         raise ParameterError("store", message)
-    target = await resolve_model(api, body.model)
-    settings = settings_of_response(body, target)
+    target = await parameters.resolve_model(api, body.model)
+    settings = parameters.settings_of_response(body, target)
     previous = session = None
     turns = TurnBuilder("input")
     if body.previous_response_id is not None:
@@ -219,8 +202,8 @@ def _stream(
         server_tools=response_object.has_server_tools(run),
         after=after,
     )
-    source = TranslatedSource(subscription, events, events.open(), attached=connection is not None)
-    return EventStream(source, api.limits.streams, connection, response_object.headers(run), OPENING)
+    source = streaming.TranslatedSource(subscription, events, events.open(), attached=connection is not None)
+    return EventStream(source, api.limits.streams, connection, response_object.headers(run), streaming.OPENING)
 
 
 async def _run(api: ApiContext, response_id: str) -> Run:
@@ -233,7 +216,7 @@ async def _run(api: ApiContext, response_id: str) -> Run:
 async def _current(api: ApiContext, run: Run) -> Response:
     run = await api.engine.runs.get(run.id)  # read before its message: a run that has ended has all its output
     message = (await api.engine.messages.get(run.message_id)).message
-    return json_response(200, response_object.render_current(run, message), response_object.headers(run))
+    return streaming.json_response(200, response_object.render_current(run, message), response_object.headers(run))
 
 
 # ---- conversations ----
@@ -245,8 +228,8 @@ async def create_conversation(api: ApiContext, body: s.ConversationRequest | Non
     if body is not None and body.items:
         raise unsupported("items", "Send them as 'input' of the first response.")
     metadata = {} if body is None else body.metadata or {}
-    agent = DIRECT if api.models is not None else "chat"
-    settings = {"source": SOURCE, "metadata": metadata}
+    agent = parameters.DIRECT if api.models is not None else "chat"
+    settings = {"source": parameters.SOURCE, "metadata": metadata}
     return _conversation_object(await api.engine.sessions.create(agent=agent, settings=settings))
 
 

@@ -192,12 +192,12 @@ async def _stored_part(api: ApiContext, part: DraftPart, target: Target) -> Part
             if kind is None or not data:
                 raise ParameterError(param, f"'{param}' must be an image, a PDF or text.")
             _check_readable(kind, param, target)
-            with await to_thread.run_sync(api.attachments.begin) as incoming:
+            with await to_thread.run_sync(api.engine.attachments.begin) as incoming:
                 await to_thread.run_sync(incoming.write, data)
-                return (await api.attachments.add(incoming, clean_file_name(name), kind)).part()
+                return (await api.engine.attachments.add(incoming, clean_file_name(name), kind)).part()
         case UploadedFile(param, file_id):
             try:
-                file = await api.attachments.file(file_id)
+                file = await api.engine.attachments.file(file_id)
             except NotFoundError:
                 message = f"File with id '{file_id[:100]}' not found. Upload files with POST /api/files."
                 raise ParameterError(param, message) from None

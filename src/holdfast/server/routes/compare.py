@@ -22,7 +22,7 @@ router = Router("compare", "/api")
 async def compare(api: ApiContext, body: CompareRequest) -> EventStream:
     """Send a message to several models at once. In the one stream each frame has `run_id` and `seq`; closing the
     stream cancels all its runs."""
-    inputs = [await read_input(item.input, api.attachments) for item in body.runs]
+    inputs = [await read_input(item.input, api.engine.attachments) for item in body.runs]
     for item in body.runs:  # before any run starts: a rejected request leaves nothing behind
         if item.session_id is not None:
             await api.engine.sessions.get(item.session_id)

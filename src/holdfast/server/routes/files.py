@@ -29,26 +29,26 @@ _FORM: Final = {"type": "object", "required": ["file"], "properties": {"file": _
 async def upload_file(api: ApiContext, request: Request) -> FileResponse:
     """Upload one file as the form field `file`: an image, a PDF or text. Messages refer to it by its id."""
     content_type = request.headers.get("content-type", "")
-    file = await receive_file(content_type, request.stream(), api.attachments, api.limits.max_file)
+    file = await receive_file(content_type, request.stream(), api.engine.attachments, api.limits.max_file)
     return FileResponse.model_validate(file)
 
 
 @router.get("/{fid}")
 async def read_file(api: ApiContext, fid: IdPath) -> FileResponse:
-    return FileResponse.model_validate(await api.attachments.file(FileId(fid)))
+    return FileResponse.model_validate(await api.engine.attachments.file(FileId(fid)))
 
 
 @router.get("/{fid}/content", responses={200: ResponseInfo("The content.", media_types=("application/octet-stream",))})
 async def download_file(api: ApiContext, fid: IdPath) -> Response:
     """Download the content. Browsers save it and never display it as a page of this server."""
-    file = await api.attachments.file(FileId(fid))
+    file = await api.engine.attachments.file(FileId(fid))
     headers = {
         "Content-Type": file.media_type.encode("ascii", "replace").decode(),
         "Content-Length": str(file.size),
         "Content-Security-Policy": "default-src 'none'; sandbox",
         "Cache-Control": "private, max-age=31536000, immutable",
     }
-    return Download(_content(api.attachments, file), file.name, headers)
+    return Download(_content(api.engine.attachments, file), file.name, headers)
 
 
 async def _content(attachments: Attachments, file: StoredFile) -> AsyncIterator[bytes]:

@@ -13,24 +13,11 @@ from holdfast.core.ids import LOCAL, ApprovalId, RunId, SessionId
 from holdfast.core.run import RunStatus
 from holdfast.engine.run_feed import RunSubscription
 from holdfast.engine.transactions.accept import Accepted
+from holdfast.ports.store import RunQuery
+from holdfast.server import parameters as p
 from holdfast.server.context import ApiContext
 from holdfast.server.event_sources import RunSource, respond_with_run
 from holdfast.server.event_stream import EventStream
-from holdfast.server.parameters import (
-    MAX_SEQ,
-    Cursor,
-    IdempotencyKey,
-    IdPath,
-    IfMatch,
-    Limit,
-    Moment,
-    RunIdPath,
-    SessionIdPath,
-    expected_version,
-    read_cursor,
-    read_input,
-    write_cursor,
-)
 from holdfast.server.routing import STREAM_RESPONSE, Header, ResponseInfo, Router, json_response
 from holdfast.server.schemas import runs as s
 
@@ -45,11 +32,11 @@ def _respond(accepted: Accepted) -> Response:
 
 @router.post("/sessions/{sid}/runs", status=202, returns=s.AcceptedRunResponse, responses={200: STREAM_RESPONSE})
 async def start_run(
-    api: ApiContext, sid: SessionIdPath, body: s.StartRunRequest, key: IdempotencyKey = None
+    api: ApiContext, sid: p.SessionIdPath, body: s.StartRunRequest, key: p.IdempotencyKey = None
 ) -> Response:
     """Send a message. Detached: the response comes when the message is stored, and the run goes on without the client.
     Attached: the response is the run's event stream, and closing it cancels the run."""
-    parts = await read_input(body.input, api.attachments)
+    parts = await p.read_input(body.input, api.engine.attachments)
     if body.lifetime == "attached":
         await api.engine.ping()  # a stream that cannot be opened would use up the idempotency key
     accepted = await api.engine.runs.submit(
@@ -86,17 +73,17 @@ async def list_runs(
     api: ApiContext,
     status: Annotated[str | None, Field(max_length=200, description="One or more, separated by commas.")] = None,
     session: Annotated[SessionId | None, Field(max_length=200)] = None,
-    limit: Limit = 50,
-    cursor: Cursor = None,
+    limit: p.Limit = 50,
+    cursor: p.Cursor = None,
 ) -> s.RunListResponse:
     """List runs, newest first."""
-    before = read_cursor(cursor, tuple[Moment, RunId])
+    before = p.read_cursor(cursor, tuple[p.Moment, RunId])
     statuses = None if status is None else _read_statuses(status)
-    found = await api.engine.runs.list(LOCAL, status=statuses, sid=session, limit=limit + 1, before=before)
+    found = await api.engine.runs.list(RunQuery(LOCAL, session, statuses, limit + 1, before))
     last = found[limit - 1] if len(found) > limit else None
     return s.RunListResponse(
         items=[s.RunResponse.model_validate(run) for run in found[:limit]],
-        next=None if last is None else write_cursor(last.created_at, last.id),
+        next=None if last is None else p.write_cursor(last.created_at, last.id),
     )
 
 
@@ -109,7 +96,7 @@ def _read_statuses(text: str) -> list[str]:
 
 
 @router.get("/runs/{rid}")
-async def read_run(api: ApiContext, rid: RunIdPath) -> s.RunResponse:
+async def read_run(api: ApiContext, rid: p.RunIdPath) -> s.RunResponse:
     return s.RunResponse.model_validate(await api.engine.runs.get(rid))
 
 
@@ -122,8 +109,8 @@ async def read_run(api: ApiContext, rid: RunIdPath) -> s.RunResponse:
 )
 async def watch_run(
     api: ApiContext,
-    rid: RunIdPath,
-    after: Annotated[int | None, Field(ge=0, le=MAX_SEQ, description="The last seq that the client has.")] = None,
+    rid: p.RunIdPath,
+    after: Annotated[int | None, Field(ge=0, le=p.MAX_SEQ, description="The last seq that the client has.")] = None,
     last_event_id: Annotated[
         str | None,
         Header("Last-Event-ID"),
@@ -134,28 +121,28 @@ async def watch_run(
     cursor = after or 0
     if last_event_id is not None and last_event_id.strip():
         text = last_event_id.strip()
-        if not (text.isascii() and text.isdigit() and len(text) < 17 and int(text) <= MAX_SEQ):
+        if not (text.isascii() and text.isdigit() and len(text) < 17 and int(text) <= p.MAX_SEQ):
             raise InvalidInputError("Last-Event-ID", f"{text!r} is not an event id; event ids are numbers")
         cursor = int(text)
     return _stream(api, (), await api.engine.subscriptions.subscribe(rid, cursor))
 
 
 @router.patch("/runs/{rid}")
-async def edit_queued_run(api: ApiContext, rid: RunIdPath, body: s.EditQueuedRunRequest) -> s.AcceptedRunResponse:
+async def edit_queued_run(api: ApiContext, rid: p.RunIdPath, body: s.EditQueuedRunRequest) -> s.AcceptedRunResponse:
     """Change the message of a queued run."""
-    accepted = await api.engine.runs.edit_queued(rid, await read_input(body.input, api.attachments))
+    accepted = await api.engine.runs.edit_queued(rid, await p.read_input(body.input, api.engine.attachments))
     return s.AcceptedRunResponse.from_run(accepted.run, accepted.message)
 
 
 @router.post("/runs/{rid}/cancel")
-async def cancel_run(api: ApiContext, rid: RunIdPath) -> s.RunResponse:
+async def cancel_run(api: ApiContext, rid: p.RunIdPath) -> s.RunResponse:
     """Cancel the run; its output so far is kept. The response comes when that is saved, or after two seconds."""
     return s.RunResponse.model_validate(await api.engine.runs.cancel(rid))
 
 
 @router.post("/runs/{rid}/continue", status=202, returns=s.AcceptedRunResponse)
 async def continue_run(
-    api: ApiContext, rid: RunIdPath, body: s.ContinueRunRequest | None = None, key: IdempotencyKey = None
+    api: ApiContext, rid: p.RunIdPath, body: s.ContinueRunRequest | None = None, key: p.IdempotencyKey = None
 ) -> Response:
     """Start a run that continues where this one stopped, without repeating finished work."""
     model = None if body is None else body.model
@@ -163,14 +150,14 @@ async def continue_run(
 
 
 @router.post("/runs/{rid}/recover")
-async def recover_run(api: ApiContext, rid: RunIdPath) -> s.RunResponse:
+async def recover_run(api: ApiContext, rid: p.RunIdPath) -> s.RunResponse:
     """Try again to read the output of a run whose journal could not be read."""
     return s.RunResponse.model_validate(await api.engine.runs.recover(rid))
 
 
 @router.post("/runs/{rid}/approvals/{aid}")
 async def decide_approval(
-    api: ApiContext, rid: RunIdPath, aid: IdPath, body: s.ApprovalDecisionRequest
+    api: ApiContext, rid: p.RunIdPath, aid: p.IdPath, body: s.ApprovalDecisionRequest
 ) -> s.RunResponse:
     """Allow or deny a tool call that waits for approval. The first decision wins."""
     return s.RunResponse.model_validate(await api.engine.runs.decide(rid, ApprovalId(aid), body.decision))
@@ -178,22 +165,26 @@ async def decide_approval(
 
 @router.post("/sessions/{sid}/retry", status=202, returns=s.AcceptedRunResponse)
 async def retry(
-    api: ApiContext, sid: SessionIdPath, body: s.RetryRequest, key: IdempotencyKey = None, if_match: IfMatch = None
+    api: ApiContext,
+    sid: p.SessionIdPath,
+    body: s.RetryRequest,
+    key: p.IdempotencyKey = None,
+    if_match: p.IfMatch = None,
 ) -> Response:
     """Generate another answer to the same message; earlier answers are kept as siblings."""
-    version, mid = expected_version(if_match), body.message_id
+    version, mid = p.expected_version(if_match), body.message_id
     return _respond(await api.engine.runs.retry(sid, mid, key=key, model=body.model, if_version=version))
 
 
 @router.post("/sessions/{sid}/edit", status=202, returns=s.AcceptedRunResponse)
 async def edit_message(
     api: ApiContext,
-    sid: SessionIdPath,
+    sid: p.SessionIdPath,
     body: s.EditMessageRequest,
-    key: IdempotencyKey = None,
-    if_match: IfMatch = None,
+    key: p.IdempotencyKey = None,
+    if_match: p.IfMatch = None,
 ) -> Response:
     """Send a changed version of a user message, as a branch of its own."""
-    parts = await read_input(body.input, api.attachments)
-    version, mid = expected_version(if_match), body.message_id
+    parts = await p.read_input(body.input, api.engine.attachments)
+    version, mid = p.expected_version(if_match), body.message_id
     return _respond(await api.engine.runs.edit(sid, mid, parts, key=key, model=body.model, if_version=version))

@@ -10,18 +10,8 @@ from holdfast.core.ids import LOCAL, MessageId, SessionId
 from holdfast.engine.sessions import SessionView
 from holdfast.engine.transactions.memory import named_provider
 from holdfast.ports.store import SessionQuery
+from holdfast.server import parameters as p
 from holdfast.server.context import ApiContext
-from holdfast.server.parameters import (
-    Cursor,
-    IfMatch,
-    Limit,
-    Moment,
-    Number,
-    SessionIdPath,
-    expected_version,
-    read_cursor,
-    write_cursor,
-)
 from holdfast.server.routing import Router, json_response
 from holdfast.server.schemas import sessions as s
 from holdfast.server.schemas.messages import MessageIdRequest, MessageListResponse, MessageResponse
@@ -61,38 +51,38 @@ async def list_sessions(
     query: Annotated[str | None, Field(max_length=1000, description="Words to search for.")] = None,
     archived: bool = False,
     project: Annotated[str | None, Field(max_length=200)] = None,
-    limit: Limit = 50,
-    cursor: Cursor = None,
+    limit: p.Limit = 50,
+    cursor: p.Cursor = None,
 ) -> s.SessionListResponse:
     """List sessions, most recent activity first. With `query`: those whose title or messages contain all its words."""
     if query is not None and query.strip():
         return await _search(api, query, limit, cursor)
-    before = read_cursor(cursor, tuple[Moment, SessionId])
+    before = p.read_cursor(cursor, tuple[p.Moment, SessionId])
     views = await api.engine.sessions.list(SessionQuery(LOCAL, archived, project, limit + 1, before))
     last = views[limit - 1].session if len(views) > limit else None
     return s.SessionListResponse(
         items=[s.SessionResponse.from_view(view) for view in views[:limit]],
-        next=None if last is None else write_cursor(last.updated_at, last.id),
+        next=None if last is None else p.write_cursor(last.updated_at, last.id),
     )
 
 
 async def _search(api: ApiContext, query: str, limit: int, cursor: str | None) -> s.SessionListResponse:
-    (before,) = read_cursor(cursor, tuple[Number]) or (None,)
+    (before,) = p.read_cursor(cursor, tuple[p.Number]) or (None,)
     results = await api.engine.sessions.search(query, LOCAL, limit + 1, before)
     return s.SessionListResponse(
         items=[s.SessionResponse.from_view(result.view, result.hit) for result in results[:limit]],
-        next=write_cursor(results[limit - 1].hit.at) if len(results) > limit else None,
+        next=p.write_cursor(results[limit - 1].hit.at) if len(results) > limit else None,
     )
 
 
 @router.get("/{sid}", returns=s.SessionResponse)
-async def read_session(api: ApiContext, sid: SessionIdPath) -> Response:
+async def read_session(api: ApiContext, sid: p.SessionIdPath) -> Response:
     return await _respond_with(api, sid)
 
 
 @router.patch("/{sid}", returns=s.SessionResponse)
 async def change_session(
-    api: ApiContext, sid: SessionIdPath, body: s.UpdateSessionRequest, if_match: IfMatch = None
+    api: ApiContext, sid: p.SessionIdPath, body: s.UpdateSessionRequest, if_match: p.IfMatch = None
 ) -> Response:
     """Change title, pin, archive, tags, model and other fields. `head` switches to another branch."""
     fields: dict[str, Any] = {name: getattr(body, name) for name in body.model_fields_set}
@@ -103,39 +93,39 @@ async def change_session(
     if "agent" in fields and not fields["agent"]:
         raise InvalidInputError("agent", "must be the name of an agent")
     if fields or head is not None:
-        await api.engine.sessions.update(sid, fields, if_version=expected_version(if_match), show=head)
+        await api.engine.sessions.update(sid, fields, if_version=p.expected_version(if_match), show=head)
     return await _respond_with(api, sid)
 
 
 @router.delete("/{sid}", status=204)
 async def delete_session(
     api: ApiContext,
-    sid: SessionIdPath,
-    if_match: IfMatch = None,
+    sid: p.SessionIdPath,
+    if_match: p.IfMatch = None,
     forget: Annotated[
         bool, Field(description="Also delete the memories that were learned from it, and commit none.")
     ] = False,
 ) -> None:
     """Delete the session with its messages, journals and files, after committing its memory. Its run is stopped."""
-    await api.engine.sessions.delete(sid, if_version=expected_version(if_match), forget=forget)
+    await api.engine.sessions.delete(sid, if_version=p.expected_version(if_match), forget=forget)
 
 
 @router.get("/{sid}/messages")
 async def list_messages(
-    api: ApiContext, sid: SessionIdPath, limit: Limit = 50, cursor: Cursor = None
+    api: ApiContext, sid: p.SessionIdPath, limit: p.Limit = 50, cursor: p.Cursor = None
 ) -> MessageListResponse:
     """List the messages of the shown branch: the newest page, oldest first; `next` leads to older ones. The message
     of an open run contains the events up to `last_seq`: subscribe to the run's events after that."""
-    (before,) = read_cursor(cursor, tuple[MessageId]) or (None,)
+    (before,) = p.read_cursor(cursor, tuple[MessageId]) or (None,)
     page = await api.engine.messages.page(sid, LOCAL, limit, before)
     return MessageListResponse(
         items=[MessageResponse.from_message(view.message, view.siblings) for view in page.items],
-        next=None if page.next is None else write_cursor(page.next),
+        next=None if page.next is None else p.write_cursor(page.next),
     )
 
 
 @router.get("/{sid}/context")
-async def read_context(api: ApiContext, sid: SessionIdPath) -> s.SessionContextResponse:
+async def read_context(api: ApiContext, sid: p.SessionIdPath) -> s.SessionContextResponse:
     """Estimate how much of the model's context the session uses."""
     if api.measure_context is None:
         raise NotAllowedError("measure the context", "no model is configured")
@@ -144,34 +134,34 @@ async def read_context(api: ApiContext, sid: SessionIdPath) -> s.SessionContextR
 
 
 @router.get("/{sid}/usage")
-async def read_usage(api: ApiContext, sid: SessionIdPath) -> s.SessionUsageResponse:
+async def read_usage(api: ApiContext, sid: p.SessionIdPath) -> s.SessionUsageResponse:
     """Tokens and cost of all runs, as reported by the providers."""
     return s.SessionUsageResponse.model_validate(await api.engine.sessions.usage(sid))
 
 
 @router.post("/{sid}/undo", returns=s.SessionResponse)
-async def undo(api: ApiContext, sid: SessionIdPath, if_match: IfMatch = None) -> Response:
+async def undo(api: ApiContext, sid: p.SessionIdPath, if_match: p.IfMatch = None) -> Response:
     """Undo the last turn. Its messages are kept: `redo` shows them again."""
-    await api.engine.sessions.undo(sid, if_version=expected_version(if_match))
+    await api.engine.sessions.undo(sid, if_version=p.expected_version(if_match))
     return await _respond_with(api, sid)
 
 
 @router.post("/{sid}/redo", returns=s.SessionResponse)
-async def redo(api: ApiContext, sid: SessionIdPath, if_match: IfMatch = None) -> Response:
+async def redo(api: ApiContext, sid: p.SessionIdPath, if_match: p.IfMatch = None) -> Response:
     """Redo the turn that was undone last."""
-    await api.engine.sessions.redo(sid, if_version=expected_version(if_match))
+    await api.engine.sessions.redo(sid, if_version=p.expected_version(if_match))
     return await _respond_with(api, sid)
 
 
 @router.post("/{sid}/clear", returns=s.SessionResponse)
-async def clear(api: ApiContext, sid: SessionIdPath, if_match: IfMatch = None) -> Response:
+async def clear(api: ApiContext, sid: p.SessionIdPath, if_match: p.IfMatch = None) -> Response:
     """Delete all messages; the session stays."""
-    await api.engine.sessions.clear(sid, if_version=expected_version(if_match))
+    await api.engine.sessions.clear(sid, if_version=p.expected_version(if_match))
     return await _respond_with(api, sid)
 
 
 @router.post("/{sid}/compact", returns=s.SessionResponse)
-async def compact(api: ApiContext, sid: SessionIdPath) -> Response:
+async def compact(api: ApiContext, sid: p.SessionIdPath) -> Response:
     """Replace the conversation so far with a summary in the model's context. The messages do not change."""
     if api.summarizer is None:
         raise NotAllowedError("compact", "no model is configured that could write a summary")
@@ -180,14 +170,16 @@ async def compact(api: ApiContext, sid: SessionIdPath) -> Response:
 
 
 @router.post("/{sid}/truncate", returns=s.SessionResponse)
-async def truncate(api: ApiContext, sid: SessionIdPath, body: MessageIdRequest, if_match: IfMatch = None) -> Response:
+async def truncate(
+    api: ApiContext, sid: p.SessionIdPath, body: MessageIdRequest, if_match: p.IfMatch = None
+) -> Response:
     """End the shown branch at this message."""
-    await api.engine.sessions.truncate(sid, body.message_id, if_version=expected_version(if_match))
+    await api.engine.sessions.truncate(sid, body.message_id, if_version=p.expected_version(if_match))
     return await _respond_with(api, sid)
 
 
 @router.post("/{sid}/fork", status=201, returns=s.SessionResponse)
-async def fork(api: ApiContext, sid: SessionIdPath, body: MessageIdRequest) -> Response:
+async def fork(api: ApiContext, sid: p.SessionIdPath, body: MessageIdRequest) -> Response:
     """Create a session with a copy of the branch up to this message."""
     session = await api.engine.sessions.fork(sid, body.message_id)
     return _respond(SessionView(session, None, ()), 201)

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from holdfast.core.errors import HoldfastError, NotAllowedError
-from holdfast.engine.transfer import FileRules, ImportedSession, Transfer
+from holdfast.engine.transfer import FileRules, ImportedSession
 from holdfast.server.access_rules import NDJSON
 from holdfast.server.context import ApiContext, MakeBackup
 from holdfast.server.downloads import Download
@@ -30,26 +30,21 @@ _EXPORT: Final = ResponseInfo("The sessions, in the format of docs/reference/exp
 _NDJSON: Final = {"Content-Type": NDJSON, "Cache-Control": "no-store"}
 
 
-def _transfer(api: ApiContext) -> Transfer:
-    assert api.engine.transfer is not None
-    return api.engine.transfer
-
-
 @router.get(
     "/sessions/{sid}/export", responses={200: ResponseInfo(_EXPORT.description, media_types=(NDJSON, "text/markdown"))}
 )
 async def export_session(api: ApiContext, sid: SessionIdPath, format: Literal["json", "markdown"] = "json") -> Response:
     """Export a session with its files for backup or import; `markdown`: the shown branch, for reading."""
     if format == "json":
-        return Download(_transfer(api).export(sid), f"{sid}.jsonl", _NDJSON)
+        return Download(api.engine.transfer.export(sid), f"{sid}.jsonl", _NDJSON)
     markdown = {"Content-Type": "text/markdown; charset=utf-8", "Cache-Control": "no-store"}
-    return Download(_transfer(api).read(sid), f"{sid}.md", markdown)
+    return Download(api.engine.transfer.read(sid), f"{sid}.md", markdown)
 
 
 @router.get("/export", responses={200: _EXPORT})
 async def export_all(api: ApiContext) -> Response:
     """Export all sessions, archived ones included. Sessions deleted during the export are left out."""
-    return Download(_transfer(api).export_all(), "holdfast.jsonl", _NDJSON)
+    return Download(api.engine.transfer.export_all(), "holdfast.jsonl", _NDJSON)
 
 
 @router.post("/import", status=201, raw_body={NDJSON: {"type": "string", "format": "binary"}})
@@ -58,7 +53,7 @@ async def import_sessions(api: ApiContext, request: Request) -> ImportResponse:
     line."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != NDJSON:
         raise HTTPException(415, f"Send the export as {NDJSON}.")
-    importing = _transfer(api).importing(FileRules(api.limits.max_file, detect_media_type, clean_file_name))
+    importing = api.engine.transfer.importing(FileRules(api.limits.max_file, detect_media_type, clean_file_name))
     imported: list[ImportedSession] = []
     try:
         async for chunk in request.stream():

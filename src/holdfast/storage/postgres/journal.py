@@ -49,22 +49,14 @@ _FENCE: Final[LiteralString] = """
 """
 _HEADS: Final[LiteralString] = "SELECT run, epoch, last_seq, sealed, pruned FROM heads WHERE run = ANY(%s::text[])"
 _READ: Final[LiteralString] = """
-    SELECT head.pruned, part.first_seq, part.last_seq, part.frames FROM heads AS head LEFT JOIN LATERAL (
+    SELECT head.run, head.pruned, part.first_seq, part.last_seq, part.frames FROM heads AS head LEFT JOIN LATERAL (
         SELECT first_seq, last_seq, frames FROM log
         WHERE run = head.run AND last_seq > %(after)s AND first_seq <= %(upto)s
         UNION ALL
         SELECT first_seq, last_seq, frames FROM settled
         WHERE run = head.run AND last_seq > %(after)s AND first_seq <= %(upto)s
     ) AS part ON true
-    WHERE head.run = %(run)s ORDER BY part.first_seq
-"""
-_READ_WHOLE: Final[LiteralString] = """
-    SELECT head.run, head.pruned, part.first_seq, part.last_seq, part.frames FROM heads AS head LEFT JOIN LATERAL (
-        SELECT first_seq, last_seq, frames FROM log WHERE run = head.run
-        UNION ALL
-        SELECT first_seq, last_seq, frames FROM settled WHERE run = head.run
-    ) AS part ON true
-    WHERE head.run = ANY(%s::text[]) ORDER BY head.run, part.first_seq
+    WHERE head.run = ANY(%(runs)s::text[]) ORDER BY head.run, part.first_seq
 """
 _SETTLED: Final[LiteralString] = """
     WITH moved AS (
@@ -126,17 +118,17 @@ class PostgresJournal:
 
     async def read(self, run: RunId, after: int = 0, limit: int = 1000) -> Sequence[Entry]:
         upto = min(after + limit, _MAX_SEQ)
-
-        def work(db: TimedConnection) -> list[Entry]:
-            parts = db.execute(_READ, {"run": run, "after": after, "upto": upto}, binary=True).fetchall()
-            return [entry for entry in _joined(run, parts) if after < entry.seq <= upto]
-
-        return await self._readers.run(work)
+        return [entry for entry in (await self._read([run], after, upto))[run] if after < entry.seq <= upto]
 
     async def read_whole(self, runs: Collection[RunId]) -> Mapping[RunId, Sequence[Entry]]:
-        def work(db: TimedConnection) -> dict[RunId, Sequence[Entry]]:
+        return await self._read(list(runs), 0, _MAX_SEQ)
+
+    async def _read(self, runs: list[RunId], after: int, upto: int) -> dict[RunId, list[Entry]]:
+        """The events of the rows that have any of these numbers."""
+
+        def work(db: TimedConnection) -> dict[RunId, list[Entry]]:
             parts: dict[RunId, list[Any]] = {run: [] for run in runs}
-            for run, *part in db.execute(_READ_WHOLE, (list(runs),), binary=True):
+            for run, *part in db.execute(_READ, {"runs": runs, "after": after, "upto": upto}, binary=True):
                 parts[run].append(part)
             return {run: _joined(run, found) for run, found in parts.items()}
 

@@ -1,9 +1,9 @@
-"""`Wakeups` by blocking reads of one short stream. Next to a journal on Redis it carries the most frequent hint, that
-journals have grown; all other hints go through the store's server (`others`), which may be up when Redis is not."""
+"""`Wakeups` next to a journal on Redis. Blocking reads of one short stream carry the most frequent hint, that journals
+have grown; all other hints go through the store's server (`others`), which may be up when Redis is not."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Generator, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import redis
@@ -20,7 +20,7 @@ _POLL: Final = 200  # Milliseconds of a blocking read
 
 
 class RedisWakeups:
-    def __init__(self, config: RedisConfig, others: peer_hints.PeerNotifier | None = None) -> None:
+    def __init__(self, config: RedisConfig, others: peer_hints.PeerNotifier) -> None:
         self._config = config
         self._others = others
         self._receiver = peer_hints.HintReceiver(
@@ -28,27 +28,21 @@ class RedisWakeups:
             self._receive,
             (redis.RedisError,),
             ready_within=config.answer_within,
-            lost=peer_hints.ALL_HINTS if others is None else (Wake("appended"),),
+            lost=(Wake("appended"),),
         )
         self._sender = config.worker("wakeups")
         self._outbox = peer_hints.HintOutbox(self._send)
 
     @asynccontextmanager
     async def listen(self, node: NodeId) -> AsyncIterator[PendingHints]:
-        async with AsyncExitStack() as stack:
-            pending = PendingHints()
-            if self._others is not None:
-                pending = await stack.enter_async_context(self._others.listen(node))
-            await stack.enter_async_context(self._receiver.listen(pending))
+        async with self._others.listen(node) as pending, self._receiver.listen(pending):
             yield pending
 
     async def notify(self, node: NodeId, wakes: Collection[Wake]) -> None:
-        if self._others is not None:
-            rest = [wake for wake in wakes if wake.kind != "appended"]
-            if rest:
-                await self._others.notify(node, rest)
-            wakes = [wake for wake in wakes if wake.kind == "appended"]
-        self._outbox.put(wakes)
+        rest = [wake for wake in wakes if wake.kind != "appended"]
+        if rest:
+            await self._others.notify(node, rest)
+        self._outbox.put([wake for wake in wakes if wake.kind == "appended"])
 
     def _send(self, wakes: Iterable[Wake]) -> "asyncio.Future[object]":
         texts = list(peer_hints.to_texts(wakes))
@@ -65,8 +59,7 @@ class RedisWakeups:
         await self._outbox.close()
         await self._sender.close()
         await self._receiver.close()
-        if self._others is not None:
-            await self._others.close()
+        await self._others.close()
 
     def _receive(self) -> Generator[Collection[Wake], None, None]:
         with self._config.connect() as db:

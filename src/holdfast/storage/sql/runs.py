@@ -5,6 +5,7 @@ from typing import Final
 
 from holdfast.core.ids import OwnerId, RunId, SessionId
 from holdfast.core.run import Lease, Run
+from holdfast.ports.store import RunQuery
 from holdfast.storage.sql.statements import NEWEST, Statements
 from holdfast.storage.sql.tables import RUNS
 
@@ -70,17 +71,10 @@ class SqlRunRows(Statements):
     def claimable_runs(self, limit: int) -> Sequence[Run]:
         return self._select(RUNS, f"{_CLAIMABLE} {self._db.skip_locked}", limit)
 
-    def runs(
-        self,
-        owner: OwnerId,
-        *,
-        status: Collection[str] | None = None,
-        sid: SessionId | None = None,
-        limit: int = 50,
-        before: tuple[float, RunId] | None = None,
-    ) -> Sequence[Run]:
+    def runs(self, query: RunQuery) -> Sequence[Run]:
+        owner, sid, status = query.owner, query.session_id, query.status
         rest = "AND (created_at, id) < (?, ?) ORDER BY created_at DESC, id DESC LIMIT ?"
-        page = (*(before or NEWEST), limit)
+        page = (*(query.before or NEWEST), query.limit)
         if sid is not None:
             condition, values = "", [sid, owner]
             if status is not None:
@@ -93,7 +87,7 @@ class SqlRunRows(Statements):
         for each in set(status):
             found += self._select(RUNS, f"WHERE owner = ? AND status = ? {rest}", owner, each, *page)
         found.sort(key=lambda run: (run.created_at, run.id), reverse=True)
-        return found[:limit]
+        return found[: query.limit]
 
     def prunable_runs(self, ended_before: float, limit: int) -> Sequence[RunId]:
         sql = f"""

@@ -7,11 +7,13 @@ from dataclasses import fields
 from functools import cached_property
 from itertools import chain
 from operator import attrgetter
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from types import NoneType
+from typing import Any, Final, Generic, NamedTuple, TypeVar, get_args, get_type_hints
 
 from holdfast.core.events import Failure, Usage, failure_from_json
+from holdfast.core.ids import MessageId
 from holdfast.core.memory_ledger import DirtyTurn, Ledger, MemoryCommit, TurnText
-from holdfast.core.parts import Json, all_from_json, all_to_json
+from holdfast.core.parts import Json, Part, all_from_json, all_to_json
 from holdfast.core.run import Intent, Lease, Recovery, Run
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.ports.store import Approval, Change, Fact, StoredFile, ToolGrant
@@ -53,55 +55,6 @@ class Codec(NamedTuple):
     decode: Callable[[Any], Any]
 
 
-class ValueTable(Table, Generic[V]):
-    """A table with a row per value and a column per field, in the order of the fields.
-
-    `codecs`: fields that are stored in another form. `spread`: fields that are None or an object with a column for each
-    of its own fields, all of them NULL for None."""
-
-    def __init__(
-        self,
-        name: str,
-        kind: type[V],
-        codecs: Mapping[str, Codec] | None = None,
-        spread: Mapping[str, type] | None = None,
-        key: str = "id",
-    ) -> None:
-        codecs, spread = codecs or {}, spread or {}
-        names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-        parts = {field: [part.name for part in fields(each)] for field, each in spread.items()}
-        columns = [[f"{each}_{part}" for part in parts[each]] if each in spread else [each] for each in names]
-        super().__init__(name, ", ".join(chain.from_iterable(columns)), key)
-        self._kind = kind
-        self._fields = attrgetter(*names)
-        self._encoders = [(names.index(field), codec.encode) for field, codec in codecs.items() if codec.encode]
-        self._decoders = [(names.index(field), codec.decode) for field, codec in codecs.items()]
-        self._spread = [
-            (names.index(field), len(parts[field]), each, attrgetter(*parts[field])) for field, each in spread.items()
-        ]
-        self._spread.sort(reverse=True, key=lambda each: each[0])
-
-    def encode(self, value: V) -> Row:
-        row: list[Any] = list(self._fields(value))
-        for n, encode in self._encoders:
-            row[n] = encode(row[n])
-        for n, width, _, parts in self._spread:  # from the last: the positions of those before it remain valid
-            row[n : n + 1] = (None,) * width if row[n] is None else parts(row[n])
-        return row
-
-    def decode(self, row: Row) -> V:
-        values = list(row)
-        for n, width, kind, _ in reversed(self._spread):
-            if values[n] is not None:
-                values[n] = kind(*values[n : n + width])
-            del values[n + 1 : n + width]
-        for n, decode in self._decoders:
-            value = values[n]
-            if value is not None:
-                values[n] = decode(value)
-        return self._kind(*values)
-
-
 _dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _load = json.JSONDecoder(parse_constant=lambda _: None).decode
 """NaN and infinite numbers, which versions before 0.2 stored, become null: no response could contain them."""
@@ -137,52 +90,84 @@ def _failure(failure: Failure | None) -> Json:
     return None if failure is None else {"code": failure.code, "message": failure.message}
 
 
-_JSON: Final = Codec(_encode, decode)
-_TUPLE: Final = Codec(_encode, lambda text: tuple(decode(text)))
-_PARTS: Final = Codec(lambda parts: _encode(all_to_json(parts)), lambda text: all_from_json(decode(text)))
-_BOOLEAN: Final = Codec(None, bool)  # SQLite has integers
 _EMPTY_FOR_NONE: Final = Codec(lambda value: value or "", lambda value: value or None)
-_FAILURE: Final = _optional(_failure, failure_from_json)
-_USAGE: Final = _optional(
-    lambda usage: [usage.input_tokens, usage.output_tokens, usage.cost], lambda data: Usage(*data)
-)
-_INTENT: Final = _optional(
-    lambda intent: {"status": intent.status, "reason": intent.reason, "error": _failure(intent.error)},
-    lambda data: Intent(data["status"], data["reason"], failure_from_json(data["error"])),
-)
-_TURN_TEXT: Final = _optional(
-    lambda text: [all_to_json(text.user), all_to_json(text.assistant)], lambda data: TurnText(*map(all_from_json, data))
-)
+_TUPLE: Final = Codec(_encode, lambda text: tuple(decode(text)))
+_CODECS: Final[Mapping[Any, Codec]] = {
+    Json: Codec(_encode, decode),
+    bool: Codec(None, bool),  # SQLite has integers
+    tuple[str, ...]: _TUPLE,
+    tuple[MessageId, ...]: _TUPLE,
+    tuple[Part, ...]: Codec(lambda parts: _encode(all_to_json(parts)), lambda text: all_from_json(decode(text))),
+    Failure: _optional(_failure, failure_from_json),
+    Usage: _optional(lambda usage: [usage.input_tokens, usage.output_tokens, usage.cost], lambda data: Usage(*data)),
+    Intent: _optional(
+        lambda intent: {"status": intent.status, "reason": intent.reason, "error": _failure(intent.error)},
+        lambda data: Intent(data["status"], data["reason"], failure_from_json(data["error"])),
+    ),
+    TurnText: _optional(
+        lambda text: [all_to_json(text.user), all_to_json(text.assistant)],
+        lambda data: TurnText(*map(all_from_json, data)),
+    ),
+}
+"""By the type of a field: how it is stored, if not as it is."""
+_SPREAD: Final = (Lease, Recovery)
+"""Types of fields that are None or an object with a column for each of its own fields, all of them NULL for None."""
 
-SESSIONS: Final = ValueTable(
-    "sessions",
-    Session,
-    {"settings": _JSON, "pinned": _BOOLEAN, "archived": _BOOLEAN, "tags": _TUPLE, "redo": _TUPLE},
-)
-MESSAGES: Final = ValueTable(
-    "messages", Message, {"parts": _PARTS, "error": _FAILURE, "usage": _USAGE, "in_tree": _BOOLEAN}
-)
-RUNS: Final = ValueTable(
-    "runs",
-    Run,
-    {
-        "settings": _JSON,
-        "in_tree": _BOOLEAN,
-        "intent": _INTENT,
-        "error": _FAILURE,
-        "usage": _USAGE,
-        "pruned": _BOOLEAN,
-    },
-    {"lease": Lease, "connection": Lease, "recovery": Recovery},
-)
-APPROVALS: Final = ValueTable("approvals", Approval, {"args": _JSON})
+
+class ValueTable(Table, Generic[V]):
+    """A table with a row per value and a column per field, in the order of the fields. `codecs`: fields that are not
+    stored as their type is."""
+
+    def __init__(self, name: str, kind: type[V], codecs: Mapping[str, Codec] | None = None, key: str = "id") -> None:
+        hints = get_type_hints(kind)
+        names = list(hints)
+        types = {field: get_args(hint)[0] if NoneType in get_args(hint) else hint for field, hint in hints.items()}
+        codecs = {field: _CODECS[each] for field, each in types.items() if each in _CODECS} | dict(codecs or {})
+        spread = {field: each for field, each in types.items() if each in _SPREAD}
+        parts = {field: [part.name for part in fields(each)] for field, each in spread.items()}
+        columns = [[f"{each}_{part}" for part in parts[each]] if each in spread else [each] for each in names]
+        super().__init__(name, ", ".join(chain.from_iterable(columns)), key)
+        self._kind = kind
+        self._fields = attrgetter(*names)
+        self._encoders = [(names.index(field), codec.encode) for field, codec in codecs.items() if codec.encode]
+        self._decoders = [(names.index(field), codec.decode) for field, codec in codecs.items()]
+        self._spread = [
+            (names.index(field), len(parts[field]), each, attrgetter(*parts[field])) for field, each in spread.items()
+        ]
+        self._spread.sort(reverse=True, key=lambda each: each[0])
+
+    def encode(self, value: V) -> Row:
+        row: list[Any] = list(self._fields(value))
+        for n, encode in self._encoders:
+            row[n] = encode(row[n])
+        for n, width, _, parts in self._spread:  # from the last: the positions of those before it remain valid
+            row[n : n + 1] = (None,) * width if row[n] is None else parts(row[n])
+        return row
+
+    def decode(self, row: Row) -> V:
+        values = list(row)
+        for n, width, kind, _ in reversed(self._spread):
+            if values[n] is not None:
+                values[n] = kind(*values[n : n + width])
+            del values[n + 1 : n + width]
+        for n, decode in self._decoders:
+            value = values[n]
+            if value is not None:
+                values[n] = decode(value)
+        return self._kind(*values)
+
+
+SESSIONS: Final = ValueTable("sessions", Session)
+MESSAGES: Final = ValueTable("messages", Message)
+RUNS: Final = ValueTable("runs", Run)
+APPROVALS: Final = ValueTable("approvals", Approval)
 GRANTS: Final = ValueTable("grants", ToolGrant, {"session_id": _EMPTY_FOR_NONE}, key="owner, session_id, tool, scope")
 SETTINGS: Final = Table("settings", "owner, name, value", "owner, name")
 COMPACTIONS: Final = ValueTable("compactions", Compaction, key="session_id, message_id")
 FILES: Final = ValueTable("files", StoredFile)
 CHANGES: Final = ValueTable("changes", Change, key="n")
-DIRTY_TURNS: Final = ValueTable("dirty_turns", DirtyTurn, {"words": _TURN_TEXT}, key="session_id, n")
-FACTS: Final = ValueTable("facts", Fact, {"pinned": _BOOLEAN}, key="n")
+DIRTY_TURNS: Final = ValueTable("dirty_turns", DirtyTurn, key="session_id, n")
+FACTS: Final = ValueTable("facts", Fact, key="n")
 LEDGERS: Final = Table("ledgers", "session_id, owner, due_at, state", "session_id")
 
 

@@ -7,6 +7,8 @@ scan caches. Only the writer thread changes it, and only after a commit, so othe
 import sqlite3
 from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import zip_longest
 from typing import Final
 
@@ -18,25 +20,21 @@ _MAX_CACHED: Final = 32 << 20
 """Bytes of frames that a scan caches. The frames of a run that waits for a person stay until its next append."""
 
 
+@dataclass(slots=True, eq=False)
 class LoggedRun:
     """The state of a run's journal. `rows[i]` and `places[i]` are the row of event i + 1 and its position there; both
     are empty for a run that is not in the log."""
 
-    __slots__ = ("alias", "epoch", "frames", "last_seq", "places", "pruned", "rows", "sealed")
-
-    def __init__(
-        self, alias: int = 0, epoch: int = 0, last_seq: int = 0, sealed: bool = False, pruned: bool = False
-    ) -> None:
-        self.alias = alias  # 0: the run has no row in `runs` yet
-        self.epoch = epoch
-        self.last_seq = last_seq
-        self.sealed = sealed
-        self.pruned = pruned
-        self.rows = array("q")
-        self.places = array("q")
-        self.frames: list[bytes] = []
-        """All frames, cached by the scan until the next append: recovery reads open runs right after the journal is
-        opened, and would otherwise read and check every record a second time."""
+    alias: int = 0  # 0: the run has no row in `runs` yet
+    epoch: int = 0
+    last_seq: int = 0
+    sealed: bool = False
+    pruned: bool = False
+    rows: "array[int]" = field(default_factory=partial(array, "q"))
+    places: "array[int]" = field(default_factory=partial(array, "q"))
+    frames: list[bytes] = field(default_factory=list)
+    """All frames, cached by the scan until the next append: recovery reads open runs right after the journal is
+    opened, and would otherwise read and check every record a second time."""
 
     def head(self) -> JournalHead:
         return JournalHead(self.epoch, self.last_seq, self.sealed, self.pruned)

@@ -33,8 +33,7 @@ import pytest
 from holdfast.ports.journal import Journal
 from holdfast.ports.store import Store
 from holdfast.testing.contracts.journal_appends import AppendContract, FenceContract
-from holdfast.testing.contracts.journal_keeping import RetentionContract
-from holdfast.testing.contracts.journal_reads import ReadContract
+from holdfast.testing.contracts.journal_reads import ReadContract, RetentionContract
 from holdfast.testing.contracts.samples import MakeJournal, MakeStore, MakeWakeups, opening
 from holdfast.testing.contracts.store_memory import FactContract, LedgerContract
 from holdfast.testing.contracts.store_rest import ApprovalsAndFiles, ChangeFeed

@@ -2,12 +2,7 @@
 
 import pytest
 
-from holdfast.core.errors import (
-    AppendRefusedError,
-    FencedError,
-    SealedError,
-    SeqConflictError,
-)
+from holdfast.core.errors import AppendRefusedError, FencedError, SealedError, SeqConflictError
 from holdfast.core.events import Entry, RunEnded, TextDelta, entry
 from holdfast.core.ids import RunId
 from holdfast.ports.journal import Append, Journal, JournalHead

@@ -127,7 +127,7 @@ async def add(store: Store, *names: str) -> None:
 
     def work(tx: Tx) -> None:
         for name in names:
-            tx.add_change("session.changed", LOCAL, SessionId(name))
+            tx.add_change(Change("session.changed", LOCAL, SessionId(name)))
 
     await store.transact(work)
 
@@ -137,11 +137,11 @@ class ChangeFeed:
     async def test_a_change_comes_back_as_it_was_written(self, store: Store, kind: ChangeKind) -> None:
         """Every field of a change survives, set or not."""
         sid, rid, aid = SessionId(s.ODD), RunId("run_1"), ApprovalId("apr_1")
-        await store.transact(lambda tx: tx.add_change(kind, s.OTHER, sid, rid, aid, "running"))
-        await store.transact(lambda tx: tx.add_change(kind, LOCAL, sid))
+        await store.transact(lambda tx: tx.add_change(Change(kind, s.OTHER, sid, rid, aid, "running")))
+        await store.transact(lambda tx: tx.add_change(Change(kind, LOCAL, sid)))
         first, second = await changes(store)
-        assert first == Change(first.n, kind, s.OTHER, sid, rid, aid, "running")
-        assert second == Change(second.n, kind, LOCAL, sid)
+        assert first == Change(kind, s.OTHER, sid, rid, aid, "running", first.n)
+        assert second == Change(kind, LOCAL, sid, n=second.n)
 
     async def test_changes_are_numbered_upwards_and_paged(self, store: Store) -> None:
         """Numbers rise with the order of writing; pages after a cursor have each change once."""

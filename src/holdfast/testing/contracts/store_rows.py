@@ -1,13 +1,13 @@
 """Every field of every row comes back as it was written."""
 
 from collections.abc import Callable
-from dataclasses import MISSING, fields, replace
-from typing import Any
+from dataclasses import MISSING, fields, is_dataclass, replace
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
-from holdfast.core.events import Failure, Usage
-from holdfast.core.ids import LOCAL, ApprovalId, FactId, FileId, MessageId, NodeId, RunId, SessionId
+from holdfast.core.events import Usage
+from holdfast.core.ids import LOCAL, ApprovalId, FactId, FileId, MessageId, NodeId, OwnerId, RunId, SessionId
 from holdfast.core.memory_ledger import RESTS, DirtyTurn, Ledger, MemoryCommit, TurnText
 from holdfast.core.parts import FilePart, Json, Part, ReasoningPart, RememberedPart, TextPart, ToolPart
 from holdfast.core.run import Intent, Lease, Recovery, Run
@@ -28,136 +28,54 @@ EVERY_PART: tuple[Part, ...] = (
     RememberedPart(({"text": s.ODD, "source": "notes"},)),
     RememberedPart(()),
 )
+VALUES: dict[Any, Callable[[int], Any]] = {
+    str: lambda n: f"{s.ODD}{n}",
+    int: lambda n: 2**40 + n,
+    float: lambda n: 0.1 + 0.2 + n,
+    bool: lambda n: True,
+    bytes: lambda n: bytes(range(256)),
+    Any: lambda n: [DATA, n],
+    tuple[str, ...]: lambda n: ("", s.ODD, f"{n}"),
+    tuple[MessageId, ...]: lambda n: (MessageId("msg_7"), MessageId("msg_8")),
+    tuple[Part, ...]: lambda n: (*EVERY_PART, TextPart(f"{n}")),
+    OwnerId: lambda n: s.OTHER,
+    NodeId: lambda n: NodeId(f"node_{n}"),
+    SessionId: lambda n: SessionId("ses_full"),
+    MessageId: lambda n: MessageId(f"msg_{n}"),
+    RunId: lambda n: RunId(f"run_{n}"),
+    ApprovalId: lambda n: ApprovalId(f"apr_{n}"),
+    FileId: lambda n: FileId(f"file_{n}"),
+    FactId: lambda n: FactId(f"fct_{n}"),
+}
+"""By the type of a field: a value that is not its default, and another one for each n."""
+
+
+def full(kind: Any, n: int = 0) -> Any:
+    """A value in which every field is set. `n` makes the values of two fields differ, so that none can be swapped."""
+    if kind in VALUES:
+        return VALUES[kind](n)
+    if isinstance(kind, type) and is_dataclass(kind):
+        return kind(**{name: full(hint, at) for at, (name, hint) in enumerate(get_type_hints(kind).items(), n)})
+    choices = get_args(kind)
+    return choices[-1] if get_origin(kind) is Literal else full(choices[0], n)  # otherwise `kind` is `X | None`
+
+
 FULL: list[s.Row] = [
-    Session(
-        SessionId("ses_full"),
-        s.OTHER,
-        created_at=0.1 + 0.2,
-        updated_at=1_763_195_812.123457,
-        title=s.ODD,
-        titled_by="person",
-        agent="coder",
-        model="m/é",
-        system=s.ODD,
-        settings={"temperature": 0.1, "stop": [s.ODD], "none": None},
-        previous_session_id=SessionId("ses_0"),
-        pinned=True,
-        archived=True,
-        tags=("", s.ODD, "b"),
-        project=s.ODD,
-        head=MessageId("msg_9"),
-        redo=(MessageId("msg_7"), MessageId("msg_8")),
-        version=7,
-        deleted_at=1.25,
-    ),
-    Message(
-        MessageId("msg_full"),
-        s.OTHER,
-        SessionId("ses_full"),
-        "assistant",
-        MessageId("msg_parent"),
-        0.1 + 0.2,
-        run_id=RunId("run_full"),
-        status="interrupted",
-        parts=EVERY_PART,
-        reason=s.ODD,
-        error=Failure("model", s.ODD),
-        recovery="pending",
-        model="m/é",
-        usage=Usage(1, 2**40, 0.1 + 0.2),
-        key=s.ODD,
-        in_tree=False,
-        last_seq=2**40,
-    ),
-    Run(
-        RunId("run_full"),
-        s.OTHER,
-        SessionId("ses_full"),
-        MessageId("msg_full"),
-        MessageId("msg_parent"),
-        agent="coder",
-        model="m/é",
-        settings={"effort": [s.ODD]},
-        lifetime="attached",
-        created_at=0.1 + 0.2,
-        rank=2**40,
-        in_tree=True,
-        status="interrupted",
-        epoch=3,
-        lease=Lease(NodeId("node_1"), 12.5),
-        connection=Lease(NodeId("node_2")),
-        key=s.ODD,
-        fingerprint=s.ODD,
-        continues=RunId("run_0"),
-        resumes=2,
-        intent=Intent("failed", s.ODD, Failure("storage", s.ODD)),
-        recovery=Recovery("pending", 1.125, 2),
-        reason=s.ODD,
-        finish_reason="stop",
-        error=Failure("model", s.ODD),
-        usage=Usage(0, 0, 0.0),
-        started_at=0.5,
-        ended_at=0.75,
-        last_seq=99,
-        pruned=True,
-    ),
-    s.approval(
-        "apr_full",
-        "run_full",
-        "ses_full",
-        owner=s.OTHER,
-        call_id=s.ODD,
-        name=s.ODD,
-        args={"command": [s.ODD, 1, None]},
-        reason=s.ODD,
-        created_at=0.1 + 0.2,
-        decision="always",
-        decided_at=0.5,
-        note=s.ODD,
-    ),
-    s.stored_file("file_1", owner=s.OTHER, name=s.ODD, media_type="", size=2**40, created_at=0.1 + 0.2),
-    Compaction(SessionId("ses_full"), s.OTHER, MessageId("msg_full"), s.ODD, 0.1 + 0.2),
-    Ledger(
-        SessionId("ses_full"),
-        s.OTHER,
-        completed=9,
-        committed=3,
-        applied=2,
-        handle=s.ODD,
-        told=("notes", s.ODD),
-        commit=MemoryCommit(s.ODD, 4, 2**40, Lease(s.NODE, 12.5)),
-        boundary=8,
-        due_at=0.1 + 0.2,
-        attempts=2,
-        last_error=s.ODD,
-        forget=True,
-    ),
-    s.dirty_turn(
-        2**40, owner=s.OTHER, said_at=0.1 + 0.2, handle=s.ODD, words=TurnText(EVERY_PART, (TextPart(s.LONG),))
-    ),
-    s.fact(
-        "fct_full",
-        owner=s.OTHER,
-        key=s.ODD,
-        text=s.ODD,
-        said_at=0.1 + 0.2,
-        created_at=0.5,
-        updated_at=0.75,
-        pinned=True,
-        vector=bytes(range(256)),
-    ),
+    full(Session),
+    replace(full(Message), in_tree=False),
+    *map(full, (Run, Approval, StoredFile, Compaction, Ledger, DirtyTurn)),
+    replace(full(Fact), n=0),  # the store numbers facts itself
 ]
-"""Every field is set."""
 PLAIN: list[s.Row] = [
     s.session("ses_full"),
-    s.message("msg_full", "ses_full"),
-    s.run("run_full", "ses_full"),
-    s.approval("apr_full", sid="ses_full"),
-    s.stored_file("file_1"),
-    s.compaction("msg_full", "ses_full"),
+    s.message("msg_0", "ses_full"),
+    s.run("run_0", "ses_full"),
+    s.approval("apr_0", sid="ses_full"),
+    s.stored_file("file_0"),
+    s.compaction("msg_2", "ses_full"),
     Ledger(SessionId("ses_full"), LOCAL),
-    s.dirty_turn(2**40),
-    s.fact("fct_full"),
+    s.dirty_turn(2**40 + 2, session_id=SessionId("ses_full")),
+    s.fact("fct_0"),
 ]
 """The same rows with as few fields as possible."""
 ROWS: list[s.Row] = [
@@ -175,18 +93,20 @@ ROWS: list[s.Row] = [
     s.message("msg_full", recovery="none", status="cancelled", last_seq=1),
     s.run("run_full"),
     s.run("run_full", key="", fingerprint="", reason="", finish_reason="", model=""),
-    s.run("run_full", intent=Intent("cancelled"), lease=Lease(s.NODE), status="running"),
+    s.run("run_full", intent=Intent("cancelled"), lease=Lease(s.NODE), connection=Lease(s.NODE), status="running"),
     s.run("run_full", recovery=Recovery("recovered"), status="failed", usage=Usage(1, 2)),
     s.run("run_full", recovery=Recovery("none", 5.0, 3), lease=Lease(s.NODE, 0.0), settings={}),
     s.run("run_full", rank=-5, in_tree=False, status="waiting", started_at=0.0, ended_at=0.0),
     s.approval("apr_full"),
     s.approval("apr_full", args=None, reason="\x00", decision="deny", decided_at=0.0, note="ü"),
     s.approval("apr_full", args=s.LONG, call_id="", name=""),
+    s.stored_file("file_1", media_type="", size=0),
     Ledger(s.SID, LOCAL),
     Ledger(s.SID, LOCAL, due_at=0.0, last_error="", handle=""),
     Ledger(s.SID, LOCAL, due_at=RESTS, commit=MemoryCommit("notes", 1, 1)),
     Ledger(s.SID, LOCAL, commit=MemoryCommit("notes", 1, 2, Lease(s.NODE))),
     s.dirty_turn(1),
+    s.dirty_turn(2, words=TurnText((), (TextPart(s.LONG),))),
     s.dirty_turn(3, handle="", words=TurnText((), ())),
     s.fact("fct_full", text="\x00", vector=b"\x00"),
     s.fact("fct_full", text=s.LONG),

@@ -9,7 +9,7 @@ import pytest
 from holdfast.core.errors import StorageError
 from holdfast.core.ids import LOCAL, ApprovalId, NodeId, RunId, SessionId
 from holdfast.core.run import OPEN, Intent, Lease, Recovery, Run, RunStatus
-from holdfast.ports.store import Store, Tx
+from holdfast.ports.store import RunQuery, Store, Tx
 from holdfast.testing.contracts import samples as s
 
 MESSAGE = s.message("msg_1")
@@ -114,7 +114,7 @@ class RunLists:
         assert list(await store.read(lambda tx: tx.open_approvals(s.RID))) == []
         gone = await store.read(lambda tx: (tx.run(s.RID), tx.run_with_key(LOCAL, s.SID, "k"), *tx.pending_runs(9)))
         assert gone == (None, None)
-        for runs in await store.read(lambda tx: (tx.open_runs(s.SID), tx.all_open_runs(9), tx.runs(LOCAL))):
+        for runs in await store.read(lambda tx: (tx.open_runs(s.SID), tx.all_open_runs(9), tx.runs(RunQuery(LOCAL)))):
             assert ids(runs) == ["run_2"]
         await s.put(store, s.run("run_3", key="k"))
         assert await store.read(lambda tx: tx.run_with_key(LOCAL, s.SID, "k")) == s.run("run_3", key="k")
@@ -194,7 +194,7 @@ class RunLists:
         )
 
         async def listed(status: Collection[str] | None = None, sid: SessionId | None = None) -> list[str]:
-            return ids(await store.read(lambda tx: tx.runs(LOCAL, status=status, sid=sid)))
+            return ids(await store.read(lambda tx: tx.runs(RunQuery(LOCAL, sid, status))))
 
         assert await listed() == ["run_b", "run_c", "run_a", "run_d"]
         assert await listed({"queued", "running"}) == ["run_c", "run_d"]
@@ -211,7 +211,7 @@ class RunLists:
 
         async def page(last: Run | None) -> Sequence[Run]:
             before = (last.created_at, last.id) if last else None
-            return await store.read(lambda tx: tx.runs(LOCAL, status=["complete"], sid=s.SID, limit=3, before=before))
+            return await store.read(lambda tx: tx.runs(RunQuery(LOCAL, s.SID, ["complete"], 3, before)))
 
         assert ids(await s.pages(page, 3)) == [f"run_{n:02}" for n in reversed(range(19))]
 

@@ -7,7 +7,7 @@ from holdfast.core.ids import LOCAL, ApprovalId, MessageId, RunId, SessionId
 from holdfast.core.memory_ledger import Ledger
 from holdfast.core.run import Recovery
 from holdfast.core.session import Session
-from holdfast.ports.store import SessionQuery, Store, Tx
+from holdfast.ports.store import Change, RunQuery, SessionQuery, Store, Tx
 from holdfast.testing.contracts import samples as s
 
 
@@ -166,7 +166,7 @@ class SessionsAndMessages:
                 rid in [run.id for run in tx.all_open_runs(9)],
                 rid in [run.id for run in tx.claimable_runs(9)],
                 RunId(f"old_{n}") in [run.id for run in tx.pending_runs(9)],
-                len(tx.runs(LOCAL, sid=sid)) == 2,
+                len(tx.runs(RunQuery(LOCAL, sid))) == 2,
                 tx.approval(ApprovalId(f"apr_{n}")) is not None,
                 len(tx.open_approvals(rid)) == 1,
                 len(tx.compactions(sid)) == 1,
@@ -175,7 +175,7 @@ class SessionsAndMessages:
             ]
 
         await s.put(store, *rows("a"), *rows("b"))
-        await store.transact(lambda tx: tx.add_change("session.deleted", LOCAL, SessionId("ses_a")))
+        await store.transact(lambda tx: tx.add_change(Change("session.deleted", LOCAL, SessionId("ses_a"))))
         await store.transact(lambda tx: tx.drop_session(SessionId("ses_a")))
         assert [change.kind for change in await store.read(lambda tx: tx.changes(0, 9))] == ["session.deleted"]
         assert not any(await store.read(lambda tx: look(tx, "a")))

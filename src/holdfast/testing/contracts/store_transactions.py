@@ -7,106 +7,73 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from holdfast.core.ids import LOCAL, ApprovalId, FactId, FileId, MessageId, RunId, SessionId
-from holdfast.core.memory_ledger import Ledger
+from holdfast.core.ids import LOCAL, FactId, FileId, MessageId, RunId, SessionId
 from holdfast.core.session import Session
-from holdfast.ports.store import SessionQuery, Store, Tx
+from holdfast.ports.store import Change, SessionQuery, Store, Tx
 from holdfast.testing.contracts import samples as s
+from holdfast.testing.contracts.store_rows import FULL, PLAIN, reread
 
 
 class OopsError(Exception):
     pass
 
 
+SID, RID = SessionId("ses_full"), RunId("run_0")
+
+
 def everything(tx: Tx) -> object:
     """All that a transaction can change of the rows that `full_house` makes, as one comparable value."""
     return (
-        tx.session(s.SID),
+        [reread(tx, row) for row in FULL],
         tx.sessions(SessionQuery(LOCAL)),
         tx.deleted_sessions(9),
         tx.message(MessageId("msg_1")),
-        tx.message(MessageId("msg_2")),
-        tx.children(s.SID, None),
-        tx.run(s.RID),
-        tx.run_with_key(LOCAL, s.SID, "key"),
-        tx.open_runs(s.SID),
+        tx.children(SID, None),
+        tx.run_with_key(LOCAL, SID, "key"),
+        tx.open_runs(SID),
         tx.all_open_runs(9),
         tx.claimable_runs(9),
-        tx.approval(ApprovalId("apr_1")),
-        tx.open_approvals(s.RID),
-        dict(tx.compactions(s.SID)),
-        tx.file(FileId("file_1")),
-        tx.digest_in_use("digest of file_1"),
+        tx.open_approvals(RID),
+        tx.digest_in_use("digest of file_0"),
         {file.id for file in tx.orphan_files(99.0, 9)},
         set(tx.queued_purges(9)),
         tx.changes(0, 9),
         tx.change_bounds(),
         dict(tx.settings(LOCAL)),
-        tx.ledger(s.SID),
-        tx.dirty_turns(s.SID, 9),
+        tx.dirty_turns(SID, 9),
         tx.facts(LOCAL, 9),
-        [fact.id for fact in tx.facts(LOCAL, 9, text="old")],
-        [fact.id for fact in tx.facts(LOCAL, 9, text="new")],
+        [fact.id for fact in tx.facts(LOCAL, 9, text="something")],
         tx.search(LOCAL, "heron", 9, None),
         tx.search(LOCAL, "kingfisher", 9, None),
     )
 
 
 def full_house(tx: Tx) -> None:
-    s.write(
-        tx,
-        [
-            s.session(title="The heron"),
-            s.message("msg_1", text="a kingfisher"),
-            s.run(key="key"),
-            s.approval("apr_1"),
-            s.compaction("msg_1"),
-            s.stored_file("file_1"),
-            Ledger(s.SID, LOCAL, completed=1),
-            s.dirty_turn(1),
-            s.fact("fct_1", text="old"),
-        ],
-    )
+    titled = s.session(SID, title="The heron"), s.message("msg_0", SID, text="a kingfisher"), s.run(RID, SID, key="key")
+    s.write(tx, [*PLAIN, *titled])
     tx.put_setting(LOCAL, "x", 1)
-    tx.queue_purges([RunId("run_0")])
-    tx.add_change("session.changed", LOCAL, s.SID)
+    tx.queue_purges([RunId("run_9")])
+    tx.add_change(Change("session.changed", LOCAL, SID))
 
 
 def change_everything(tx: Tx) -> None:
-    s.write(
-        tx,
-        [
-            s.session(title="The owl", version=2, archived=True),
-            s.session("ses_2", title="heron"),
-            s.message("msg_1", text="a wren"),
-            s.message("msg_2", text="another kingfisher"),
-            s.run(status="running"),
-            s.run("run_2"),
-            s.approval("apr_1", decision="deny", decided_at=2.0),
-            s.compaction("msg_1", summary="other"),
-            s.stored_file("file_1", sha256="other"),
-            s.stored_file("file_2"),
-            Ledger(s.SID, LOCAL, completed=2),
-            s.dirty_turn(2),
-            s.fact("fct_1", text="new"),
-            s.fact("fct_2"),
-        ],
-    )
+    new = s.session(title="heron"), s.message("msg_1", text="another kingfisher"), s.run(), s.stored_file("file_1")
+    s.write(tx, [*FULL, *new, s.fact("fct_1")])
     tx.put_setting(LOCAL, "x", 0)
-    tx.drop_dirty_turns(s.SID, 1)
-    tx.drop_purges([RunId("run_0")])
-    tx.queue_purges([RunId("run_9")])
-    tx.add_change("run.changed", LOCAL, s.SID, s.RID)
+    tx.drop_dirty_turns(SID, 2**41)
+    tx.drop_purges([RunId("run_9")])
+    tx.queue_purges([RunId("run_8")])
+    tx.add_change(Change("run.changed", LOCAL, SID, RID))
 
 
 def drop_everything(tx: Tx) -> None:
     tx.put_setting(LOCAL, "x", None)
-    tx.drop_fact(FactId("fct_1"))
-    tx.drop_messages(s.SID)
-    tx.drop_run(s.RID)
-    tx.drop_session(s.SID)
-    tx.drop_file(FileId("file_1"))
-    tx.drop_purges([RunId("run_0")])
+    tx.drop_fact(FactId("fct_0"))
+    tx.drop_messages(SID)
+    tx.drop_run(RID)
+    tx.drop_session(SID)
+    tx.drop_file(FileId("file_0"))
+    tx.drop_purges([RunId("run_9")])
     tx.trim_changes(0)
 
 
