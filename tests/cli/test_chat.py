@@ -142,7 +142,7 @@ def test_a_killed_server_is_waited_for(start: Start) -> None:
         terminal.until("Connection to the server lost.")
         again = start()
         terminal.until("Reconnected.")
-        assert "before the crash" not in terminal.until("Interrupted: the server stopped working on this answer.")
+        assert "before the crash" not in terminal.until("Interrupted by a server restart.")
         terminal.until("you> ")
         terminal.enter("still there")
         terminal.until("still there")

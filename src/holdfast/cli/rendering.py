@@ -10,7 +10,7 @@ from holdfast.cli.terminal import Terminal, one_line
 NOTICES: Final = {
     "cancelled": "Stopped. The partial answer is saved.",
     "failed": "Failed: {reason}",
-    "interrupted": "Interrupted: the server stopped working on this answer. The partial answer is saved.",
+    "interrupted": "Interrupted by a server restart. The partial answer is saved.",
 }
 RECOVERY: Final = {
     "pending": " Its output is still being recovered.",

@@ -28,7 +28,7 @@ from holdfast.tools.schemas import argument_problem
 log = logging.getLogger("holdfast.agents")
 
 NEEDS_APPROVAL = "This tool needs your approval."
-MAY_REPEAT = "This call was interrupted and may already have taken effect. Running it again may repeat it."
+MAY_REPEAT = "This call was interrupted and may already have taken effect. Running it again may repeat its effect."
 
 _CONCURRENT: Final = 8
 _MAX_DELTA: Final = 32_000

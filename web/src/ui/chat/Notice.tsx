@@ -20,7 +20,7 @@ const RECOVERY = {
 function describe({ status, recovery, error, reason }: ThreadMessage): { kind: NoticeKind; text: string } | null {
   if (status === "interrupted" || recovery?.state === "pending") {
     const recovered = recovery ? RECOVERY[recovery.state] : "";
-    return { kind: "warning", text: `Interrupted: the server stopped working on this answer.${recovered}` };
+    return { kind: "warning", text: `Interrupted by a server restart.${recovered}` };
   }
   if (status === "cancelled") {
     return { kind: "neutral", text: reason === "disconnected" ? "Stopped: the page was closed" : "Stopped" };
