@@ -14,9 +14,9 @@ from time import perf_counter
 import anyio
 
 from holdfast.core.ids import LOCAL, FactId, MessageId, SessionId
-from holdfast.engine.memory_facts import MemoryFacts
+from holdfast.engine.fact_store import MemoryFacts
 from holdfast.memory import holographic_vectors
-from holdfast.memory.notes_provider import Ask, NotesProvider
+from holdfast.memory.builtin_provider import Ask, NotesProvider
 from holdfast.ports.store import Fact, Tx
 from holdfast.storage.sqlite import open_embedded
 from holdfast.system import RandomIds, SystemClock

@@ -32,7 +32,7 @@ from holdfast.tools.approval_policy import ApprovalPolicy
 from holdfast.tools.toolbox import Toolbox, builtin_tools
 
 if TYPE_CHECKING:
-    from holdfast.memory.notes_provider import Ask
+    from holdfast.memory.builtin_provider import Ask
 
 _NEVER_ALWAYS_ALLOWED: Final = frozenset({"shell"})
 """Tools that cannot be allowed permanently while the server has no password."""

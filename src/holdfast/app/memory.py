@@ -13,7 +13,7 @@ from holdfast.core.memory_ledger import OFF
 from holdfast.ports.memory import MemoryProvider
 
 if TYPE_CHECKING:
-    from holdfast.memory.notes_provider import Ask, FindModel, NotesProvider
+    from holdfast.memory.builtin_provider import Ask, FindModel, NotesProvider
 
 log = logging.getLogger("holdfast.memory")
 
@@ -48,7 +48,7 @@ class MemoryProviderTable:
         """Reads the vectors before the first recall needs them."""
         if self.default == OFF:
             return
-        from holdfast.memory.notes_provider import NotesProvider
+        from holdfast.memory.builtin_provider import NotesProvider
 
         try:
             notes = self.get("notes")
@@ -67,7 +67,7 @@ async def no_model(_: str | None) -> "Ask | None":
 
 
 def _notes(late_engine: LateEngine, find_model: "FindModel") -> "NotesProvider":
-    from holdfast.memory.notes_provider import NotesProvider
+    from holdfast.memory.builtin_provider import NotesProvider
 
     return NotesProvider(late_engine.engine.memory_facts, find_model)
 

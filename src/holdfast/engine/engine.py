@@ -5,12 +5,12 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from holdfast.core.ids import NodeId
 from holdfast.core.run import NodeIdentity
+from holdfast.engine.attached_clients import AttachedConnections
 from holdfast.engine.attachments import Attachments
-from holdfast.engine.connections import AttachedConnections
 from holdfast.engine.executor import ExecutorDeps
+from holdfast.engine.fact_store import MemoryFacts
 from holdfast.engine.group_commit import GroupCommitWriter
 from holdfast.engine.local_runs import LocalRuns
-from holdfast.engine.memory_facts import MemoryFacts
 from holdfast.engine.messages import Messages
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.preferences import Preferences

@@ -15,7 +15,7 @@ from holdfast.core.ids import LOCAL, FactId, OwnerId, SessionId
 from holdfast.core.memory_ledger import LedgerPolicy
 from holdfast.core.parts import RememberedPart
 from holdfast.engine.transactions.memory import CommitOutcome
-from holdfast.memory.notes_provider import Ask, FindModel, NotesProvider
+from holdfast.memory.builtin_provider import Ask, FindModel, NotesProvider
 from holdfast.ports.memory import FactStore, MemoryBatch, NewFact
 from holdfast.ports.store import Fact
 from tests.harness import GUARD, QUICK, AnyWorld, Running, running
