@@ -108,6 +108,12 @@ async def two_nodes(
         yield worker, other
 
 
+async def die(node: Running) -> None:
+    """Like `kill -9`, and what its threads were still writing, such as a renewed lease, is over."""
+    await node.crash()
+    await node.store.inner.close()
+
+
 async def renewed(node: Running, rid: RunId, since: Run) -> Run:
     with anyio.fail_after(GUARD):
         while (run := await node.row(rid)).lease == since.lease and run.connection == since.connection:
@@ -129,7 +135,7 @@ async def test_a_lease_neither_lapses_early_nor_lives_too_long(world: Shared, of
         await other.tick()
         await other.engine.sessions.get(run.session_id)
         assert (await other.row(run.id)).status == "running"
-        await worker.crash()
+        await die(worker)
         await other.tick()
         assert (await other.row(run.id)).status == "running"
         world.later("runs", "lease_until", run.id)
@@ -147,7 +153,7 @@ async def test_an_attached_run_lives_as_long_as_its_connection(world: Shared, of
             await renewed(other, run.id, await other.row(run.id))
             await worker.tick()
             assert (await other.row(run.id)).status == "running"
-            await other.crash()
+            await die(other)
         world.later("runs", "connection_until", run.id)
         ended = await worker.until(run.id, "cancelled")
         assert ended.reason == "disconnected"
@@ -158,7 +164,7 @@ async def test_a_lost_journal_is_sought_for_as_long_as_it_should(world: Shared, 
     async with two_nodes(world, off, [Say("half "), Meet("here"), Hang()]) as (worker, other):
         run = await worker.send(await worker.new_session())
         await worker.reached("here")
-        await worker.crash()
+        await die(worker)
         other.journal.away = True
         world.later("runs", "lease_until", run.id)
         await other.tick()
