@@ -126,7 +126,7 @@ async def test_a_lease_neither_lapses_early_nor_lives_too_long(world: Shared, of
     what either node's clock says of it counts for nothing."""
     async with two_nodes(world, off, [Say("half "), Meet("here"), Hang()]) as (worker, other):
         run = await worker.send(await other.new_session())
-        await worker.reached("here")
+        await worker.collect(run.id, until=2)
         before = world.now()
         held = await renewed(other, run.id, await other.row(run.id))
         assert held.lease is not None

@@ -80,7 +80,7 @@ async def test_a_journal_that_does_not_answer_is_not_waited_for(world: AnyWorld)
 async def test_an_open_message_of_an_unreadable_journal_has_no_parts(world: AnyWorld) -> None:
     """J1: while a run is open and its journal cannot be read, its message is shown without parts."""
     async with running([Say("one"), Meet("here"), Hang()], world) as it:
-        run = await it.send_to_gate()
+        run = await it.send_and_see(2)
         it.journal.away = True
         answer = await it.answer(run)
         assert (answer.id, answer.status, answer.parts) == (run.message_id, "streaming", ())
