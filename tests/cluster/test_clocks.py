@@ -85,7 +85,7 @@ class Shared:
         return float(row[0])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # modules may be taken up twice, and a database is created once
 def world(durable_postgres: PostgresServer) -> Shared:
     return Shared(durable_postgres.database("clocks"))
 
