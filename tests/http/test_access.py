@@ -8,7 +8,7 @@ import stat
 import struct
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.http.streams import GUARD
 from tests.nursery import Nursery
+from tests.servers import free_port
 
 EVIL = "https://evil.example"
 
@@ -132,8 +133,9 @@ NOBODY = 65534
 
 
 @contextmanager
-def connection_of(user: int, address: tuple[str, int]) -> Iterator[socket.socket]:
-    """A connection whose socket belongs to this user: the kernel takes the effective one that creates it."""
+def connection_of(user: int, address: tuple[str, int], port: int = 0) -> Iterator[socket.socket]:
+    """A connection whose socket belongs to this user: the kernel takes the effective one that creates it. `port` is its
+    own; 0 is any."""
     own = os.geteuid()
     os.seteuid(user)
     try:
@@ -142,6 +144,8 @@ def connection_of(user: int, address: tuple[str, int]) -> Iterator[socket.socket
         os.seteuid(own)
     with line:
         line.settimeout(GUARD)
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        line.bind(("127.0.0.1", port))
         line.connect(address)
         yield line
 
@@ -212,15 +216,13 @@ def test_a_connection_that_is_reset_before_it_is_accepted_is_nobodys(fresh: Serv
 @needs_root
 def test_a_request_is_not_taken_for_one_of_a_later_connection(fresh: Served) -> None:
     """Another account sends and resets; a connection of ours gets the same port before the server has read it."""
-    with connection_of(NOBODY, fresh.address) as line:
-        port = line.getsockname()[1]
-        line.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert b"200" in line.recv(4096)
+    with ExitStack() as stack, connection_of(NOBODY, fresh.address, port := free_port()) as line:
+        with socket.create_connection(fresh.address, GUARD) as later:  # answered after the other was accepted
+            assert answer_to(later, "/healthz").split(b" ")[1] == b"200"
         with stopped(fresh):
             line.sendall(post("/api/sessions", {"title": "stolen"}))
             reset(line)
-            own = socket.create_connection(fresh.address, GUARD, source_address=("127.0.0.1", port))
-    with own:
+            stack.enter_context(connection_of(os.geteuid(), fresh.address, port))
         assert titles_after_ours(fresh) == ["ours"]
 
 
