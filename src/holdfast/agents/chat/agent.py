@@ -73,11 +73,11 @@ class ChatAgent:
         model = await self.find_model(turn.run.model)
         needed = "tools" in model.info.abilities or unsettled(turn.transcript.parts)
         tools = await self.find_tools(turn) if needed else ()
-        log = RunLog(out, turn.transcript)
+        run_log = RunLog(out, turn.transcript)
         runner = ToolRunner(
             turn,
             out,
-            log,
+            run_log,
             {tool.spec.name: tool for tool in tools},
             await self.find_policy(turn),
             self.grants,
@@ -86,7 +86,7 @@ class ChatAgent:
             dict(turn.decisions),
         )
         specs = tuple(tool.spec for tool in tools) if "tools" in model.info.abilities else ()
-        return await _ChatLoop(self, turn, model, specs, log, runner, turn.input).run()
+        return await _ChatLoop(self, turn, model, specs, run_log, runner, turn.input).run()
 
 
 @dataclass(slots=True)
