@@ -16,6 +16,7 @@ from holdfast.ports.store import RunQuery
 from holdfast.server.app import build
 from holdfast.server.authenticator import Authenticator
 from holdfast.server.context import ApiContext
+from holdfast.server.event_stream import EventSource, EventStream, StreamLimits
 from holdfast.storage.file_store import FileStore
 from holdfast.storage.key_file import KeyFile
 from tests.harness import running
@@ -68,6 +69,34 @@ def test_a_client_that_stops_reading_is_dropped_and_loses_nothing(start: Start) 
     assert [frame.seq for frame in frames] == list(range(1, len(frames) + 1))
     said = "".join(frame.data["text"] for frame in frames if frame.event == "text.delta")
     assert (len(said), set(said)) == (50_000 * 200, {"x"})
+
+
+class OnePage(EventSource):
+    """A source with all its frames in one page."""
+
+    def __init__(self, frames: list[bytes]) -> None:
+        self._pages = [frames]
+
+    async def next(self) -> list[bytes] | None:
+        return self._pages.pop() if self._pages else None
+
+
+@pytest.mark.anyio
+async def test_a_page_is_sent_in_pieces_so_that_a_slow_client_makes_progress() -> None:
+    """L6: the deadline counts from the last piece that a client has taken, not from the beginning of a long page."""
+    frames = [b"%05d" % n + b"x" * 50_000 for n in range(100)]
+    sent: list[bytes] = []
+
+    async def receive() -> Message:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async def send(message: Message) -> None:
+        sent.append(message.get("body", b""))
+
+    await EventStream(OnePage(frames), StreamLimits(), first_frame=b"").run({"type": "http"}, receive, send, send)
+    assert b"".join(sent) == b"".join(frames)
+    assert max(map(len, sent)) <= 256 * 1024
 
 
 def drain(line: socket.socket) -> None:
