@@ -23,7 +23,8 @@ from holdfast.bench import seed as seed_sessions
 from holdfast.bench.seed import COMMON, RARE, Plan, message_id, session_id
 from holdfast.core.events import RunStarted, TextDelta, entry
 from holdfast.core.ids import LOCAL, NodeId, RunId
-from holdfast.core.run import Lease, Run
+from holdfast.core.lease import Lease
+from holdfast.core.run import Run
 from holdfast.core.session import Message
 from holdfast.ports.journal import Append
 from holdfast.ports.store import RunQuery, SessionQuery, Tx

@@ -11,7 +11,7 @@ from holdfast.app.tool_admin import mcp_servers
 from holdfast.config import Config, LoadedConfig
 from holdfast.core.errors import ConfigError
 from holdfast.models.provider_config import ProviderConfig
-from holdfast.tools.mcp.types import HttpServer, StdioServer
+from holdfast.tools.mcp.tool_mapping import HttpServer, StdioServer
 
 
 class Load:

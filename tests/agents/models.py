@@ -17,8 +17,9 @@ from holdfast.agents.chat.agent import ChatAgent
 from holdfast.agents.chat.system_prompt import CONTINUE
 from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, Usage
 from holdfast.core.ids import OwnerId, SessionId
+from holdfast.core.model_input import ModelInput
 from holdfast.core.parts import FilePart, Json, ToolPart
-from holdfast.core.session import Message, ModelInput
+from holdfast.core.session import Message
 from holdfast.models.iterated_answer import IteratedAnswer
 from holdfast.ports.agent import Summarizer, Turn
 from holdfast.ports.model import (

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from holdfast.agents.chat.agent import ChatLimits
-from holdfast.agents.chat.history import DENIED
+from holdfast.agents.chat.model_messages import DENIED
 from holdfast.core.events import Usage
 from holdfast.core.parts import ReasoningPart, TextPart, ToolPart
 from holdfast.ports.model import AssistantMessage, ToolCall, ToolMessage, UserMessage

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.agents.chat import context_window
-from holdfast.agents.chat.history import answer
+from holdfast.agents.chat.model_messages import answer
 from holdfast.agents.chat.overlap_trimmer import OverlapTrimmer
+from holdfast.agents.chat.requested_calls import repeats, step_marks, unsettled
 from holdfast.agents.chat.system_prompt import system_prompt
-from holdfast.agents.chat.tool_calls import repeats, step_marks, unsettled
 from holdfast.agents.chat.workspaces import workspace
 from holdfast.core.ids import SessionId
 from holdfast.core.parts import Part, ReasoningPart, RememberedPart, TextPart, ToolPart, ToolState

@@ -17,11 +17,11 @@ from anyio import to_thread
 
 from holdfast.core.errors import SchemaTooNewError, StorageUnavailableError
 from holdfast.core.ids import LOCAL, FileId, SessionId
+from holdfast.core.lease import Lease
 from holdfast.core.parts import TextPart
-from holdfast.core.run import Lease
+from holdfast.engine.change_feed import ChangeSubscription
 from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.signals import Signals
-from holdfast.engine.subscriptions import ChangeSubscription
 from holdfast.ports.store import Change, Store, Tx
 from holdfast.storage.postgres import PostgresConfig, PostgresJournal, PostgresStore, PostgresWakeups, schema
 from holdfast.testing import contracts

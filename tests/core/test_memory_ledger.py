@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from holdfast.core import memory_ledger as books
 from holdfast.core.ids import LOCAL, MessageId, NodeId, RunId, SessionId
+from holdfast.core.lease import Lease
 from holdfast.core.memory_ledger import RESTS, DirtyTurn, Ledger, LedgerPolicy, MemoryCommit
-from holdfast.core.run import Lease
 
 SID = SessionId("ses_1")
 LEASE = Lease(NodeId("node_1"))

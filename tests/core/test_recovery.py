@@ -8,8 +8,9 @@ import pytest
 
 from holdfast.core.events import Failure, RunEnded
 from holdfast.core.ids import NodeId
+from holdfast.core.lease import Lease
 from holdfast.core.recovery import Look, RecoveryPolicy, Verdict, after_look, due, ending, verdict
-from holdfast.core.run import Intent, Lease, Recovery, Run, RunStatus
+from holdfast.core.run import Intent, Recovery, Run, RunStatus
 from tests.core.values import a_run
 
 # ---- the verdict ----

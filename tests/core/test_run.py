@@ -9,7 +9,8 @@ import pytest
 from holdfast.core.errors import IllegalTransitionError
 from holdfast.core.events import Ending
 from holdfast.core.ids import NodeId
-from holdfast.core.run import ENDING_VERB, Intent, Lease, Recovery, RecoveryState, RunStatus, Verb, is_live, step
+from holdfast.core.lease import Lease, is_live
+from holdfast.core.run import ENDING_VERB, Intent, Recovery, RecoveryState, RunStatus, Verb, step
 from tests.core.values import a_run
 
 STATUSES: Final[tuple[RunStatus, ...]] = get_args(RunStatus)

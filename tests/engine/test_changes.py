@@ -8,7 +8,7 @@ import pytest
 from holdfast.agents.scripted import Meet, Say
 from holdfast.core.errors import InvalidInputError, NotAllowedError, SessionBusyError
 from holdfast.core.ids import LOCAL, OwnerId
-from holdfast.engine.subscriptions import Changes, ChangeSubscription
+from holdfast.engine.change_feed import Changes, ChangeSubscription
 from holdfast.ports.store import Change
 from tests.harness import AnyWorld, Running, World, running
 from tests.taps import GUARD, Hold

@@ -105,6 +105,29 @@ async def test_an_engine_that_stops_waits_for_what_a_reader_ends(memory: World) 
         assert not (await heir.row(run.id)).is_open
 
 
+async def test_an_engine_that_has_stopped_takes_over_no_run(memory: World) -> None:
+    """L2: a cancel that arrives when nothing can be written to the journal any more is recorded, and the next process
+    ends the run; the stopped one does not take a lease that it could not use."""
+    ask = CallTool("c1", asks=True)
+    hold = Hold(lambda call, args: call == "store.read" and "stop_requested" in getattr(args[0], "__qualname__", ""))
+    async with running([ask], memory, tap=hold) as it, anyio.create_task_group() as clients:
+        run = await it.send()
+        await it.until(run.id, "waiting")
+        await it.idle()
+        clients.start_soon(it.engine.runs.cancel, run.id)
+        with anyio.fail_after(GUARD):
+            await hold.reached.wait()
+            it.engine.stop()
+            await it.finished.wait()
+            hold.go.set()
+            await anyio.wait_all_tasks_blocked()
+        row = await it.row(run.id)
+        assert (row.status, row.lease, row.cancel_requested) == ("waiting", None, True)
+        clients.cancel_scope.cancel()
+    async with running((), memory) as heir:
+        assert (await heir.row(run.id)).status == "cancelled"
+
+
 async def test_a_cancelled_engine_ends_what_waits_for_its_own_earlier_life(memory: World) -> None:
     """L2: a run was parked, answered and claimed anew while the execution that parked it was still leaving: the next
     one, which waits for that, is ended as well."""

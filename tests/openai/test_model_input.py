@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agents.chat.history import NOT_RUN, conversation
+from holdfast.agents.chat.model_messages import NOT_RUN, conversation
 from holdfast.core.ids import LOCAL, MessageId, SessionId
 from holdfast.core.parts import Part, ReasoningPart, TextPart, ToolPart
 from holdfast.core.session import Message

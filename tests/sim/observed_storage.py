@@ -7,7 +7,8 @@ from typing import Any, Protocol, TypeVar
 from holdfast.core import events as ev
 from holdfast.core.errors import AppendRefusedError
 from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
-from holdfast.core.run import Lease, Run
+from holdfast.core.lease import Lease
+from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
 from holdfast.ports.journal import Append
 from holdfast.ports.store import Approval, Change, ChangeKind, RunQuery, Tx

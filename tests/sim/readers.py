@@ -8,7 +8,8 @@ import anyio
 
 from holdfast.core.errors import HoldfastError, StorageError
 from holdfast.core.ids import LOCAL, MessageId, SessionId
-from holdfast.core.run import Run, is_live
+from holdfast.core.lease import is_live
+from holdfast.core.run import Run
 from holdfast.core.session import Message
 from holdfast.core.transcript import fold
 from holdfast.engine.engine import Engine

@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ApprovalRequested, Decision, Ending
 from holdfast.core.ids import LOCAL, ApprovalId, MessageId, NodeId, RunId, SessionId
+from holdfast.core.lease import NodeIdentity
 from holdfast.core.parts import TextPart, plain_text
-from holdfast.core.run import NodeIdentity
 from holdfast.core.session import Message, Session
 from holdfast.core.transcript import Transcript
 from holdfast.engine.transactions import accept, approvals, run_endings, run_queue, session_edits

@@ -13,9 +13,9 @@ import anyio.lowlevel
 import pytest
 
 from holdfast.ports.tool import Tool, ToolError, ToolTraits
-from holdfast.tools.mcp import types
+from holdfast.tools.mcp import tool_mapping
 from holdfast.tools.mcp.servers import McpLimits, McpServers
-from holdfast.tools.mcp.types import HttpServer, McpServer, StdioServer
+from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
 from tests.harness import GUARD
 from tests.tools.conftest import Bench
 
@@ -166,14 +166,14 @@ def test_hints_of_a_server_that_is_not_trusted_do_not_count() -> None:
         read_only_hint = True
         idempotent_hint = True
 
-    assert types.traits(Hints, trusted=False) == ToolTraits(rule="ask")
-    assert types.traits(None, trusted=True) == ToolTraits(rule="ask")
+    assert tool_mapping.traits(Hints, trusted=False) == ToolTraits(rule="ask")
+    assert tool_mapping.traits(None, trusted=True) == ToolTraits(rule="ask")
     assert not HttpServer("x", "http://x").trusted
 
 
 def test_names_fit_what_providers_take() -> None:
     """X5: no more than 64 letters, digits, underscores and dashes."""
-    name = types.tool_name("my server", "x" * 100)
+    name = tool_mapping.tool_name("my server", "x" * 100)
     assert len(name) == 64
     assert name.startswith("my_server__xxx")
 

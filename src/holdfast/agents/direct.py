@@ -7,9 +7,9 @@ from typing import Any
 from holdfast.agents.chat.agent import FindModel
 from holdfast.agents.chat.answer_reader import AnswerReader
 from holdfast.agents.chat.attachments import FileReader, read_attachments
-from holdfast.agents.chat.history import answer, ask_to_continue, conversation
+from holdfast.agents.chat.model_messages import answer, ask_to_continue, conversation
+from holdfast.agents.chat.requested_calls import unsettled
 from holdfast.agents.chat.run_log import RunLog
-from holdfast.agents.chat.tool_calls import unsettled
 from holdfast.core.parts import Json, Part
 from holdfast.models.dialects import ALL_SETTINGS
 from holdfast.ports.agent import AgentError, AgentOutput, Turn

@@ -10,7 +10,7 @@ from anyio.abc import TaskStatus
 
 from holdfast.agents.chat import context_window
 from holdfast.agents.chat.agent import ChatAgent
-from holdfast.agents.chat.history import conversation
+from holdfast.agents.chat.model_messages import conversation
 from holdfast.agents.chat.summary_and_title import ModelSummarizer, ModelTitler, ask
 from holdfast.agents.direct import DirectAgent
 from holdfast.app.late_engine import LateEngine
@@ -27,7 +27,8 @@ from holdfast.models.catalog import ModelCatalog
 from holdfast.ports.agent import Agent, AgentError, AgentOutput, Summarizer, Titler, Turn
 from holdfast.ports.keyring import KeyringStore
 from holdfast.server.context import AvailableModels, ToolAdmin
-from holdfast.server.openai.parameters import DIRECT, SOURCE
+from holdfast.server.openai.model_names import DIRECT
+from holdfast.server.openai.parameters import SOURCE
 from holdfast.tools.approval_policy import ApprovalPolicy
 from holdfast.tools.toolbox import Toolbox, builtin_tools
 

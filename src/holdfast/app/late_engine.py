@@ -7,8 +7,8 @@ from anyio import to_thread
 
 from holdfast.core.errors import NotFoundError
 from holdfast.core.ids import OwnerId, SessionId
+from holdfast.core.model_input import ModelInput
 from holdfast.core.parts import FilePart
-from holdfast.core.session import ModelInput
 from holdfast.engine.engine import Engine
 from holdfast.ports.agent import Summarizer, Turn
 from holdfast.ports.store import ToolGrant

@@ -53,9 +53,8 @@ class ConfiguredModels:
         return await self.catalog.list()
 
     async def default(self) -> str:
-        """The person's choice, else the configured model, else the first that is available."""
         chosen = (await self._late_engine.engine.preferences.settings(LOCAL)).get("default_model")
-        return str(chosen) if chosen else self._config.models.default or await self.catalog.default()
+        return await self.catalog.default(str(chosen) if chosen else None, self._config.models.default)
 
     def providers(self) -> Sequence[tuple[str, bool]]:
         return self.catalog.providers()
@@ -143,7 +142,7 @@ async def check_models(config: Config, environment: Mapping[str, str], home: Pat
         with suppress(StorageError):  # another finding reports it
             keys = storage.open_keys(config).read().provider_keys
     async with ModelCatalog(_catalog_settings(config, keys, environment, home), SystemClock()) as catalog:
-        found, default = await catalog.list(), config.models.default or await catalog.default()
+        found, default = await catalog.list(), await catalog.default(None, config.models.default)
     unavailable = [f"{model.id}: {model.reason}" for model in found if not model.available]
     text = f"{len(found) - len(unavailable)} available, default {default}"
     is_available = any(model.id == default and model.available for model in found)

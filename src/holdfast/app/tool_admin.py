@@ -18,7 +18,7 @@ from holdfast.ports.model import Model
 from holdfast.ports.tool import Tool, ToolError
 from holdfast.server.schemas.settings import McpServerRequest, McpServerResponse, ToolResponse
 from holdfast.tools.mcp.servers import McpServers
-from holdfast.tools.mcp.types import HttpServer, McpServer, StdioServer
+from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
 
 _KEY_PREFIX: Final = "mcp:"  # Before the server's name, in the keyring
 _TEST_TOKENS: Final = 1000  # Enough for a one-word answer of a reasoning model

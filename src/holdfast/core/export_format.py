@@ -64,7 +64,8 @@ def nearest_settled(mid: MessageId | None, unsettled: Mapping[MessageId, Message
 def with_new_ids(
     section: ExportedSession, owner: OwnerId, new_id: Callable[[str], str], files: Mapping[FileId, FilePart]
 ) -> tuple[Session, list[Message], list[Compaction]]:
-    """The section with new ids, in the order of the messages, and with the files as stored here."""
+    """The section with new ids, whether or not its own are in use here, in the order of the messages, and with the
+    files as stored here."""
     sid = SessionId(new_id("ses"))
     ids = {message.id: MessageId(new_id("msg")) for message in section.messages}
     session = replace(

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
+from holdfast.core.lease import Lease
 from holdfast.core.parts import Part
-from holdfast.core.run import Lease
 
 OFF: Final = "none"  # The provider name that turns memory off for a session
 RESTS: Final = float("inf")  # `due_at` of a ledger whose attempts are used up: only another boundary makes it due

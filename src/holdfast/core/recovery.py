@@ -1,12 +1,15 @@
 """Decides what to do with an orphaned run: leave it, continue it automatically, or end it. Pure: `engine.recovery`
-reads the rows, asks for the verdict and carries it out."""
+reads the rows, asks for the verdict and carries it out; whether a journal can be read yet it finds out by fencing.
+
+A tool call without a result is marked by `core.transcript`, and `agents.chat.tool_runner` asks before it runs again."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from holdfast.core.events import RunEnded
 from holdfast.core.ids import NodeId
-from holdfast.core.run import Recovery, Run, is_live
+from holdfast.core.lease import is_live
+from holdfast.core.run import Recovery, Run
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from typing import Final, Literal
 
 from holdfast.core.errors import IllegalTransitionError
 from holdfast.core.events import Failure, Usage
-from holdfast.core.ids import MessageId, NodeId, OwnerId, RunId, SessionId
+from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
+from holdfast.core.lease import Lease
 from holdfast.core.parts import Json
 
 RunStatus = Literal["queued", "running", "waiting", "complete", "cancelled", "failed", "interrupted"]
@@ -50,36 +51,6 @@ class Intent:
     status: Literal["cancelled", "failed"]
     reason: str | None = None
     error: Failure | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """Permission to execute a run. `until` is None if it lasts as long as its holder (the data directory lock)."""
-
-    holder: NodeId
-    until: float | None = None
-
-
-def is_live(lease: Lease | None, incarnation: NodeId | None, now: float) -> bool:
-    """Whether the lease is held at the store's time `now`. A lease without `until` is held only by `incarnation`."""
-    if lease is None:
-        return False
-    return lease.holder == incarnation if lease.until is None else now < lease.until
-
-
-@dataclass(frozen=True, slots=True)
-class NodeIdentity:
-    """A node and how long its leases last: `lease_time` is None if the data directory lock is the lease."""
-
-    node: NodeId
-    lease_time: float | None
-
-    def lease(self, now: float) -> Lease:
-        return Lease(self.node, None if self.lease_time is None else now + self.lease_time)
-
-    @property
-    def incarnation(self) -> NodeId | None:
-        return self.node if self.lease_time is None else None
 
 
 @dataclass(frozen=True, slots=True)

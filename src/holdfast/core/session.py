@@ -1,19 +1,13 @@
-"""A session: a tree of messages and a head, the leaf that is shown. Edits move the head and destroy nothing.
+"""The values of a conversation: session, message, compaction. `core.message_tree` has the rules of the tree."""
 
-The functions are pure. They read the tree through `Tree`, which a store may answer lazily, so that an edit of a
-session of 10,000 messages reads only the few it touches.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal
 
-from holdfast.core.errors import NotAllowedError, NotFoundError
 from holdfast.core.events import Failure, Usage
 from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
 from holdfast.core.parts import Json, Part
 from holdfast.core.run import RecoveryState
-from holdfast.core.transcript import MessageStatus, Transcript, has_output
+from holdfast.core.transcript import MessageStatus, Transcript
 
 Role = Literal["user", "assistant"]
 
@@ -81,140 +75,3 @@ class Compaction:
     message_id: MessageId
     summary: str
     created_at: float
-
-
-class Tree(Protocol):
-    def message(self, mid: MessageId) -> Message | None:
-        """A message of the session, if it is in the tree."""
-
-    def children(self, sid: SessionId, parent: MessageId | None) -> Sequence[MessageId]:
-        """Ids of the messages below `parent` (None: the roots), oldest first."""
-
-
-def node(tree: Tree, session: Session, mid: MessageId) -> Message:
-    found = tree.message(mid)
-    if found is None or found.session_id != session.id or not found.in_tree:
-        raise NotFoundError("message", mid)
-    return found
-
-
-def path(tree: Tree, session: Session, end: MessageId | None, limit: int | None = None) -> list[Message]:
-    """The messages from the root to `end`, oldest first; with `limit`, only the last ones."""
-    found: list[Message] = []
-    while end is not None and (limit is None or len(found) < limit):
-        message = node(tree, session, end)
-        found.append(message)
-        end = message.parent_id
-    found.reverse()
-    return found
-
-
-def settled(messages: Sequence[Message]) -> Sequence[Message]:
-    """The path up to its last settled answer; a question without a settled answer is not part of it."""
-    end = 0
-    for n, message in enumerate(messages, 1):
-        if message.status == "streaming" or message.recovery == "pending":
-            break
-        if message.role == "assistant":
-            end = n
-    return messages[:end]
-
-
-def on_path(tree: Tree, session: Session, mid: MessageId) -> bool:
-    """Whether `mid` is on the shown branch."""
-    at = session.head
-    while at is not None:
-        if at == mid:
-            return True
-        message = tree.message(at)
-        at = None if message is None else message.parent_id
-    return False
-
-
-def append(session: Session, leaf: MessageId) -> Session:
-    """Make a new leaf, already in the tree, the head."""
-    return replace(session, head=leaf, redo=())
-
-
-def undo(tree: Tree, session: Session) -> Session:
-    """Move the head before the last user message of the shown branch."""
-    at = session.head
-    while at is not None:
-        message = node(tree, session, at)
-        if message.role == "user":
-            assert session.head is not None
-            return replace(session, head=message.parent_id, redo=(*session.redo, session.head))
-        at = message.parent_id
-    raise NotAllowedError("undo", "there is nothing to undo")
-
-
-def redo(session: Session) -> Session:
-    if not session.redo:
-        raise NotAllowedError("redo", "nothing was undone, or a message was sent since")
-    return replace(session, head=session.redo[-1], redo=session.redo[:-1])
-
-
-def truncate(tree: Tree, session: Session, last: MessageId) -> Session:
-    """Make `last` the head; what follows it stays on its branch."""
-    if not on_path(tree, session, node(tree, session, last).id):
-        raise NotAllowedError("truncate", "the message is not on the shown branch")
-    return replace(session, head=last, redo=())
-
-
-def switch(tree: Tree, session: Session, to: MessageId) -> Session:
-    """Show the branch through `to`, at its newest leaf."""
-    leaf = node(tree, session, to).id
-    while below := tree.children(session.id, leaf):
-        leaf = below[-1]
-    return replace(session, head=leaf, redo=())
-
-
-def clear(session: Session) -> Session:
-    return replace(session, head=None, redo=())
-
-
-def question(tree: Tree, session: Session, mid: MessageId) -> Message:
-    """The user message `mid`, or the one that `mid` answers."""
-    message = node(tree, session, mid)
-    if message.role == "user":
-        return message
-    if message.parent_id is None:
-        raise NotAllowedError("retry", "the message does not answer a user message")
-    return node(tree, session, message.parent_id)
-
-
-def fork(
-    tree: Tree, session: Session, last: MessageId, new: Session, new_id: Callable[[], MessageId]
-) -> tuple[Session, list[Message]]:
-    """Copy the settled messages of the path up to `last` into session `new`; the copies belong to no run."""
-    copies: list[Message] = []
-    parent: MessageId | None = None
-    for message in path(tree, session, last):
-        if message.status == "streaming" or message.recovery == "pending":
-            continue
-        copy = replace(message, id=new_id(), session_id=new.id, parent_id=parent, run_id=None, key=None, last_seq=0)
-        copies.append(copy)
-        parent = copy.id
-    return replace(new, head=parent), copies
-
-
-@dataclass(frozen=True, slots=True)
-class ModelInput:
-    """What the model is shown: the summary of what was compacted, and the messages after it."""
-
-    summary: str | None
-    messages: tuple[Message, ...]
-
-
-def model_input(messages: Sequence[Message], compactions: Mapping[MessageId, Compaction]) -> ModelInput:
-    """The end of the path `messages`, back to the nearest compaction, without answers that have no output."""
-    kept: list[Message] = []
-    summary: str | None = None
-    for message in reversed(messages):
-        if message.id in compactions:
-            summary = compactions[message.id].summary
-            break
-        if message.role == "user" or has_output(message.parts):
-            kept.append(message)
-    kept.reverse()
-    return ModelInput(summary, tuple(kept))

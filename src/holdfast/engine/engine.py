@@ -4,8 +4,9 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from holdfast.core.ids import NodeId
-from holdfast.core.run import NodeIdentity
-from holdfast.engine.attached_clients import AttachedConnections
+from holdfast.core.lease import NodeIdentity
+from holdfast.engine.admission import Admission
+from holdfast.engine.attached_connections import AttachedConnections
 from holdfast.engine.attachments import Attachments
 from holdfast.engine.executor import ExecutorDeps
 from holdfast.engine.fact_store import MemoryFacts
@@ -84,9 +85,10 @@ class Engine:
         self._writing = anyio.CancelScope(shield=True)
         # What servers and commands call, by subject.
         reader = SettlingReader(context, self.feed, recovery)
-        self.sessions = Sessions(context, reader, self.supervisor)
+        admission = Admission(context, lambda: self.supervisor.draining)
+        self.sessions = Sessions(context, reader, self.supervisor, admission)
         self.messages = Messages(context, self.settler, reader)
-        self.runs = Runs(context, reader, self.feed, self.supervisor, recovery)
+        self.runs = Runs(context, reader, self.feed, self.supervisor, admission, recovery)
         self.subscriptions = Subscriptions(context, self.feed, reader)
         self.connections = AttachedConnections(context, self.feed, self.supervisor)
         self.titles = Titles(context, self.subscriptions)
@@ -136,6 +138,7 @@ class Engine:
                 # A reader that met an orphaned run may be in the middle of ending it.
                 with anyio.move_on_after(self._context.settings.final_save, shield=True):
                     await self.local_runs.wait_until_none_ending()
+                self.local_runs.close()
                 self._writing.cancel()
             base.cancel_scope.cancel()
 

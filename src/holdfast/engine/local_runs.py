@@ -24,6 +24,7 @@ class LocalRuns:
         # Separate from `executing`: a run that is requeued while others are being ended may start before they end.
         self._ending: set[RunId] = set()
         self._ended = Notifier()
+        self._closed = False
         self._connected: set[RunId] = set()
         self._abandoned: dict[RunId, tuple[Run, Intent | None]] = {}
         self._settled: dict[RunId, None] = {}
@@ -53,6 +54,14 @@ class LocalRuns:
         finally:
             self._ending.difference_update(rids)
             self._ended.ring()
+
+    def close(self) -> None:
+        """The node can write no more endings: a run that is to end from now on is left to the next start."""
+        self._closed = True
+
+    @property
+    def can_end(self) -> bool:
+        return not self._closed
 
     def is_ending(self, rid: RunId) -> bool:
         return rid in self._ending

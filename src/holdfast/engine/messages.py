@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from holdfast.core import session as tree
+from holdfast.core import message_tree as tree
 from holdfast.core.errors import BrokenSequenceError, JournalPrunedError, StorageError
 from holdfast.core.ids import LOCAL, MessageId, OwnerId, SessionId
+from holdfast.core.model_input import ModelInput, model_input
 from holdfast.core.run import Run
-from holdfast.core.session import Compaction, Message, Session
+from holdfast.core.session import Compaction, Message, Session, with_transcript
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.settler import Settler
 from holdfast.engine.settling_reader import SettlingReader
@@ -75,7 +76,7 @@ class Messages:
             folded = await self._settler.transcript(message.run_id)
         except (StorageError, JournalPrunedError, BrokenSequenceError):  # unreadable, erased meanwhile, or damaged
             return message
-        return tree.with_transcript(message, folded)
+        return with_transcript(message, folded)
 
     async def path(self, mid: MessageId, owner: OwnerId = LOCAL) -> Sequence[Message]:
         """From the first message to this one, as the store has them."""
@@ -86,12 +87,12 @@ class Messages:
 
         return await self._node.store.read(work)
 
-    async def model_input(self, sid: SessionId, owner: OwnerId = LOCAL) -> tuple[Session, tree.ModelInput]:
+    async def model_input(self, sid: SessionId, owner: OwnerId = LOCAL) -> tuple[Session, ModelInput]:
         """What a model would be shown of the session if a message were sent now."""
 
-        def load(tx: Tx) -> tuple[Session, tree.ModelInput]:
+        def load(tx: Tx) -> tuple[Session, ModelInput]:
             session = get_session(tx, sid, owner)
-            return session, tree.model_input(tree.path(tx, session, session.head), tx.compactions(sid))
+            return session, model_input(tree.path(tx, session, session.head), tx.compactions(sid))
 
         await self._reader.settle_session(sid)
         return await self._node.store.read(load)
@@ -145,9 +146,9 @@ def _outline(tx: Tx, session: Session) -> Outline:
     return Outline(session, tuple(order), unsettled, branch, tuple(tx.compactions(session.id).values()))
 
 
-def input_of_run(tx: Tx, run: Run, session: Session) -> tree.ModelInput:
+def input_of_run(tx: Tx, run: Run, session: Session) -> ModelInput:
     """What the run's model is shown of the past now: a compaction during the run counts."""
     history: list[Message] = []
     if tx.message(run.user_message_id) is not None:
         history = tree.path(tx, session, run.user_message_id)
-    return tree.model_input(history, tx.compactions(session.id))
+    return model_input(history, tx.compactions(session.id))

@@ -8,7 +8,8 @@ import anyio
 
 from holdfast.core.errors import StorageError, StorageUnavailableError
 from holdfast.core.ids import RunId
-from holdfast.core.run import NodeIdentity, Run
+from holdfast.core.lease import NodeIdentity
+from holdfast.core.run import Run
 from holdfast.engine.local_runs import LocalRuns
 from holdfast.engine.settings import EngineSettings
 from holdfast.engine.signals import WakeupHub, wait_for

@@ -19,13 +19,14 @@ from holdfast.core import recovery
 from holdfast.core.errors import BrokenSequenceError, JournalPrunedError, StorageError
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
+from holdfast.core.lease import is_live
 from holdfast.core.recovery import Look
-from holdfast.core.run import Intent, Recovery, Run, is_live
+from holdfast.core.run import Intent, Recovery, Run
 from holdfast.core.transcript import EMPTY, Transcript, fold, has_output
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.settler import Settler
-from holdfast.engine.transactions import approvals, run_endings, run_queue
-from holdfast.engine.transactions.row_access import DISCONNECTED
+from holdfast.engine.transactions import approvals, run_endings, run_queue, takeover
+from holdfast.engine.transactions.cancel_requests import DISCONNECTED
 from holdfast.ports.journal import JournalHead
 from holdfast.ports.wakeups import Wake
 
@@ -76,12 +77,13 @@ class RunRecovery:
 
     async def resolve_orphans(self, found: Iterable[Run]) -> None:
         """End or requeue orphaned runs whose rows are still as found; one that this process holds is left alone."""
-        runs = [run for run in found if not self._node.local.holds(run.id)]
+        local = self._node.local
+        runs = [run for run in found if local.can_end and not local.holds(run.id)]
         for at in range(0, len(runs), _BATCH):
             batch = runs[at : at + _BATCH]
             # Shielded: a reader that disconnects in the middle would leave them to the next sweep.
             with (
-                self._node.local.ending([run.id for run in batch]),
+                local.ending([run.id for run in batch]),
                 anyio.move_on_after(self._node.settings.final_save, shield=True),
             ):
                 await self._resolve(batch)
@@ -90,7 +92,7 @@ class RunRecovery:
         policy = self._node.settings.recovery
         sealed = await self._sealed(found) if policy.auto_continue else frozenset()
         ours = await self._node.store.transact(
-            lambda tx: run_endings.take_over(tx, self._node.identity, found, self.can_continue, policy, sealed)
+            lambda tx: takeover.take_over(tx, self._node.identity, found, self.can_continue, policy, sealed)
         )
         if len(ours) < len(found):  # some may have been requeued
             await self._node.hub.announce(Wake("queue"), Wake("changed"))
@@ -161,14 +163,14 @@ class RunRecovery:
 
     async def _mark_pending(self, runs: Sequence[Run]) -> None:
         if runs:
-            await self._node.store.transact(lambda tx: run_endings.mark_pending(tx, runs))
+            await self._node.store.transact(lambda tx: takeover.mark_pending(tx, runs))
             await self._node.hub.announce(*(Wake("control", run.id) for run in runs), Wake("queue"), Wake("changed"))
 
     # ---- pending recoveries ----
 
     async def attempt_pending(self, run: Run, now: float, *, insist: bool = False) -> None:
         """Try once to recover a pending run; one reader at a time does. `insist`: even if it was to be given up."""
-        if self._node.local.holds(run.id) or self.is_live(run, now):
+        if not self._node.local.can_end or self._node.local.holds(run.id) or self.is_live(run, now):
             return
         with self._node.local.ending([run.id]):
             await self._attempt(run, now, insist)

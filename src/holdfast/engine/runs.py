@@ -7,13 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from holdfast.core import session as tree
 from holdfast.core.errors import SessionBusyError, StorageError
 from holdfast.core.events import Decision
 from holdfast.core.ids import LOCAL, ApprovalId, MessageId, OwnerId, RunId, SessionId
+from holdfast.core.model_input import ModelInput
 from holdfast.core.parts import Json, Part, all_to_json
 from holdfast.core.run import OPEN, Lifetime, Run
 from holdfast.core.session import Message, Session
+from holdfast.engine.admission import Admission
 from holdfast.engine.messages import input_of_run
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.recovery import RunRecovery
@@ -34,6 +35,7 @@ class Runs:
     _reader: SettlingReader
     _feed: RunFeed
     _supervisor: Supervisor
+    _admission: Admission
     _recovery: RunRecovery
 
     # ---- starting ----
@@ -145,7 +147,7 @@ class Runs:
         return accepted
 
     async def _accept_once(self, request: accept.TurnRequest, work: Callable[[Tx], Accepted]) -> Accepted:
-        refusal = self._supervisor.refusal()
+        refusal = self._admission.refusal()
         if refusal is not None:
             before = await self._node.store.read(lambda tx: find_repeated(tx, request))
             if before is None:
@@ -198,10 +200,10 @@ class Runs:
         found = await self._node.store.read(lambda tx: tx.all_open_runs(10_000))
         return {status: sum(run.status == status for run in found) for status in sorted(OPEN)}
 
-    async def model_input(self, rid: RunId, owner: OwnerId = LOCAL) -> tree.ModelInput:
+    async def model_input(self, rid: RunId, owner: OwnerId = LOCAL) -> ModelInput:
         """What the run's next step shows its model of the past: a compaction during the run counts from here on."""
 
-        def load(tx: Tx) -> tree.ModelInput:
+        def load(tx: Tx) -> ModelInput:
             run = get_run(tx, rid, owner)
             return input_of_run(tx, run, get_session(tx, run.session_id, owner))
 

@@ -19,9 +19,9 @@ import anyio
 from holdfast.core.errors import InvalidInputError, StorageError
 from holdfast.core.events import MemoryRecalled
 from holdfast.core.ids import LOCAL, MessageId, OwnerId, SessionId
+from holdfast.core.lease import is_live
 from holdfast.core.memory_ledger import OFF, Ledger
 from holdfast.core.parts import Json, plain_text
-from holdfast.core.run import is_live
 from holdfast.core.session import Message
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.signals import wait_for

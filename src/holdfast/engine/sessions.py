@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from holdfast.core import session as tree
+from holdfast.core import message_tree as tree
 from holdfast.core.errors import NotAllowedError
 from holdfast.core.events import Usage, add_usage
 from holdfast.core.ids import LOCAL, MessageId, OwnerId, SessionId
+from holdfast.core.model_input import ModelInput, model_input
 from holdfast.core.run import Run
 from holdfast.core.session import Compaction, Message, Session
+from holdfast.engine.admission import Admission
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.session_memory import BOUNDARY
 from holdfast.engine.settling_reader import SettlingReader
@@ -51,6 +53,7 @@ class Sessions:
     _node: NodeContext
     _reader: SettlingReader
     _supervisor: Supervisor
+    _admission: Admission
 
     # ---- reading ----
 
@@ -109,7 +112,7 @@ class Sessions:
         self, session: Session, messages: Sequence[Message], compactions: Sequence[Compaction]
     ) -> Session:
         """Store a session from an export, all of it or nothing. Its ids must be new ones of `ids`."""
-        refusal = self._supervisor.refusal()
+        refusal = self._admission.refusal()
         if refusal is not None:
             raise refusal
         return await self._node.transact(
@@ -168,11 +171,11 @@ class Sessions:
     async def compact(self, sid: SessionId, summariser: Summarizer, owner: OwnerId = LOCAL) -> Session:
         """Summarize outside every transaction, then record the summary in one. A delete meanwhile wins."""
 
-        def load(tx: Tx) -> tuple[tree.ModelInput, MessageId | None]:
+        def load(tx: Tx) -> tuple[ModelInput, MessageId | None]:
             session = get_session(tx, sid, owner)
             settled = tree.settled(tree.path(tx, session, session.head))
             last = settled[-1].id if settled else None
-            return tree.model_input(settled, tx.compactions(sid)), last
+            return model_input(settled, tx.compactions(sid)), last
 
         shown, last = await self._node.store.read(load)
         if last is None or not shown.messages:

@@ -13,9 +13,10 @@ from functools import partial
 import anyio
 from anyio.abc import TaskGroup
 
-from holdfast.core.errors import DrainingError, HoldfastError, StorageError, StorageFullError
+from holdfast.core.errors import StorageError
 from holdfast.core.ids import OwnerId, RunId
-from holdfast.core.run import Run, is_live
+from holdfast.core.lease import is_live
+from holdfast.core.run import Run
 from holdfast.engine.executor import Execution, ExecutorDeps
 from holdfast.engine.signals import wait_for
 from holdfast.engine.stop_reasons import HAND_OVER, LOST, SHUTDOWN, StopReason, cancelled, over_limit
@@ -38,15 +39,6 @@ class Supervisor:
     @property
     def executing(self) -> int:
         return len(self._executions)
-
-    def refusal(self) -> HoldfastError | None:
-        """Why nothing new is accepted now, because the node drains or the disk is almost full; None if it is."""
-        if self.draining:
-            return DrainingError()
-        free = self._node.store.free_bytes()
-        if free is not None and free < self._node.settings.disk_reserve:
-            return StorageFullError("The disk is almost full. Free some space; open runs can still be saved.")
-        return None
 
     # ---- stopping ----
 

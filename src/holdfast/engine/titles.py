@@ -9,7 +9,7 @@ from typing import Final
 
 import anyio
 
-from holdfast.core import session as tree
+from holdfast.core import message_tree as tree
 from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import LOCAL, OwnerId, SessionId
 from holdfast.core.parts import plain_text

@@ -1,5 +1,5 @@
 """Model catalog: every model on offer, from configured providers, keys in the environment, local servers, the local
-model and the demo; and which of them is the default."""
+model and the demo."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +12,7 @@ import anyio
 
 from holdfast.core.child_environment import without_secrets
 from holdfast.models import local_model_prompt, local_model_weights
+from holdfast.models.default_model import default_model
 from holdfast.models.demo_model import DEMO, DemoModel
 from holdfast.models.discovery import local_servers, probe
 from holdfast.models.http_client import HttpClient
@@ -98,15 +99,13 @@ class ModelCatalog:
         infos = [info for config in self._providers for info in self._lists.infos(config)]
         return [*infos, self._local_info(), DEMO]
 
-    async def default(self) -> str:
-        """The id of the default model. A configured provider stays the default while it is down: silently answering
-        with another model would be worse than failing."""
-        await self._lists.refresh(self._providers)
-        for config in self._providers:
-            name = self._lists.default_name(config)
-            if name is not None:
-                return f"{config.name}/{name}"
-        return LOCAL_ID if self._local_info().available else DEMO.id
+    async def default(self, chosen: str | None = None, configured: str | None = None) -> str:
+        """The id of the default model; see `default_model`."""
+        if not (chosen or configured):
+            await self._lists.refresh(self._providers)
+        names = ((config.name, self._lists.default_name(config)) for config in self._providers)
+        offered = (None if name is None else f"{provider}/{name}" for provider, name in names)
+        return default_model(chosen, configured, offered, LOCAL_ID if self._local_info().available else DEMO.id)
 
     def get(self, model_id: str) -> Model:
         """The model of an id, without any request. Raises ModelError if no provider can have it."""

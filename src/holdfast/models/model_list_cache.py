@@ -1,19 +1,18 @@
 """Cache of each provider's list of models, refreshed in the background."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
 
 import anyio
 from anyio.abc import TaskGroup
 
+from holdfast.models.default_model import UNNAMED, provider_default
 from holdfast.models.discovery import ProbeResult
-from holdfast.models.model_listings import ListedModel, pick_default
+from holdfast.models.model_listings import ListedModel
 from holdfast.models.provider_config import PRESETS, ProviderConfig, dialect, title
 from holdfast.models.pydantic_ai_models import missing_extra
 from holdfast.ports.model import Ability, ModelInfo
 
 _PREFILL: frozenset[Ability] = frozenset({"prefill"})
-UNNAMED: Final = "default"  # The model name used for a configured server that lists none: many accept any name
 
 
 class ModelListCache:
@@ -68,17 +67,7 @@ class ModelListCache:
         return _describe(config, listed.get(name, ListedModel(name, name)), None)
 
     def default_name(self, config: ProviderConfig) -> str | None:
-        """The provider's default model; None if it cannot be the default provider."""
-        if missing_extra(config.kind) is not None:
-            return None
-        if config.default is not None:
-            return config.default
-        known = self._known(config)
-        if config.discovered and (not known.models or known.reason is not None):
-            return None
-        prefer = PRESETS[config.kind].prefer
-        listed = pick_default(list(config.models) or [m.name for m in known.models], prefer)
-        return listed or next(iter(prefer), None if config.discovered else UNNAMED)
+        return provider_default(config, self._known(config))
 
     def _known(self, config: ProviderConfig) -> ProbeResult:
         return self._lists.get(config.name, (ProbeResult(), 0.0))[0]

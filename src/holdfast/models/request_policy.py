@@ -1,4 +1,5 @@
-"""How long requests to models may take, how large answers may be, and when a failed request is sent again."""
+"""How long requests to models may take, how large answers may be, and when a failed request is sent again. Which
+failures may be repeated: `upstream_errors`."""
 
 import random
 from collections.abc import Awaitable, Callable, Mapping

@@ -6,8 +6,9 @@ from typing import Protocol
 
 from holdfast.core.events import ApprovalRequested, Decision, Event
 from holdfast.core.ids import ApprovalId
+from holdfast.core.model_input import ModelInput
 from holdfast.core.run import Run
-from holdfast.core.session import Message, ModelInput, Session
+from holdfast.core.session import Message, Session
 from holdfast.core.transcript import Transcript
 
 

@@ -6,9 +6,10 @@ from typing import Literal, Protocol, TypeVar
 
 from holdfast.core.events import Decision
 from holdfast.core.ids import ApprovalId, FactId, FileId, MessageId, NodeId, OwnerId, RunId, SessionId
+from holdfast.core.lease import Lease
 from holdfast.core.memory_ledger import DirtyTurn, Ledger
 from holdfast.core.parts import FilePart, Json
-from holdfast.core.run import Lease, Run
+from holdfast.core.run import Run
 from holdfast.core.session import Compaction, Message, Session
 
 T = TypeVar("T")

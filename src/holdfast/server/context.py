@@ -57,7 +57,7 @@ class ToolAdmin(Protocol):
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
     max_body: int = 8 * MIB
-    max_file: int = 50 * MIB
+    max_file: int = 50 * MIB  # `max_file_mb` of the configuration
     streams: StreamLimits = field(default_factory=StreamLimits)
 
 

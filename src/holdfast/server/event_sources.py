@@ -13,8 +13,8 @@ from starlette.responses import Response
 
 from holdfast.core.errors import StorageError
 from holdfast.core.events import Entry
+from holdfast.engine.change_feed import ChangeSubscription
 from holdfast.engine.run_feed import RunSubscription
-from holdfast.engine.subscriptions import ChangeSubscription
 from holdfast.engine.transactions.accept import Accepted
 from holdfast.ports.store import Change
 from holdfast.server.context import ApiContext

@@ -1,4 +1,4 @@
-"""Error responses as problem details (RFC 9457). The table `STATUS` alone decides which status an error has."""
+"""Error responses as problem details (RFC 9457). The table `STATUS` decides the status of every HoldfastError."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

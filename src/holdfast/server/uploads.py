@@ -1,4 +1,5 @@
-"""Uploads: streams one file of a multipart form from the socket to disk, cleans its name, and detects its type."""
+"""Uploads: streams one file of a multipart form from the socket to disk, cleans its name, and detects its type. The
+largest size is `max_file_mb` of the configuration."""
 
 import codecs
 from collections.abc import AsyncIterator

@@ -20,7 +20,7 @@ from holdfast.storage.sqlite import database, schema
 from holdfast.storage.sqlite.data_dir import lock_holder
 from holdfast.storage.sqlite.schema import Migration
 
-RESERVE: Final = 512 * 1024 * 1024
+WARN_BELOW: Final = 512 * 1024 * 1024
 _PRIVATE: Final = ("holdfast.db", "journal.db", "keys.json", "server.json")
 
 
@@ -103,7 +103,7 @@ def _journal(db: sqlite3.Connection) -> Iterator[CheckResult]:
 def _room(path: Path) -> Iterator[CheckResult]:
     free = filesystem.free_bytes(path)
     if free is not None:
-        enough = free >= RESERVE
+        enough = free >= WARN_BELOW
         yield CheckResult("disk", enough, f"{free / 1e9:.1f} GB free" + ("" if enough else "; free some disk space"))
 
 

@@ -10,16 +10,16 @@ from typing import Final, Protocol
 from holdfast.agents.chat import context_window
 from holdfast.agents.chat.answer_reader import AnswerReader
 from holdfast.agents.chat.attachments import FileReader, read_attachments
-from holdfast.agents.chat.history import Attached, answer, ask_to_continue, conversation
+from holdfast.agents.chat.model_messages import Attached, answer, ask_to_continue, conversation
+from holdfast.agents.chat.requested_calls import RequestedCall, unsettled
 from holdfast.agents.chat.run_log import RunLog
 from holdfast.agents.chat.summary_and_title import ModelSummarizer
 from holdfast.agents.chat.system_prompt import INSTRUCTIONS, system_prompt
-from holdfast.agents.chat.tool_calls import RequestedCall, unsettled
 from holdfast.agents.chat.tool_runner import ToolRunner
 from holdfast.agents.chat.workspaces import workspace
 from holdfast.core.errors import HoldfastError
+from holdfast.core.model_input import ModelInput
 from holdfast.core.parts import Json
-from holdfast.core.session import ModelInput
 from holdfast.ports.agent import AgentError, AgentOutput, Summarizer, Turn
 from holdfast.ports.model import Model, ModelError, ModelRequest, ToolSpec
 from holdfast.ports.tool import Tool

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from holdfast.agents.chat.overlap_trimmer import OverlapTrimmer
+from holdfast.agents.chat.requested_calls import RequestedCall, unfinished_text
 from holdfast.agents.chat.run_log import RunLog
-from holdfast.agents.chat.tool_calls import RequestedCall, unfinished_text
 from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, Usage
 from holdfast.core.parts import ToolPart
 from holdfast.models.tool_call_assembler import claim_id

@@ -4,7 +4,7 @@ other file."""
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from holdfast.agents.chat.history import Attached
+from holdfast.agents.chat.model_messages import Attached
 from holdfast.core.ids import FileId
 from holdfast.core.parts import FilePart
 from holdfast.core.session import Message

@@ -1,8 +1,8 @@
 """The run's own output as a folded transcript: the loop reads the same fold that is saved, so a live run and a resumed
 one cannot differ."""
 
-from holdfast.agents.chat.history import ABANDONED
-from holdfast.agents.chat.tool_calls import step_marks
+from holdfast.agents.chat.model_messages import ABANDONED
+from holdfast.agents.chat.requested_calls import step_marks
 from holdfast.core.events import Event, ReasoningDelta, StepStarted, TextDelta, entry
 from holdfast.core.parts import Part, ReasoningPart
 from holdfast.core.transcript import Transcript, fold

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import anyio
 
+from holdfast.agents.chat.requested_calls import RequestedCall, repeats
 from holdfast.agents.chat.run_log import RunLog
-from holdfast.agents.chat.tool_calls import RequestedCall, repeats
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ApprovalRequested, Decision, ToolDelta, ToolFinished, ToolStarted
 from holdfast.core.parts import ToolPart

@@ -8,22 +8,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from holdfast.core import session as tree
+from holdfast.core import message_tree as tree
 from holdfast.core.errors import KeyReusedError, NotAllowedError, NotFoundError, SessionBusyError
 from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
+from holdfast.core.lease import NodeIdentity
 from holdfast.core.parts import FilePart, Json, Part
-from holdfast.core.run import Lifetime, NodeIdentity, Run
+from holdfast.core.run import Lifetime, Run
 from holdfast.core.session import Message, Session
 from holdfast.engine.transactions import session_edits
+from holdfast.engine.transactions.cancel_requests import SUPERSEDED, set_intent, stop_hidden
 from holdfast.engine.transactions.row_access import (
-    SUPERSEDED,
     get_message,
     get_run,
     get_session,
+    put_active_session,
     put_run,
-    put_session,
-    set_intent,
-    stop_hidden,
 )
 from holdfast.ports.store import Change, Tx
 
@@ -237,7 +236,7 @@ def add_turn(
     else:
         run = replace(run, user_message_id=question.id)
     tx.put_message(_answer(run, tx.now))
-    session = put_session(tx, replace(tree.append(session, run.message_id), updated_at=tx.now))
+    session = put_active_session(tx, tree.append(session, run.message_id))
     put_run(tx, run)
     return Accepted(run, question, stop=stop_hidden(tx, session))
 
@@ -248,6 +247,6 @@ def _enqueue(tx: Tx, request: TurnRequest, session: Session, *, rank: int) -> Ac
     question = replace(_question(request, session, None, tx.now), in_tree=False)
     tx.put_message(question)
     tx.put_message(_answer(run, tx.now))
-    put_session(tx, replace(session, updated_at=tx.now))
+    put_active_session(tx, session)
     put_run(tx, run)
     return Accepted(run, question)

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 from holdfast.core import memory_ledger
 from holdfast.core.ids import FactId, SessionId
+from holdfast.core.lease import Lease, NodeIdentity, is_live
 from holdfast.core.memory_ledger import OFF, RESTS, DirtyTurn, Ledger, LedgerPolicy, MemoryCommit, TurnText
 from holdfast.core.parts import Json
-from holdfast.core.run import Lease, NodeIdentity, Run, is_live
+from holdfast.core.run import Run
 from holdfast.core.session import Session
 from holdfast.ports.memory import MemoryBatch, NewFact, RememberedTurn
 from holdfast.ports.store import Change, Fact, Tx

@@ -2,15 +2,11 @@
 
 from dataclasses import replace
 
-from holdfast.core import session as tree
 from holdfast.core.errors import NotFoundError, VersionMismatchError
 from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
-from holdfast.core.run import Intent, Run
+from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
 from holdfast.ports.store import Approval, Change, Tx
-
-SUPERSEDED = Intent("cancelled", reason="superseded")
-DISCONNECTED = Intent("cancelled", reason="disconnected")
 
 
 def get_session(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None = None) -> Session:
@@ -52,21 +48,13 @@ def put_session(tx: Tx, session: Session) -> Session:
     return session
 
 
+def put_active_session(tx: Tx, session: Session) -> Session:
+    """`put_session` for an activity, which moves `updated_at`: a turn was accepted or settled, or a tool finished. A
+    rename or a pin is none."""
+    return put_session(tx, replace(session, updated_at=tx.now))
+
+
 def put_approval(tx: Tx, approval: Approval) -> None:
     tx.put_approval(approval)
     status = approval.decision or "waiting"
     tx.add_change(Change("approval.changed", approval.owner, approval.session_id, approval.run_id, approval.id, status))
-
-
-def set_intent(tx: Tx, run: Run, intent: Intent) -> Run:
-    """Record how an open run is to end; the first intent stands."""
-    return run if run.intent is not None else put_run(tx, replace(run, intent=intent))
-
-
-def stop_hidden(tx: Tx, session: Session) -> tuple[Run, ...]:
-    """Request the cancel of every run whose message is no longer on the shown branch."""
-    return tuple(
-        set_intent(tx, run, SUPERSEDED)
-        for run in tx.open_runs(session.id)
-        if run.in_tree and not tree.on_path(tx, session, run.message_id)
-    )

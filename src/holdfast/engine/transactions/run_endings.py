@@ -1,30 +1,24 @@
-"""How a run ends in the store: cancel, takeover, settling, later recovery. Each function is one transaction.
+"""How a run ends in the store: cancel, settling, later recovery. Each function is one transaction.
 
 `settle` is the only one that fills a message. When cancel and finish race, the journal's terminal event has decided
 before `settle` is called; a cancel that comes later changes nothing.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 from holdfast.core.errors import NotAllowedError
 from holdfast.core.events import Event
 from holdfast.core.ids import OwnerId, RunId
-from holdfast.core.recovery import RecoveryPolicy, verdict
-from holdfast.core.run import ENDING_VERB, Intent, NodeIdentity, Recovery, Run, after, step
+from holdfast.core.lease import NodeIdentity
+from holdfast.core.run import ENDING_VERB, Intent, Recovery, Run, after
 from holdfast.core.seed_events import seed_events
 from holdfast.core.session import with_transcript
 from holdfast.core.transcript import Transcript
 from holdfast.engine.transactions import memory
+from holdfast.engine.transactions.cancel_requests import set_intent
 from holdfast.engine.transactions.memory import MemoryPolicy
-from holdfast.engine.transactions.row_access import (
-    DISCONNECTED,
-    get_run,
-    put_approval,
-    put_run,
-    put_session,
-    set_intent,
-)
+from holdfast.engine.transactions.row_access import get_run, put_active_session, put_approval, put_run
 from holdfast.ports.store import Change, Tx
 
 
@@ -32,51 +26,6 @@ def request_cancel(tx: Tx, rid: RunId, owner: OwnerId, reason: str) -> Run:
     """Record the intent to cancel an open run; one that has ended stays as it is."""
     run = get_run(tx, rid, owner)
     return set_intent(tx, run, Intent("cancelled", reason=reason)) if run.is_open else run
-
-
-def take_over(
-    tx: Tx,
-    me: NodeIdentity,
-    seen: Iterable[Run],
-    can_continue: Callable[[Run], bool],
-    policy: RecoveryPolicy,
-    sealed: Collection[RunId] = (),
-) -> list[Run]:
-    """Take over orphaned runs whose epoch and lease are still as the caller saw them. Requeues those that continue
-    automatically, unless their journal is `sealed`; returns the others, now leased, to be ended."""
-    ours: list[Run] = []
-    for before in seen:
-        run = tx.run(before.id)
-        if run is None or run.epoch != before.epoch or run.lease != before.lease:
-            continue
-        run, can = replace(run, intent=run.intent or before.intent), can_continue(run)
-        what = verdict(run, incarnation=me.incarnation, now=tx.now, can_continue=can, policy=policy, gone=True)
-        if what == "leave":
-            continue
-        if what == "continue" and run.id not in sealed:
-            put_run(tx, replace(step(run, "requeue"), lease=None, resumes=run.resumes + 1))
-            continue
-        if run.status == "queued" and run.intent is None:  # one that never started only ends if its client left
-            run = replace(run, intent=DISCONNECTED)
-        run = replace(run, epoch=run.epoch + 1, lease=me.lease(tx.now))
-        tx.put_run(run)
-        ours.append(run)
-    return ours
-
-
-def mark_pending(tx: Tx, runs: Iterable[Run]) -> None:
-    """The journal cannot be fenced now: show the runs as interrupted and free their sessions until it can."""
-    for held in runs:
-        run = tx.run(held.id)
-        if run is None or run.epoch != held.epoch or run.lease != held.lease or not run.is_open:
-            continue  # taken over by another node, or parked after all
-        run = replace(step(run, "interrupt"), lease=None, recovery=Recovery("pending", tx.now), ended_at=tx.now)
-        put_run(tx, run)
-        message = tx.message(run.message_id)
-        if message is not None:
-            tx.put_message(replace(message, status="interrupted", recovery="pending"))
-        _deny_open(tx, run)
-        tx.add_change(Change("session.changed", run.owner, run.session_id))
 
 
 def seed(tx: Tx, run: Run) -> list[Event]:
@@ -125,14 +74,14 @@ def settle(
     else:
         message = replace(message, recovery=None if recovery is None else recovery.state)
         tx.put_message(with_transcript(message, transcript))
-        put_session(tx, replace(session, updated_at=tx.now))
+        put_active_session(tx, session)
         if memory_policy is not None and run.status == "complete":
             memory.complete(tx, session, run, memory_policy)
-    _deny_open(tx, run)
+    deny_open(tx, run)
     return put_run(tx, run)
 
 
-def _deny_open(tx: Tx, run: Run) -> None:
+def deny_open(tx: Tx, run: Run) -> None:
     """Deny the open questions of a run that has ended."""
     for approval in tx.open_approvals(run.id):
         put_approval(tx, replace(approval, decision="deny", decided_at=tx.now))

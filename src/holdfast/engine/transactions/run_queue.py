@@ -8,9 +8,10 @@ interrupting one goes ahead.
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from holdfast.core import session as tree
+from holdfast.core import message_tree as tree
 from holdfast.core.ids import RunId
-from holdfast.core.run import Intent, NodeIdentity, Run, is_live, step
+from holdfast.core.lease import NodeIdentity, is_live
+from holdfast.core.run import Intent, Run, step
 from holdfast.engine.transactions.row_access import get_message, put_run, put_session
 from holdfast.ports.store import Tx
 

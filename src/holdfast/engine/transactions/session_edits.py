@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.core import session as tree
+from holdfast.core import message_tree as tree
 from holdfast.core.errors import NotAllowedError
 from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
 from holdfast.core.memory_ledger import OFF
@@ -12,7 +12,8 @@ from holdfast.core.parts import Json
 from holdfast.core.run import Intent, Run
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.engine.transactions import memory
-from holdfast.engine.transactions.row_access import get_run, get_session, put_session, set_intent, stop_hidden
+from holdfast.engine.transactions.cancel_requests import set_intent, stop_hidden
+from holdfast.engine.transactions.row_access import get_run, get_session, put_session
 from holdfast.ports.store import Change, RunQuery, Tx
 
 _ALL = 1_000_000_000

@@ -6,17 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from holdfast.core.errors import NotFoundError
 from holdfast.core.parts import Json
-from holdfast.server.context import ApiContext
 from holdfast.server.openai import schemas as s
 from holdfast.server.openai.errors import ParameterError, unsupported
+from holdfast.server.openai.model_names import Target
 
-DIRECT: Final = "direct"  # The agent that passes a call to one model and adds nothing
 SOURCE: Final = "openai"  # `source` in the settings of a session that a client of this API started
-AGENT_PREFIX: Final = "agent:"
-_AGENT_SETTINGS: Final = frozenset({"temperature", "top_p", "max_tokens", "seed", "reasoning_effort", "stop"})
-
 REFUSED: Final[Mapping[str, str]] = {
     "n": "A call makes one answer. Send the call again for another.",
     "logprobs": "Log probabilities are not available.",
@@ -74,35 +69,6 @@ _SAME_NAME: Final = (
     "frequency_penalty",
     "reasoning_effort",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    name: str  # As the client wrote it; responses repeat it
-    agent: str
-    model: str | None
-    accepts: frozenset[str]
-    """Settings that reach the model. `tools`: the client's functions can be offered to it. `images`, `documents`: it
-    reads them; an agent tells its model about files that the model cannot read."""
-
-
-async def resolve_model(api: ApiContext, name: str | None) -> Target:
-    """The id of a model asks that model alone, `agent:NAME` an agent of this server. Raises NotFoundError."""
-    if name is not None and name.startswith(AGENT_PREFIX):
-        return await _resolve_agent(api, name)
-    if api.models is None:
-        raise NotFoundError("model", name or "")
-    model = name or await api.models.default() or ""
-    return Target(model, DIRECT, model, await api.models.knows(model))
-
-
-async def _resolve_agent(api: ApiContext, name: str) -> Target:
-    agent = name.removeprefix(AGENT_PREFIX)
-    if agent not in {known for known, _ in api.agents}:
-        raise NotFoundError("model", name)
-    default = None if api.models is None else await api.models.default()
-    accepted = frozenset[str]() if api.models is None or default is None else await api.models.knows(default)
-    return Target(name, agent, None, (accepted & _AGENT_SETTINGS) | {"images", "documents"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from holdfast.core.session import Message
 from holdfast.core.transcript import Transcript
 from holdfast.server.openai import ids
 from holdfast.server.openai.json_bytes import as_text, dump, escape
-from holdfast.server.openai.parameters import AGENT_PREFIX, DIRECT
+from holdfast.server.openai.model_names import AGENT_PREFIX, DIRECT
 from holdfast.server.openai.schemas import ChatRequest, ResponseRequest
 
 ItemKind = Literal["msg", "rs", "fc", "mcp"]

@@ -14,7 +14,16 @@ from holdfast.core.transcript import Transcript
 from holdfast.engine.run_feed import RunSubscription
 from holdfast.server.context import ApiContext
 from holdfast.server.event_stream import EventStream
-from holdfast.server.openai import chat_chunks, ids, input_items, parameters, response_object, streaming, submit
+from holdfast.server.openai import (
+    chat_chunks,
+    ids,
+    input_items,
+    model_names,
+    parameters,
+    response_object,
+    streaming,
+    submit,
+)
 from holdfast.server.openai import schemas as s
 from holdfast.server.openai.errors import ParameterError, unsupported
 from holdfast.server.openai.input_items import TurnBuilder
@@ -37,7 +46,7 @@ IncludeArray = Annotated[list[str] | None, Field(alias="include[]", max_length=2
 async def _available_models(api: ApiContext) -> list[s.ModelObject]:
     models = [] if api.models is None else [model for model in await api.models.list() if model.available]
     names = [(model.id, model.provider) for model in models]
-    names += [(f"{parameters.AGENT_PREFIX}{name}", "holdfast") for name, _ in api.agents if name != parameters.DIRECT]
+    names += [(f"{model_names.AGENT_PREFIX}{name}", "holdfast") for name, _ in api.agents if name != model_names.DIRECT]
     return [s.ModelObject(id=name, object="model", created=0, owned_by=owner) for name, owner in names]
 
 
@@ -63,7 +72,7 @@ async def chat_completion(
 ) -> Response:
     """Answer the last message. The run ends when the client disconnects, unless its lifetime is detached; headers
     of the response name the run."""
-    target = await parameters.resolve_model(api, body.model)
+    target = await model_names.resolve_model(api, body.model)
     settings = parameters.settings_of_chat(body, target)
     turns = TurnBuilder("messages")
     input_items.read_messages(body.messages, turns)
@@ -123,7 +132,7 @@ async def _read_call(api: ApiContext, body: s.ResponseRequest, key: str | None, 
     if body.store is False and (lifetime == "detached" or body.conversation is not None):
         message = "A background run, and a response in a conversation, must be stored. Omit 'store'."
         raise ParameterError("store", message)
-    target = await parameters.resolve_model(api, body.model)
+    target = await model_names.resolve_model(api, body.model)
     settings = parameters.settings_of_response(body, target)
     previous = session = None
     turns = TurnBuilder("input")
@@ -228,7 +237,7 @@ async def create_conversation(api: ApiContext, body: s.ConversationRequest | Non
     if body is not None and body.items:
         raise unsupported("items", "Send them as 'input' of the first response.")
     metadata = {} if body is None else body.metadata or {}
-    agent = parameters.DIRECT if api.models is not None else "chat"
+    agent = model_names.DIRECT if api.models is not None else "chat"
     settings = {"source": parameters.SOURCE, "metadata": metadata}
     return _conversation_object(await api.engine.sessions.create(agent=agent, settings=settings))
 

@@ -17,7 +17,8 @@ from holdfast.server.context import ApiContext
 from holdfast.server.openai import ids
 from holdfast.server.openai.errors import ParameterError, unsupported
 from holdfast.server.openai.input_items import DraftPart, InlineFile, TurnBuilder, UploadedFile
-from holdfast.server.openai.parameters import DIRECT, SOURCE, RunSettings, Target
+from holdfast.server.openai.model_names import DIRECT, Target
+from holdfast.server.openai.parameters import SOURCE, RunSettings
 from holdfast.server.openai.response_object import output_parts, stored_parameters
 from holdfast.server.openai.schemas import ChatRequest, InputItem, ItemReference, ResponseRequest
 from holdfast.server.uploads import SNIFF, clean_file_name, detect_media_type

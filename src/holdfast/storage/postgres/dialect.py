@@ -34,10 +34,6 @@ _ENTER: Final = """
     INSERT INTO turnstiles (session_id, n) VALUES (?, 1)
     ON CONFLICT (session_id) DO UPDATE SET n = turnstiles.n + 1
 """
-_MATCHES: Final = """
-    SELECT n, session_id, message_id, text FROM docs
-    WHERE owner = ? AND words @@ ?::tsquery AND n < ? ORDER BY n DESC LIMIT ?
-"""
 
 
 class PostgresDialect:
@@ -150,7 +146,7 @@ class PostgresDialect:
         """In portions: with a LIMIT, PostgreSQL walks a common word's documents backwards and stops."""
         exact, portion = search.unspaced(query.text), limit * 4 + 20
         while True:
-            found = self.fetchall(_MATCHES, owner, query.expression, before, portion)
+            found = self.fetchall(search.MATCHES, owner, query.expression, before, portion)
             for n, sid, mid, text in found:
                 before = n
                 if all(each in text for each in exact):

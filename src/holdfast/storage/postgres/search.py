@@ -22,6 +22,12 @@ _MAX_WORDS: Final = 32
 _MAX_QUERY: Final = 1000
 _EXCERPT: Final = 240
 
+MATCHES: Final = """
+    SELECT n, session_id, message_id, text FROM docs
+    WHERE owner = ? AND words @@ ?::tsquery AND n < ? ORDER BY n DESC LIMIT ?
+"""
+"""Titles and messages that match, newest first: owner, expression, the number that they are below, limit."""
+
 
 def words(text: str) -> list[str]:
     """The distinct words of a document, normalized."""

@@ -4,7 +4,8 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from holdfast.core.ids import OwnerId, RunId, SessionId
-from holdfast.core.run import Lease, Run
+from holdfast.core.lease import Lease
+from holdfast.core.run import Run
 from holdfast.ports.store import RunQuery
 from holdfast.storage.sql.statements import NEWEST, Statements
 from holdfast.storage.sql.tables import RUNS

@@ -1,15 +1,14 @@
-"""SQL for sessions, messages, compactions and search."""
+"""SQL for sessions, messages and compactions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from holdfast.core.ids import MessageId, OwnerId, SessionId
+from holdfast.core.ids import MessageId, SessionId
 from holdfast.core.parts import FilePart, plain_text
 from holdfast.core.session import Compaction, Message, Session
-from holdfast.ports.store import SearchHit, SessionQuery
-from holdfast.storage.sql.dialect import TextQuery
+from holdfast.ports.store import SessionQuery
 from holdfast.storage.sql.runs import OPEN
-from holdfast.storage.sql.statements import LARGEST_NUMBER, NEWEST, Statements
+from holdfast.storage.sql.statements import NEWEST, Statements
 from holdfast.storage.sql.tables import COMPACTIONS, MESSAGES, SESSIONS
 
 _TITLE: Final = SESSIONS.names.index("title")
@@ -88,34 +87,3 @@ class SqlSessionRows(Statements):
     def put_compaction(self, compaction: Compaction) -> None:
         self._db.enter_session(compaction.session_id)
         self._db.execute(COMPACTIONS.upsert, *COMPACTIONS.encode(compaction))
-
-    # ---- search ----
-
-    def search(self, owner: OwnerId, text: str, limit: int, before: int | None) -> Sequence[SearchHit]:
-        """The first page decides for all pages whether the last word is a prefix, or they would not fit together."""
-        queries = self._db.parse_query(text)
-        if queries is None or limit <= 0:
-            return []
-        whole, prefix = queries
-        first = self._hits(owner, whole, limit, None)
-        if len(first) < limit and prefix != whole:
-            return self._hits(owner, prefix, limit, before)
-        return first if before is None else self._hits(owner, whole, limit, before)
-
-    def _hits(self, owner: OwnerId, query: TextQuery, limit: int, before: int | None) -> list[SearchHit]:
-        """The newest match of each session. A session that an earlier page showed is left out."""
-        seen: set[SessionId] = set()
-        found: list[SearchHit] = []
-        for match in self._db.matches(owner, query, limit, LARGEST_NUMBER if before is None else before):
-            if match.session_id in seen:
-                continue
-            seen.add(match.session_id)
-            session = self.session(match.session_id)
-            if session is None or session.deleted_at is not None:
-                continue
-            if before is not None and self._db.fetchall(self._db.has_match_since, session.id, before, query.expression):
-                continue
-            found.append(SearchHit(session, match.message_id, match.excerpt(), match.n))
-            if len(found) == limit:
-                break
-        return found

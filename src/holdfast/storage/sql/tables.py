@@ -12,9 +12,10 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar, get_args, get_type_
 
 from holdfast.core.events import Failure, Usage, failure_from_json
 from holdfast.core.ids import MessageId
+from holdfast.core.lease import Lease
 from holdfast.core.memory_ledger import DirtyTurn, Ledger, MemoryCommit, TurnText
 from holdfast.core.parts import Json, Part, all_from_json, all_to_json
-from holdfast.core.run import Intent, Lease, Recovery, Run
+from holdfast.core.run import Intent, Recovery, Run
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.ports.store import Approval, Change, Fact, StoredFile, ToolGrant
 

@@ -5,10 +5,10 @@ from holdfast.storage.sql.changes import SqlChangeRows
 from holdfast.storage.sql.files import SqlFileRows
 from holdfast.storage.sql.memory import SqlMemoryRows
 from holdfast.storage.sql.runs import SqlRunRows
-from holdfast.storage.sql.sessions import SqlSessionRows
+from holdfast.storage.sql.search import SqlSearchRows
 
 
-class SqlTx(SqlSessionRows, SqlRunRows, SqlApprovalRows, SqlMemoryRows, SqlFileRows, SqlChangeRows):
+class SqlTx(SqlSearchRows, SqlRunRows, SqlApprovalRows, SqlMemoryRows, SqlFileRows, SqlChangeRows):
     """The rows of every subject, over one dialect."""
 
     @property

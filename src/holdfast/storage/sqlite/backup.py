@@ -2,7 +2,7 @@
 
 SQLite's backup API reads each database on one snapshot while writers continue. The process that serves the files must
 not open them in any other way, because closing them would drop its locks. The store is copied first: if the journal is
-newer than the store, its runs are simply settled again. The caller makes sure that nothing is erased meanwhile.
+newer than the store, its runs are simply settled again. `app.lifecycle` pauses erasure meanwhile.
 Everything here blocks: call it on a worker thread.
 """
 

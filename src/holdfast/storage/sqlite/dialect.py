@@ -18,11 +18,6 @@ from holdfast.storage.sqlite.search import encodable
 _PARTS: Final = MESSAGES.names.index("parts")
 _OWNER: Final = MESSAGES.names.index("owner")
 
-_MATCHES: Final = """
-    SELECT docs.n, session_id, message_id FROM words CROSS JOIN docs ON docs.n = words.rowid
-    WHERE words MATCH ? AND words.rowid < ? AND docs.owner = ? ORDER BY words.rowid DESC
-"""
-
 
 class SqliteDialect:
     """One transaction of the only writer, or of a reader. Lone surrogates, which UTF-8 cannot carry, become question
@@ -122,6 +117,6 @@ class SqliteDialect:
         return search.parse(encodable(text))
 
     def matches(self, owner: OwnerId, query: TextQuery, limit: int, before: int) -> Iterator[TextMatch]:
-        with closing(self._run(_MATCHES, (query.expression, before, owner))) as found:
+        with closing(self._run(search.MATCHES, (query.expression, before, owner))) as found:
             for n, sid, mid in found:
                 yield TextMatch(n, sid, mid, partial(search.excerpt, self._db, query.expression, n))

@@ -23,6 +23,12 @@ _MAX_QUERY: Final = 1000
 _EXCERPT_WORDS: Final = 24
 _EXCERPT: Final = 240  # Characters; a 'word' may be a page of base64
 
+MATCHES: Final = """
+    SELECT docs.n, session_id, message_id FROM words CROSS JOIN docs ON docs.n = words.rowid
+    WHERE words MATCH ? AND words.rowid < ? AND docs.owner = ? ORDER BY words.rowid DESC
+"""
+"""Titles and messages that match, newest first: expression, the number that they are below, owner."""
+
 
 def document(text: str) -> str:
     """The text as it is indexed."""

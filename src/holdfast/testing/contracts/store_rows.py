@@ -8,9 +8,10 @@ import pytest
 
 from holdfast.core.events import Usage
 from holdfast.core.ids import LOCAL, ApprovalId, FactId, FileId, MessageId, NodeId, OwnerId, RunId, SessionId
+from holdfast.core.lease import Lease
 from holdfast.core.memory_ledger import RESTS, DirtyTurn, Ledger, MemoryCommit, TurnText
 from holdfast.core.parts import FilePart, Json, Part, ReasoningPart, RememberedPart, TextPart, ToolPart
-from holdfast.core.run import Intent, Lease, Recovery, Run
+from holdfast.core.run import Intent, Recovery, Run
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.ports.store import Approval, Fact, Store, StoredFile, Tx
 from holdfast.testing.contracts import samples as s

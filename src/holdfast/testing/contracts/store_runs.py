@@ -8,7 +8,8 @@ import pytest
 
 from holdfast.core.errors import StorageError
 from holdfast.core.ids import LOCAL, ApprovalId, NodeId, RunId, SessionId
-from holdfast.core.run import OPEN, Intent, Lease, Recovery, Run, RunStatus
+from holdfast.core.lease import Lease
+from holdfast.core.run import OPEN, Intent, Recovery, Run, RunStatus
 from holdfast.ports.store import RunQuery, Store, Tx
 from holdfast.testing.contracts import samples as s
 

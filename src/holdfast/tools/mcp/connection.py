@@ -11,7 +11,7 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskStatus
 
-from holdfast.tools.mcp.types import HttpServer, McpServer, StdioServer
+from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
 
 log = logging.getLogger("holdfast.tools")
 

@@ -12,9 +12,9 @@ from anyio.abc import TaskGroup, TaskStatus
 from holdfast.core.parts import Json
 from holdfast.ports.model import ToolSpec
 from holdfast.ports.tool import Tool, ToolContext, ToolError, ToolResult, ToolTraits
-from holdfast.tools.mcp import types
+from holdfast.tools.mcp import tool_mapping
 from holdfast.tools.mcp.connection import McpConnection
-from holdfast.tools.mcp.types import McpServer
+from holdfast.tools.mcp.tool_mapping import McpServer
 
 log = logging.getLogger("holdfast.tools")
 
@@ -136,9 +136,9 @@ class _McpClient:
         return tools
 
     def _tool(self, tool: Any) -> "McpTool":
-        name = types.tool_name(self.server.name, tool.name)
+        name = tool_mapping.tool_name(self.server.name, tool.name)
         spec = ToolSpec(name, tool.description or tool.title or tool.name, tool.input_schema)
-        return McpTool(self, tool.name, spec, types.traits(tool.annotations, trusted=self.server.trusted))
+        return McpTool(self, tool.name, spec, tool_mapping.traits(tool.annotations, trusted=self.server.trusted))
 
     async def call(self, tool: "McpTool", args: Mapping[str, Json], context: ToolContext) -> ToolResult:
         """Calls a tool. If the connection is lost during the call, only a repeatable tool is called again."""
@@ -151,7 +151,7 @@ class _McpClient:
         for last in (not tool.traits.repeatable, True):
             connection = await self._connected()
             try:
-                return types.result(await connection.client.call_tool(tool.remote, dict(args), **options))
+                return tool_mapping.result(await connection.client.call_tool(tool.remote, dict(args), **options))
             except Exception as error:  # the SDK's and its transports' errors are many
                 if getattr(error, "code", None) in _CALL_ERRORS:
                     raise ToolError(f"{self.server.name}: {error}") from error

@@ -10,15 +10,10 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import NotAllowedError, NotFoundError
 from holdfast.core.ids import LOCAL, MessageId, RunId, SessionId
-from holdfast.core.parts import TextPart
-from holdfast.core.session import (
-    Compaction,
-    Message,
-    Session,
+from holdfast.core.message_tree import (
     append,
     clear,
     fork,
-    model_input,
     node,
     on_path,
     path,
@@ -29,6 +24,9 @@ from holdfast.core.session import (
     truncate,
     undo,
 )
+from holdfast.core.model_input import model_input
+from holdfast.core.parts import TextPart
+from holdfast.core.session import Compaction, Message, Session
 from holdfast.core.transcript import MessageStatus
 from tests.core.values import PROPERTY, SID, Forest, a_session, mid
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, assert_never
 
+from holdfast.agents.chat.requested_calls import complete_args
 from holdfast.agents.chat.system_prompt import CONTINUE
-from holdfast.agents.chat.tool_calls import complete_args
 from holdfast.core.ids import FileId
 from holdfast.core.parts import FilePart, Json, Part, ReasoningPart, RememberedPart, TextPart, ToolPart
 from holdfast.core.session import Message

@@ -1,0 +1,59 @@
+"""Taking over runs whose node is gone: the leases of orphaned runs move to this node, or the runs are requeued to
+continue automatically. `core.recovery.verdict` decides which. Each function is one transaction."""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+
+from holdfast.core.ids import RunId
+from holdfast.core.lease import NodeIdentity
+from holdfast.core.recovery import RecoveryPolicy, verdict
+from holdfast.core.run import Recovery, Run, step
+from holdfast.engine.transactions.cancel_requests import DISCONNECTED
+from holdfast.engine.transactions.row_access import put_run
+from holdfast.engine.transactions.run_endings import deny_open
+from holdfast.ports.store import Change, Tx
+
+
+def take_over(
+    tx: Tx,
+    me: NodeIdentity,
+    seen: Iterable[Run],
+    can_continue: Callable[[Run], bool],
+    policy: RecoveryPolicy,
+    sealed: Collection[RunId] = (),
+) -> list[Run]:
+    """Take over orphaned runs whose epoch and lease are still as the caller saw them. Requeues those that continue
+    automatically, unless their journal is `sealed`; returns the others, now leased, to be ended."""
+    ours: list[Run] = []
+    for before in seen:
+        run = tx.run(before.id)
+        if run is None or run.epoch != before.epoch or run.lease != before.lease:
+            continue
+        run, can = replace(run, intent=run.intent or before.intent), can_continue(run)
+        what = verdict(run, incarnation=me.incarnation, now=tx.now, can_continue=can, policy=policy, gone=True)
+        if what == "leave":
+            continue
+        if what == "continue" and run.id not in sealed:
+            put_run(tx, replace(step(run, "requeue"), lease=None, resumes=run.resumes + 1))
+            continue
+        if run.status == "queued" and run.intent is None:  # one that never started only ends if its client left
+            run = replace(run, intent=DISCONNECTED)
+        run = replace(run, epoch=run.epoch + 1, lease=me.lease(tx.now))
+        tx.put_run(run)
+        ours.append(run)
+    return ours
+
+
+def mark_pending(tx: Tx, runs: Iterable[Run]) -> None:
+    """The journal cannot be fenced now: show the runs as interrupted and free their sessions until it can."""
+    for held in runs:
+        run = tx.run(held.id)
+        if run is None or run.epoch != held.epoch or run.lease != held.lease or not run.is_open:
+            continue  # taken over by another node, or parked after all
+        run = replace(step(run, "interrupt"), lease=None, recovery=Recovery("pending", tx.now), ended_at=tx.now)
+        put_run(tx, run)
+        message = tx.message(run.message_id)
+        if message is not None:
+            tx.put_message(replace(message, status="interrupted", recovery="pending"))
+        deny_open(tx, run)
+        tx.add_change(Change("session.changed", run.owner, run.session_id))

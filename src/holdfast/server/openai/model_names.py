@@ -1,0 +1,41 @@
+"""What the `model` of a request stands for: a model that is asked alone, whose client runs its own tools, or an agent
+of this server (`agent:NAME`), which runs the server's."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from holdfast.core.errors import NotFoundError
+from holdfast.server.context import ApiContext
+
+DIRECT: Final = "direct"  # The agent that passes a call to one model and adds nothing
+AGENT_PREFIX: Final = "agent:"
+_AGENT_SETTINGS: Final = frozenset({"temperature", "top_p", "max_tokens", "seed", "reasoning_effort", "stop"})
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    name: str  # As the client wrote it; responses repeat it
+    agent: str
+    model: str | None
+    accepts: frozenset[str]
+    """Settings that reach the model. `tools`: the client's functions can be offered to it. `images`, `documents`: it
+    reads them; an agent tells its model about files that the model cannot read."""
+
+
+async def resolve_model(api: ApiContext, name: str | None) -> Target:
+    """The id of a model asks that model alone, `agent:NAME` an agent of this server. Raises NotFoundError."""
+    if name is not None and name.startswith(AGENT_PREFIX):
+        return await _resolve_agent(api, name)
+    if api.models is None:
+        raise NotFoundError("model", name or "")
+    model = name or await api.models.default() or ""
+    return Target(model, DIRECT, model, await api.models.knows(model))
+
+
+async def _resolve_agent(api: ApiContext, name: str) -> Target:
+    agent = name.removeprefix(AGENT_PREFIX)
+    if agent not in {known for known, _ in api.agents}:
+        raise NotFoundError("model", name)
+    default = None if api.models is None else await api.models.default()
+    accepted = frozenset[str]() if api.models is None or default is None else await api.models.knows(default)
+    return Target(name, agent, None, (accepted & _AGENT_SETTINGS) | {"images", "documents"})
