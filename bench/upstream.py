@@ -19,9 +19,8 @@ from bench import stamped_tokens
 from bench.worker_process import serve_commands
 
 HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+UNCHUNKED_HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 NUMBERED: Final = re.compile(rb"stream (\d+)\b")
-_FLOOD: Final = 64
-"""Tokens in one write at full speed."""
 _LEAST_PAUSE: Final = 0.0005
 
 
@@ -34,16 +33,24 @@ class Script:
     """All streams send a token at the same moment, as a model server does that computes a batch; otherwise each at a
     moment of its own."""
     hold: bool = True
-    """Wait for `go` to start, and for `finish` to end."""
+    """Wait for `go` to start, and for `finish` to end. Otherwise every stream starts when it arrives."""
+    chunked: bool = True
+    """Each token is an HTTP chunk of its own; otherwise the answer ends with its connection."""
+    per_write: int = 64
+    """Tokens in one write at full speed; 1 as a server that writes each token by itself."""
     mixed: bool = False
     """Alternate between reasoning and text, so that neighbors cannot be merged."""
 
 
 class Frames:
-    """The bytes shared by all streams. Each token is an HTTP chunk of its own, as model servers send it."""
+    """The bytes shared by all streams."""
 
     def __init__(self, script: Script) -> None:
-        words, thoughts = chunked(*stamped_tokens.around()), chunked(*stamped_tokens.around("reasoning_content"))
+        words, thoughts = stamped_tokens.around(), stamped_tokens.around("reasoning_content")
+        self.head, self.end = UNCHUNKED_HEAD, stamped_tokens.END
+        if script.chunked:
+            words, thoughts, self.head = chunked(*words), chunked(*thoughts), HEAD
+            self.end = b"%x\r\n%b\r\n0\r\n\r\n" % (len(stamped_tokens.END), stamped_tokens.END)
         self._kinds = [words, thoughts if script.mixed else words]
         self.total = script.tokens
 
@@ -126,7 +133,7 @@ class Upstream:
             return
         self.streams.append(stream)
         if not self.script.hold:
-            stream.flood()
+            stream.start()
         elif len(self.streams) == self._expected:
             self._all_there.set()
 
@@ -193,7 +200,7 @@ class Stream(asyncio.Protocol):
         self._n, self._open = 0, True
         found = NUMBERED.search(self._body)
         self._number = int(found[1]) if found else -1
-        self._transport.write(HEAD)
+        self._transport.write(self._upstream.frames.head)
         self._upstream.arrive(self)
         return None
 
@@ -216,13 +223,31 @@ class Stream(asyncio.Protocol):
         if self._open:
             self._transport.write(self._upstream.frames.token(n, stamp))
 
+    def start(self) -> None:
+        """Send everything without waiting for other streams."""
+        if self._upstream.script.rate is None:
+            self.flood()
+        else:
+            self._send_next(asyncio.get_running_loop().time())
+
+    def _send_next(self, due: float) -> None:
+        script = self._upstream.script
+        assert script.rate is not None
+        self.send_token(self._n, b"%07d" % stamped_tokens.clock())
+        self._n += 1
+        if self._n >= script.tokens:
+            self.finish()
+        elif self._open:
+            due += 1 / script.rate
+            asyncio.get_running_loop().call_at(due, self._send_next, due)
+
     def flood(self) -> None:
         """Write a batch, then let other streams write."""
         frames = self._upstream.frames
         if not self._open or self._paused or self._n >= frames.total:
             return
-        self._transport.write(frames.some(self._n, _FLOOD, b"%07d" % stamped_tokens.clock()))
-        self._n += _FLOOD
+        self._transport.write(frames.some(self._n, self._upstream.script.per_write, b"%07d" % stamped_tokens.clock()))
+        self._n += self._upstream.script.per_write
         if self._n < frames.total:
             if not self._paused:
                 asyncio.get_running_loop().call_soon(self.flood)
@@ -232,7 +257,9 @@ class Stream(asyncio.Protocol):
     def finish(self) -> None:
         if self._open:
             self._open = False
-            self._transport.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(stamped_tokens.END), stamped_tokens.END))
+            self._transport.write(self._upstream.frames.end)
+            if not self._upstream.script.chunked:
+                self._transport.close()
 
 
 async def main() -> None:

@@ -267,7 +267,7 @@ def chat(model: Model, *tools: Tool, **options: object) -> ChatAgent:
     policy = options.pop("policy", ApprovalPolicy())
     assert isinstance(policy, ApprovalPolicy)
 
-    async def find_model(name: str | None) -> Model:
+    async def find_model(turn: Turn) -> Model:
         return model
 
     async def find_tools(turn: Turn) -> Sequence[Tool]:

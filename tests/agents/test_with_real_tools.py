@@ -39,7 +39,7 @@ async def test_a_session_chooses_its_tools(memory: World, session: Json, run: Js
     model = ScriptedModel(answers(["Done."]))
     other = Trace("a", [], ToolTraits(rule="deny"))
 
-    async def more() -> list[Trace]:
+    async def more(turn: Any) -> list[Trace]:
         return [other, Trace("b", [])]
 
     own = Trace("a", [])

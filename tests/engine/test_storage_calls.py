@@ -8,7 +8,10 @@ import anyio
 import pytest
 
 from holdfast.agents.scripted import Meet, Say
+from holdfast.core.errors import StorageError
+from holdfast.core.parts import TextPart
 from holdfast.core.run import Run
+from holdfast.testing import Fault
 from tests.harness import World, running
 from tests.memory_providers import ProviderTable, RecordingProvider
 from tests.taps import GUARD, Both, Hold, Tap
@@ -37,14 +40,59 @@ async def test_a_new_session_is_one_transaction(memory: World) -> None:
         assert await calls(tap) == {"store.transact": 1}
 
 
-async def test_the_queue_is_read_once_for_a_run(memory: World) -> None:
-    """Accepted and claimed, each in a transaction; what is known to be empty is not looked into again."""
-    async with running([Meet("on")], memory, tap=(tap := Tap()), **STILL) as it:
+async def test_a_turn_is_two_writes_and_one_read(memory: World) -> None:
+    """Accepted and claimed in one transaction, loaded in one read, settled in one transaction, for a watcher too: what
+    one step knows, the next is told, and what is known to be empty is not looked into again."""
+    providers = ProviderTable({"a": RecordingProvider("a")}, "a")
+    async with running([Meet("on"), Say("done")], memory, tap=(tap := Tap()), memory=providers, **STILL) as it:
         sid = await it.new_session()
         await calls(tap)
-        await it.send_to_gate(sid, gate="on")
-        assert (await calls(tap))["store.transact"] == 2
+        run = await it.send_to_gate(sid, gate="on")
+        found = await calls(tap)
+        assert (found["store.transact"], found["store.read"]) == (1, 1)
         it.release("on")
+        await it.until(run.id, "complete")
+        found = await calls(tap)
+        assert found["store.transact"] == 1
+        assert not found["journal.read"]
+
+
+async def test_an_attached_turn_reads_no_more(memory: World) -> None:
+    """Its client subscribes, is sent everything and leaves without another look at the storage."""
+    async with running([Say("done")], memory, tap=(tap := Tap()), **STILL) as it:
+        sid = await it.new_session()
+        await calls(tap)
+        accepted = await it.engine.runs.submit(sid, [TextPart("hi")], lifetime="attached")
+        async with it.engine.connections.attached(accepted.run.id):
+            subscription = it.engine.feed.subscribe_new(accepted.run.id)
+            while await subscription.next() is not None:
+                pass
+            subscription.close()
+        found = await calls(tap)
+        assert (found["store.transact"], found["store.read"]) == (2, 1)
+        assert not found["journal.read"] + found["journal.heads"]
+
+
+async def test_a_run_that_must_wait_is_claimed_when_there_is_room(memory: World) -> None:
+    """A node without room accepts the run as queued, and claims it as soon as another has ended."""
+    async with running([Meet("on"), Say("done")], memory, max_runs=1, **STILL) as it:
+        await it.send_to_gate(gate="on")
+        waits = await it.send()
+        assert (await it.row(waits.id)).status == "queued"
+        it.release("on")
+        await it.until(waits.id, "complete")
+
+
+async def test_a_run_of_unknown_acceptance_is_executed_if_it_was_stored(memory: World) -> None:
+    """A3: the commit that accepted and claimed a run is reported as failed: nobody started it, so it is requeued."""
+    async with running([Say("done")], memory, poll=SLOW, sweep=SLOW) as it:
+        sid = await it.new_session()
+        it.store.plan = {("transact", it.store.calls["transact"] + 1): Fault("doubt")}
+        with pytest.raises(StorageError):
+            await it.engine.runs.submit(sid, [TextPart("hi")], key="once")
+        run = (await it.engine.runs.submit(sid, [TextPart("hi")], key="once")).run
+        row = await it.until(run.id, "complete")
+        assert row.epoch == 2
 
 
 async def test_all_queued_runs_are_claimed_though_a_claim_takes_few(
@@ -112,8 +160,7 @@ async def test_who_has_seen_the_end_is_not_told_that_the_run_goes_on(memory: Wor
     answer comes: it is read again."""
     settle = Hold(asks("store.transact", "Settler._settle"))
     read = Hold(asks("store.read", "SettlingReader.read_run"), "after", armed=False)
-    claim = Hold(asks("store.transact", "Supervisor._claim_and_start"), armed=False)
-    tap = Both(Both(settle, read), claim)
+    tap = Both(settle, read)
     told: list[Run] = []
     async with running([Meet("on"), Say("done")], memory, tap=tap, **STILL) as it, anyio.create_task_group() as tg:
         run = await it.send_to_gate(gate="on")
@@ -125,13 +172,11 @@ async def test_who_has_seen_the_end_is_not_told_that_the_run_goes_on(memory: Wor
 
         with anyio.fail_after(GUARD):
             await settle.reached.wait()
-            read.armed = claim.armed = True
+            read.armed = True
             tg.start_soon(ask)
             await read.reached.wait()
             settle.go.set()
-            await claim.reached.wait()
+            await anyio.wait_all_tasks_blocked()
             assert run.id not in it.engine.local_runs.executing
             read.go.set()
-            await anyio.wait_all_tasks_blocked()
-            claim.go.set()
     assert [each.status for each in told] == ["complete"]

@@ -240,7 +240,7 @@ async def test_who_follows_the_changes_hears_that_a_run_was_given_up(memory: Wor
         tg.start_soon(follow)
         await give_up(it)
         await anyio.wait_all_tasks_blocked()
-        assert heard == ["queued", "running", "running"]  # accepted, claimed, given up
+        assert heard == ["running", "running"]  # accepted, given up
         it.journal.away = False
         tg.cancel_scope.cancel()
 

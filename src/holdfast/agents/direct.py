@@ -28,7 +28,7 @@ class DirectAgent:
         log = RunLog(out, turn.transcript)
         if unsettled(log.parts):  # an earlier execution ended with calls, which the client answers
             return TOOL_CALLS
-        model = await self.find_model(turn.run.model)
+        model = await self.find_model(turn)
         request = await self._request(turn, model, log.parts)
         calls, finish_reason = await AnswerReader(log, request).read(model)
         return TOOL_CALLS if calls else finish_reason

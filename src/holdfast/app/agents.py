@@ -76,11 +76,11 @@ def build_agents(
     tool_admin = AppToolAdmin(late_engine, keys, models.find, builtin_tools(environment), mcp_servers(config))
     helpers = ModelHelpers(models, late_engine)
     chat = ChatAgent(
-        models.find,
-        Toolbox(tool_admin.own, tool_admin.mcp_tools),
+        models.find_for_turn,
+        Toolbox(tool_admin.own, tool_admin.mcp_tools_for_turn),
         late_engine,
         config.data_dir / WORKSPACES,
-        find_policy=partial(_approval_policy, config, keys, late_engine),
+        find_policy=partial(_approval_policy, config, keys),
         grants=late_engine,
         history=late_engine,
     )
@@ -90,7 +90,7 @@ def build_agents(
             await tool_admin.mcp.run(task_status=task_status)
 
     return AgentServices(
-        {"chat": chat, DIRECT: DirectAgent(models.find, late_engine)},
+        {"chat": chat, DIRECT: DirectAgent(models.find_for_turn, late_engine)},
         models,
         helpers.summarizer,
         helpers.titler,
@@ -101,9 +101,9 @@ def build_agents(
     )
 
 
-async def _approval_policy(config: Config, keys: KeyringStore, late_engine: LateEngine, turn: Turn) -> ApprovalPolicy:
-    """Reads the settings at each run, so that a change applies from the next run on."""
-    typed: Any = (await late_engine.engine.preferences.settings(turn.run.owner)).get("tools") or {}
+async def _approval_policy(config: Config, keys: KeyringStore, turn: Turn) -> ApprovalPolicy:
+    """By the settings that the turn was loaded with: a change applies from the next run on."""
+    typed: Any = turn.preferences.get("tools") or {}
     has_password = config.password is not None or keys.read().password is not None
     return ApprovalPolicy({**config.tools, **typed}, frozenset() if has_password else _NEVER_ALWAYS_ALLOWED)
 

@@ -14,10 +14,11 @@ from holdfast.app.late_engine import LateEngine
 from holdfast.config import Config, ProviderSection
 from holdfast.core.errors import InvalidInputError, NotFoundError, StorageError
 from holdfast.core.ids import LOCAL
+from holdfast.core.parts import Json
 from holdfast.models import local_model_weights
 from holdfast.models.catalog import CatalogSettings, ModelCatalog
 from holdfast.models.provider_config import ProviderConfig
-from holdfast.ports.agent import AgentError
+from holdfast.ports.agent import AgentError, Turn
 from holdfast.ports.check_result import CheckResult
 from holdfast.ports.clock import Clock
 from holdfast.ports.keyring import Keyring, KeyringStore
@@ -53,7 +54,9 @@ class ConfiguredModels:
         return await self.catalog.list()
 
     async def default(self) -> str:
-        chosen = (await self._late_engine.engine.preferences.settings(LOCAL)).get("default_model")
+        return await self._default((await self._late_engine.engine.preferences.settings(LOCAL)).get("default_model"))
+
+    async def _default(self, chosen: Json) -> str:
         return await self.catalog.default(str(chosen) if chosen else None, self._config.models.default)
 
     def providers(self) -> Sequence[tuple[str, bool]]:
@@ -70,6 +73,12 @@ class ConfiguredModels:
             raise InvalidInputError("provider", f"{provider!r} is not configured; add it to holdfast.toml first")
         await to_thread.run_sync(set_provider_key, self._keys, provider, key)
         self._refresh_keys()
+
+    async def find_for_turn(self, turn: Turn) -> Model:
+        """The turn's model, or the default model by the preferences that the turn was loaded with."""
+        self._refresh_keys()
+        chosen = turn.preferences.get("default_model")
+        return self.catalog.get(turn.run.model or await self._default(chosen))
 
     async def find(self, model_id: str | None) -> Model:
         """The model with this id, or the default model. Raises AgentError."""

@@ -12,7 +12,8 @@ from holdfast.app.models import set_provider_key
 from holdfast.config import Config, McpSection
 from holdfast.core.errors import InvalidInputError, NotAllowedError, NotFoundError
 from holdfast.core.ids import LOCAL
-from holdfast.ports.agent import AgentError
+from holdfast.core.parts import Json
+from holdfast.ports.agent import AgentError, Turn
 from holdfast.ports.keyring import KeyringStore
 from holdfast.ports.model import Model
 from holdfast.ports.tool import Tool, ToolError
@@ -43,17 +44,18 @@ class AppToolAdmin:
         self._configured = {server.name: server for server in configured}
         self.mcp = McpServers(configured)
 
-    async def mcp_tools(self) -> Sequence[Tool]:
-        """Applies the current settings first, so that a change counts from the next run on."""
-        await self._configure()
+    async def mcp_tools_for_turn(self, turn: Turn) -> Sequence[Tool]:
+        """By the settings that the turn was loaded with: a change counts from the next run on."""
+        self._configure(turn.preferences)
         return await self.mcp.tools()
 
     async def try_model(self, model: str) -> str:
         return await ask(await self._find_model(model), "Answer with one word.", "Say hello.", _TEST_TOKENS)
 
     async def tools(self) -> Sequence[ToolResponse]:
+        self._configure(await self._settings())
         found: list[tuple[Tool, str | None]] = [(tool, None) for tool in self.own]
-        found += [(tool, tool.spec.name.partition("__")[0]) for tool in await self.mcp_tools()]
+        found += [(tool, tool.spec.name.partition("__")[0]) for tool in await self.mcp.tools()]
         return [
             ToolResponse(name=tool.spec.name, description=tool.spec.description, rule=tool.traits.rule, server=server)
             for tool, server in found
@@ -62,12 +64,12 @@ class AppToolAdmin:
     # ---- MCP servers ----
 
     async def servers(self) -> Sequence[McpServerResponse]:
-        servers = await self._configure()
+        servers = self._configure(await self._settings())
         states = self.mcp.states()
         return [_info(server, server.name not in self._configured, states[server.name]) for server in servers]
 
     async def try_server(self, name: str) -> Sequence[str]:
-        if name not in {server.name for server in await self._configure()}:
+        if name not in {server.name for server in self._configure(await self._settings())}:
             raise NotFoundError("MCP server", name)
         try:
             return [tool.spec.name for tool in await self.mcp.list_tools(name)]
@@ -84,27 +86,28 @@ class AppToolAdmin:
         setting = server.model_dump(include={"url"} if server.command is None else {"command", "args"})
         if server.token is not None:
             await self._store_token(name, server.token)
-        await self._late_engine.engine.preferences.change({"mcp": {**await self._added(), name: setting}})
-        await self._configure()
+        added = {**_added(await self._settings()), name: setting}
+        self._configure(await self._late_engine.engine.preferences.change({"mcp": added}))
 
     async def drop_server(self, name: str) -> None:
-        added = dict(await self._added())
+        added = dict(_added(await self._settings()))
         if name in self._configured:
             raise NotAllowedError("remove it", "it is defined in holdfast.toml; remove it there")
         if added.pop(name, None) is None:
             raise NotFoundError("MCP server", name)
-        await self._late_engine.engine.preferences.change({"mcp": added})
+        settings = await self._late_engine.engine.preferences.change({"mcp": added})
         await self._store_token(name, None)
-        await self._configure()
+        self._configure(settings)
 
-    async def _added(self) -> Mapping[str, Any]:
-        return (await self._late_engine.engine.preferences.settings(LOCAL)).get("mcp") or {}
+    async def _settings(self) -> Mapping[str, Json]:
+        return await self._late_engine.engine.preferences.settings(LOCAL)
 
-    async def _configure(self) -> Sequence[McpServer]:
+    def _configure(self, settings: Mapping[str, Json]) -> Sequence[McpServer]:
+        """Applies the owner's settings; returns all servers."""
         tokens = self._keys.read().provider_keys
         added = [
             _added_server(name, setting, tokens.get(_KEY_PREFIX + name))
-            for name, setting in (await self._added()).items()
+            for name, setting in _added(settings).items()
             if name not in self._configured
         ]
         servers = [*self._configured.values(), *added]
@@ -113,6 +116,10 @@ class AppToolAdmin:
 
     async def _store_token(self, name: str, token: str | None) -> None:
         await to_thread.run_sync(set_provider_key, self._keys, _KEY_PREFIX + name, token)
+
+
+def _added(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    return settings.get("mcp") or {}
 
 
 def mcp_servers(config: Config) -> tuple[McpServer, ...]:

@@ -9,7 +9,6 @@ import anyio
 from holdfast.core.errors import NotFoundError, StorageError
 from holdfast.core.ids import RunId
 from holdfast.engine.node_context import NodeContext
-from holdfast.engine.retention import ERASE
 from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.stop_reasons import cancelled
 from holdfast.engine.supervisor import Supervisor
@@ -42,11 +41,10 @@ class AttachedConnections:
             with anyio.move_on_after(self._node.settings.final_save, shield=True), suppress(StorageError):
                 for rid in rids:
                     await self._disconnected(rid)
-                hidden = await self._node.store.read(lambda tx: bool(tx.deleted_sessions(1)))
-                if hidden:
-                    self._node.hub.signals.fire(ERASE)  # a temporary session goes with its client
 
     async def _disconnected(self, rid: RunId) -> None:
+        if await self._supervisor.wait_until_settled(rid):
+            return
         run = await self._node.store.read(lambda tx: tx.run(rid))
         if run is None or not run.is_open:
             return

@@ -74,8 +74,7 @@ class Engine:
         policy = None if self.session_memory is None else self.session_memory.policy
         self.settler = Settler(context, self.writer, policy)
         recovery = RunRecovery(context, self.settler)
-        recall = None if self.session_memory is None else self.session_memory.recall
-        deps = ExecutorDeps(context, self.writer, self.feed, self.settler, recovery, recall)
+        deps = ExecutorDeps(context, self.writer, self.feed, self.settler, recovery, self.session_memory)
         self.supervisor = Supervisor(deps)
         self.attachments = Attachments(context, files)
         self.retention = Retention(context, self.attachments, workspaces, memory is not None)
@@ -91,7 +90,7 @@ class Engine:
         self.runs = Runs(context, reader, self.feed, self.supervisor, admission, recovery)
         self.subscriptions = Subscriptions(context, self.feed, reader)
         self.connections = AttachedConnections(context, self.feed, self.supervisor)
-        self.titles = Titles(context, self.subscriptions)
+        self.titles = Titles(context, self.settler)
         self.memory_facts = MemoryFacts(store, ids)
         self.preferences = Preferences(store)
         self.transfer = Transfer(self.sessions, self.messages, self.attachments, ids)

@@ -6,7 +6,6 @@ and time-limited; recovery does from the journal what they leave undone.
 
 import logging
 import math
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 import anyio
@@ -24,7 +23,7 @@ from holdfast.core.errors import (
 from holdfast.core.ids import ApprovalId
 from holdfast.core.run import Intent, Run
 from holdfast.core.seed_events import delta_size
-from holdfast.core.transcript import EMPTY, fold, has_output, volume
+from holdfast.core.transcript import EMPTY, Transcript, fold, has_output, volume
 from holdfast.engine.agent_output import RecordedOutput
 from holdfast.engine.group_commit import GroupCommitWriter
 from holdfast.engine.messages import input_of_run
@@ -32,6 +31,7 @@ from holdfast.engine.node_context import NodeContext
 from holdfast.engine.output_buffer import OutputBuffer, OutputLimitError
 from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.run_feed import RunFeed
+from holdfast.engine.session_memory import SessionMemory
 from holdfast.engine.settler import Settler
 from holdfast.engine.stop_reasons import HAND_OVER, LOST, PARK, SHUTDOWN, StopReason, storage_broken, storage_failed
 from holdfast.engine.transactions import approvals, run_endings, run_queue
@@ -51,7 +51,7 @@ class ExecutorDeps:
     feed: RunFeed
     settler: Settler
     recovery: RunRecovery
-    recall: Callable[[Turn], Awaitable[ev.MemoryRecalled | None]] | None = None
+    memory: SessionMemory | None = None
 
 
 class Execution:
@@ -68,6 +68,7 @@ class Execution:
         self._buffer: OutputBuffer | None = None
         self._output: RecordedOutput | None = None
         self._begun = EMPTY  # the fold of what earlier executions wrote
+        self._memory: str | None = None  # the provider to recall from
 
     @property
     def writes(self) -> int:
@@ -94,6 +95,13 @@ class Execution:
             self.stop(LOST)
         elif row.epoch == self.run.epoch and row.intent is not None:
             self.stop(StopReason("end", recovery.ending(row)))
+
+    def open_first(self) -> None:
+        """A first epoch has no predecessor, so there is nothing to fence or read: subscribers can follow from the
+        start."""
+        if self.run.epoch == 1:
+            self._record(0)
+            self._deps.feed.open(self.run.id, 0)
 
     async def execute(self) -> None:
         ending: ev.RunEnded | None = None
@@ -160,13 +168,12 @@ class Execution:
         return ev.RunEnded("complete", finish_reason=finish_reason)
 
     async def _open(self) -> ev.RunEnded | None:
-        """Become the journal's only writer; returns the ending if an earlier execution sealed it. A first epoch has no
-        predecessor, so there is nothing to fence or read."""
-        run, begun = self.run, EMPTY
-        if run.epoch > 1:
-            retry = self._node.retry_storage
-            await retry(lambda: self._node.journal.fence({run.id: run.epoch}))
-            begun = self._begun = await retry(lambda: self._deps.settler.transcript(run.id))
+        """Become the journal's only writer; returns the ending if an earlier execution sealed it."""
+        run, retry = self.run, self._node.retry_storage
+        if run.epoch == 1:
+            return None
+        await retry(lambda: self._node.journal.fence({run.id: run.epoch}))
+        begun = self._begun = await retry(lambda: self._deps.settler.transcript(run.id))
         self._record(volume(begun.parts))
         self._deps.feed.open(run.id, begun.last_seq, sealed=begun.ended)
         if begun.status == "streaming":
@@ -201,7 +208,10 @@ class Execution:
             )
         first = self._begun.last_seq + 1
         transcript = fold([ev.entry(first + n, event) for n, event in enumerate(opening)], self._begun)
-        return Turn(run, session, input_of_run(tx, run, session), transcript, decisions), opening
+        past, preferences = input_of_run(tx, run, session), tx.settings(run.owner)
+        recalls = self._deps.memory is not None and not self._begun.last_seq and not transcript.parts
+        self._memory = self._deps.memory.handle_of(tx, session, run) if recalls and self._deps.memory else None
+        return Turn(run, session, past, transcript, decisions, preferences), opening
 
     def _is_undecided(self, turn: Turn) -> bool:
         """Whether an earlier execution asked and could not park: its question stands, and is not asked again."""
@@ -217,9 +227,9 @@ class Execution:
 
     async def _recall(self, turn: Turn, buffer: OutputBuffer) -> Turn:
         """Recall from memory once per run, before any output; a continued run has the earlier one's parts."""
-        if self._deps.recall is None or self._begun.last_seq or turn.transcript.parts:
+        if self._deps.memory is None or self._memory is None:
             return turn
-        recalled = await self._deps.recall(turn)
+        recalled = await self._deps.memory.recall(turn, self._memory)
         if recalled is None:
             return turn
         buffer.add(recalled)
@@ -246,7 +256,7 @@ class Execution:
                     failure = await self._seal(ending)
                     intent = None if failure is None else _unsealed(ending, failure)
                     if failure is None:
-                        await self._deps.settler.settle(self.run.id)
+                        await self._deps.settler.settle(self.run.id, self._transcript())
                         done = True
             except AppendRefusedError:
                 done = True  # fenced: the node that took the run over ends it
@@ -258,6 +268,12 @@ class Execution:
         self._deps.feed.close(self.run.id, broken=not done)
         if not done:
             await self._deps.recovery.abandon(self.run, intent)
+
+    def _transcript(self) -> Transcript | None:
+        """The fold of the whole run, if its events are still in memory."""
+        tail = self._deps.feed.tail(self.run.id)
+        found = None if tail is None else tail.after(self._begun.last_seq)
+        return None if not found else fold(found, self._begun)
 
     async def _seal(self, ending: ev.RunEnded) -> StorageError | None:
         """Append the terminal event; the error if it could not be stored."""

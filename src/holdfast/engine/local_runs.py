@@ -21,6 +21,7 @@ class LocalRuns:
     def __init__(self, node: NodeId) -> None:
         self._node = node
         self.executing: set[RunId] = set()
+        self.starting: set[RunId] = set()  # Being claimed in the transaction that accepts them
         # Separate from `executing`: a run that is requeued while others are being ended may start before they end.
         self._ending: set[RunId] = set()
         self._ended = Notifier()
@@ -72,7 +73,7 @@ class LocalRuns:
 
     def holds(self, rid: RunId) -> bool:
         """Whether this process executes or ends the run."""
-        return rid in self.executing or rid in self._ending
+        return rid in self.executing or rid in self.starting or rid in self._ending
 
     def may_hold(self, run: Run) -> bool:
         """The same, counting a claim that is under way. A pending or abandoned run is not being claimed."""

@@ -36,12 +36,13 @@ class NodeContext:
     hub: WakeupHub
     local: LocalRuns
 
-    async def transact(self, work: Callable[[Tx], T], *, wake_queue: bool = True) -> T:
+    async def transact(self, work: Callable[[Tx], T], *, wake_queue: bool | Callable[[T], bool] = True) -> T:
         """Commit `work`, then wake change feeds and, with `wake_queue`, the claim loops. Shielded, so that a client
         that disconnects in between cannot keep others from being notified."""
         with anyio.move_on_after(self.settings.final_save, shield=True):
             result = await self.store.transact(work)
-            await self.hub.announce(*([Wake("queue")] if wake_queue else []), Wake("changed"))
+            wakes = wake_queue if isinstance(wake_queue, bool) else wake_queue(result)
+            await self.hub.announce(*([Wake("queue")] if wakes else []), Wake("changed"))
             return result
         raise StorageUnavailableError(
             "The storage did not answer in time; the change may or may not have been made. Reload before retrying."

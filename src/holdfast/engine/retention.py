@@ -20,7 +20,6 @@ from holdfast.ports.store import RunQuery, Tx
 
 log = logging.getLogger("holdfast.engine")
 
-ERASE: Final = "erase"  # The signal that something is to be erased now rather than at the next sweep
 _BATCH: Final = 500
 
 

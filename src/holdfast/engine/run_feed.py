@@ -146,6 +146,11 @@ class RunFeed:
         self.subscribers += 1
         return RunSubscription(self, run, after, at_end=sealed and after == last)
 
+    def subscribe_new(self, run: RunId) -> "RunSubscription":
+        """`subscribe` from the start to a run that was just accepted, of which nothing has to be read."""
+        self.subscribers += 1
+        return RunSubscription(self, run, 0, at_end=False)
+
     async def is_over(self, run: RunId) -> bool:
         """Whether, by the store, the run will produce nothing more."""
         row = await self._node.store.read(lambda tx: tx.run(run))

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from holdfast.core.errors import SessionBusyError, StorageError
+from holdfast.core.errors import HoldfastError, SessionBusyError, StorageError
 from holdfast.core.events import Decision
 from holdfast.core.ids import LOCAL, ApprovalId, MessageId, OwnerId, RunId, SessionId
 from holdfast.core.model_input import ModelInput
@@ -18,9 +18,9 @@ from holdfast.engine.admission import Admission
 from holdfast.engine.messages import input_of_run
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.recovery import RunRecovery
-from holdfast.engine.retention import ERASE
 from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.settling_reader import SettlingReader
+from holdfast.engine.signals import ERASE
 from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.transactions import accept, approvals, run_endings, session_edits
 from holdfast.engine.transactions.accept import Accepted, OnBusy, RunOptions, find_repeated
@@ -134,16 +134,24 @@ class Runs:
         new = self._node.ids.new
         rid, question, answer = RunId(new("run")), MessageId(new("msg")), MessageId(new("msg"))
         attached_by = self._node.identity if options.lifetime == "attached" else None
-        request = accept.TurnRequest(sid, owner, rid, question, answer, options, tuple(parts), attached_by, on_busy)
+        claimed_by = self._node.identity if self._supervisor.reserve(rid) else None
+        request = accept.TurnRequest(
+            sid, owner, rid, question, answer, options, tuple(parts), attached_by, on_busy, claimed_by
+        )
         if options.lifetime == "attached":
             self._node.local.connect(rid)
         try:
             accepted = await self._accept_once(request, lambda tx: find_repeated(tx, request) or work(tx, request))
-        except BaseException:
+        except BaseException as error:
             self._node.local.disconnect(rid)  # if it was stored all the same, it has no client
+            if isinstance(error, HoldfastError) and not isinstance(error, StorageError):
+                self._supervisor.release(rid)
+            else:
+                self._supervisor.doubt(rid)
             raise
         if accepted.run.id != rid:
             self._node.local.disconnect(rid)
+        await self._supervisor.stop_requested(accepted.stop)
         return accepted
 
     async def _accept_once(self, request: accept.TurnRequest, work: Callable[[Tx], Accepted]) -> Accepted:
@@ -152,16 +160,23 @@ class Runs:
             before = await self._node.store.read(lambda tx: find_repeated(tx, request))
             if before is None:
                 raise refusal
+            self._supervisor.release(request.run_id)
             return before
         try:
-            accepted = await self._node.transact(work)
+            return await self._store_and_start(request, work)
         except SessionBusyError as busy:
             # The client may have seen the end of that run already; it must not be told that the run is in its way.
             if not self._feed.is_sealed(busy.run):
                 raise
             await self._node.wait_until_ended(busy.run, self._node.settings.fence_wait)
-            accepted = await self._node.transact(work)
-        await self._supervisor.stop_requested(accepted.stop)
+            return await self._store_and_start(request, work)
+
+    async def _store_and_start(self, request: accept.TurnRequest, work: Callable[[Tx], Accepted]) -> Accepted:
+        accepted = await self._node.transact(work, wake_queue=lambda accepted: accepted.run.status == "queued")
+        if accepted.fresh and accepted.run.status == "running":  # no await in between: it would be nobody's
+            await self._supervisor.start_accepted(accepted.run)
+        else:
+            self._supervisor.release(request.run_id)
         return accepted
 
     # ---- reading ----

@@ -22,7 +22,8 @@ from holdfast.core.ids import LOCAL, MessageId, OwnerId, SessionId
 from holdfast.core.lease import is_live
 from holdfast.core.memory_ledger import OFF, Ledger
 from holdfast.core.parts import Json, plain_text
-from holdfast.core.session import Message
+from holdfast.core.run import Run
+from holdfast.core.session import Message, Session
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.signals import wait_for
 from holdfast.engine.transactions import memory
@@ -66,12 +67,14 @@ class SessionMemory:
 
     # ---- recall ----
 
-    async def recall(self, turn: Turn) -> MemoryRecalled | None:
+    def handle_of(self, tx: Tx, session: Session, run: Run) -> str | None:
+        """The provider to recall from; None if memory is off for the run."""
+        handle = memory.handle_of(tx, session, run, self.policy)
+        return None if handle == OFF else handle
+
+    async def recall(self, turn: Turn, handle: str) -> MemoryRecalled | None:
         """What to show the model, or None. A provider that fails or is slow yields a note instead."""
         try:
-            handle = await self._node.store.read(lambda tx: memory.handle_of(tx, turn.session, turn.run, self.policy))
-            if handle is None or handle == OFF:
-                return None
             self.touch(turn.session.id, handle)
             provider = self._providers.get(handle)
             if provider is None:

@@ -2,7 +2,7 @@
 journals of runs that did not seal themselves. `run_endings.settle` alone fills a message."""
 
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -14,21 +14,25 @@ from holdfast.core import recovery as recoveries
 from holdfast.core.errors import AppendRefusedError, StorageUnavailableError, TooLargeError
 from holdfast.core.events import Event, entry
 from holdfast.core.ids import RunId
-from holdfast.core.run import Recovery, Run
+from holdfast.core.run import Recovery, Run, RunStatus
 from holdfast.core.seed_events import delta_size
+from holdfast.core.session import Session
 from holdfast.core.transcript import EMPTY, Transcript, fold
 from holdfast.engine.group_commit import GroupCommitWriter
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.output_buffer import OutputBuffer
-from holdfast.engine.signals import Notifier
+from holdfast.engine.signals import ERASE, Notifier
 from holdfast.engine.transactions import run_endings
 from holdfast.engine.transactions.memory import MemoryPolicy
+from holdfast.engine.transactions.run_endings import Settled
 from holdfast.ports.store import Tx
 from holdfast.ports.wakeups import Wake
 
 log = logging.getLogger("holdfast.engine")
 
 _PAGE: Final = 1000
+_ARCHIVE_EVERY: Final = 1.0  # Seconds: it needs not be told run by run
+_MOST_UNTITLED: Final = 10_000
 
 
 class Settler:
@@ -41,6 +45,14 @@ class Settler:
         self.recovered = 0  # Of these, the runs of other processes
         self._unarchived: list[RunId] = []
         self._settled = Notifier()
+        self.untitled: deque[tuple[Session, RunStatus]] = deque(maxlen=_MOST_UNTITLED)
+        """Sessions without a title whose run has ended here, with the run's status."""
+        self._untitled_added = Notifier()
+
+    async def next_untitled(self) -> tuple[Session, RunStatus]:
+        while not self.untitled:
+            await self._untitled_added.wait()
+        return self.untitled.popleft()
 
     async def transcript(self, rid: RunId) -> Transcript:
         """The fold over everything that is committed."""
@@ -90,9 +102,9 @@ class Settler:
                 await buffer.flushed()
         return await self.transcript(buffer.run)
 
-    async def settle(self, rid: RunId) -> None:
-        """Settle a run whose journal is sealed."""
-        await self._settle({rid: await self.transcript(rid)})
+    async def settle(self, rid: RunId, folded: Transcript | None = None) -> None:
+        """Settle a run whose journal is sealed. `folded`: the fold of its journal, if that is known."""
+        await self._settle({rid: await self.transcript(rid) if folded is None else folded})
 
     async def settle_recovered(self, ended: Mapping[RunId, Transcript], recovery: Recovery | None = None) -> None:
         """The same for runs that another process left behind."""
@@ -100,17 +112,23 @@ class Settler:
         await self._settle(ended, recovery)
 
     async def _settle(self, ended: Mapping[RunId, Transcript], recovery: Recovery | None = None) -> None:
-        def work(tx: Tx) -> None:
-            for rid, transcript in ended.items():
-                run_endings.settle(tx, rid, transcript, recovery, self._memory)
+        def work(tx: Tx) -> list[Settled]:
+            return [run_endings.settle(tx, rid, each, recovery, self._memory) for rid, each in ended.items()]
 
         self._node.local.note_settled(ended)
-        await self._node.store.transact(work)
-        await self.announce_settled(ended)
+        settled = await self._node.store.transact(work)
+        for each in settled:
+            if each.run is not None and each.session is not None and each.session.titled_by == "nobody":
+                self.untitled.append((each.session, each.run.status))
+                self._untitled_added.ring()
+        if any(each.session is not None and not each.session.is_kept for each in settled):
+            self._node.hub.signals.fire(ERASE)  # a temporary session goes with its run
+        await self.announce_settled(ended, wake_queue=any(each.has_queue for each in settled))
 
-    async def announce_settled(self, ended: Mapping[RunId, Transcript]) -> None:
+    async def announce_settled(self, ended: Mapping[RunId, Transcript], *, wake_queue: bool = True) -> None:
         self.ended.update(transcript.status for transcript in ended.values())
-        await self._node.hub.announce(*(Wake("control", rid) for rid in ended), Wake("queue"), Wake("changed"))
+        wakes = [Wake("control", rid) for rid in ended] + ([Wake("queue")] if wake_queue else [])
+        await self._node.hub.announce(*wakes, Wake("changed"))
         self._unarchived.extend(ended)
         self._settled.ring()
 
@@ -120,6 +138,7 @@ class Settler:
             while not self._unarchived:
                 await self._settled.wait()
             await self._archive()
+            await anyio.sleep(_ARCHIVE_EVERY)
 
     async def archive_rest(self) -> None:
         """Before the node stops; the next start would have to read unarchived journals event by event."""

@@ -11,6 +11,7 @@ import anyio
 from holdfast.core.ids import NodeId, RunId
 from holdfast.ports.wakeups import Wake, Wakeups
 
+ERASE: Final = "erase"  # The signal that something is to be erased now rather than at the next sweep
 _ANY: Final = frozenset({Wake("control"), Wake("appended")})
 _MOST: Final = 10_000  # Runs to read that are remembered by id; beyond it, all are read
 

@@ -18,9 +18,10 @@ from holdfast.core.ids import OwnerId, RunId
 from holdfast.core.lease import is_live
 from holdfast.core.run import Run
 from holdfast.engine.executor import Execution, ExecutorDeps
-from holdfast.engine.signals import wait_for
+from holdfast.engine.signals import Notifier, wait_for
 from holdfast.engine.stop_reasons import HAND_OVER, LOST, SHUTDOWN, StopReason, cancelled, over_limit
 from holdfast.engine.transactions import run_endings, run_queue
+from holdfast.ports.store import Tx
 from holdfast.ports.wakeups import Wake
 
 log = logging.getLogger("holdfast.engine")
@@ -33,6 +34,10 @@ class Supervisor:
         self._deps = deps
         self._node = deps.node
         self._executions: dict[RunId, Execution] = {}
+        self._runs: TaskGroup | None = None  # In which runs are executed, while they may be started
+        self._starved = False  # Whether runs may be waiting for room
+        self._in_doubt: set[RunId] = set()  # Accepted and perhaps claimed: the store did not answer
+        self._over = Notifier()
         self.draining = False
         self._drain_scope = anyio.CancelScope()
 
@@ -54,6 +59,16 @@ class Supervisor:
         if execution is not None:
             execution.apply_intent(row)
         return execution is not None
+
+    async def wait_until_settled(self, rid: RunId) -> bool:
+        """Wait until the run is no longer executed here, at most `cancel_wait` seconds; whether it was settled here."""
+        execution = self._executions.get(rid)
+        if execution is not None:
+            with anyio.move_on_after(self._node.settings.cancel_wait):
+                await execution.done.wait()
+            if not execution.done.is_set():
+                return False
+        return self._node.local.settled_here(rid)
 
     async def cancel(self, rid: RunId, owner: OwnerId, reason: str) -> Run:
         """The settled run, or after `cancel_wait` seconds the run with its cancel requested. A run that this node
@@ -86,14 +101,24 @@ class Supervisor:
 
     async def claim(self, runs: TaskGroup) -> None:
         """Claim queued runs while there is room: when woken, and at intervals."""
-        settings = self._node.settings
-        while not self.draining:
-            signal = self._node.hub.signals.armed(("queue", None))
-            busy = sum(not execution.waiting for execution in self._executions.values())
-            room = min(settings.max_runs - busy, _CLAIM_AT_ONCE)
-            again = room > 0 and await self._claim(runs, room)
-            if not again:
-                await wait_for(signal, settings.poll)
+        self._runs = runs
+        try:
+            while not self.draining:
+                signal = self._node.hub.signals.armed(("queue", None))
+                room = min(self._room(), _CLAIM_AT_ONCE)
+                self._starved = room <= 0
+                again = room > 0 and await self._claim(runs, room)
+                if not again:
+                    await wait_for(signal, self._node.settings.poll)
+        finally:
+            self._runs = None
+
+    def _room(self) -> int:
+        most, starting = self._node.settings.max_runs, len(self._node.local.starting)
+        room = most - starting - len(self._executions)
+        if room > 0:
+            return room
+        return most - starting - sum(not execution.waiting for execution in self._executions.values())
 
     async def _claim(self, runs: TaskGroup, room: int) -> bool:
         """Whether there may be more to claim. Shielded: what was claimed is started or requeued."""
@@ -106,8 +131,15 @@ class Supervisor:
         return False
 
     async def _claim_and_start(self, runs: TaskGroup, room: int) -> bool:
-        identity, connected = self._node.identity, self._node.local.connected
-        claimed, more = await self._node.store.transact(lambda tx: run_queue.claim(tx, identity, room, connected))
+        identity, connected, in_doubt = self._node.identity, self._node.local.connected, frozenset(self._in_doubt)
+
+        def work(tx: Tx) -> tuple[list[Run], bool]:
+            run_queue.requeue_unstarted(tx, identity, in_doubt)
+            return run_queue.claim(tx, identity, room, connected)
+
+        claimed, more = await self._node.store.transact(work)
+        self._in_doubt -= in_doubt
+        self._node.local.starting -= in_doubt
         if self.draining:
             await self._node.store.transact(lambda tx: run_queue.unclaim(tx, claimed))
             return False
@@ -119,10 +151,42 @@ class Supervisor:
             await self._node.hub.announce(Wake("changed"))
         return more and bool(claimed)
 
+    # ---- runs that are claimed when they are accepted ----
+
+    def reserve(self, rid: RunId) -> bool:
+        """Whether a new run may be claimed in the transaction that accepts it. Every reservation is to be ended by
+        `start_accepted`, `release` or `doubt`."""
+        if self._runs is None or self.draining or self._room() <= 0:
+            return False
+        self._node.local.starting.add(rid)
+        return True
+
+    def release(self, rid: RunId) -> None:
+        """The run was not accepted, or not claimed."""
+        self._node.local.starting.discard(rid)
+
+    def doubt(self, rid: RunId) -> None:
+        """The store did not say whether the run was accepted: if it was, it is requeued."""
+        if rid in self._node.local.starting:
+            self._in_doubt.add(rid)
+            self._node.hub.signals.fire(("queue", None))
+
+    async def start_accepted(self, run: Run) -> None:
+        """Execute a run that was claimed when it was accepted; without an await, unless the node is stopping."""
+        if self._runs is not None and not self.draining:
+            self._start(self._runs, run)
+            self.release(run.id)
+            return
+        with anyio.move_on_after(self._node.settings.final_save, shield=True):
+            await self._node.store.transact(lambda tx: run_queue.unclaim(tx, [run]))
+        self.release(run.id)
+
     def _start(self, runs: TaskGroup, run: Run) -> None:
         """A run that was parked and decided at once may still be finishing: its new execution waits for the old one."""
         previous = self._executions.get(run.id)
         execution = Execution(run, self._deps)
+        if previous is None:
+            execution.open_first()
         self._executions[run.id] = execution
         self._node.local.executing.add(run.id)
         runs.start_soon(self._execute, execution, previous, name=f"run {run.id}")
@@ -140,7 +204,9 @@ class Supervisor:
             if self._executions.get(rid) is execution:
                 del self._executions[rid]
                 self._node.local.executing.discard(rid)
-            self._node.hub.signals.fire(("queue", None))
+            self._over.ring()
+            if self._starved:
+                self._node.hub.signals.fire(("queue", None))
         if execution.parks:
             await self._after_parking(rid)
 
@@ -160,7 +226,8 @@ class Supervisor:
         while True:
             signal = hub.signals.armed("control")
             named = hub.controlled()
-            rids = [rid for rid in (self._executions if named is None else named) if rid in self._executions]
+            found = self._executions if named is None else named
+            rids = [rid for rid in found if rid in self._executions and not self._node.local.settled_here(rid)]
             if rids:
                 await self._apply_intents(rids)
             else:
@@ -252,6 +319,4 @@ class Supervisor:
 
     async def _wait_until_empty(self) -> None:
         while self._executions:
-            signal = self._node.hub.signals.armed(("queue", None))
-            if self._executions:
-                await wait_for(signal, self._node.settings.poll)
+            await self._over.wait()

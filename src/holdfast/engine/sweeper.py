@@ -9,9 +9,9 @@ import anyio
 
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.recovery import RunRecovery
-from holdfast.engine.retention import ERASE, Retention
+from holdfast.engine.retention import Retention
 from holdfast.engine.session_memory import SessionMemory
-from holdfast.engine.signals import wait_for
+from holdfast.engine.signals import ERASE, wait_for
 from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.transactions import approvals
 from holdfast.ports.wakeups import Wake

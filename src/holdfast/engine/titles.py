@@ -15,7 +15,7 @@ from holdfast.core.ids import LOCAL, OwnerId, SessionId
 from holdfast.core.parts import plain_text
 from holdfast.core.session import Message, Session
 from holdfast.engine.node_context import NodeContext
-from holdfast.engine.subscriptions import Subscriptions
+from holdfast.engine.settler import Settler
 from holdfast.engine.transactions import session_edits
 from holdfast.engine.transactions.row_access import get_session
 from holdfast.ports.agent import AgentError, Titler
@@ -41,7 +41,7 @@ class FirstWords:
 @dataclass(frozen=True, slots=True, eq=False)
 class Titles:
     _node: NodeContext
-    _subscriptions: Subscriptions
+    _settler: Settler
 
     async def generate(self, sid: SessionId, titler: Titler, owner: OwnerId = LOCAL) -> Session:
         """Title the session unless it has a title."""
@@ -61,34 +61,23 @@ class Titles:
         )
 
     async def run(self, titler: Callable[[Session], Awaitable[Titler]]) -> None:
-        """Follow the change feed for the server's life. A missed title is generated after the session's next turn."""
-        changes = self._subscriptions.watch_changes(None)
+        """For the server's life: title sessions whose run this node has settled. A missed title is generated after the
+        session's next turn."""
         limiter = anyio.CapacityLimiter(_CONCURRENT)
         async with anyio.create_task_group() as jobs:
             while True:
-                try:
-                    found = await changes.next()
-                except HoldfastError:
-                    log.warning("the change feed cannot be read; titles wait", exc_info=True)
-                    await anyio.sleep(5.0)
-                    continue
-                if found is None:
-                    return
-                completed = [c for c in found.items if c.kind == "run.changed" and c.status == "complete"]
-                # The feed covers all nodes; the one that settled the run asks for the title.
-                for sid in {c.session_id for c in completed if c.run_id and self._node.local.settled_here(c.run_id)}:
-                    jobs.start_soon(self._generate_safely, sid, titler, limiter)
+                session, status = await self._settler.next_untitled()
+                if status == "complete":
+                    jobs.start_soon(self._generate_safely, session, titler, limiter)
 
     async def _generate_safely(
-        self, sid: SessionId, titler: Callable[[Session], Awaitable[Titler]], limiter: anyio.CapacityLimiter
+        self, session: Session, titler: Callable[[Session], Awaitable[Titler]], limiter: anyio.CapacityLimiter
     ) -> None:
         async with limiter:
             try:
-                session = await self._node.store.read(lambda tx: get_session(tx, sid, LOCAL))
-                if session.titled_by == "nobody":
-                    with anyio.fail_after(_TIMEOUT):
-                        await self.generate(sid, await titler(session))
+                with anyio.fail_after(_TIMEOUT):
+                    await self.generate(session.id, await titler(session), session.owner)
             except (HoldfastError, AgentError, TimeoutError) as error:
-                log.info("no title for session %s: %s", sid, type(error).__name__)
+                log.info("no title for session %s: %s", session.id, type(error).__name__)
             except Exception:  # a task of the server's group: an error here would end the server
-                log.exception("no title for session %s", sid)
+                log.exception("no title for session %s", session.id)

@@ -2,7 +2,7 @@
 model and the demo."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
@@ -103,9 +103,13 @@ class ModelCatalog:
         """The id of the default model; see `default_model`."""
         if not (chosen or configured):
             await self._lists.refresh(self._providers)
-        names = ((config.name, self._lists.default_name(config)) for config in self._providers)
-        offered = (None if name is None else f"{provider}/{name}" for provider, name in names)
-        return default_model(chosen, configured, offered, LOCAL_ID if self._local_info().available else DEMO.id)
+        return default_model(chosen, configured, self._offered())
+
+    def _offered(self) -> Iterator[str | None]:
+        for config in self._providers:
+            name = self._lists.default_name(config)
+            yield None if name is None else f"{config.name}/{name}"
+        yield LOCAL_ID if self._local_info().available else DEMO.id
 
     def get(self, model_id: str) -> Model:
         """The model of an id, without any request. Raises ModelError if no provider can have it."""

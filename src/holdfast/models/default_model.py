@@ -12,9 +12,9 @@ from holdfast.models.pydantic_ai_models import missing_extra
 UNNAMED: Final = "default"  # The model name used for a configured server that lists none: many accept any name
 
 
-def default_model(chosen: str | None, configured: str | None, offered: Iterable[str | None], last: str) -> str:
-    """`offered`: the providers' defaults, in their order."""
-    return chosen or configured or next((model for model in offered if model is not None), last)
+def default_model(chosen: str | None, configured: str | None, offered: Iterable[str | None]) -> str:
+    """`offered`: the providers' defaults in their order, then the models of this machine."""
+    return chosen or configured or next(model for model in offered if model is not None)
 
 
 def provider_default(config: ProviderConfig, known: ProbeResult) -> str | None:

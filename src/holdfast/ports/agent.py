@@ -1,12 +1,13 @@
 """The agent port: what answers a turn, and where it writes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from holdfast.core.events import ApprovalRequested, Decision, Event
 from holdfast.core.ids import ApprovalId
 from holdfast.core.model_input import ModelInput
+from holdfast.core.parts import Json
 from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
 from holdfast.core.transcript import Transcript
@@ -22,6 +23,7 @@ class Turn:
     transcript: Transcript
     decisions: Mapping[str, Decision]
     """Answers to the question the run stopped at, by call id; a tool with an unknown outcome needs a new approval."""
+    preferences: Mapping[str, Json] = field(default_factory=dict)  # The owner's settings when the turn began
 
 
 class AgentOutput(Protocol):

@@ -37,7 +37,12 @@ async def respond_with_run(
         # No await between this and accepting.
         await connection.enter_async_context(api.engine.connections.attached(accepted.run.id))
     try:
-        return respond(await api.engine.subscriptions.subscribe(accepted.run.id), connection)
+        subscription = (
+            api.engine.feed.subscribe_new(accepted.run.id)
+            if accepted.fresh
+            else await api.engine.subscriptions.subscribe(accepted.run.id)
+        )
+        return respond(subscription, connection)
     except BaseException:
         if connection is not None:
             await connection.aclose()

@@ -30,16 +30,14 @@ class WorkerThread:
 
     async def call(self, work: Callable[[], T]) -> T:
         """Return or raise what `work` does. A cancelled caller returns at once; `work` still runs to its end."""
-        if self._closed:
-            raise StorageUnavailableError("The storage is closed.")
         return await self.submit(work)
 
     async def close(self, last: Callable[[], None]) -> None:
         """Finish the calls so far, then `last`, then end the thread. Later calls are refused."""
         if self._closed:
             return
-        self._closed = True
         done = self.submit(last)
+        self._closed = True
         self._jobs.put(None)
         try:
             await done
@@ -49,6 +47,8 @@ class WorkerThread:
 
     def submit(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         """`call` for a caller that does not wait."""
+        if self._closed:
+            raise StorageUnavailableError("The storage is closed.")
         if self._thread.ident is None:
             self._thread.start()
         loop = asyncio.get_running_loop()
@@ -96,7 +96,7 @@ class ConnectionWorker(Generic[C]):
     name: str
     _open: Callable[[], C]
     _error: type[Exception]
-    _translate: Callable[[Any], StorageError]  # Turns an `_error` of the library into a StorageError
+    translate: Callable[[Any], StorageError]  # Turns an `_error` of the library into a StorageError
     _is_usable: Callable[[C], bool] = lambda _: True  # Asked before and after each use
     _db: C | None = None  # The first connection, if there is one already
 
@@ -152,7 +152,7 @@ class ConnectionWorker(Generic[C]):
         try:
             return call()
         except self._error as error:
-            raise self._translate(error) from error
+            raise self.translate(error) from error
 
     def disconnect(self) -> None:
         db, self._db = self._db, None

@@ -14,7 +14,7 @@ from holdfast.tools.workspace.file_tools import file_tools
 @dataclass(frozen=True, slots=True)
 class Toolbox:
     builtin: Sequence[Tool]
-    mcp_tools: Callable[[], Awaitable[Sequence[Tool]]]  # `McpServers.tools`
+    mcp_tools: Callable[[Turn], Awaitable[Sequence[Tool]]]
 
     async def __call__(self, turn: Turn) -> Sequence[Tool]:
         """Applies `settings.tools` of the run, or else of the session: true or absent for all, false for none, or a
@@ -23,7 +23,7 @@ class Toolbox:
         setting: Json = next((each["tools"] for each in settings if each.get("tools") is not None), True)
         if setting is False:
             return ()
-        tools = {tool.spec.name: tool for tool in (*await self.mcp_tools(), *self.builtin)}  # built-in names win
+        tools = {tool.spec.name: tool for tool in (*await self.mcp_tools(turn), *self.builtin)}  # built-in names win
         if not isinstance(setting, list):
             return tuple(tools.values())
         return tuple(tool for name, tool in tools.items() if name in setting)

@@ -27,8 +27,8 @@ from holdfast.tools.approval_policy import ApprovalPolicy, GrantStore
 
 log = logging.getLogger("holdfast.agents")
 
-FindModel = Callable[[str | None], Awaitable[Model]]
-"""Returns the model with this id, or the default model. Raises AgentError when there is none."""
+FindModel = Callable[[Turn], Awaitable[Model]]
+"""Returns the turn's model, or the default model. Raises AgentError when there is none."""
 FindTools = Callable[[Turn], Awaitable[Sequence[Tool]]]
 FindPolicy = Callable[[Turn], Awaitable[ApprovalPolicy]]
 """Returns the owner's tool rules as they are when the turn begins."""
@@ -70,7 +70,7 @@ class ChatAgent:
 
     async def run(self, turn: Turn, out: AgentOutput) -> str | None:
         """Answer the turn. A model without tool support is offered none, but calls left by another model are run."""
-        model = await self.find_model(turn.run.model)
+        model = await self.find_model(turn)
         needed = "tools" in model.info.abilities or unsettled(turn.transcript.parts)
         tools = await self.find_tools(turn) if needed else ()
         run_log = RunLog(out, turn.transcript)

@@ -49,6 +49,8 @@ class ToolRunner:
 
     async def run_calls(self, calls: Sequence[RequestedCall]) -> None:
         """Give every call a result, in order; concurrently only if all of them are read-only."""
+        if not calls:
+            return
         grants = await self.grants.grants(self.turn.run.owner, self.turn.session.id)
         if len(calls) > 1 and all(self._runs_freely(call, grants) for call in calls):
             for at in range(0, len(calls), _CONCURRENT):

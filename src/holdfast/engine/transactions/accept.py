@@ -24,6 +24,7 @@ from holdfast.engine.transactions.row_access import (
     put_active_session,
     put_run,
 )
+from holdfast.engine.transactions.run_queue import with_lease
 from holdfast.ports.store import Change, Tx
 
 OnBusy = Literal["queue", "reject", "interrupt"]
@@ -60,6 +61,7 @@ class TurnRequest:
     input: tuple[Part, ...] = ()
     attached_by: NodeIdentity | None = None
     on_busy: OnBusy = "queue"
+    claimed_by: NodeIdentity | None = None  # A node with room, which executes the run at once if nothing is ahead of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def submit(tx: Tx, request: TurnRequest) -> Accepted:
     check_files(tx, request.input, request.owner)
     others = tx.open_runs(session.id)
     if not others:
-        return add_turn(tx, request, session, parent=session.head)
+        return add_turn(tx, request, session, others, parent=session.head)
     active = [run for run in others if run.in_tree]
     if request.on_busy == "reject":
         raise SessionBusyError(session.id, (active or others)[0].id)
@@ -101,7 +103,7 @@ def retry(tx: Tx, request: TurnRequest, mid: MessageId, if_version: int | None =
     """Another answer to the same user message, beside the earlier ones."""
     session = get_session(tx, request.session_id, request.owner, if_version)
     asked = tree.question(tx, session, mid)
-    return add_turn(tx, request, session, parent=asked.id, question=asked)
+    return add_turn(tx, request, session, tx.open_runs(session.id), parent=asked.id, question=asked)
 
 
 def edit(tx: Tx, request: TurnRequest, mid: MessageId, if_version: int | None = None) -> Accepted:
@@ -111,7 +113,7 @@ def edit(tx: Tx, request: TurnRequest, mid: MessageId, if_version: int | None = 
     if old.role != "user":
         raise NotAllowedError("edit", "only user messages can be edited")
     check_files(tx, request.input, request.owner)
-    return add_turn(tx, request, session, parent=old.parent_id)
+    return add_turn(tx, request, session, tx.open_runs(session.id), parent=old.parent_id)
 
 
 def continue_run(tx: Tx, request: TurnRequest, rid: RunId) -> Accepted:
@@ -129,7 +131,7 @@ def continue_run(tx: Tx, request: TurnRequest, rid: RunId) -> Accepted:
     agent, model = request.options.agent or earlier.agent, request.options.model or earlier.model
     options = replace(request.options, agent=agent, model=model, settings=earlier.settings)
     request = replace(request, options=options)
-    return add_turn(tx, request, session, parent=asked.id, question=asked, continues=earlier.id)
+    return add_turn(tx, request, session, others, parent=asked.id, question=asked, continues=earlier.id)
 
 
 def branch(tx: Tx, request: TurnRequest, below: MessageId, past: Sequence[Message] = ()) -> Accepted:
@@ -143,7 +145,7 @@ def branch(tx: Tx, request: TurnRequest, below: MessageId, past: Sequence[Messag
     for message in _not_later_than_now(tx, past):
         tx.put_message(message)
     last = past[-1] if past else parent
-    return add_turn(tx, request, session, parent=last.id)
+    return add_turn(tx, request, session, others, parent=last.id)
 
 
 def begin(tx: Tx, request: TurnRequest, session: Session, past: Sequence[Message]) -> Accepted:
@@ -156,7 +158,7 @@ def begin(tx: Tx, request: TurnRequest, session: Session, past: Sequence[Message
     session = session_edits.adopt(
         tx, replace(session, created_at=tx.now, updated_at=tx.now), _not_later_than_now(tx, past), ()
     )
-    return add_turn(tx, request, session, parent=session.head)
+    return add_turn(tx, request, session, (), parent=session.head)
 
 
 def _not_later_than_now(tx: Tx, messages: Sequence[Message]) -> list[Message]:
@@ -223,12 +225,14 @@ def add_turn(
     tx: Tx,
     request: TurnRequest,
     session: Session,
+    others: Sequence[Run],
     *,
     parent: MessageId | None,
     question: Message | None = None,
     continues: RunId | None = None,
 ) -> Accepted:
-    """Add the user message (or answer `question` again), the empty answer and the run, and move the head."""
+    """Add the user message (or answer `question` again), the empty answer and the run, and move the head. `others`: the
+    session's open runs."""
     run = replace(_new_run(request, session, tx.now, new_rank(tx), in_tree=True), continues=continues)
     if question is None:
         question = _question(request, session, parent, tx.now)
@@ -237,8 +241,10 @@ def add_turn(
         run = replace(run, user_message_id=question.id)
     tx.put_message(_answer(run, tx.now))
     session = put_active_session(tx, tree.append(session, run.message_id))
+    if request.claimed_by is not None and not others:
+        run = with_lease(run, request.claimed_by, tx.now)
     put_run(tx, run)
-    return Accepted(run, question, stop=stop_hidden(tx, session))
+    return Accepted(run, question, stop=stop_hidden(tx, session, others))
 
 
 def _enqueue(tx: Tx, request: TurnRequest, session: Session, *, rank: int) -> Accepted:

@@ -1,6 +1,7 @@
 """Requests to end a run that the user did not stop: its message was taken off the shown branch, or its client left.
 The request is a row; whoever executes the run reads it (`Supervisor.control`)."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from holdfast.core import message_tree as tree
@@ -18,10 +19,8 @@ def set_intent(tx: Tx, run: Run, intent: Intent) -> Run:
     return run if run.intent is not None else put_run(tx, replace(run, intent=intent))
 
 
-def stop_hidden(tx: Tx, session: Session) -> tuple[Run, ...]:
-    """Request the cancel of every run whose message is no longer on the shown branch."""
+def stop_hidden(tx: Tx, session: Session, runs: Iterable[Run]) -> tuple[Run, ...]:
+    """Request the cancel of every open run of the session whose message is no longer on the shown branch."""
     return tuple(
-        set_intent(tx, run, SUPERSEDED)
-        for run in tx.open_runs(session.id)
-        if run.in_tree and not tree.on_path(tx, session, run.message_id)
+        set_intent(tx, run, SUPERSEDED) for run in runs if run.in_tree and not tree.on_path(tx, session, run.message_id)
     )

@@ -5,7 +5,7 @@ before `settle` is called; a cancel that comes later changes nothing.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from holdfast.core.errors import NotAllowedError
 from holdfast.core.events import Event
@@ -13,7 +13,7 @@ from holdfast.core.ids import OwnerId, RunId
 from holdfast.core.lease import NodeIdentity
 from holdfast.core.run import ENDING_VERB, Intent, Recovery, Run, after
 from holdfast.core.seed_events import seed_events
-from holdfast.core.session import with_transcript
+from holdfast.core.session import Session, with_transcript
 from holdfast.core.transcript import Transcript
 from holdfast.engine.transactions import memory
 from holdfast.engine.transactions.cancel_requests import set_intent
@@ -37,18 +37,27 @@ def seed(tx: Tx, run: Run) -> list[Event]:
     return seed_events(run.continues, () if message is None else message.parts)
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A run that has ended, its session as it was before, and whether the session has other open runs."""
+
+    run: Run | None
+    session: Session | None = None
+    has_queue: bool = False
+
+
 def settle(
     tx: Tx,
     rid: RunId,
     transcript: Transcript,
     recovery: Recovery | None = None,
     memory_policy: MemoryPolicy | None = None,
-) -> Run | None:
+) -> Settled:
     """Fill the message from the transcript and end the run; a second call changes nothing. If the message was erased,
     only the run ends and its journal is purged. A temporary session is deleted with its run."""
     run = tx.run(rid)
     if run is None or not (run.is_open or run.is_pending):
-        return run
+        return Settled(run)
     assert transcript.status != "streaming"
     run = replace(
         run,
@@ -78,7 +87,8 @@ def settle(
         if memory_policy is not None and run.status == "complete":
             memory.complete(tx, session, run, memory_policy)
     deny_open(tx, run)
-    return put_run(tx, run)
+    put_run(tx, run)
+    return Settled(run, session, has_queue=bool(tx.open_runs(run.session_id)))
 
 
 def deny_open(tx: Tx, run: Run) -> None:

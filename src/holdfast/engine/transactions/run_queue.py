@@ -25,10 +25,13 @@ def claim(tx: Tx, me: NodeIdentity, limit: int, connected: Collection[RunId] = (
         if queued.lifetime == "attached" and not _is_connected(queued, me, tx.now, connected):
             continue  # its client is gone; recovery ends it
         run = queued if queued.in_tree else _join(tx, queued)
-        lease, started_at = me.lease(tx.now), run.started_at or tx.now
-        run = replace(step(run, "claim"), epoch=run.epoch + 1, lease=lease, started_at=started_at)
-        claimed.append(put_run(tx, run))
+        claimed.append(put_run(tx, with_lease(run, me, tx.now)))
     return claimed, len(found) == limit
+
+
+def with_lease(run: Run, me: NodeIdentity, now: float) -> Run:
+    """The queued run as this node claims it."""
+    return replace(step(run, "claim"), epoch=run.epoch + 1, lease=me.lease(now), started_at=run.started_at or now)
 
 
 def _is_connected(run: Run, me: NodeIdentity, now: float, connected: Collection[RunId]) -> bool:
@@ -51,6 +54,16 @@ def unclaim(tx: Tx, runs: Iterable[Run]) -> None:
     for claimed in runs:
         run = tx.run(claimed.id)
         if run is not None and run.status == "running" and run.epoch == claimed.epoch:
+            put_run(tx, replace(step(run, "requeue"), lease=None))
+
+
+def requeue_unstarted(tx: Tx, me: NodeIdentity, rids: Iterable[RunId]) -> None:
+    """Requeue runs that may have been claimed when they were accepted, but which this node was never told to start."""
+    for rid in rids:
+        run = tx.run(rid)
+        if run is None or run.status != "running" or run.epoch != 1 or run.lease is None:
+            continue
+        if run.lease.holder == me.node:
             put_run(tx, replace(step(run, "requeue"), lease=None))
 
 

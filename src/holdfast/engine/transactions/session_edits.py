@@ -56,7 +56,7 @@ def truncate(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None, las
 
 def _moved(tx: Tx, session: Session) -> Edited:
     session = put_session(tx, session)
-    return Edited(session, stop_hidden(tx, session))
+    return Edited(session, stop_hidden(tx, session, tx.open_runs(session.id)))
 
 
 def amend(

@@ -34,7 +34,7 @@ OPENING: Final = b": a durable run\n\n"  # A comment, because some clients take 
 
 
 async def submit_and_respond(api: ApiContext, call: ApiCall, respond: Respond) -> Response:
-    if call.lifetime == "attached":
+    if call.lifetime == "attached" and call.key is not None:
         await api.engine.ping()  # a call that cannot be started must not use up its idempotency key
     accepted = await submit_turn(api, call)
     return await respond_with_run(api, accepted, partial(respond, accepted.run))

@@ -37,7 +37,7 @@ async def start_run(
     """Send a message. Detached: the response comes when the message is stored, and the run goes on without the client.
     Attached: the response is the run's event stream, and closing it cancels the run."""
     parts = await p.read_input(body.input, api.engine.attachments)
-    if body.lifetime == "attached":
+    if body.lifetime == "attached" and key is not None:
         await api.engine.ping()  # a stream that cannot be opened would use up the idempotency key
     accepted = await api.engine.runs.submit(
         sid,

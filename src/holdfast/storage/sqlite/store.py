@@ -1,7 +1,7 @@
-"""`Store` on one SQLite file. One thread writes, a few read; each transaction is one call on one of them.
+"""`Store` on one SQLite file. One thread writes, in group commits, and a few read.
 
-In WAL mode readers continue while the writer commits, each on its own snapshot. `transact` runs its work once: there
-is one writer, and the data directory's lock excludes other processes.
+In WAL mode readers continue while the writer commits, each on its own snapshot. There is one writer, and the data
+directory's lock excludes other processes, so nothing conflicts.
 """
 
 import sqlite3
@@ -19,6 +19,7 @@ from holdfast.storage.sql.tx import SqlTx
 from holdfast.storage.sqlite import database, errors, schema
 from holdfast.storage.sqlite.data_dir import DataDir
 from holdfast.storage.sqlite.dialect import SqliteDialect
+from holdfast.storage.sqlite.store_group_commit import StoreGroupCommit
 from holdfast.storage.worker_thread import ConnectionPool, ConnectionWorker
 
 T = TypeVar("T")
@@ -43,26 +44,24 @@ class SqliteStore:
         self._clock = clock
         db, self.generation = _open(file)
         self._writer = _worker("store-writer", file, db)
+        self._group_commit = StoreGroupCommit(self._writer, self._begin)
         self._readers = ConnectionPool([_worker(f"store-reader-{n}", file) for n in range(_READERS)])
 
     def free_bytes(self) -> int | None:
         return filesystem.free_bytes(self._directory)
 
     async def transact(self, work: Callable[[Tx], T]) -> T:
-        return await self._writer.run(lambda db: self._transaction(db, work, writes=True))
+        return await self._group_commit.transact(work)
 
     async def read(self, work: Callable[[Tx], T]) -> T:
-        return await self._readers.run(lambda db: self._transaction(db, work, writes=False))
+        return await self._readers.run(lambda db: self._read(db, work))
 
-    def _transaction(self, db: sqlite3.Connection, work: Callable[[Tx], T], *, writes: bool) -> T:
-        db.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
-        try:
-            value = work(SqlTx(SqliteDialect(db, self._clock.now(), writes=writes)))
-            db.execute("COMMIT")
-        except BaseException:
-            database.roll_back(db)
-            raise
-        return value
+    def _begin(self, db: sqlite3.Connection) -> SqlTx:
+        return SqlTx(SqliteDialect(db, self._clock.now(), writes=True))
+
+    def _read(self, db: sqlite3.Connection, work: Callable[[Tx], T]) -> T:
+        with database.transaction(db, "BEGIN"):
+            return work(SqlTx(SqliteDialect(db, self._clock.now(), writes=False)))
 
     def abandon(self) -> None:
         """Close a store that was never used, without an event loop."""

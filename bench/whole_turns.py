@@ -1,0 +1,158 @@
+"""Measures what a whole turn costs, as its user pays it: CPU from the request until the run is settled.
+
+Unlike `token_cost`, nothing is left out: accepting, asking the model, streaming, ending and settling. Sessions
+exist and have a title, as in the second turn of a conversation.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from statistics import median
+
+from bench.figures import MissingFigure
+from bench.servers import STREAMING, RunningServer, ServerFactory, holdfast
+from bench.worker_process import BenchError, WorkerProcess
+
+OURS = ("Holdfast", "Holdfast /v1", "bare relay")
+_SETTLE_TIME = 0.3
+"""Seconds to wait for the settling of runs whose last byte has arrived."""
+_WITHOUT_MEMORY: Mapping[str, ServerFactory] = {"Holdfast": partial(holdfast, with_memory=False)}
+
+
+@dataclass(frozen=True, slots=True)
+class TurnScenario:
+    name: str
+    turns: int
+    """Turns that start at once."""
+    tokens: int
+    rate: float | None = None
+    chunked: bool = True
+    waves: int = 1
+    """How often it is repeated; the costs are divided by all turns."""
+    target: float | None = None
+    """Highest acceptable CPU relative to the relay."""
+    target_ms: float | None = None
+    """Highest acceptable CPU per turn."""
+    peers: bool = False
+    """Whether LiteLLM and Open WebUI are measured too."""
+
+
+def _scenarios() -> Iterator[TurnScenario]:
+    yield TurnScenario("1 turn of 1 token", 1, 1, waves=60)
+    yield TurnScenario("1 turn of 500 tokens", 1, 500, waves=30)
+    for tokens, waves, target in ((1, 4, 2.0), (50, 4, None), (500, 3, 1.0), (2000, 2, 0.9)):
+        for chunked in (True, False):
+            kind = "" if chunked else ", unchunked"
+            name = f"100 turns of {tokens:,} token{'s' if tokens > 1 else ''}{kind}"
+            limit = 4.0 if tokens == 1 else None
+            yield TurnScenario(name, 100, tokens, None, chunked, waves, target, limit, tokens in (1, 500) and chunked)
+    yield TurnScenario("1,000 turns of 1 token", 1000, 1)
+    yield TurnScenario("1,000 turns of 50 tokens", 1000, 50)
+    yield TurnScenario("1,000 turns of 200 tokens x 20/s", 1000, 200, 20.0, target=0.8)
+
+
+SCENARIOS = tuple(_scenarios())
+QUICK = tuple(replace(s, waves=1) for s in SCENARIOS if s.turns == 100 and s.tokens in (1, 500))
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSample:
+    scenario: str
+    server: str
+    turns: int
+    whole: int
+    cpu_ms: float
+    """Per turn."""
+    first_p50_ms: float
+    first_p99_ms: float
+    end_p99_ms: float
+    """Delay of the last token, p99."""
+    turns_per_second: float
+    peak_mb: float
+
+
+def measure(scenario: TurnScenario, served: RunningServer, upstream: WorkerProcess, load: WorkerProcess) -> TurnSample:
+    process, whole, first, end = served.process, 0, [], []
+    upstream.call(
+        "begin", tokens=scenario.tokens, rate=scenario.rate, hold=False, chunked=scenario.chunked, per_write=1
+    )
+    used = wall = 0.0
+    peak = 0.0
+    for _ in range(scenario.waves):
+        requests = served.prepare(scenario.turns)
+        try:
+            with process.peak():
+                before, began = process.cpu(), time.monotonic()
+                load.call("open", port=served.port, requests=requests, tokens=scenario.tokens)
+                load.call("end")
+                wall += time.monotonic() - began
+                time.sleep(_SETTLE_TIME)
+                used += process.cpu() - before
+        finally:
+            load.call("drop")
+        got = load.call("result")
+        whole, peak = whole + got["whole"], max(peak, process.peak_mb)
+        first.append(got["first_ms"])
+        end.append(got["end_ms"][1])
+    turns = scenario.turns * scenario.waves
+    return TurnSample(
+        scenario.name,
+        served.name,
+        turns,
+        whole,
+        used / turns * 1e3,
+        median(p50 for p50, _ in first),
+        median(p99 for _, p99 in first),
+        median(end),
+        turns / wall,
+        peak,
+    )
+
+
+def steps(scenarios: Sequence[TurnScenario], servers: Iterable[str], rounds: int) -> int:
+    return rounds * sum(1 for s in scenarios for name in servers if name in OURS or s.peers)
+
+
+def run(
+    scenarios: Sequence[TurnScenario], servers: Sequence[str], rounds: int, upstream: WorkerProcess, load: WorkerProcess
+) -> Iterator[TurnSample | MissingFigure | str]:
+    """Yields the description of each step, then its sample."""
+    address = upstream.call("address")
+    with ExitStack() as stack:
+        served: dict[str, RunningServer] = {}
+        for name in servers:
+            yield f"starting {name}"
+            try:
+                served[name] = stack.enter_context(_WITHOUT_MEMORY.get(name, STREAMING[name])(address))
+                measure(TurnScenario("", 4, 20), served[name], upstream, load)
+            except BenchError as error:
+                yield MissingFigure("turns", "whole turns", str(error), name)
+        for _ in range(rounds):
+            for scenario in scenarios:
+                for name, server in served.items():
+                    if name not in OURS and not scenario.peers:
+                        continue
+                    yield f"{scenario.name}: {name}"
+                    try:
+                        yield measure(scenario, server, upstream, load)
+                    except BenchError as error:
+                        yield MissingFigure("turns", scenario.name, str(error), name)
+
+
+def medians(samples: Sequence[TurnSample]) -> Mapping[tuple[str, str], TurnSample]:
+    """Per scenario and server, the sample with the median cost, with the median delays of all samples."""
+    found: dict[tuple[str, str], TurnSample] = {}
+    for key in dict.fromkeys((s.scenario, s.server) for s in samples):
+        some = sorted((s for s in samples if (s.scenario, s.server) == key), key=lambda s: s.cpu_ms)
+        found[key] = replace(
+            some[(len(some) - 1) // 2],
+            whole=min(s.whole for s in some),
+            first_p50_ms=median(s.first_p50_ms for s in some),
+            first_p99_ms=median(s.first_p99_ms for s in some),
+            end_p99_ms=median(s.end_p99_ms for s in some),
+            turns_per_second=median(s.turns_per_second for s in some),
+            peak_mb=max(s.peak_mb for s in some),
+        )
+    return found
