@@ -130,8 +130,10 @@ def commit_problems(
 def _run_problems(old: Run | None, new: Run, commit: Commit, stories: Stories) -> Iterator[str]:
     name = new.id
     if old is None:
-        if new.status != "queued" or new.epoch != 0 or new.lease is not None:
-            yield f"{name} was made as {new.status} in epoch {new.epoch}"
+        queued = new.status == "queued" and new.epoch == 0 and new.lease is None
+        claimed = new.status == "running" and new.epoch == 1 and new.lease is not None and new.in_tree
+        if not queued and not claimed:
+            yield f"{name} was made as {new.status} in epoch {new.epoch}, lease {new.lease}"
     else:
         if new.epoch < old.epoch:
             yield f"{name}: epoch fell from {old.epoch} to {new.epoch}"

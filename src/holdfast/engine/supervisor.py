@@ -105,9 +105,9 @@ class Supervisor:
         try:
             while not self.draining:
                 signal = self._node.hub.signals.armed(("queue", None))
-                room = min(self._room(), _CLAIM_AT_ONCE)
-                self._starved = room <= 0
-                again = room > 0 and await self._claim(runs, room)
+                room = max(0, min(self._room(), _CLAIM_AT_ONCE))
+                self._starved = not room
+                again = (room or self._in_doubt) and await self._claim(runs, room)
                 if not again:
                     await wait_for(signal, self._node.settings.poll)
         finally:
@@ -149,7 +149,7 @@ class Supervisor:
                 self.stop(run.id, cancelled("disconnected"))
         if claimed:
             await self._node.hub.announce(Wake("changed"))
-        return more and bool(claimed)
+        return bool(in_doubt) or (more and bool(claimed))
 
     # ---- runs that are claimed when they are accepted ----
 
