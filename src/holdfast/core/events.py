@@ -13,7 +13,7 @@ from json.encoder import encode_basestring as quote
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
-from holdfast.core.parts import Json, Part, all_from_json, all_to_json
+from holdfast.core.parts import Json, Part, all_from_json, all_to_json, construct
 
 Ending = Literal["complete", "cancelled", "failed", "interrupted"]
 Decision = Literal["once", "session", "always", "deny"]
@@ -294,11 +294,7 @@ def decode(name: str, data: Mapping[str, Any]) -> Event:
         values["parts"] = all_from_json(data["parts"])
     elif kind is MemoryRecalled:
         values["items"] = tuple(data["items"])
-    event: Event
-    try:
-        event = kind(**values)
-    except TypeError:  # fields of a newer version
-        event = kind(**{field: values[field] for field, _ in _FIELDS[kind] if field in values})
+    event: Event = construct(kind, values)
     return event
 
 
