@@ -35,10 +35,7 @@ class ClosableHttpClient(httpx2.AsyncClient):
     def __init__(self, timeouts: Timeouts) -> None:
         super().__init__(timeout=httpx2.Timeout(timeouts.first_token, connect=timeouts.connect))
         self._open: dict[str, httpx2.Response] = {}
-        self._ids = itertools.count(1)
-
-    def new_answer(self) -> str:
-        return str(next(self._ids))
+        self.answer_ids = map(str, itertools.count(1))
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         answer = request.headers.pop(_ANSWER_HEADER, None)
@@ -109,7 +106,7 @@ class PydanticAIAnswer:
         limit = self._policy.timeouts.first_token
         while True:
             self._attempt += 1
-            self._answer_id = self._client.new_answer()
+            self._answer_id = next(self._client.answer_ids)
             self._used_ids, self._ids = call_ids(self._request), {}
             options = settings(self._request, self._model.system)
             options["extra_headers"] = {_ANSWER_HEADER: self._answer_id}

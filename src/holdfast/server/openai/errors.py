@@ -23,12 +23,10 @@ class ParameterError(e.HoldfastError):
     """A parameter is invalid or cannot be honored; `param` is its path in the body, such as `input[0].role`."""
 
     code: ClassVar[str] = "invalid_value"
+    template: ClassVar[str] = "{problem}"
     param: str
     problem: str
     error_code: str = "invalid_value"
-
-    def __str__(self) -> str:
-        return self.problem
 
 
 def unsupported(param: str, reason: str) -> ParameterError:
