@@ -12,7 +12,7 @@ import anyio
 
 from holdfast.core.child_environment import without_secrets
 from holdfast.models import local_model_prompt, local_model_weights
-from holdfast.models.default_model import default_model
+from holdfast.models.default_model import default_model, provider_default
 from holdfast.models.demo_model import DEMO, DemoModel
 from holdfast.models.discovery import local_servers, probe
 from holdfast.models.http_client import HttpClient
@@ -103,7 +103,7 @@ class ModelCatalog:
         """The id of the default model; see `default_model`."""
         if not (chosen or configured):
             await self._lists.refresh(self._providers)
-        names = ((config.name, self._lists.default_name(config)) for config in self._providers)
+        names = ((config.name, provider_default(config, self._lists.known(config))) for config in self._providers)
         offered = (None if name is None else f"{provider}/{name}" for provider, name in names)
         return default_model(chosen, configured, offered, LOCAL_ID if self._local_info().available else DEMO.id)
 

@@ -16,7 +16,7 @@ from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, Usage
 from holdfast.models.http_connection import HttpError
 from holdfast.models.openai_request import call_ids
 from holdfast.models.provider_config import ProviderConfig, base_url
-from holdfast.models.pydantic_ai_messages import is_signed, messages, parameters, provider_data, settings
+from holdfast.models.pydantic_ai_messages import messages, parameters, provider_data, settings
 from holdfast.models.pydantic_ai_models import PydanticAIModel
 from holdfast.models.request_policy import Timeouts
 from holdfast.models.tool_call_assembler import args_text, claim_id, parse_args
@@ -173,7 +173,9 @@ class PydanticAIAnswer:
                 args and index in self._ids
             ):
                 return [ToolDelta(self._ids[index], None, args_text(args))]
-            case pai.PartEndEvent(part=pai.ThinkingPart() as part) if is_signed(part):
+            case pai.PartEndEvent(part=pai.ThinkingPart() as part) if (
+                part.signature or part.id or part.provider_details
+            ):
                 return [ReasoningDelta("", provider_data(part, self._response.get()))]
             case _:
                 return ()
