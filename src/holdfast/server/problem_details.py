@@ -1,6 +1,6 @@
 """Error responses as problem details (RFC 9457). The table `STATUS` decides the status of every HoldfastError."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from starlette.exceptions import HTTPException
@@ -106,11 +106,9 @@ def from_exception(error: Exception) -> JSONResponse:
 
 def _validation_problem(error: RequestValidationError) -> JSONResponse:
     """Lists every invalid field; the detail names the first."""
-    found = [{"field": _field_path(item["loc"]), "problem": str(item["msg"])} for item in error.errors[:20]]
+    found = []
+    for item in error.errors[:20]:
+        source, *path = item["loc"]  # the name of a parameter, or `input.0.text` of the body
+        found.append({"field": ".".join(map(str, path)) or str(source), "problem": str(item["msg"])})
     first = found[0]
     return problem(422, "invalid", f"{first['field']}: {first['problem']}", field=first["field"], errors=found)
-
-
-def _field_path(loc: Sequence[Any]) -> str:
-    """`input.0.text` of the body, or the name of a parameter."""
-    return ".".join(str(item) for item in loc[1:]) or str(loc[0])
