@@ -122,9 +122,7 @@ class _ScriptRunner:
     async def play(self, action: Action) -> None:
         match action:
             case Say(text, after):
-                left = text[self._said :]
-                self._said -= len(text) - len(left)
-                await self._speak(ev.TextDelta(left), after)
+                await self._speak(ev.TextDelta(self._unsaid(text)), after)
             case Think(text, after):
                 left = text[self._thought :]
                 self._thought -= len(text) - len(left)
@@ -155,22 +153,19 @@ class _ScriptRunner:
 
     async def _tokens(self, tokens: SayTokens) -> None:
         start = anyio.current_time()
-        for n in range(self._first(tokens.count), tokens.count):
-            if tokens.rate is not None:
+        for n in range(tokens.count):
+            left = self._unsaid(f"t{n} ")
+            if left and tokens.rate is not None:
                 await anyio.sleep_until(start + n / tokens.rate)
-            said, self._said = self._said, 0
-            if not self._out.write_nowait(ev.TextDelta(f"t{n} "[said:])):
+            if left and not self._out.write_nowait(ev.TextDelta(left)):
                 await self._out.wait_for_room()
         await self._out.wait_for_room()
 
-    def _first(self, count: int) -> int:
-        """The first token that an earlier execution did not emit completely."""
-        for n in range(count):
-            length = len(f"t{n} ")
-            if self._said < length:
-                return n
-            self._said -= length
-        return count
+    def _unsaid(self, text: str) -> str:
+        """What an earlier execution did not emit of the next text."""
+        left = text[self._said :]
+        self._said -= len(text) - len(left)
+        return left
 
     async def _call(self, call: CallTool) -> None:
         before = self._tools.get(call.call_id)

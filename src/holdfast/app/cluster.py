@@ -66,7 +66,10 @@ async def open_node(
         raise
     for result in await to_thread.run_sync(examine, config):
         log.log(logging.INFO if result.ok else logging.WARNING, "%s: %s", result.what, result.text)
-    wakeups = _open_wakeups(config, postgres)
+    wakeups: PeerNotifier = PostgresWakeups(postgres)
+    redis = _redis_config(config, "wakeups")
+    if redis is not None:
+        wakeups = RedisWakeups(redis, wakeups)
     wrapped_store, wrapped_journal = wrap_storage(store, journal)
     engine = Engine(
         store=wrapped_store,
@@ -136,8 +139,3 @@ def open_journal(config: Config, name: str) -> Journal:
     # The sweeper erases a journal when retention ends; Redis expires it a day later in any case.
     keep = (config.retention_days + 1) * DAY if config.retention_days > 0 else None
     return RedisJournal(redis, keep=keep)
-
-
-def _open_wakeups(config: Config, postgres: PostgresConfig) -> PeerNotifier:
-    wakeups, redis = PostgresWakeups(postgres), _redis_config(config, "wakeups")
-    return wakeups if redis is None else RedisWakeups(redis, wakeups)

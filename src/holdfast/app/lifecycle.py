@@ -90,9 +90,14 @@ async def serve_command(
             def started() -> None:
                 task_status.started(ServerAddress("http://localhost", token, path))
 
+            async def stop_web(web: uvicorn_server.UvicornServer) -> None:
+                await stop.wait()
+                web.should_exit = True
+                node.engine.stop()
+
             async def serve_http(tasks: TaskGroup) -> None:
                 web = uvicorn_server.create_server(http_app, graceful=5.0, started=started, unix=path)
-                tasks.start_soon(_stop_on_event, stop, node.engine, web)
+                tasks.start_soon(stop_web, web)
                 _start_titles(tasks, node, services)
                 await web.serve()
 
@@ -241,9 +246,3 @@ async def _stop_on_signal(engine: Engine, web: uvicorn_server.UvicornServer) -> 
             stopping = True
             web.should_exit = True
             engine.stop()
-
-
-async def _stop_on_event(stop: anyio.Event, engine: Engine, web: uvicorn_server.UvicornServer) -> None:
-    await stop.wait()
-    web.should_exit = True
-    engine.stop()

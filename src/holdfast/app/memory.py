@@ -53,7 +53,7 @@ class MemoryProviderTable:
         try:
             notes = self.get("notes")
             assert isinstance(notes, NotesProvider)
-            await notes.warm_up(LOCAL)
+            await notes.refresh(LOCAL)
         except HoldfastError:
             log.info("facts cannot be read yet; the first recall reads them", exc_info=True)
 

@@ -3,7 +3,7 @@ are imported only if `store_url` is set, because their drivers are optional."""
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -110,12 +110,9 @@ def watched_keys(config: Config) -> Iterator[KeyringStore]:
         return
     from holdfast.app import cluster
 
-    keys = cluster.keys(config)
-    keys.start_following()
-    try:
+    with closing(cluster.keys(config)) as keys:
+        keys.start_following()
         yield keys
-    finally:
-        keys.close()
 
 
 def examine(config: Config) -> Sequence[CheckResult]:

@@ -127,16 +127,13 @@ class ChatPrompt:
                 self._client.sid = self._last_run = None
                 self._terminal.note("Started a new session.")
             case "/continue":
-                self._continue()
+                if self._last_run is None or self._last_run.status in (None, "complete"):
+                    self._terminal.note("There is no stopped or interrupted answer to continue.")
+                else:
+                    self._show_or_report(self._client.continue_run, self._last_run.id)
             case _:
                 self._show_or_report(self._client.send, text)
         return True
-
-    def _continue(self) -> None:
-        if self._last_run is None or self._last_run.status in (None, "complete"):
-            self._terminal.note("There is no stopped or interrupted answer to continue.")
-        else:
-            self._show_or_report(self._client.continue_run, self._last_run.id)
 
     def _show_or_report(self, start: Callable[[str], Awaitable[ShownRun]], argument: str) -> None:
         """A refused message ends the turn; a lost server ends the chat."""

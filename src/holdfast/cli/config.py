@@ -18,13 +18,13 @@ def add(root: typer.Typer, context: CliContext) -> None:
         Passwords and keys are masked.
         """
         loaded = context.load_config(data_dir, config)
-        settings = loaded.settings()
-        if as_json:
-            context.terminal.json([each._asdict() for each in settings])
-            return
-        rows = [(each.name, _text(each.value), each.source) for each in settings]
-        context.terminal.table(("setting", "value", "source"), rows)
-        if not loaded.file.is_file():
+        context.terminal.items(
+            [each._asdict() for each in loaded.settings()],
+            as_json,
+            ("setting", "value", "source"),
+            lambda each: (each["name"], _text(each["value"]), each["source"]),
+        )
+        if not as_json and not loaded.file.is_file():
             context.terminal.note(f"No configuration file. Create {loaded.file} to add one.")
 
 

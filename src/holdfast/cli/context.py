@@ -83,19 +83,11 @@ class CliContext:
             return partial(build_agents, environment=os.environ, home=Path.home())
         return lambda config, _, engine: AgentServices(agents(config), memory=MemoryProviderTable(config, {}, engine))
 
-    def with_server(
-        self,
-        config: "Config",
-        work: Callable[[ServerConnection], Awaitable[T]],
-        *,
-        creates: bool = False,
-        needs: CommandServerNeeds = CommandServerNeeds.DATA,
-    ) -> T:
-        """Does the work through the running server, or through one in this process."""
+    def with_server(self, config: "Config", work: Callable[[ServerConnection], Awaitable[T]], **options: Any) -> T:
+        """Does the work through the running server, or through one in this process. `options` are those of
+        `connect`."""
         with self.report_errors():
-            return anyio.run(
-                partial(connect, config, self.build_agents, work, self.terminal.note, creates=creates, needs=needs)
-            )
+            return anyio.run(partial(connect, config, self.build_agents, work, self.terminal.note, **options))
         raise AssertionError("unreachable")
 
     def call_api(self, config: "Config", method: str, *names: str, body: Any = None, **options: Any) -> Any:

@@ -58,12 +58,12 @@ class ChatClient:
 
     async def send(self, text: str) -> ShownRun:
         """Returns once the message is stored. All attempts share an idempotency key, so there is one turn."""
+        choice = {} if self.model is None else {"model": self.model}
         if self.sid is None:
             # If the response is lost, an empty session may remain; no message is duplicated.
-            body = {} if self.model is None else {"model": self.model}
-            self.sid = (await self._post(api_path("sessions"), body))["id"]
-        body = {"input": text} if self.model is None else {"input": text, "model": self.model}
-        return ShownRun((await self._post(api_path("sessions", self.sid, "runs"), body))["run"]["id"])
+            self.sid = (await self._post(api_path("sessions"), choice))["id"]
+        path, body = api_path("sessions", self.sid, "runs"), {"input": text, **choice}
+        return ShownRun((await self._post(path, body))["run"]["id"])
 
     async def continue_run(self, rid: str) -> ShownRun:
         return ShownRun((await self._post(api_path("runs", rid, "continue"), {}))["run"]["id"])
@@ -74,9 +74,8 @@ class ChatClient:
             try:
                 return await self.connection.client.call("POST", path, body=body, headers=headers)
             except (ConnectionLostError, ServerRefusedError) as error:
-                if isinstance(error, ServerRefusedError) and error.problem != "draining":
-                    raise
-                if attempt == _SEND_ATTEMPTS - 1:
+                refused = isinstance(error, ServerRefusedError) and error.problem != "draining"
+                if refused or attempt == _SEND_ATTEMPTS - 1:
                     raise
                 await self.connection.reconnect(ConnectionLostError(str(error)))
         raise AssertionError("unreachable")

@@ -13,7 +13,7 @@ from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir
 from holdfast.cli.exit_codes import CommandError, ExitCode
 from holdfast.cli.terminal import format_age
 from holdfast.core.export_format import iso_timestamp
-from holdfast.ports.keyring import ApiToken, KeyringStore
+from holdfast.ports.keyring import KeyringStore
 from holdfast.system import SystemClock
 
 
@@ -96,11 +96,13 @@ def _add_token_commands(app: typer.Typer, context: CliContext) -> None:
     def list_tokens(as_json: AsJson = False, data_dir: DataDir = None, config: ConfigFile = None) -> None:
         """List tokens by name."""
         with _keys(context, data_dir, config) as keys:
-            found = keys.read().tokens
-        if as_json:
-            context.terminal.json([{"id": t.id, "name": t.name, "created_at": _created_at(t)} for t in found])
-        else:
-            context.terminal.table(("id", "age", "name"), [(t.id, format_age(_created_at(t)), t.name) for t in found])
+            tokens = keys.read().tokens
+        context.terminal.items(
+            [{"id": token.id, "name": token.name, "created_at": iso_timestamp(token.created_at)} for token in tokens],
+            as_json,
+            ("id", "age", "name"),
+            lambda each: (each["id"], format_age(each["created_at"]), each["name"]),
+        )
 
     @app.command(epilog="Example: holdfast token revoke tok_0123456789abcdef")
     def revoke(
@@ -115,7 +117,3 @@ def _add_token_commands(app: typer.Typer, context: CliContext) -> None:
             if not authenticator.revoke_token(keys, token_id):
                 raise CommandError(f"No token {token_id!r}. List them with `holdfast token list`.")
             context.terminal.note(f"Revoked token {token_id}.")
-
-
-def _created_at(token: ApiToken) -> str:
-    return iso_timestamp(token.created_at)

@@ -4,10 +4,9 @@ import os
 import platform
 import sqlite3
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import anyio
 import typer
@@ -15,11 +14,7 @@ import typer
 from holdfast import __version__
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir
 from holdfast.cli.exit_codes import ExitCode
-from holdfast.cli.terminal import Terminal
 from holdfast.ports.check_result import CheckResult
-
-if TYPE_CHECKING:
-    from holdfast.config import Config
 
 OLDEST_SQLITE: Final = (3, 37, 0)
 
@@ -36,28 +31,22 @@ def add(root: typer.Typer, context: CliContext) -> None:
 
         settings = context.config(data_dir, config)
         with context.report_errors():
-            findings = [*_check_installation(settings), *app.examine(settings)]
+            findings = [
+                CheckResult("holdfast", True, __version__),
+                CheckResult("python", sys.version_info >= (3, 11), platform.python_version()),
+                CheckResult("sqlite", sqlite3.sqlite_version_info >= OLDEST_SQLITE, sqlite3.sqlite_version),
+                CheckResult("settings", True, f"valid; data directory {settings.data_dir}"),
+                *app.examine(settings),
+            ]
             if context.agents is None:
                 findings.append(anyio.run(check_models, settings, os.environ, Path.home()))
-        ok = all(finding.ok for finding in findings)
+        failed = sum(not each.ok for each in findings)
         if as_json:
-            context.terminal.json({"ok": ok, "findings": [asdict(each) for each in findings]})
+            context.terminal.json({"ok": not failed, "findings": [asdict(each) for each in findings]})
         else:
-            _print_findings(context.terminal, findings)
-        raise typer.Exit(ExitCode.OK if ok else ExitCode.FAILED)
-
-
-def _check_installation(config: "Config") -> list[CheckResult]:
-    return [
-        CheckResult("holdfast", True, __version__),
-        CheckResult("python", sys.version_info >= (3, 11), platform.python_version()),
-        CheckResult("sqlite", sqlite3.sqlite_version_info >= OLDEST_SQLITE, sqlite3.sqlite_version),
-        CheckResult("settings", True, f"valid; data directory {config.data_dir}"),
-    ]
-
-
-def _print_findings(terminal: Terminal, findings: Sequence[CheckResult]) -> None:
-    for each in findings:
-        terminal.line(f"{'ok  ' if each.ok else 'FAIL'}  {each.what}: {each.text}", "" if each.ok else "yellow")
-    failed = sum(not each.ok for each in findings)
-    terminal.note(f"{failed} of {len(findings)} checks need attention." if failed else "All checks passed.")
+            for each in findings:
+                mark, style = ("ok  ", "") if each.ok else ("FAIL", "yellow")
+                context.terminal.line(f"{mark}  {each.what}: {each.text}", style)
+            verdict = f"{failed} of {len(findings)} checks need attention." if failed else "All checks passed."
+            context.terminal.note(verdict)
+        raise typer.Exit(ExitCode.FAILED if failed else ExitCode.OK)

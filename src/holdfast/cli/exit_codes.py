@@ -18,11 +18,9 @@ class ExitCode(IntEnum):
 class CommandError(HoldfastError):
     """A command cannot continue. `text` is shown to the user."""
 
+    template = "{text}"
     text: str
     exit: ExitCode = ExitCode.FAILED
-
-    def __str__(self) -> str:
-        return self.text
 
 
 class ServerRefusedError(CommandError):

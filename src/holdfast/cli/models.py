@@ -1,7 +1,6 @@
 """`holdfast models`: lists models and downloads the small local one."""
 
 from functools import partial
-from typing import Any
 
 import typer
 
@@ -21,9 +20,10 @@ def add(root: typer.Typer, context: CliContext) -> None:
         if as_json:
             context.terminal.json(found)
             return
-        rows = [
-            (item["id"], "default" if item["id"] == found["default"] else "", _state(item)) for item in found["items"]
-        ]
+        rows = []
+        for item in found["items"]:
+            state = item["name"] if item["available"] else f"{item['name']}: {item['reason'] or 'unavailable'}"
+            rows.append((item["id"], "default" if item["id"] == found["default"] else "", state))
         context.terminal.table(("model", "", "state"), rows)
 
     @app.command("pull", epilog="Example: holdfast models pull")
@@ -34,7 +34,3 @@ def add(root: typer.Typer, context: CliContext) -> None:
         with context.report_errors(), context.terminal.progress() as report:
             file = download_model(partial(report, "Downloading"))
         context.terminal.note(f"Downloaded to {file}")
-
-
-def _state(item: dict[str, Any]) -> str:
-    return str(item["name"]) if item["available"] else f"{item['name']}: {item['reason'] or 'unavailable'}"

@@ -1,5 +1,6 @@
 """`holdfast runs`: lists runs and prints their journals."""
 
+import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -75,7 +76,8 @@ def _print_events(context: CliContext, config: "Config", rid: str, after: int, a
 
         def print_event(event: FollowedEvent) -> bool:
             if as_json:
-                context.terminal.json_line({"seq": event.seq, "event": event.type, "data": event.data})
+                line = {"seq": event.seq, "event": event.type, "data": event.data}
+                context.terminal.raw(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
             else:
                 rendering.print_event(context.terminal, event)
             return event.type in TERMINAL_TYPES or (not follow and event.seq >= last)

@@ -73,9 +73,6 @@ class Terminal:
     def json(self, value: Any) -> None:
         self.raw(json.dumps(value, ensure_ascii=False, indent=1) + "\n")
 
-    def json_line(self, value: Any) -> None:
-        self.raw(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
-
     def raw(self, text: str) -> None:
         """Prints the text unchanged, for programs."""
         sys.stdout.write(text)

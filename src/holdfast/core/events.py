@@ -13,7 +13,7 @@ from json.encoder import encode_basestring as quote
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
-from holdfast.core.parts import Json, Part, all_from_json, all_to_json
+from holdfast.core.parts import Json, Part, all_from_json, all_to_json, construct
 
 Ending = Literal["complete", "cancelled", "failed", "interrupted"]
 Decision = Literal["once", "session", "always", "deny"]
@@ -199,8 +199,6 @@ _TEXT_HEAD: Final = b'\nevent: text.delta\ndata: {"text":"'
 _TEXT_TAIL: Final = b'"}\n\n'
 _TEXT_AT: Final = b'","at":'
 _AT: Final = re.compile(rb'[,{]"at":(\d+)\}\n\n\Z')
-_HEAD_LENGTH: Final = len(_TEXT_HEAD)
-_TAIL_LENGTH: Final = len(_TEXT_TAIL)
 _ENDINGS: Final[Mapping[str, Ending]] = {f"run.{ending}": ending for ending in get_args(Ending)}
 TERMINAL_TYPES: Final = frozenset(_ENDINGS)
 
@@ -242,15 +240,16 @@ def text_entry(seq: int, text: str, at: int | None = None) -> Entry:
     return Entry(seq, frame.encode("utf-8", "replace"))
 
 
-def quoted_text(frame: bytes) -> bytes | None:
-    """The JSON-escaped text, if the frame is a text delta. Ten times as fast as `Entry.event`."""
-    head = frame.find(_TEXT_HEAD, 0, 64)
-    if head < 0:
+def quoted_text(frame: bytes, head: bytes = _TEXT_HEAD) -> bytes | None:
+    """The JSON-escaped text, if the frame is a text delta, or has another `head` before its text. Ten times as fast as
+    `Entry.event`."""
+    at = frame.find(head, 0, 64)
+    if at < 0:
         return None
     if frame.endswith(_TEXT_TAIL):
-        return frame[head + _HEAD_LENGTH : -_TAIL_LENGTH]
+        return frame[at + len(head) : -len(_TEXT_TAIL)]
     end = frame.rfind(_TEXT_AT)  # quotes inside the text are escaped, so this is not part of it
-    return None if end < 0 else frame[head + _HEAD_LENGTH : end]
+    return None if end < 0 else frame[at + len(head) : end]
 
 
 def unquoted(pieces: Sequence[bytes]) -> str:
@@ -294,11 +293,7 @@ def decode(name: str, data: Mapping[str, Any]) -> Event:
         values["parts"] = all_from_json(data["parts"])
     elif kind is MemoryRecalled:
         values["items"] = tuple(data["items"])
-    event: Event
-    try:
-        event = kind(**values)
-    except TypeError:  # fields of a newer version
-        event = kind(**{field: values[field] for field, _ in _FIELDS[kind] if field in values})
+    event: Event = construct(kind, values)
     return event
 
 

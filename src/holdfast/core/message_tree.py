@@ -117,13 +117,16 @@ def question(tree: Tree, session: Session, mid: MessageId) -> Message:
 def fork(
     tree: Tree, session: Session, last: MessageId, new: Session, new_id: Callable[[], MessageId]
 ) -> tuple[Session, list[Message]]:
-    """Copy the settled messages of the path up to `last` into session `new`; the copies belong to no run."""
-    copies: list[Message] = []
-    parent: MessageId | None = None
-    for message in path(tree, session, last):
-        if message.status == "streaming" or message.recovery == "pending":
-            continue
-        copy = replace(message, id=new_id(), session_id=new.id, parent_id=parent, run_id=None, key=None, last_seq=0)
-        copies.append(copy)
-        parent = copy.id
-    return replace(new, head=parent), copies
+    """Copy the settled messages of the path up to `last` into session `new`."""
+    found = copies(path(tree, session, last), new.id, new_id)
+    return replace(new, head=found[-1].id if found else None), found
+
+
+def copies(messages: Sequence[Message], sid: SessionId, new_id: Callable[[], MessageId]) -> list[Message]:
+    """The settled messages of a path for session `sid`, belonging to no run."""
+    found: list[Message] = []
+    for message in messages:
+        if message.status != "streaming" and message.recovery != "pending":
+            mid, parent = new_id(), found[-1].id if found else None
+            found.append(replace(message, id=mid, session_id=sid, parent_id=parent, run_id=None, key=None, last_seq=0))
+    return found

@@ -92,12 +92,16 @@ def from_json(data: Mapping[str, Json]) -> Part | None:
     del values["type"]
     if kind is RememberedPart:
         values["items"] = tuple(data["items"])
-    part: Part
-    try:
-        part = kind(**values)
-    except TypeError:  # fields of a newer version
-        part = kind(**{name: values[name] for name, _ in _FIELDS[kind] if name in values})
+    part: Part = construct(kind, values)
     return part
+
+
+def construct(kind: type[Any], values: Mapping[str, Json]) -> Any:
+    """The value with these fields; fields of a newer version are ignored."""
+    try:
+        return kind(**values)
+    except TypeError:
+        return kind(**{field.name: values[field.name] for field in fields(kind) if field.name in values})
 
 
 def all_to_json(parts: Sequence[Part]) -> list[dict[str, Json]]:

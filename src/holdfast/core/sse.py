@@ -52,10 +52,7 @@ class SseParser:
 
     def finish(self) -> Sequence[ServerSentEvent]:
         """Accepts an event without its last blank line, which is more common than half an event."""
-        last = b"".join(self._tail)
-        self._tail.clear()
-        self._tail_size = 0
-        return self._read_lines([last, b""])
+        return self._read_lines([self._complete(b""), b""])
 
     def _is_single_event(self, data: bytes) -> bool:
         """Fast path: most tokens arrive as one whole event."""
@@ -76,15 +73,16 @@ class SseParser:
         if cut < 0:
             self._keep_tail(data, ())
             return ()
-        complete = data[:cut]
-        if self._tail:
-            self._tail.append(complete)
-            complete = b"".join(self._tail)
-            self._tail.clear()
-            self._tail_size = 0
+        complete = self._complete(data[:cut]) if self._tail else data[:cut]
         events = self._read_lines(complete.split(b"\n"))
         self._keep_tail(data[cut + 1 :], events)
         return events
+
+    def _complete(self, rest: bytes) -> bytes:
+        """The unfinished line with its rest."""
+        whole = b"".join([*self._tail, rest])
+        self._tail, self._tail_size = [], 0
+        return whole
 
     def _keep_tail(self, piece: bytes, events: Sequence[ServerSentEvent]) -> None:
         if piece:

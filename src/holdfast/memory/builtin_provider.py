@@ -85,7 +85,7 @@ class NotesProvider:
 
     async def find(self, owner: OwnerId, query: str) -> Sequence[Fact]:
         """Facts that are always recalled, then those that match the query, best first."""
-        cache = await self._refresh(owner)
+        cache = await self.refresh(owner)
         if not cache.rows:
             return []
         scores: dict[FactId, float] = {}
@@ -114,7 +114,8 @@ class NotesProvider:
         whole = sum(weights) or 1.0
         return [(fact.id, weight / whole) for facts, weight in zip(hits, weights, strict=True) for fact in facts]
 
-    async def _refresh(self, owner: OwnerId) -> _FactCache:
+    async def refresh(self, owner: OwnerId) -> _FactCache:
+        """Reads the facts that were written since the last time."""
         cache = self._caches.setdefault(owner, _FactCache())
         async with cache.lock:
             while True:
@@ -123,10 +124,6 @@ class NotesProvider:
                     await to_thread.run_sync(cache.add, page)
                 if len(page) < _PAGE:
                     return cache
-
-    async def warm_up(self, owner: OwnerId) -> None:
-        """Fill the cache, so that the first recall does not have to."""
-        await self._refresh(owner)
 
     # ---- commit ----
 

@@ -12,7 +12,7 @@ import anyio
 
 from holdfast.core.child_environment import without_secrets
 from holdfast.models import local_model_prompt, local_model_weights
-from holdfast.models.default_model import default_model
+from holdfast.models.default_model import default_model, provider_default
 from holdfast.models.demo_model import DEMO, DemoModel
 from holdfast.models.discovery import local_servers, probe
 from holdfast.models.http_client import HttpClient
@@ -107,7 +107,7 @@ class ModelCatalog:
 
     def _offered(self) -> Iterator[str | None]:
         for config in self._providers:
-            name = self._lists.default_name(config)
+            name = provider_default(config, self._lists.known(config))
             yield None if name is None else f"{config.name}/{name}"
         yield LOCAL_ID if self._local_info().available else DEMO.id
 

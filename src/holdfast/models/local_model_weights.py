@@ -22,12 +22,8 @@ Report = Callable[[int, int], None]  # Called with the bytes downloaded so far a
 
 
 class DownloadError(HoldfastError):
-    """The weights could not be downloaded."""
-
+    template = "The local model's weights could not be downloaded: {why}."
     why: str
-
-    def __str__(self) -> str:
-        return f"The local model's weights could not be downloaded: {self.why}."
 
 
 def default_directory(environment: Mapping[str, str], home: Path, platform: str = sys.platform) -> Path:

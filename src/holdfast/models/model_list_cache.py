@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import anyio
 from anyio.abc import TaskGroup
 
-from holdfast.models.default_model import UNNAMED, provider_default
+from holdfast.models.default_model import UNNAMED
 from holdfast.models.discovery import ProbeResult
 from holdfast.models.model_listings import ListedModel
 from holdfast.models.provider_config import PRESETS, ProviderConfig, dialect, title
@@ -47,7 +47,7 @@ class ModelListCache:
 
     def infos(self, config: ProviderConfig) -> Sequence[ModelInfo]:
         """The provider's models; none for a discovered server that does not answer."""
-        known = self._known(config)
+        known = self.known(config)
         if config.discovered and (not known.models or known.reason is not None):
             return ()
         listed = [ListedModel(name, name) for name in config.models] or list(known.models)
@@ -59,17 +59,14 @@ class ModelListCache:
 
     def names(self, config: ProviderConfig) -> Sequence[str]:
         """Names of its models, as far as they are known."""
-        return config.models or [model.name for model in self._known(config).models]
+        return config.models or [model.name for model in self.known(config).models]
 
     def info(self, config: ProviderConfig, name: str) -> ModelInfo:
         """One of its models, listed or not."""
-        listed = {model.name: model for model in self._known(config).models}
+        listed = {model.name: model for model in self.known(config).models}
         return _describe(config, listed.get(name, ListedModel(name, name)), None)
 
-    def default_name(self, config: ProviderConfig) -> str | None:
-        return provider_default(config, self._known(config))
-
-    def _known(self, config: ProviderConfig) -> ProbeResult:
+    def known(self, config: ProviderConfig) -> ProbeResult:
         return self._lists.get(config.name, (ProbeResult(), 0.0))[0]
 
     def _is_old(self, name: str) -> bool:
@@ -87,7 +84,7 @@ class ModelListCache:
                     reason=f"{title(config)} could not be asked for its models ({type(error).__name__})."
                 )
             if result.reason is not None:
-                result = ProbeResult(self._known(config).models, result.reason)
+                result = ProbeResult(self.known(config).models, result.reason)
             self._lists[config.name] = (result, self._monotonic())
         finally:
             self._refreshing.pop(config.name).set()

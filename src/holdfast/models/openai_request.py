@@ -38,7 +38,10 @@ def body(request: ModelRequest, model: str, dialect: ChatDialect) -> bytes:
         data.pop("parallel_tool_calls", None)
     data.update(dialect.extra)
     if request.messages and isinstance(request.messages[-1], AssistantMessage):
-        _ask_to_continue(data, dialect)
+        if dialect.prefill == "flags":
+            data |= {"continue_final_message": True, "add_generation_prompt": False}
+        elif dialect.prefill == "prefix":
+            messages[-1]["prefix"] = True
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
@@ -133,11 +136,3 @@ def _id(call_id: str, dialect: ChatDialect) -> str:
         return call_id
     value = int.from_bytes(hashlib.sha256(call_id.encode()).digest()[:8])
     return "".join(_DIGITS[value // 62**n % 62] for n in range(9))
-
-
-def _ask_to_continue(data: dict[str, Json], dialect: ChatDialect) -> None:
-    if dialect.prefill == "flags":
-        data["continue_final_message"] = True
-        data["add_generation_prompt"] = False
-    elif dialect.prefill == "prefix":
-        data["messages"][-1]["prefix"] = True

@@ -71,10 +71,6 @@ def settings(request: ModelRequest, system: str) -> ModelSettings:
     return cast(ModelSettings, known)
 
 
-def is_signed(part: pai.ThinkingPart) -> bool:
-    return bool(part.signature or part.id or part.provider_details)
-
-
 def provider_data(part: pai.ThinkingPart | pai.ToolCallPart, response: pai.ModelResponse) -> Json:
     """What the provider wants back with the part, as JSON; None if nothing."""
     own = {name: value for name in _PART_FIELDS if (value := getattr(part, name, None)) is not None}

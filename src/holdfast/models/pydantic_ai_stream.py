@@ -16,7 +16,7 @@ from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, Usage
 from holdfast.models.http_connection import HttpError
 from holdfast.models.openai_request import call_ids
 from holdfast.models.provider_config import ProviderConfig, base_url
-from holdfast.models.pydantic_ai_messages import is_signed, messages, parameters, provider_data, settings
+from holdfast.models.pydantic_ai_messages import messages, parameters, provider_data, settings
 from holdfast.models.pydantic_ai_models import PydanticAIModel
 from holdfast.models.request_policy import Timeouts
 from holdfast.models.tool_call_assembler import args_text, claim_id, parse_args
@@ -35,10 +35,7 @@ class ClosableHttpClient(httpx2.AsyncClient):
     def __init__(self, timeouts: Timeouts) -> None:
         super().__init__(timeout=httpx2.Timeout(timeouts.first_token, connect=timeouts.connect))
         self._open: dict[str, httpx2.Response] = {}
-        self._ids = itertools.count(1)
-
-    def new_answer(self) -> str:
-        return str(next(self._ids))
+        self.answer_ids = map(str, itertools.count(1))
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         answer = request.headers.pop(_ANSWER_HEADER, None)
@@ -109,7 +106,7 @@ class PydanticAIAnswer:
         limit = self._policy.timeouts.first_token
         while True:
             self._attempt += 1
-            self._answer_id = self._client.new_answer()
+            self._answer_id = next(self._client.answer_ids)
             self._used_ids, self._ids = call_ids(self._request), {}
             options = settings(self._request, self._model.system)
             options["extra_headers"] = {_ANSWER_HEADER: self._answer_id}
@@ -176,7 +173,9 @@ class PydanticAIAnswer:
                 args and index in self._ids
             ):
                 return [ToolDelta(self._ids[index], None, args_text(args))]
-            case pai.PartEndEvent(part=pai.ThinkingPart() as part) if is_signed(part):
+            case pai.PartEndEvent(part=pai.ThinkingPart() as part) if (
+                part.signature or part.id or part.provider_details
+            ):
                 return [ReasoningDelta("", provider_data(part, self._response.get()))]
             case _:
                 return ()

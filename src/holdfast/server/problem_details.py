@@ -1,6 +1,6 @@
 """Error responses as problem details (RFC 9457). The table `STATUS` decides the status of every HoldfastError."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from starlette.exceptions import HTTPException
@@ -35,17 +35,14 @@ TITLES: Final[Mapping[int, str]] = {
     403: "Forbidden",
     404: "Not found",
     405: "Method not allowed",
-    406: "Not acceptable",
     408: "Request timeout",
     409: "Conflict",
     410: "No longer available",
-    411: "Content-Length required",
     412: "Changed in the meantime",
     413: "Too large",
     415: "Unsupported media type",
     422: "Invalid request",
     429: "Too many attempts",
-    431: "Request headers too large",
     500: "Internal server error",
     503: "Temporarily unavailable",
     507: "Storage full",
@@ -109,11 +106,9 @@ def from_exception(error: Exception) -> JSONResponse:
 
 def _validation_problem(error: RequestValidationError) -> JSONResponse:
     """Lists every invalid field; the detail names the first."""
-    found = [{"field": _field_path(item["loc"]), "problem": str(item["msg"])} for item in error.errors[:20]]
+    found = []
+    for item in error.errors[:20]:
+        source, *path = item["loc"]  # the name of a parameter, or `input.0.text` of the body
+        found.append({"field": ".".join(map(str, path)) or str(source), "problem": str(item["msg"])})
     first = found[0]
     return problem(422, "invalid", f"{first['field']}: {first['problem']}", field=first["field"], errors=found)
-
-
-def _field_path(loc: Sequence[Any]) -> str:
-    """`input.0.text` of the body, or the name of a parameter."""
-    return ".".join(str(item) for item in loc[1:]) or str(loc[0])

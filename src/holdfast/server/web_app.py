@@ -63,9 +63,8 @@ def routes(root: Path = APP) -> list[Route]:
     async def asset(request: Request) -> Response:
         name = request.path_params["name"]
         known = _NAME.fullmatch(name) is not None and name.rpartition(".")[2] in _TYPES
-        found = None
-        if known:
-            found = await to_thread.run_sync(_read, root, name, request.headers.get("accept-encoding", ""))
+        accepted = request.headers.get("accept-encoding", "")
+        found = await to_thread.run_sync(_read, root, name, accepted) if known else None
         if found is None:
             return Response(status_code=404, headers={"Cache-Control": "no-store"})
         body, headers = found

@@ -15,6 +15,7 @@ from typing import Final
 from holdfast.core.errors import HoldfastError
 from holdfast.ports.check_result import CheckResult
 from holdfast.storage import filesystem
+from holdfast.storage.file_store import path_of
 from holdfast.storage.key_file import KeyFile
 from holdfast.storage.sqlite import database, schema
 from holdfast.storage.sqlite.data_dir import lock_holder
@@ -85,11 +86,9 @@ def _store(files: Path, db: sqlite3.Connection) -> Iterator[CheckResult]:
     pending = _one(db, "SELECT count(*) FROM runs WHERE recovery_state = 'pending'")
     text = "none" if not pending else f"{pending} runs whose output is still being recovered"
     yield CheckResult("pending recoveries", not pending, text)
-    found = [
-        (files / sha256[:2] / sha256, size)
-        for sha256, size in db.execute("SELECT sha256, max(size) FROM files GROUP BY sha256")
-    ]
-    bad = sum(not file.exists() or file.stat().st_size != size for file, size in found)
+    found = db.execute("SELECT sha256, max(size) FROM files GROUP BY sha256").fetchall()
+    contents = ((path_of(files, sha256), size) for sha256, size in found)
+    bad = sum(not file.exists() or file.stat().st_size != size for file, size in contents)
     text = f"{len(found)} contents" + (f", {bad} of them missing or truncated" if bad else "")
     yield CheckResult("files", not bad, text)
 

@@ -72,11 +72,12 @@ class StoreMigration:
         while some := found.fetchmany(_PORTION):
             with db.transaction(), db.pipeline():
                 for row in some:
-                    columns, values, placeholders = _target(table, row)
+                    cells = _target(table, row)
+                    placeholders = ", ".join(placeholder for placeholder, _ in cells.values())
                     db.execute(
-                        f"INSERT INTO {table.name} ({', '.join(columns)}) OVERRIDING SYSTEM VALUE "
-                        f"VALUES ({', '.join(placeholders)}) ON CONFLICT DO NOTHING".encode(),
-                        values,
+                        f"INSERT INTO {table.name} ({', '.join(cells)}) OVERRIDING SYSTEM VALUE "
+                        f"VALUES ({placeholders}) ON CONFLICT DO NOTHING".encode(),
+                        [value for _, value in cells.values()],
                     )
                 done += len(some)
                 db.execute(
@@ -102,20 +103,15 @@ class StoreMigration:
         return counts
 
 
-def _target(table: Table, row: Sequence[Any]) -> tuple[list[str], list[Any], list[str]]:
-    """Columns, values and placeholders of the same row in PostgreSQL, with the derived columns that SQLite lacks."""
-    columns, values = list(table.names), [_value(name, value) for name, value in zip(table.names, row, strict=True)]
-    placeholders = ["%s"] * len(columns)
+def _target(table: Table, row: Sequence[Any]) -> dict[str, tuple[str, Any]]:
+    """Placeholder and value by column of the same row in PostgreSQL, with the derived columns that SQLite lacks."""
+    cells = {name: ("%s", _value(name, value)) for name, value in zip(table.names, row, strict=True)}
     if table.name == "messages":
         parts = all_from_json(tables.decode(row[table.names.index("parts")]))
-        columns.append("file_ids")
-        values.append(sorted({part.file_id for part in parts if isinstance(part, FilePart)}))
-        placeholders.append("%s")
+        cells["file_ids"] = ("%s", sorted({part.file_id for part in parts if isinstance(part, FilePart)}))
     if table.name in ("docs", "facts"):
-        columns.append("words")
-        values.append(search.words(row[table.names.index("text")]))
-        placeholders.append("array_to_tsvector(%s::text[])")
-    return columns, values, placeholders
+        cells["words"] = ("array_to_tsvector(%s::text[])", search.words(row[table.names.index("text")]))
+    return cells
 
 
 def _value(column: str, value: Any) -> Any:

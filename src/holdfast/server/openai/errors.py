@@ -23,12 +23,10 @@ class ParameterError(e.HoldfastError):
     """A parameter is invalid or cannot be honored; `param` is its path in the body, such as `input[0].role`."""
 
     code: ClassVar[str] = "invalid_value"
+    template: ClassVar[str] = "{problem}"
     param: str
     problem: str
     error_code: str = "invalid_value"
-
-    def __str__(self) -> str:
-        return self.problem
 
 
 def unsupported(param: str, reason: str) -> ParameterError:
@@ -84,7 +82,8 @@ def _validation_response(found: Sequence[Any], body: Any) -> Response:
     """Reports one error. Where several types are accepted, each has errors: the deepest in the body is of the type that
     the client meant. An unknown type goes before the fields that only other types have."""
     error = max(found, key=lambda item: (len(_path(item, body)), item["type"] == "literal_error"))
-    param = _format_path(_path(error, body)) or "body"
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in _path(error, body))
+    param = "".join(steps).removeprefix(".") or "body"  # such as `messages[0].content`
     match error["type"]:
         case "json_invalid":
             return error_response(400, f"The request body is not valid JSON: {error['ctx']['error']}.")
@@ -120,11 +119,6 @@ def _path(error: Mapping[str, Any], body: Any) -> list[str | int]:
     elif error["type"] in ("union_tag_invalid", "union_tag_not_found"):
         path.append("role" if error["ctx"]["discriminator"] == "'role'" else "type")
     return path
-
-
-def _format_path(path: Sequence[str | int]) -> str:
-    """`messages[0].content`"""
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
 
 
 _FAILURES: Final[Mapping[str, tuple[int, str]]] = {

@@ -25,17 +25,13 @@ class Target:
 async def resolve_model(api: ApiContext, name: str | None) -> Target:
     """The id of a model asks that model alone, `agent:NAME` an agent of this server. Raises NotFoundError."""
     if name is not None and name.startswith(AGENT_PREFIX):
-        return await _resolve_agent(api, name)
+        agent = name.removeprefix(AGENT_PREFIX)
+        if agent not in {known for known, _ in api.agents}:
+            raise NotFoundError("model", name)
+        default = None if api.models is None else await api.models.default()
+        accepted = frozenset[str]() if api.models is None or default is None else await api.models.knows(default)
+        return Target(name, agent, None, (accepted & _AGENT_SETTINGS) | {"images", "documents"})
     if api.models is None:
         raise NotFoundError("model", name or "")
     model = name or await api.models.default() or ""
     return Target(model, DIRECT, model, await api.models.knows(model))
-
-
-async def _resolve_agent(api: ApiContext, name: str) -> Target:
-    agent = name.removeprefix(AGENT_PREFIX)
-    if agent not in {known for known, _ in api.agents}:
-        raise NotFoundError("model", name)
-    default = None if api.models is None else await api.models.default()
-    accepted = frozenset[str]() if api.models is None or default is None else await api.models.knows(default)
-    return Target(name, agent, None, (accepted & _AGENT_SETTINGS) | {"images", "documents"})

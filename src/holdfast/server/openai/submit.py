@@ -2,10 +2,11 @@
 idempotency key."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 from anyio import to_thread
 
+from holdfast.core import message_tree
 from holdfast.core.errors import NotFoundError, SessionBusyError
 from holdfast.core.ids import LOCAL, MessageId, SessionId
 from holdfast.core.memory_ledger import OFF
@@ -103,12 +104,8 @@ async def _start_session(
 ) -> Accepted:
     """Start a session with a copy of the path to `parent` and with the past that came with the call."""
     engine, now = api.engine, api.engine.clock.now()
-    chain: list[Message] = []
-    for message in [] if parent is None else await engine.messages.path(parent.id):
-        if message.status != "streaming" and message.recovery != "pending":
-            mid, above = MessageId(engine.ids.new("msg")), chain[-1].id if chain else None
-            copy = replace(message, id=mid, session_id=sid, parent_id=above, run_id=None, key=None, last_seq=0)
-            chain.append(copy)
+    path = [] if parent is None else await engine.messages.path(parent.id)
+    chain = message_tree.copies(path, sid, lambda: MessageId(engine.ids.new("msg")))
     chain += _messages(api, sid, chain[-1].id if chain else None, past, now)
     # A program's calls say nothing about the person who uses this server, and its answers must not depend on them.
     settings: dict[str, Json] = {"source": SOURCE, "memory": OFF, **({} if call.stored else {"keep": False})}

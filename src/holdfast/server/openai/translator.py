@@ -13,8 +13,6 @@ from holdfast.server.openai.json_bytes import as_text, escape
 
 _REASONING: Final = b'\nevent: reasoning.delta\ndata: {"text":"'
 _PROVIDER: Final = b'","provider":'
-_TIME: Final = b'","at":'
-_END: Final = b'"}\n\n'
 
 
 class Translator(ABC):
@@ -81,9 +79,5 @@ class Translator(ABC):
 
 def reasoning_text(frame: bytes) -> bytes | None:
     """The escaped text of a journal frame, if it is a reasoning delta without opaque data of the provider. A quote
-    inside the text is escaped, so the markers cannot be part of it."""
-    head = frame.find(_REASONING, 0, 64)
-    if head < 0 or _PROVIDER in frame:
-        return None
-    end = len(frame) - len(_END) if frame.endswith(_END) else frame.rfind(_TIME)
-    return None if end < 0 else frame[head + len(_REASONING) : end]
+    inside the text is escaped, so the marker cannot be part of it."""
+    return None if _PROVIDER in frame else ev.quoted_text(frame, _REASONING)

@@ -40,7 +40,12 @@ async def compare(api: ApiContext, body: CompareRequest) -> EventStream:
             subscription.close()
         await connection.aclose()
         raise
-    first = FIRST_FRAME + _started_frame(started)
+    runs = [
+        {"run_id": run.id, "session_id": run.session_id, "message_id": run.message_id, "model": run.model}
+        for run in (accepted.run for accepted in started)
+    ]
+    data = json.dumps({"runs": runs}, separators=(",", ":"))
+    first = FIRST_FRAME + f"event: compare.started\ndata: {data}\n\n".encode()
     return EventStream(MergedSource(subscriptions), api.limits.streams, connection, first_frame=first)
 
 
@@ -55,11 +60,3 @@ async def _start(
     )
     attach(accepted.run.id)
     return accepted
-
-
-def _started_frame(started: Sequence[Accepted]) -> bytes:
-    runs = [
-        {"run_id": run.id, "session_id": run.session_id, "message_id": run.message_id, "model": run.model}
-        for run in (accepted.run for accepted in started)
-    ]
-    return f"event: compare.started\ndata: {json.dumps({'runs': runs}, separators=(',', ':'))}\n\n".encode()

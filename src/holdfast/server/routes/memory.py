@@ -1,5 +1,6 @@
 """Memory: facts to read, change and delete, providers, and the memory status of a session."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 from pydantic import Field
@@ -77,4 +78,6 @@ async def commit_memory(
     await api.engine.sessions.get(sid)
     memory = _session_memory(api)
     outcome = await memory.commit(sid, None if body is None else body.provider)
-    return s.MemoryCommitResponse.from_outcome(await memory.status(sid), outcome)
+    status = asdict(await memory.status(sid))
+    nothing_new = not outcome.committed and outcome.error is None and not outcome.under_way
+    return s.MemoryCommitResponse(**status, committed=outcome.committed, nothing_new=nothing_new)

@@ -39,16 +39,7 @@ async def start_run(
     parts = await p.read_input(body.input, api.engine.attachments)
     if body.lifetime == "attached" and key is not None:
         await api.engine.ping()  # a stream that cannot be opened would use up the idempotency key
-    accepted = await api.engine.runs.submit(
-        sid,
-        parts,
-        key=key,
-        agent=body.agent,
-        model=body.model,
-        settings=body.settings,
-        lifetime=body.lifetime,
-        on_busy=body.on_busy,
-    )
+    accepted = await api.engine.runs.submit(sid, parts, key=key, **body.model_dump(exclude={"input"}))
     if accepted.run.lifetime == "detached":
         return _respond(accepted)
     location = [(b"location", f"/api/runs/{accepted.run.id}".encode())]

@@ -1,12 +1,9 @@
 """Facts that were learned from sessions, and the memory status of a session."""
 
-from dataclasses import asdict
-from typing import Annotated, Self
+from typing import Annotated
 
 from pydantic import Field
 
-from holdfast.engine.session_memory import MemoryStatus
-from holdfast.engine.transactions.memory import CommitOutcome
 from holdfast.server.schemas.base import ListResponse, Name, RequestModel, ResponseModel, Timestamp
 
 
@@ -45,14 +42,6 @@ class MemoryStatusResponse(ResponseModel):
 class MemoryCommitResponse(MemoryStatusResponse):
     committed: int
     nothing_new: bool
-
-    @classmethod
-    def from_outcome(cls, status: MemoryStatus, outcome: CommitOutcome) -> Self:
-        return cls(
-            **asdict(status),
-            committed=outcome.committed,
-            nothing_new=not outcome.committed and outcome.error is None and not outcome.under_way,
-        )
 
 
 class MemoryProviderResponse(ResponseModel):

@@ -4,9 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from holdfast.ports.tool import Rule
 from holdfast.server.schemas.base import ListResponse, Name, RequestModel, ResponseModel, Timestamp
-
-ToolRule = Literal["allow", "ask", "deny"]
 
 
 class UpdateSettingsRequest(RequestModel):
@@ -14,7 +13,7 @@ class UpdateSettingsRequest(RequestModel):
 
     default_model: Name | None = None
     tools: Annotated[
-        dict[Name, ToolRule],
+        dict[Name, Rule],
         Field(max_length=500, description="All rules, by a tool's name or a pattern such as `github__*`."),
     ] = Field(default_factory=dict)
 
@@ -41,7 +40,7 @@ class ProviderResponse(ResponseModel):
 
 class SettingsResponse(ResponseModel):
     default_model: str | None
-    tools: dict[str, ToolRule]
+    tools: dict[str, Rule]
     grants: list[GrantResponse]
     providers: list[ProviderResponse]
     password_set: bool
@@ -67,7 +66,7 @@ class McpServerRequest(RequestModel):
 class ToolResponse(ResponseModel):
     name: str
     description: str
-    rule: ToolRule  # The default, for a tool without a rule in the settings
+    rule: Rule  # The default, for a tool without a rule in the settings
     server: str | None  # The MCP server that provides the tool
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict
 from threading import Event, Thread
-from typing import Final
+from typing import Final, LiteralString
 
 import psycopg
 
@@ -82,8 +82,8 @@ class PostgresKeys:
                 return
 
 
-def _read(db: TimedConnection) -> Keyring | None:
-    row = db.execute("SELECT value FROM meta WHERE key = 'keyring'").fetchone()
+def _read(db: TimedConnection, lock: LiteralString = "") -> Keyring | None:
+    row = db.execute(f"SELECT value FROM meta WHERE key = 'keyring' {lock}").fetchone()
     return None if row is None else keyring_from_json(json.loads(row[0]))
 
 
@@ -91,9 +91,8 @@ def _change(db: TimedConnection, work: Callable[[Keyring], Keyring]) -> Keyring:
     fresh = json.dumps(asdict(Keyring(secrets.token_hex(32))))
     with db.transaction():
         db.execute("INSERT INTO meta VALUES ('keyring', %s) ON CONFLICT DO NOTHING", (fresh,))
-        row = db.execute("SELECT value FROM meta WHERE key = 'keyring' FOR UPDATE").fetchone()
-        assert row is not None
-        before = keyring_from_json(json.loads(row[0]))
+        before = _read(db, "FOR UPDATE")
+        assert before is not None
         after = work(before)
         if after != before:
             db.execute("UPDATE meta SET value = %s WHERE key = 'keyring'", (json.dumps(asdict(after)),))

@@ -73,9 +73,16 @@ STORE: Final[Sequence[str]] = (
     """,
 )
 
+_EVENTS: Final = """(
+        run word NOT NULL,
+        last_seq bigint NOT NULL,
+        first_seq bigint NOT NULL,
+        frames bytea NOT NULL,
+        PRIMARY KEY (run, last_seq)
+    );"""
 JOURNAL: Final[Sequence[str]] = (
     _WORD
-    + """
+    + f"""
     -- Where each journal stands. `base` is the last seq before the newest append: what that append had to follow.
     CREATE TABLE heads (
         run word PRIMARY KEY,
@@ -87,22 +94,10 @@ JOURNAL: Final[Sequence[str]] = (
     ) WITH (fillfactor = 70);
 
     -- Events of open runs, a row per append. Short-lived: settled runs move to `settled`.
-    CREATE TABLE log (
-        run word NOT NULL,
-        last_seq bigint NOT NULL,
-        first_seq bigint NOT NULL,
-        frames bytea NOT NULL,
-        PRIMARY KEY (run, last_seq)
-    );
+    CREATE TABLE log {_EVENTS}
 
     -- Events of settled runs, a thousand or so to a row: read at once, erased at once.
-    CREATE TABLE settled (
-        run word NOT NULL,
-        last_seq bigint NOT NULL,
-        first_seq bigint NOT NULL,
-        frames bytea NOT NULL,
-        PRIMARY KEY (run, last_seq)
-    );
+    CREATE TABLE settled {_EVENTS}
     """,
 )
 

@@ -76,7 +76,8 @@ def _split(text: str) -> Iterator[tuple[int, str]]:
             yield at, word[:_MAX_WORD].lower()
             continue
         for piece in _pieces(word):
-            normalized = _normalize(piece)
+            plain = unicodedata.normalize("NFKD", piece.casefold())
+            normalized = "".join(char for char in plain if unicodedata.category(char) != "Mn")
             if normalized:
                 yield at + word.index(piece), normalized[:_MAX_WORD]
 
@@ -90,8 +91,3 @@ def _pieces(word: str) -> Iterator[str]:
         at = match.end()
     if at < len(word):
         yield word[at:]
-
-
-def _normalize(word: str) -> str:
-    plain = unicodedata.normalize("NFKD", word.casefold())
-    return "".join(char for char in plain if unicodedata.category(char) != "Mn")

@@ -40,19 +40,15 @@ def _check(db: redis.Redis) -> Iterator[CheckResult]:
         yield CheckResult("journal: appendfsync", False, "unknown: this user has no permission for CONFIG GET")
         return
     settings = {_text(name): _text(value) for name, value in found.items()}
-    yield _durability(settings)
+    how, appends = settings.get("appendfsync", "no"), settings.get("appendonly") == "yes"
+    text = f"{how}: {_GUARANTEES.get(how, 'unknown')}"
+    if not appends:
+        text = "appendonly is off: a restart loses the output since the last snapshot; set it to yes"
+    yield CheckResult("journal: appendfsync", appends and how == "always", text)
     policy = settings.get("maxmemory-policy", "")
     kept = policy == "noeviction"
     advice = "" if kept else ": Redis may evict journals when memory is short; set it to noeviction"
     yield CheckResult("journal: maxmemory-policy", kept, policy + advice)
-
-
-def _durability(settings: Mapping[str, str]) -> CheckResult:
-    if settings.get("appendonly") != "yes":
-        text = "appendonly is off: a restart loses the output since the last snapshot; set it to yes"
-        return CheckResult("journal: appendfsync", False, text)
-    how = settings.get("appendfsync", "no")
-    return CheckResult("journal: appendfsync", how == "always", f"{how}: {_GUARANTEES.get(how, 'unknown')}")
 
 
 def _text(value: object) -> str:

@@ -117,15 +117,7 @@ def _script(db: redis.Redis, script: str, keys: Sequence[str], arguments: Sequen
 
 def _append(items: Sequence[Append]) -> tuple[list[str], list[Any]]:
     about = [
-        (
-            _head_key(item.run),
-            _stream_key(item.run),
-            item.epoch,
-            item.entries[0].seq,
-            len(item.entries),
-            int(item.seals),
-        )
-        for item in items
+        (*_keys([item.run]), item.epoch, item.entries[0].seq, len(item.entries), int(item.seals)) for item in items
     ]
     return [], [json.dumps(about), *(frame for item in items for _, frame in item.entries)]
 
