@@ -1,6 +1,7 @@
 """Chunks that are read by their shape say what they would say if they were parsed."""
 
 import json
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import given, settings
@@ -52,11 +53,23 @@ def said(data: list[bytes], lessons: int) -> Any:
 
 
 @settings(deadline=None)
-@given(st.lists(chunks, max_size=8), st.lists(st.integers(0, 8), max_size=12), st.booleans(), st.integers(1, 3))
-def test_templates_change_nothing(made: list[Any], order: list[int], escaped: bool, together: int) -> None:
-    """Whatever the chunks are and however they repeat, alone or several in a read: the answer is the parser's."""
+@given(
+    st.lists(chunks, max_size=8),
+    st.lists(st.integers(0, 8), max_size=12),
+    st.booleans(),
+    st.integers(1, 3),
+    st.lists(st.integers(0, 4000), max_size=6),
+)
+def test_templates_change_nothing(
+    made: list[Any], order: list[int], escaped: bool, together: int, cuts: list[int]
+) -> None:
+    """Whatever the chunks are and however they repeat, alone or several in a read, or cut anywhere: the answer is the
+    parser's."""
     lines = [line(made[n % len(made)], escaped=escaped) for n in order] if made else []
     data = [b"".join(lines[at : at + together]) for at in range(0, len(lines), together)]
+    if cuts:
+        whole, at = b"".join(lines), [0, *sorted(cuts)]
+        data = [whole[a:b] for a, b in pairwise([*at, len(whole) + 4000])]
     assert said(data, chat_completion_stream._TEMPLATE_ATTEMPTS) == said(data, 0)
 
 
@@ -68,7 +81,8 @@ def test_chunks_of_a_template_are_not_parsed() -> None:
     assert shape is not None
     both = line(delta(content=" two"), escaped=False) + line(delta(content=" three"), escaped=False)
     assert shape.text(both) == " two three"
-    assert shape.text(line(delta(content="\n"), escaped=False)) is None
+    assert shape.text(both + line(delta(content="\n"), escaped=False)) == " two three\n"
+    assert shape.text(both + b"data: [DONE]\n\n") is None
     assert shape.text(line(delta("stop"), escaped=False)) is None
     assert shape.text(both[:-1]) is None
     assert stream.feed(both) == [TextDelta(" two three")]

@@ -3,6 +3,7 @@ give the same answer."""
 
 from collections.abc import Collection, Sequence
 
+from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, merge
 from holdfast.core.parts import Json
 from holdfast.core.sse import EventTooLongError, ServerSentEvent, SseParser
 from holdfast.models.chunk_assembler import ChunkAssembler
@@ -13,6 +14,9 @@ from holdfast.ports.model import Delta, ToolCall
 
 MAX_EVENT = 4 * 1024 * 1024
 MAX_ANSWER = 64 * 1024 * 1024
+_BLANK_LINE = b"\n\n"
+_PARSED_FIRST = 3  # The rest of an event, one that names the role, one to learn from
+_PARSED_LAST = 3  # The finish reason, the usage, the end mark
 _TEMPLATE_ATTEMPTS = 4  # Templates learned in vain before every chunk is assumed to differ
 
 
@@ -44,9 +48,6 @@ class ChatCompletionStream:
         return self._chunks.finish_reason
 
     def feed(self, data: bytes) -> Sequence[Delta]:
-        deltas = self.feed_text(data)
-        if deltas is not None:
-            return deltas
         if self._over():
             return ()
         room = self._max_answer - self._size
@@ -70,10 +71,42 @@ class ChatCompletionStream:
         if text is None:
             return None
         self._size += size
+        return self._add_text(text)
+
+    def _add_text(self, text: str) -> Sequence[Delta]:
         self._template_attempts = _TEMPLATE_ATTEMPTS
-        return self._chunks.add_text(text)
+        return self._chunks.add_text(text) if text else ()
 
     def _feed(self, data: bytes) -> Sequence[Delta]:
+        """A read may contain hundreds of events and begin and end in the middle of one. Parsed in full are only the
+        first, to come to the start of an event and to learn the template, and the last, which may end the answer."""
+        if len(data) > self._max_event:
+            return self._parse(data)
+        deltas: list[Delta] = []
+        for _ in range(_PARSED_FIRST):
+            start = data.find(_BLANK_LINE) + len(_BLANK_LINE)
+            if self._has_template() or start < len(_BLANK_LINE) or self._over():
+                break
+            _join(deltas, self._parse(data[:start]))
+            data = data[start:]
+        end = len(data) if self._has_template() and not self._over() else 0
+        for _ in range(_PARSED_LAST + 1):
+            end = data.rfind(_BLANK_LINE, 0, end)
+            if end < 0 or self._template is None:
+                break
+            text = self._template.text(data[: end + len(_BLANK_LINE)])
+            if text is not None:
+                _join(deltas, self._add_text(text))
+                data = data[end + len(_BLANK_LINE) :]
+                break
+        if data and not self._over():
+            _join(deltas, self._parse(data))
+        return deltas
+
+    def _has_template(self) -> bool:
+        return self._template is not None and self._events.at_boundary
+
+    def _parse(self, data: bytes) -> Sequence[Delta]:
         try:
             events = self._events.feed(data)
         except EventTooLongError as error:
@@ -177,6 +210,16 @@ class ChatCompletionStream:
             self.error = UpstreamError("protocol", "the answer ended without any content", retry=True)
         else:
             self.error = UpstreamError("refused", "its content filter stopped the answer")
+
+
+def _join(deltas: list[Delta], more: Sequence[Delta]) -> None:
+    """Append deltas, merging neighbors of one kind; what a provider signed stays apart."""
+    for delta in more:
+        merged = merge(deltas[-1], delta) if deltas and getattr(delta, "provider", None) is None else None
+        if isinstance(merged, TextDelta | ReasoningDelta | ToolDelta):
+            deltas[-1] = merged
+        else:
+            deltas.append(delta)
 
 
 def failed_body(status: int, body: bytes, after: float | None) -> UpstreamError:
