@@ -141,6 +141,9 @@ class Config(Section):
     """How long the events of finished runs are kept; 0 keeps them forever. Messages are always kept."""
     auto_continue: bool = False  # Whether interrupted runs continue by themselves after a restart
     drain: Number = Field(default=10.0, ge=0)  # Seconds that open runs get to finish when the server stops
+    titles: Literal["model", "words", "off"] = "model"
+    """How a new chat gets its title: written by the model after the first answer, the first words of the message, or
+    not at all."""
     max_runs: Whole = Field(default=2000, ge=1, le=100_000)
     max_file_mb: Whole = Field(default=50, ge=1, le=10_000)
     heartbeat: Number = Field(default=15.0, ge=0.1)

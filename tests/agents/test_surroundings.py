@@ -255,12 +255,12 @@ async def test_an_empty_summary_is_refused(memory: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("says", "title"), [("A Walk", "A Walk"), ('"A Walk."', "A Walk"), ("\n**A Walk**\nmore", "A Walk"), ("", "")]
+    ("says", "title"), [("A Walk", "A Walk"), ('"A Walk."', "A Walk"), ("\n**A Walk**\nmore", "A Walk"), ("", "hello")]
 )
 async def test_a_title_is_one_clean_line(memory: World, says: str, title: str) -> None:
-    """P8: whatever decoration the model adds, the title is a plain line."""
+    """P8: whatever decoration the model adds, the title is a plain line; without one, the first words are it."""
     async with chatting(memory, ScriptedModel(answers(["x"]))) as (it, sid):
-        await it.turn(sid)
+        await it.turn(sid, "hello")
         session = await it.engine.titles.generate(sid, ModelTitler(ScriptedModel(answers([says]))))
         assert session.title == title
 

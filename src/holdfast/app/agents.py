@@ -74,7 +74,7 @@ def build_agents(
     """The agents of a real server. `environment` and `home` are where keys and local models are looked for."""
     models = ConfiguredModels(config, keys, late_engine, environment=environment, home=home, make_catalog=make_catalog)
     tool_admin = AppToolAdmin(late_engine, keys, models.find, builtin_tools(environment), mcp_servers(config))
-    helpers = ModelHelpers(models, late_engine)
+    helpers = ModelHelpers(models, late_engine, config.titles)
     chat = ChatAgent(
         models.find_for_turn,
         Toolbox(tool_admin.own, tool_admin.mcp_tools_for_turn),
@@ -93,7 +93,7 @@ def build_agents(
         {"chat": chat, DIRECT: DirectAgent(models.find_for_turn, late_engine)},
         models,
         helpers.summarizer,
-        helpers.titler,
+        None if config.titles == "off" else helpers.titler,
         helpers.context_usage,
         tool_admin,
         MemoryProviderTable(config, environment, late_engine, helpers.fact_extractor),
@@ -111,18 +111,19 @@ async def _approval_policy(config: Config, keys: KeyringStore, turn: Turn) -> Ap
 class ModelHelpers:
     """What models do for a session besides answering."""
 
-    def __init__(self, models: ConfiguredModels, late_engine: LateEngine) -> None:
+    def __init__(self, models: ConfiguredModels, late_engine: LateEngine, titles: str) -> None:
         self._models = models
         self._late_engine = late_engine
+        self._titles = titles
 
     async def summarizer(self, sid: SessionId) -> Summarizer:
         session = (await self._late_engine.engine.sessions.get(sid)).session
         return ModelSummarizer(await self._models.find(session.model))
 
     async def titler(self, session: Session) -> Titler:
-        """The first words, for small models, which title badly and slowly, and for sessions of API clients, which
-        should not pay for a second request."""
-        if isinstance(session.settings, dict) and session.settings.get("source") == SOURCE:
+        """The first words if the settings say so, for small models, which title badly and slowly, and for sessions of
+        API clients, which should not pay for a second request."""
+        if self._titles == "words" or (isinstance(session.settings, dict) and session.settings.get("source") == SOURCE):
             return FirstWords()
         model = await self._models.find(session.model)
         return FirstWords() if model.info.provider in _SMALL_MODEL_PROVIDERS else ModelTitler(model)

@@ -10,6 +10,7 @@ from holdfast.core.errors import NotFoundError, StorageError
 from holdfast.core.ids import RunId
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.run_feed import RunFeed
+from holdfast.engine.signals import ERASE
 from holdfast.engine.stop_reasons import cancelled
 from holdfast.engine.supervisor import Supervisor
 
@@ -41,6 +42,8 @@ class AttachedConnections:
             with anyio.move_on_after(self._node.settings.final_save, shield=True), suppress(StorageError):
                 for rid in rids:
                     await self._disconnected(rid)
+            if self._node.local.take_discarded(rids):
+                self._node.hub.signals.fire(ERASE)  # a temporary session goes with its client
 
     async def _disconnected(self, rid: RunId) -> None:
         if await self._supervisor.wait_until_settled(rid):

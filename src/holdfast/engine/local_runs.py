@@ -27,6 +27,7 @@ class LocalRuns:
         self._ended = Notifier()
         self._closed = False
         self._connected: set[RunId] = set()
+        self._discarded: set[RunId] = set()  # Connected runs whose temporary session is deleted
         self._abandoned: dict[RunId, tuple[Run, Intent | None]] = {}
         self._settled: dict[RunId, None] = {}
         self._claim_lock = anyio.Lock()
@@ -88,6 +89,18 @@ class LocalRuns:
 
     def disconnect(self, rid: RunId) -> None:
         self._connected.discard(rid)
+
+    def discard_when_read(self, rid: RunId) -> bool:
+        """The run's temporary session is deleted. False: no client is still reading, so it can be erased now."""
+        if rid in self._connected:
+            self._discarded.add(rid)
+        return rid in self._connected
+
+    def take_discarded(self, rids: Collection[RunId]) -> bool:
+        """Whether a session of these runs can be erased, now that their client has left."""
+        found = self._discarded.intersection(rids)
+        self._discarded -= found
+        return bool(found)
 
     @property
     def connected(self) -> frozenset[RunId]:

@@ -121,8 +121,9 @@ class Settler:
             if each.run is not None and each.session is not None and each.session.titled_by == "nobody":
                 self.untitled.append((each.session, each.run.status))
                 self._untitled_added.ring()
-        if any(each.session is not None and not each.session.is_kept for each in settled):
-            self._node.hub.signals.fire(ERASE)  # a temporary session goes with its run
+        temporary = [each.run.id for each in settled if each.run and each.session and not each.session.is_kept]
+        if any(not self._node.local.discard_when_read(rid) for rid in temporary):
+            self._node.hub.signals.fire(ERASE)
         await self.announce_settled(ended, wake_queue=any(each.has_queue for each in settled))
 
     async def announce_settled(self, ended: Mapping[RunId, Transcript], *, wake_queue: bool = True) -> None:

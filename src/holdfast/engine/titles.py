@@ -1,5 +1,6 @@
-"""Titles: after a run completes, a session without a title gets one in the background. A title that a person set,
-before or meanwhile, always stays; `session_edits.title` decides that in its transaction."""
+"""Titles: after its first run has ended, a session without a title gets one in the background: from the model if the
+run is complete, otherwise from the first words. A title that a person set, before or meanwhile, always stays;
+`session_edits.title` decides that in its transaction."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -12,7 +13,7 @@ import anyio
 from holdfast.core import message_tree as tree
 from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import LOCAL, OwnerId, SessionId
-from holdfast.core.parts import plain_text
+from holdfast.core.parts import Part, plain_text
 from holdfast.core.session import Message, Session
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.settler import Settler
@@ -26,16 +27,24 @@ log = logging.getLogger("holdfast.engine")
 _CONCURRENT: Final = 4
 _TIMEOUT: Final = 60.0
 _WORDS: Final = 8
+_READ: Final = 2000  # Characters of a message in which its first words are looked for
 _LONGEST: Final = 200  # Characters of a generated title
+
+
+def first_words(parts: Sequence[Part]) -> str:
+    words = plain_text(parts)[:_READ].split()
+    return " ".join(words[:_WORDS])[:80] + ("…" if len(words) > _WORDS else "")
 
 
 class FirstWords:
     """`ports.Titler` without a model: the first words of the first user message."""
 
     async def title(self, messages: Sequence[Message]) -> str:
-        first = next((plain_text(message.parts) for message in messages if message.role == "user"), "")
-        words = first.split()
-        return " ".join(words[:_WORDS])[:80] + ("…" if len(words) > _WORDS else "")
+        return next((first_words(message.parts) for message in messages if message.role == "user"), "")
+
+
+async def _words(_: Session) -> Titler:
+    return FirstWords()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,8 +52,11 @@ class Titles:
     _node: NodeContext
     _settler: Settler
 
-    async def generate(self, sid: SessionId, titler: Titler, owner: OwnerId = LOCAL) -> Session:
-        """Title the session unless it has a title."""
+    async def generate(
+        self, sid: SessionId, titler: Titler, owner: OwnerId = LOCAL, *, is_automatic: bool = False
+    ) -> Session:
+        """Title the session unless it has a title. A titler that gives none, and an automatic one that comes later than
+        after the first answer, is replaced by the first words."""
 
         def load(tx: Tx) -> tuple[Session, list[Message]]:
             session = get_session(tx, sid, owner)
@@ -53,7 +65,9 @@ class Titles:
         session, messages = await self._node.store.read(load)
         if session.titled_by != "nobody":
             return session
-        text = (await titler.title(messages)).strip()
+        if is_automatic and sum(message.role == "assistant" for message in messages) > 1:
+            titler = FirstWords()
+        text = (await titler.title(messages)).strip() or await FirstWords().title(messages)
         if not text:
             return session
         return await self._node.transact(
@@ -67,8 +81,7 @@ class Titles:
         async with anyio.create_task_group() as jobs:
             while True:
                 session, status = await self._settler.next_untitled()
-                if status == "complete":
-                    jobs.start_soon(self._generate_safely, session, titler, limiter)
+                jobs.start_soon(self._generate_safely, session, titler if status == "complete" else _words, limiter)
 
     async def _generate_safely(
         self, session: Session, titler: Callable[[Session], Awaitable[Titler]], limiter: anyio.CapacityLimiter
@@ -76,7 +89,7 @@ class Titles:
         async with limiter:
             try:
                 with anyio.fail_after(_TIMEOUT):
-                    await self.generate(session.id, await titler(session), session.owner)
+                    await self.generate(session.id, await titler(session), session.owner, is_automatic=True)
             except (HoldfastError, AgentError, TimeoutError) as error:
                 log.info("no title for session %s: %s", session.id, type(error).__name__)
             except Exception:  # a task of the server's group: an error here would end the server

@@ -19,6 +19,7 @@ TITLE: Final = (
     "Give the conversation below a title of at most six words, in its language, without quotation marks or a period. "
     "Answer with the title alone."
 )
+_LONGEST_TITLE: Final = 80
 _MAX_MESSAGE: Final = 8000
 _MAX_RESULT: Final = 1000
 _DEFAULT_CONTEXT: Final = 32_000
@@ -52,15 +53,23 @@ class ModelSummarizer:
 
 @dataclass(frozen=True, slots=True)
 class ModelTitler:
-    """`ports.agent.Titler`. The token limit leaves room for reasoning; the title itself is one line."""
+    """`ports.agent.Titler`. A title is worth little: few tokens are allowed, and reading stops after the first line. A
+    model that spends them on reasoning gives no title."""
 
     model: Model
-    max_tokens: int = 1000
+    max_tokens: int = 60
 
     async def title(self, messages: Sequence[Message]) -> str:
-        answer = await ask(self.model, TITLE, shorten(as_dialog(messages[:4]), 6000), self.max_tokens)
+        text = shorten(as_dialog(messages[:4]), 3000)
+        request = ModelRequest(TITLE, (UserMessage((text,)),), settings={"max_tokens": self.max_tokens})
+        answer = ""
+        async with self.model.stream(request) as pieces:
+            async for deltas in pieces:
+                answer += "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
+                if "\n" in answer.strip() or len(answer) > _LONGEST_TITLE:
+                    break
         line = next((line.strip() for line in answer.splitlines() if line.strip()), "")
-        return line.strip("\"'“”„«»*#` ").rstrip(".")[:80]
+        return line.strip("\"'“”„«»*#` ").rstrip(".")[:_LONGEST_TITLE]
 
 
 def as_dialog(messages: Sequence[Message]) -> str:

@@ -13,6 +13,7 @@ from holdfast.core.memory_ledger import OFF
 from holdfast.core.parts import Json, Part, ToolPart
 from holdfast.core.run import Lifetime, Run
 from holdfast.core.session import Message, Session
+from holdfast.engine.titles import first_words
 from holdfast.engine.transactions.accept import Accepted, RunOptions
 from holdfast.server.context import ApiContext
 from holdfast.server.openai import ids
@@ -107,6 +108,7 @@ async def _start_session(
     path = [] if parent is None else await engine.messages.path(parent.id)
     chain = message_tree.copies(path, sid, lambda: MessageId(engine.ids.new("msg")))
     chain += _messages(api, sid, chain[-1].id if chain else None, past, now)
+    title = first_words(next((message.parts for message in chain if message.role == "user"), parts))
     # A program's calls say nothing about the person who uses this server, and its answers must not depend on them.
     settings: dict[str, Json] = {"source": SOURCE, "memory": OFF, **({} if call.stored else {"keep": False})}
     session = Session(
@@ -119,6 +121,8 @@ async def _start_session(
         system=call.instructions,
         settings=settings,
         head=chain[-1].id if chain else None,
+        title=title,
+        titled_by="model" if title else "nobody",
     )
     return await engine.runs.start_session(session, chain, parts, options)
 

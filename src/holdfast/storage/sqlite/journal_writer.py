@@ -220,14 +220,15 @@ class JournalWriter:
                     "DO UPDATE SET last_seq = excluded.last_seq, sealed = excluded.sealed, archived = 0, pruned = 1",
                     (run, log.epoch, log.last_seq, log.sealed),
                 )
-            dead = sorted(index.dead)
-            remove(db, dead)
             (top,) = db.execute("SELECT ifnull(max(alias), 0) FROM runs").fetchone()
         index.next_alias = max(index.next_alias, top + 1)
-        index.remove_rows(dead)
-        self._sweeping = []
         for run in runs:
             index.forget(run)
+        dead = sorted(index.dead)  # with the rows in which nobody else has events
+        with self._using() as db, database.transaction(db):
+            remove(db, dead)
+        index.remove_rows(dead)
+        self._sweeping = []
 
     # ---- the connection ----
 
