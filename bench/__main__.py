@@ -31,6 +31,7 @@ from bench import (
     recall,
     report,
     token_cost,
+    whole_turns,
     wire_formats,
 )
 from bench.figures import Figure, MissingFigure
@@ -39,7 +40,15 @@ from bench.worker_process import BenchError, WorkerProcess, bench_directory, rai
 
 ROOT = Path(__file__).parent.parent
 
-Step = Figure | MissingFigure | token_cost.Sample | engine_streams.EngineResult | model_client.ClientResult | str
+Step = (
+    Figure
+    | MissingFigure
+    | whole_turns.TurnSample
+    | token_cost.Sample
+    | engine_streams.EngineResult
+    | model_client.ClientResult
+    | str
+)
 """What a part yields; a string describes the next step."""
 
 
@@ -54,6 +63,7 @@ class Bench:
     scenarios: Sequence[token_cost.Scenario]
     upstream: WorkerProcess
     load: WorkerProcess
+    turns_taken: list[whole_turns.TurnSample] = field(default_factory=list)
     samples: list[token_cost.Sample] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
     missing: list[MissingFigure] = field(default_factory=list)
@@ -62,6 +72,8 @@ class Bench:
 
     def add(self, step: Step) -> None:
         match step:
+            case whole_turns.TurnSample():
+                self.turns_taken.append(step)
             case token_cost.Sample():
                 self.samples.append(step)
             case Figure():
@@ -76,6 +88,12 @@ class Bench:
                 pass
 
     # ---- parts: each yields the number of its steps first ----
+
+    def turns(self) -> Iterator[Step | int]:
+        scenarios = whole_turns.QUICK if self.quick else whole_turns.SCENARIOS
+        yield whole_turns.steps(scenarios, self.servers, self.rounds) + 2 * len(self.servers)
+        yield from whole_turns.run(scenarios, self.servers, self.rounds, self.upstream, self.load)
+        yield from whole_turns.saturate(self.servers, 50, 3 if self.quick else 10, self.upstream, self.load)
 
     def tokens(self) -> Iterator[Step | int]:
         yield token_cost.steps(self.scenarios, self.servers, self.rounds) + len(self.servers)
@@ -180,6 +198,7 @@ class Bench:
 
 
 PARTS: dict[str, Callable[[Bench], Iterator[Step | int]]] = {
+    "turns": Bench.turns,
     "tokens": Bench.tokens,
     "first": Bench.first,
     "resume": Bench.resume,
@@ -193,7 +212,7 @@ PARTS: dict[str, Callable[[Bench], Iterator[Step | int]]] = {
     "recall": Bench.recall,
     "nodes": Bench.nodes,
 }
-QUICK = ("tokens", "first", "resume", "cancel", "kill")
+QUICK = ("turns", "tokens", "first", "resume", "cancel", "kill")
 
 
 def measure(bench: Bench, parts: Sequence[str], console: Console) -> None:
@@ -241,8 +260,16 @@ def save(bench: Bench, about: dict[str, Any], where: Path, plots_directory: Path
     where.mkdir(parents=True, exist_ok=True)
     figures = {
         "machine": about,
+        "turns": [asdict(s) for s in bench.turns_taken],
         "tokens": [asdict(s) for s in bench.samples],
-        "figures": [asdict(f) for f in [*report.compared_targets(bench.samples), *bench.figures]],
+        "figures": [
+            asdict(f)
+            for f in [
+                *whole_turns.first_token_added(bench.turns_taken),
+                *report.compared_targets(bench.samples),
+                *bench.figures,
+            ]
+        ],
         "not_measured": [asdict(m) for m in bench.missing],
         "agent": [asdict(r) for r in bench.inside],
         "client": [asdict(r) for r in bench.reading],
@@ -281,7 +308,7 @@ def main() -> None:
     load_before = about["load"][0]
     console.print(f"{about['system']}, {about['cpu']}, {about['cores']} cores, Python {about['python']}")
     console.print(f"commit {about['commit'][:12]}{changed}, {about['at']}, load before: {load_before:.1f}")
-    report.show(console, bench.samples, bench.figures, bench.missing, bench.inside, bench.reading)
+    report.show(console, bench.turns_taken, bench.samples, bench.figures, bench.missing, bench.inside, bench.reading)
     if load_before > 1.0:
         console.print("The machine was busy before the run: the figures are unreliable.", style="yellow")
     where = chosen.results or (ROOT / "bench" / "results" if whole else ROOT / "build" / "bench")

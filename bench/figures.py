@@ -14,10 +14,13 @@ class Figure:
     unit: str = "ms"
     target: float | None = None
     server: str = "Holdfast"
+    least: float | None = None  # Its lower limit
 
     @property
     def met(self) -> bool | None:
-        return None if self.target is None else self.value <= self.target
+        if self.target is None and self.least is None:
+            return None
+        return (self.target is None or self.value <= self.target) and (self.least is None or self.value >= self.least)
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,6 +178,24 @@ class LoadGenerator:
             await asyncio.sleep(pause)
         return times
 
+    async def repeat(self, port: int, requests: Sequence[str], tokens: int, seconds: float) -> dict[str, float]:
+        """Every request is a client that sends it again as soon as its answer has ended; how many answers came whole,
+        and within how many seconds."""
+        began, whole, broken = time.monotonic(), 0, 0
+
+        async def client(request: bytes) -> None:
+            nonlocal whole, broken
+            while time.monotonic() - began < seconds:
+                done = asyncio.Event()
+                answer = await connect(port, StreamClient(request, tokens, done.clear, done.set))
+                await done.wait()
+                whole, broken = whole + answer.whole, broken + (not answer.whole)
+
+        async with asyncio.TaskGroup() as clients:
+            for request in requests:
+                clients.create_task(client(request.encode()))
+        return {"whole": whole, "broken": broken, "seconds": time.monotonic() - began}
+
     async def times(self) -> list[dict[str, float]]:
         """For streams that do not end: milliseconds to the first byte and to the last token."""
         return [
@@ -236,6 +254,7 @@ async def main() -> None:
             "end": load.end,
             "leave": load.leave,
             "ask": load.ask,
+            "repeat": load.repeat,
             "times": load.times,
             "result": load.result,
             "drop": drop,

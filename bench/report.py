@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from bench import engine_streams, model_client, token_cost
+from bench import engine_streams, model_client, token_cost, whole_turns
 from bench.figures import Figure, MissingFigure
 from bench.token_cost import Sample
+from bench.whole_turns import TurnSample
 
 RELAY = "bare relay"
 _DELAY_ADDED = 1.0
@@ -43,7 +44,7 @@ def _number(value: float) -> str:
 def token_table(samples: Sequence[Sample], missing: Sequence[MissingFigure]) -> Table:
     found = token_cost.medians(samples)
     table = _table(
-        "From the model to the client, medians",
+        "From the model to the client, without the start and the end of runs, medians",
         "scenario",
         "server",
         "CPU ÷ relay",
@@ -87,6 +88,49 @@ def token_table(samples: Sequence[Sample], missing: Sequence[MissingFigure]) -> 
     return table
 
 
+def turn_table(samples: Sequence[TurnSample]) -> Table:
+    found = whole_turns.medians(samples)
+    table = _table(
+        "Whole turns, from the request until the run is settled, medians",
+        "scenario",
+        "server",
+        "CPU ÷ relay",
+        "target",
+        "CPU ms/turn",
+        "first token p50 ms",
+        "p99 ms",
+        "last token late p99 ms",
+        "turns/s",
+        "peak MB",
+        "whole",
+    )
+    scenarios = {s.name: s for s in whole_turns.SCENARIOS}
+    for name in dict.fromkeys(scenario for scenario, _ in found):
+        relay, scenario = found.get((name, RELAY)), scenarios[name]
+        for (each, server), sample in found.items():
+            if each != name:
+                continue
+            ratio = sample.cpu_ms / relay.cpu_ms if relay else math.nan
+            target = scenario.target if server.startswith("Holdfast") else None
+            met = None if target is None or math.isnan(ratio) else ratio <= target
+            most = scenario.target_ms if server.startswith("Holdfast") else None
+            table.add_row(
+                name,
+                server,
+                _judged(_number(ratio), met),
+                "" if target is None else f"≤ {target}" + ("" if most is None else f", ≤ {most:g} ms"),
+                _judged(_number(sample.cpu_ms), None if most is None else sample.cpu_ms <= most),
+                _number(sample.first_p50_ms),
+                _number(sample.first_p99_ms),
+                _number(sample.end_p99_ms),
+                _number(sample.turns_per_second),
+                _number(sample.peak_mb),
+                _judged(f"{sample.whole}/{sample.turns}", None if sample.whole == sample.turns else False),
+            )
+        table.add_section()
+    return table
+
+
 def compared_targets(samples: Sequence[Sample]) -> list[Figure]:
     """Figures whose target compares two servers or belongs to one scenario only."""
     found, kept = token_cost.medians(samples), []
@@ -113,6 +157,7 @@ def figure_table(figures: Sequence[Figure], missing: Sequence[MissingFigure]) ->
     table = _table("Latency, memory and disk", "what", "server", "measured", "target")
     for each in figures:
         target = "" if each.target is None else f"≤ {_number(each.target)} {each.unit}"
+        target = target if each.least is None else f"≥ {_number(each.least)} {each.unit}"
         table.add_row(each.what, each.server, _judged(f"{_number(each.value)} {each.unit}", each.met), target)
     for absent in missing:
         if absent.part != "tokens":
@@ -172,15 +217,18 @@ def client_table(results: Sequence[model_client.ClientResult]) -> Table:
 
 def show(
     console: Console,
+    turns: Sequence[TurnSample],
     samples: Sequence[Sample],
     figures: Sequence[Figure],
     missing: Sequence[MissingFigure],
     inside: Sequence[engine_streams.EngineResult],
     reading: Sequence[model_client.ClientResult],
 ) -> None:
+    if turns:
+        console.print(turn_table(turns))
     if samples or any(each.part == "tokens" for each in missing):
         console.print(token_table(samples, missing))
-    shown = [*compared_targets(samples), *figures]
+    shown = [*whole_turns.first_token_added(turns), *compared_targets(samples), *figures]
     if shown or any(each.part != "tokens" for each in missing):
         console.print(figure_table(shown, missing))
     for server, reason in dict.fromkeys((each.server, each.reason) for each in missing):

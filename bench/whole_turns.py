@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
 
-from bench.figures import MissingFigure
+from bench.figures import Figure, MissingFigure
 from bench.servers import STREAMING, RunningServer, ServerFactory, holdfast
 from bench.worker_process import BenchError, WorkerProcess
 
 OURS = ("Holdfast", "Holdfast /v1", "bare relay")
 _SETTLE_TIME = 0.3
 """Seconds to wait for the settling of runs whose last byte has arrived."""
+_LEAST_PER_SECOND = 300.0
 _WITHOUT_MEMORY: Mapping[str, ServerFactory] = {"Holdfast": partial(holdfast, with_memory=False)}
 
 
@@ -139,6 +140,36 @@ def run(
                         yield measure(scenario, server, upstream, load)
                     except BenchError as error:
                         yield MissingFigure("turns", scenario.name, str(error), name)
+
+
+def saturate(
+    servers: Sequence[str], clients: int, seconds: float, upstream: WorkerProcess, load: WorkerProcess
+) -> Iterator[Figure | MissingFigure | str]:
+    """One-token turns as fast as they are answered, one after the other for each client."""
+    what = f"1-token turns per second, {clients} clients"
+    for name in servers:
+        yield f"{what}: {name}"
+        try:
+            with _WITHOUT_MEMORY.get(name, STREAMING[name])(upstream.call("address")) as served:
+                measure(TurnScenario("", 4, 20), served, upstream, load)
+                upstream.call("begin", tokens=1, hold=False, per_write=1)
+                got = load.call("repeat", port=served.port, requests=served.prepare(clients), tokens=1, seconds=seconds)
+                if got["broken"]:
+                    raise BenchError(f"{got['broken']} turns were not whole")
+                least = _LEAST_PER_SECOND if name == "Holdfast" else None
+                yield Figure("turns", what, got["whole"] / got["seconds"], "/s", least=least, server=name)
+        except BenchError as error:
+            yield MissingFigure("turns", what, str(error), name)
+
+
+def first_token_added(samples: Sequence[TurnSample]) -> list[Figure]:
+    """How much later than the relay's the first token of a single turn is."""
+    found = medians(samples)
+    ours, relay = (found.get(("1 turn of 1 token", name)) for name in ("Holdfast", "bare relay"))
+    if ours is None or relay is None:
+        return []
+    added = ours.first_p50_ms - relay.first_p50_ms
+    return [Figure("turns", "first token of a single turn, above the relay's, p50", added, target=5.0)]
 
 
 def medians(samples: Sequence[TurnSample]) -> Mapping[tuple[str, str], TurnSample]:
