@@ -60,7 +60,6 @@ def only_turn(world: World) -> Turn:
         *at("session"),
         *at("accept"),
         "answer.written",
-        *at("claim"),
         *at("run.started", APPEND),
         *at("append", APPEND, nth=3),
         "event.shown",
@@ -89,8 +88,7 @@ def test_answer_is_kept_whatever_moment_the_server_dies_at(world: World, point: 
     ("point", "status"),
     [
         ("accept.before-commit", None),
-        ("claim.before-commit", "queued"),
-        ("claim.after-commit", "interrupted"),
+        ("accept.after-commit", "interrupted"),
         ("terminal.before-commit", "interrupted"),
         ("terminal.after-commit", "complete"),
         ("settle.before-commit", "complete"),
@@ -99,8 +97,8 @@ def test_answer_is_kept_whatever_moment_the_server_dies_at(world: World, point: 
     ],
 )
 def test_status_after_a_crash_says_how_far_the_run_had_come(world: World, point: str, status: str | None) -> None:
-    """X2, X3: unanswered is not there, unclaimed is queued, unsealed is interrupted, sealed is complete though nobody
-    had settled it. A server that claims nothing shows it."""
+    """X2, X3: unanswered is not there, unsealed is interrupted, sealed is complete though nobody had settled it. A
+    server that claims nothing shows it."""
     die_at(world, point, one_turn("tool"))
     with world.next_life(max_runs=0) as (_, dump):
         assert [run["status"] for run in dump["runs"].values()] == ([] if status is None else [status])
@@ -158,8 +156,8 @@ GOES_ON = {"queued", "running", "complete"}
         ("park.after-commit", {"waiting"}),
         ("decide.before-commit", {"waiting"}),
         ("decide.after-commit", GOES_ON),
-        ("claim.before-commit:2", GOES_ON),
-        ("claim.after-commit:2", GOES_ON),
+        ("claim.before-commit", GOES_ON),
+        ("claim.after-commit", GOES_ON),
         ("run.resumed.before-commit", GOES_ON),
         ("run.resumed.after-commit", {"interrupted"}),
         ("run.resumed.before-publish", {"interrupted"}),
@@ -318,7 +316,6 @@ def test_interrupting_turn_that_was_stored_takes_over_after_a_crash(world: World
     "point",
     [
         *at("accept"),
-        *at("claim"),
         *at("message.seeded", APPEND),
         *at("terminal"),
         *at("settle"),

@@ -51,7 +51,6 @@ def test_a_turn_is_told_from_beginning_to_end(server: Served) -> None:
     assert frames[0].event == "session.changed"
     runs = [status for kind, status in about(frames, sid) if kind == "run.changed"]
     assert [status for n, status in enumerate(runs) if n == 0 or status != runs[n - 1]] == [
-        "queued",
         "running",
         "waiting",
         "queued",
