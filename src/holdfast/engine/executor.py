@@ -195,13 +195,15 @@ class Execution:
                 decisions[asked.call_id] = asked.decision
                 opening.append(ev.ApprovalResolved(asked.id, asked.decision, asked.note))
         else:
-            opening += run_endings.seed(tx, run)
-            opening.append(
-                ev.RunStarted(run.id, run.session_id, run.message_id, run.user_message_id, run.model, run.agent)
-            )
+            opening += self._first_events(tx, run)
         first = self._begun.last_seq + 1
         transcript = fold([ev.entry(first + n, event) for n, event in enumerate(opening)], self._begun)
         return Turn(run, session, input_of_run(tx, run, session), transcript, decisions), opening
+
+    def _first_events(self, tx: Tx, run: Run) -> list[ev.Event]:
+        """Of an empty journal. If there was an execution before this one, what it wrote was lost."""
+        started = ev.RunStarted(run.id, run.session_id, run.message_id, run.user_message_id, run.model, run.agent)
+        return [*run_endings.seed(tx, run, begun=run.epoch > 1), started]
 
     def _is_undecided(self, turn: Turn) -> bool:
         """Whether an earlier execution asked and could not park: its question stands, and is not asked again."""
@@ -270,7 +272,8 @@ class Execution:
                 buffer = self._buffer = self._deps.writer.buffer(self.run.id, self.run.epoch, head.last_seq)
             buffer.forgive()
             if not buffer.writes and not buffer.committed:
-                for event in await self._node.store.read(lambda tx: run_endings.seed(tx, self.run)):
+                begun = self.run.epoch > 1
+                for event in await self._node.store.read(lambda tx: run_endings.seed(tx, self.run, begun=begun)):
                     buffer.add(event)
             buffer.add(ending)
             await buffer.flushed()
@@ -279,9 +282,14 @@ class Execution:
         return None
 
     async def _hand_over(self) -> None:
-        """Requeue the run once everything it wrote is in the journal."""
-        if self._buffer is not None:
-            await self._buffer.flushed()
+        """Requeue the run once everything it wrote is in the journal, and at least that it began: to the next execution
+        an empty journal is a lost one."""
+        buffer = self._record(0) if self._buffer is None and self.run.epoch == 1 else self._buffer
+        if buffer is not None:
+            if not buffer.writes and not buffer.committed:
+                for event in await self._node.store.read(lambda tx: self._first_events(tx, self.run)):
+                    buffer.add(event)
+            await buffer.flushed()
         await self._node.store.transact(lambda tx: run_queue.unclaim(tx, [self.run]))
         await self._node.hub.announce(Wake("queue"), Wake("changed"))
 

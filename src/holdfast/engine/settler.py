@@ -73,8 +73,11 @@ class Settler:
 
     async def _endings(self, run: Run, transcript: Transcript) -> list[Event]:
         seed: Sequence[Event] = ()
-        if run.continues is not None and not transcript.last_seq:
-            seed = await self._node.store.read(lambda tx: run_endings.seed(tx, run))
+        begun = (
+            run.started_at is not None
+        )  # a run is claimed before it writes, so its journal was lost, or it died at once
+        if not transcript.last_seq and (begun or run.continues is not None):
+            seed = await self._node.store.read(lambda tx: run_endings.seed(tx, run, begun=begun))
         return [*seed, recoveries.ending(run)]
 
     async def _wait_sealed(self, buffer: OutputBuffer, endings: Sequence[Event], before: Transcript) -> Transcript:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from holdfast.core.errors import NotAllowedError
-from holdfast.core.events import Event
+from holdfast.core.events import Event, RunResumed
 from holdfast.core.ids import OwnerId, RunId
 from holdfast.core.lease import NodeIdentity
 from holdfast.core.run import ENDING_VERB, Intent, Recovery, Run, after
@@ -28,13 +28,16 @@ def request_cancel(tx: Tx, rid: RunId, owner: OwnerId, reason: str) -> Run:
     return set_intent(tx, run, Intent("cancelled", reason=reason)) if run.is_open else run
 
 
-def seed(tx: Tx, run: Run) -> list[Event]:
-    """The first events of a continuing run: the earlier run's parts, whose place its message has taken."""
-    if run.continues is None:
-        return []
-    earlier = tx.run(run.continues)
-    message = None if earlier is None else tx.message(earlier.message_id)
-    return seed_events(run.continues, () if message is None else message.parts)
+def seed(tx: Tx, run: Run, *, begun: bool) -> list[Event]:
+    """The first events of an empty journal: `run.resumed` if output was lost, because the run had `begun` or continues
+    one whose output was lost, then the parts of the run that it continues, whose place its message has taken."""
+    earlier = None if run.continues is None else tx.run(run.continues)
+    unknown = earlier is not None and earlier.recovery is not None and earlier.recovery.state == "none"
+    events: list[Event] = [RunResumed(run.epoch)] if begun or unknown else []
+    if run.continues is not None:
+        message = None if earlier is None else tx.message(earlier.message_id)
+        events += seed_events(run.continues, () if message is None else message.parts)
+    return events
 
 
 def settle(
@@ -50,6 +53,8 @@ def settle(
     if run is None or not (run.is_open or run.is_pending):
         return run
     assert transcript.status != "streaming"
+    if transcript.lost and recovery is None:
+        recovery = Recovery("none")
     run = replace(
         run,
         status=after(run, ENDING_VERB[transcript.status]),
