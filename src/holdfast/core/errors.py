@@ -173,6 +173,10 @@ class StorageUnavailableError(StorageError):
     code = "storage-unavailable"
 
 
+class StorageDamagedError(StorageUnavailableError):
+    """A file is damaged or is not what it should be: waiting does not help, only a person does."""
+
+
 class DataDirInUseError(StorageError):
     code = "data-dir-in-use"
 

@@ -38,7 +38,6 @@ from holdfast.ports.memory import MemoryProviders
 from holdfast.ports.store import Store
 from holdfast.ports.wakeups import Wakeups
 
-
 class Engine:
     """One node. The caller owns the ports and closes them after `run` has returned."""
 
@@ -79,16 +78,16 @@ class Engine:
         self.supervisor = Supervisor(deps)
         self.attachments = Attachments(context, files)
         self.retention = Retention(context, self.attachments, workspaces, memory is not None)
-        self.sweeper = Sweeper(context, recovery, self.supervisor, self.retention, self.session_memory)
+        self.admission = Admission(context, lambda: self.supervisor.draining)
+        self.sweeper = Sweeper(context, recovery, self.supervisor, self.retention, self.admission, self.session_memory)
         self._works = settings.max_runs > 0  # A short-lived command executes nothing and commits no memory
         self._stop = anyio.Event()
         self._writing = anyio.CancelScope(shield=True)
         # What servers and commands call, by subject.
         reader = SettlingReader(context, self.feed, recovery)
-        admission = Admission(context, lambda: self.supervisor.draining)
-        self.sessions = Sessions(context, reader, self.supervisor, admission)
+        self.sessions = Sessions(context, reader, self.supervisor, self.admission)
         self.messages = Messages(context, self.settler, reader)
-        self.runs = Runs(context, reader, self.feed, self.supervisor, admission, recovery)
+        self.runs = Runs(context, reader, self.feed, self.supervisor, self.admission, recovery)
         self.subscriptions = Subscriptions(context, self.feed, reader)
         self.connections = AttachedConnections(context, self.feed, self.supervisor)
         self.titles = Titles(context, self.subscriptions)

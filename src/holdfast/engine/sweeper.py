@@ -7,6 +7,7 @@ from typing import Final
 
 import anyio
 
+from holdfast.engine.admission import Admission
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.retention import ERASE, Retention
@@ -27,6 +28,7 @@ class Sweeper:
     _recovery: RunRecovery
     _supervisor: Supervisor
     _retention: Retention
+    _admission: Admission
     _memory: SessionMemory | None = None
 
     async def run(self) -> None:
@@ -45,6 +47,7 @@ class Sweeper:
     async def tick(self) -> None:
         """Every chore once. One that fails is tried again at the next tick and holds up no other."""
         await self._run_chores(
+            self._admission.refusal,  # opens a journal that was damaged and has been replaced
             self._recovery.hand_back,
             self.end_orphans,
             self.retry_pending,
@@ -55,7 +58,7 @@ class Sweeper:
 
     async def start(self) -> None:
         """Before anybody is served: no run of an earlier process is shown as running."""
-        await self._run_chores(self.end_orphans, self.retry_pending)
+        await self._run_chores(self._admission.check_journal, self.end_orphans, self.retry_pending)
         if self._memory is not None and self._node.settings.max_runs > 0:
             await self._run_chores(self._memory.start)
 
@@ -63,7 +66,7 @@ class Sweeper:
         """Before the node stops: release what it could not end."""
         await self._run_chores(self._recovery.hand_back)
 
-    async def _run_chores(self, *chores: Callable[[], Awaitable[None]]) -> None:
+    async def _run_chores(self, *chores: Callable[[], Awaitable[object]]) -> None:
         for chore in chores:
             try:
                 await chore()

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from holdfast.core.errors import SchemaTooNewError, StorageUnavailableError
+from holdfast.core.errors import SchemaTooNewError, StorageDamagedError
 from holdfast.storage import filesystem
 from holdfast.storage.sqlite import errors
 from holdfast.storage.sqlite.schema import Migration
@@ -43,7 +43,7 @@ def check(path: Path, migrations: Sequence[Migration]) -> int | None:
             f"{len(migrations)}. Install the newer version, or restore an older backup."
         )
     if version == 0:
-        raise StorageUnavailableError(f"{path} is not a Holdfast database. {_ADVICE}")
+        raise StorageDamagedError(f"{path} is not a Holdfast database. {_ADVICE}")
     return version
 
 
@@ -108,7 +108,8 @@ def _read_version(path: Path) -> int:
             (version,) = db.execute("PRAGMA user_version").fetchone()
             db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     except sqlite3.Error as error:
-        raise StorageUnavailableError(f"{path} cannot be read: {error}. {_ADVICE}") from error
+        ours = errors.from_sqlite(error, path)
+        raise type(ours)(f"{path} cannot be read: {error}. {_ADVICE}") from error
     return int(version)
 
 
@@ -117,23 +118,21 @@ def _check_length(path: Path) -> None:
     with path.open("rb") as file:
         head = file.read(_HEADER)
     if len(head) < _HEADER:
-        raise StorageUnavailableError(f"{path} is truncated: it has only {len(head)} bytes. {_ADVICE}")
+        raise StorageDamagedError(f"{path} is truncated: it has only {len(head)} bytes. {_ADVICE}")
     if not head.startswith(_MAGIC):
-        raise StorageUnavailableError(f"{path} is not a database. {_ADVICE}")
+        raise StorageDamagedError(f"{path} is not a database. {_ADVICE}")
     page_size = int.from_bytes(head[16:18], "big")
     expected = int.from_bytes(head[28:32], "big") * (65536 if page_size == 1 else page_size)
     counts_pages = head[24:28] == head[92:96]
     if counts_pages and not _size(_sibling(path, "-wal")) and _size(path) < expected:
-        raise StorageUnavailableError(f"{path} is truncated: it has {_size(path)} of {expected} bytes. {_ADVICE}")
+        raise StorageDamagedError(f"{path} is truncated: it has {_size(path)} of {expected} bytes. {_ADVICE}")
 
 
 def _create(path: Path, migrations: Sequence[Migration]) -> None:
     """Create the file under a temporary name first: a file under its final name is complete, so an empty or partial one
     is damaged."""
     if _sibling(path, "-wal").exists():
-        raise StorageUnavailableError(
-            f"{path} is missing, but {path.name}-wal with its newest changes exists. {_ADVICE}"
-        )
+        raise StorageDamagedError(f"{path} is missing, but {path.name}-wal with its newest changes exists. {_ADVICE}")
     new = _sibling(path, ".new")
     with filesystem.translated(f"{path} cannot be created"):
         for stale in (new, _sibling(new, "-journal"), _sibling(new, "-wal"), _sibling(new, "-shm")):

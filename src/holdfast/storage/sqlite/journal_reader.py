@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
-from holdfast.core.errors import JournalPrunedError, StorageError, StorageUnavailableError
+from holdfast.core.errors import JournalPrunedError, StorageError
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.storage.sqlite import database, errors, journal_segments
@@ -77,8 +77,8 @@ class JournalReader:
             db.execute("COMMIT")
 
     def _connected(self) -> sqlite3.Connection:
-        if self._writer.unusable:
-            raise StorageUnavailableError(self._writer.unusable)
+        if self._writer.unusable is not None:
+            raise self._writer.error()
         if self._db is None or self._opening != self._writer.openings:
             self.disconnect()
             self._opening = self._writer.openings

@@ -35,8 +35,8 @@ _MIN_DEAD: Final = 5000  # Events of settled runs below which the log is not swe
 class JournalWriter:
     def __init__(self, path: Path, max_event_bytes: int = append_checks.MAX_EVENT_BYTES) -> None:
         self.index = JournalIndex()  # The committed content of the log. Replaced as a whole by `open`; readers use it.
-        self.unusable = "The journal was not opened."
-        """Why the journal can be neither read nor written; empty if it can."""
+        self.unusable: StorageError | None = StorageUnavailableError("The journal was not opened.")
+        """Why the journal can be neither read nor written; None if it can."""
         self.openings = 0
         self.sealed_before: Sequence[RunId] = ()
         """Sealed runs that the last opening found in the log: an earlier process ended before it archived them."""
@@ -54,7 +54,7 @@ class JournalWriter:
         except SchemaTooNewError:
             raise
         except StorageError as error:
-            self.unusable = str(error)
+            self.unusable = error
 
     def open(self) -> None:
         """Connect and read the log; also after a failed commit, which may have happened. The old connection is closed
@@ -71,7 +71,7 @@ class JournalWriter:
                 db.close()
                 raise
         self.disconnect()
-        self._db, self.index, self.unusable, self._sweeping = db, index, "", []
+        self._db, self.index, self.unusable, self._sweeping = db, index, None, []
         self.sealed_before = [run for run, log in index.runs.items() if log.sealed]
         self.openings += 1
 
@@ -231,16 +231,21 @@ class JournalWriter:
 
     # ---- the connection ----
 
+    def error(self) -> StorageError:
+        """A new error that says why the journal cannot be used."""
+        why = self.unusable or StorageUnavailableError("The journal is closed.")
+        return type(why)(str(why))
+
     @contextlib.contextmanager
     def _using(self) -> Iterator[sqlite3.Connection]:
         if self._db is None:
-            raise StorageUnavailableError(self.unusable)
+            raise self.error()
         try:
             yield self._db
         except sqlite3.Error as error:
             ours = errors.from_sqlite(error, self._path)
             if self._db.in_transaction:  # the rollback failed as well
-                self.unusable = str(ours)
+                self.unusable = ours
                 self.disconnect()
             raise ours from error
 

@@ -17,7 +17,8 @@ const RECOVERY = {
   pending: " Recovering the output…",
 } as const;
 
-function describe({ status, recovery, error, reason, parts }: ThreadMessage): { kind: NoticeKind; text: string } | null {
+function describe(message: ThreadMessage): { kind: NoticeKind; text: string } | null {
+  const { status, recovery, error, reason, parts } = message;
   if (status === "interrupted" || recovery?.state === "pending") {
     const partly = recovery?.state === "none" && parts.length > 0;
     const recovered = partly ? " Part of the output could not be recovered." : recovery ? RECOVERY[recovery.state] : "";
