@@ -103,7 +103,7 @@ def build_agents(
 
 async def _approval_policy(config: Config, keys: KeyringStore, late_engine: LateEngine, turn: Turn) -> ApprovalPolicy:
     """Reads the settings at each run, so that a change applies from the next run on."""
-    typed: Any = (await late_engine.engine.preferences.settings(turn.run.owner)).get("tools") or {}
+    typed: Any = (await late_engine.settings(turn.run.owner)).get("tools") or {}
     has_password = config.password is not None or keys.read().password is not None
     return ApprovalPolicy({**config.tools, **typed}, frozenset() if has_password else _NEVER_ALWAYS_ALLOWED)
 

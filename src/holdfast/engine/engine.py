@@ -1,5 +1,8 @@
 """Puts the engine together. `run` recovers, then claims and executes runs until told to stop, then drains."""
 
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
@@ -37,6 +40,9 @@ from holdfast.ports.journal import Journal
 from holdfast.ports.memory import MemoryProviders
 from holdfast.ports.store import Store
 from holdfast.ports.wakeups import Wakeups
+
+T = TypeVar("T")
+
 
 class Engine:
     """One node. The caller owns the ports and closes them after `run` has returned."""
@@ -99,6 +105,10 @@ class Engine:
         """Raises StorageError unless both the store and the journal answer."""
         await self._context.store.read(lambda tx: tx.now)
         await self._context.journal.heads([])
+
+    async def retry_storage(self, work: Callable[[], Awaitable[T]]) -> T:
+        """For what a run needs: see `NodeContext.retry_storage`."""
+        return await self._context.retry_storage(work)
 
     def stop(self) -> None:
         """Ask for an orderly shutdown: `run` drains and returns."""

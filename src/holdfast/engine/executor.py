@@ -8,6 +8,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import anyio
 
@@ -248,7 +249,7 @@ class Execution:
                     failure = await self._seal(ending)
                     intent = None if failure is None else _unsealed(ending, failure)
                     if failure is None:
-                        await self._deps.settler.settle(self.run.id)
+                        await self._node.retry_storage(lambda: self._deps.settler.settle(self.run.id))
                         done = True
             except AppendRefusedError:
                 done = True  # fenced: the node that took the run over ends it
@@ -272,8 +273,8 @@ class Execution:
                 buffer = self._buffer = self._deps.writer.buffer(self.run.id, self.run.epoch, head.last_seq)
             buffer.forgive()
             if not buffer.writes and not buffer.committed:
-                begun = self.run.epoch > 1
-                for event in await self._node.store.read(lambda tx: run_endings.seed(tx, self.run, begun=begun)):
+                seed = partial(run_endings.seed, run=self.run, begun=self.run.epoch > 1)
+                for event in await self._node.retry_storage(lambda: self._node.store.read(seed)):
                     buffer.add(event)
             buffer.add(ending)
             await buffer.flushed()
@@ -290,20 +291,21 @@ class Execution:
                 for event in await self._node.store.read(lambda tx: self._first_events(tx, self.run)):
                     buffer.add(event)
             await buffer.flushed()
-        await self._node.store.transact(lambda tx: run_queue.unclaim(tx, [self.run]))
+        unclaim = partial(run_queue.unclaim, runs=[self.run])
+        await self._node.retry_storage(lambda: self._node.store.transact(unclaim))
         await self._node.hub.announce(Wake("queue"), Wake("changed"))
 
     async def _park(self) -> ev.RunEnded | None:
         """None if the run now waits in the store and nobody holds it; its ending if that was requested meanwhile."""
         run, approval = self.run, self._approval
         assert approval is not None
-        parked = await self._node.store.transact(
-            lambda tx: approvals.park(tx, run.id, run.epoch, approval, keep_lease=False)
-        )
+        store, retry = self._node.store, self._node.retry_storage
+        park = partial(approvals.park, rid=run.id, epoch=run.epoch, aid=approval, keep_lease=False)
+        parked = await retry(lambda: store.transact(park))
         if parked is not None:
             await self._node.hub.announce(Wake("control", run.id), Wake("queue"), Wake("changed"))
             return None
-        row = await self._node.store.read(lambda tx: tx.run(run.id))
+        row = await retry(lambda: store.read(lambda tx: tx.run(run.id)))
         if row is None or row.epoch != run.epoch or row.intent is None:
             return None
         return recovery.ending(row)
