@@ -72,6 +72,7 @@ class Engine:
         hub = WakeupHub(self.node, wakeups)
         context = NodeContext(store, journal, agents, clock, ids, settings, identity, hub, self.local_runs)
         self._context = context
+        self.metrics = context.metrics
         self.feed = RunFeed(context)
         self.writer = GroupCommitWriter(context, self.feed, None if alone else wakeups)
         self.session_memory = None if memory is None else SessionMemory(context, memory)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
 import anyio
 
@@ -42,6 +43,8 @@ from holdfast.ports.wakeups import Wake
 
 log = logging.getLogger("holdfast.engine")
 
+_SETTLING: Final = "settling runs"
+
 
 @dataclass(frozen=True, slots=True)
 class ExecutorDeps:
@@ -59,7 +62,7 @@ class Execution:
     def __init__(self, run: Run, deps: ExecutorDeps) -> None:
         self.run = run
         self.done = anyio.Event()
-        self.started_at = anyio.current_time()
+        self.started_at = self._created_at = anyio.current_time()  # the first grows while the run waits for a person
         self._deps = deps
         self._node = deps.node
         self._scope = anyio.CancelScope()
@@ -164,6 +167,8 @@ class Execution:
         """Become the journal's only writer; returns the ending if an earlier execution sealed it. A first epoch has no
         predecessor, so there is nothing to fence or read."""
         run, begun = self.run, EMPTY
+        if run.epoch == 1 and run.started_at is not None:
+            self._node.metrics.queue.observe(run.started_at - run.created_at)
         if run.epoch > 1:
             retry = self._node.retry_storage
             await retry(lambda: self._node.journal.fence({run.id: run.epoch}))
@@ -178,8 +183,14 @@ class Execution:
         """Start recording. `spent` is output that already counts against the limit; negative allows that much more."""
         buffer = self._deps.writer.buffer(self.run.id, self.run.epoch, self._begun.last_seq, spent)
         buffer.on_refused = lambda why: self.stop(self._stop_for(why))
+        if self.run.epoch == 1:
+            buffer.on_output = self._note_first_output
         self._buffer = buffer
         return buffer
+
+    def _note_first_output(self) -> None:
+        queued = (self.run.started_at or self.run.created_at) - self.run.created_at
+        self._node.metrics.first_token.observe(queued + anyio.current_time() - self._created_at)
 
     def _load(self, tx: Tx) -> tuple[Turn, list[ev.Event]]:
         """The turn, and the events that this execution writes first; its transcript is the fold including them."""
@@ -250,11 +261,12 @@ class Execution:
                     intent = None if failure is None else _unsealed(ending, failure)
                     if failure is None:
                         await self._node.retry_storage(lambda: self._deps.settler.settle(self.run.id))
+                        self._node.outages.worked(_SETTLING)
                         done = True
             except AppendRefusedError:
                 done = True  # fenced: the node that took the run over ends it
-            except Exception:
-                log.warning("run %s could not be settled yet", self.run.id, exc_info=True)
+            except Exception as error:  # noqa: BLE001 - recovery settles it
+                self._node.outages.failed(_SETTLING, error)
         if self._buffer is not None and (not done or self._stop is LOST):
             # What is still in the buffer must not be committed together with what a successor writes.
             self._buffer.refuse(StorageUnavailableError("The run was abandoned."))

@@ -37,6 +37,8 @@ log = logging.getLogger("holdfast.engine")
 BOUNDARY: Final = "memory"  # The signal that a boundary was reached
 _CONCURRENT: Final = 4
 _BATCH: Final = 200
+_READING_LEDGER: Final = "reading the memory ledger"
+_COMMITTING_MEMORY: Final = "committing to memory"
 _MOST_AT_START: Final = 10_000
 _PROVIDER_TIMEOUT: Final = 5.0
 _CHARACTERS: Final = 4  # Per token, roughly
@@ -170,8 +172,9 @@ class SessionMemory:
         await self._run_all([partial(self.evict, sid) for sid in idle])
         try:
             due = await self._node.store.transact(partial(memory.ripen, limit=_BATCH))
-        except StorageError:
-            log.warning("the memory ledger cannot be read; commits wait", exc_info=True)
+            self._node.outages.worked(_READING_LEDGER)
+        except StorageError as error:
+            self._node.outages.failed(_READING_LEDGER, error)
             return
         await self._run_all([partial(self._flush_locked, sid, up_to) for sid, up_to in due if sid not in self._locks])
 
@@ -193,8 +196,9 @@ class SessionMemory:
             async with limiter:
                 try:
                     await job()
-                except Exception:
-                    log.warning("a memory commit failed; it is tried again", exc_info=True)
+                    self._node.outages.worked(_COMMITTING_MEMORY)
+                except Exception as error:  # noqa: BLE001 - it does not affect the others
+                    self._node.outages.failed(_COMMITTING_MEMORY, error)
 
         async with anyio.create_task_group() as group:
             for job in jobs:

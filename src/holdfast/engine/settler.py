@@ -1,7 +1,6 @@
 """Settles sealed runs: folds the journal into the message and ends the run, in one transaction, once. Also seals the
 journals of runs that did not seal themselves. `run_endings.settle` alone fills a message."""
 
-import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -26,9 +25,8 @@ from holdfast.engine.transactions.memory import MemoryPolicy
 from holdfast.ports.store import Tx
 from holdfast.ports.wakeups import Wake
 
-log = logging.getLogger("holdfast.engine")
-
 _PAGE: Final = 1000
+_ARCHIVING: Final = "archiving settled journals"
 
 
 class Settler:
@@ -103,12 +101,18 @@ class Settler:
         await self._settle(ended, recovery)
 
     async def _settle(self, ended: Mapping[RunId, Transcript], recovery: Recovery | None = None) -> None:
-        def work(tx: Tx) -> None:
+        def work(tx: Tx) -> list[Run]:
+            settled: list[Run] = []
             for rid, transcript in ended.items():
-                run_endings.settle(tx, rid, transcript, recovery, self._memory)
+                before = tx.run(rid)
+                run = run_endings.settle(tx, rid, transcript, recovery, self._memory)
+                if run is not None and before is not None and (before.is_open or before.is_pending):
+                    settled.append(run)
+            return settled
 
         self._node.local.note_settled(ended)
-        await self._node.store.transact(work)
+        for run in await self._node.store.transact(work):
+            self._node.metrics.count_settled(run)
         await self.announce_settled(ended)
 
     async def announce_settled(self, ended: Mapping[RunId, Transcript]) -> None:
@@ -134,6 +138,7 @@ class Settler:
         settled = tuple(self._unarchived)
         try:
             await self._node.journal.settled(settled)
-        except Exception:
-            log.warning("settled journals could not be archived; they stay readable", exc_info=True)
+            self._node.outages.worked(_ARCHIVING)
+        except Exception as error:  # noqa: BLE001 - they stay readable
+            self._node.outages.failed(_ARCHIVING, error)
         del self._unarchived[: len(settled)]

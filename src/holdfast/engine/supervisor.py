@@ -5,7 +5,6 @@ status, and the other is refused. Cancelling therefore only records the intent i
 run, and waits; the executor or the settler writes the ending.
 """
 
-import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -23,9 +22,9 @@ from holdfast.engine.stop_reasons import HAND_OVER, LOST, SHUTDOWN, StopReason, 
 from holdfast.engine.transactions import run_endings, run_queue
 from holdfast.ports.wakeups import Wake
 
-log = logging.getLogger("holdfast.engine")
-
 _CLAIM_AT_ONCE = 64
+_CLAIMING = "claiming queued runs"
+_PARKING = "checking parked runs"
 
 
 class Supervisor:
@@ -100,9 +99,11 @@ class Supervisor:
         try:
             with anyio.move_on_after(self._node.settings.final_save, shield=True):
                 async with self._node.local.claiming():
-                    return await self._claim_and_start(runs, room)
-        except Exception:  # any error here would end every run that this node executes
-            log.warning("queued runs could not be claimed", exc_info=True)
+                    more = await self._claim_and_start(runs, room)
+                    self._node.outages.worked(_CLAIMING)
+                    return more
+        except Exception as error:  # noqa: BLE001 - any error here would end every run that this node executes
+            self._node.outages.failed(_CLAIMING, error)
         return False
 
     async def _claim_and_start(self, runs: TaskGroup, room: int) -> bool:
@@ -151,8 +152,9 @@ class Supervisor:
             try:
                 now, row = await self._node.store.read(lambda tx: (tx.now, tx.run(rid)))
                 await recovery.resolve_orphans(recovery.find_orphans([] if row is None else [row], now))
-            except Exception:
-                log.warning("parked run %s could not be read; the sweeper does", rid, exc_info=True)
+                self._node.outages.worked(_PARKING)
+            except Exception as error:  # noqa: BLE001 - the sweeper does it
+                self._node.outages.failed(_PARKING, error)
 
     async def control(self) -> None:
         """Apply changes that others, perhaps on other nodes, make to the rows of runs that this node executes."""

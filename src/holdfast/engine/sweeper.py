@@ -1,6 +1,5 @@
 """Periodic work: end orphaned runs, retry pending recoveries, expire approvals, erase what is due, trim the feed."""
 
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
@@ -16,8 +15,6 @@ from holdfast.engine.signals import wait_for
 from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.transactions import approvals
 from holdfast.ports.wakeups import Wake
-
-log = logging.getLogger("holdfast.engine")
 
 _BATCH: Final = 500
 
@@ -67,11 +64,7 @@ class Sweeper:
         await self._run_chores(self._recovery.hand_back)
 
     async def _run_chores(self, *chores: Callable[[], Awaitable[object]]) -> None:
-        for chore in chores:
-            try:
-                await chore()
-            except Exception:
-                log.warning("a periodic chore failed; it is tried again", exc_info=True)
+        await self._node.outages.try_each("periodic work", chores)
 
     async def end_orphans(self) -> None:
         """Settle every run that nobody executes."""

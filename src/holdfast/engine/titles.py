@@ -24,6 +24,7 @@ from holdfast.ports.store import Tx
 log = logging.getLogger("holdfast.engine")
 
 _CONCURRENT: Final = 4
+_READING_CHANGES: Final = "reading the change feed for titles"
 _TIMEOUT: Final = 60.0
 _WORDS: Final = 8
 _LONGEST: Final = 200  # Characters of a generated title
@@ -68,10 +69,11 @@ class Titles:
             while True:
                 try:
                     found = await changes.next()
-                except HoldfastError:
-                    log.warning("the change feed cannot be read; titles wait", exc_info=True)
+                except HoldfastError as error:
+                    self._node.outages.failed(_READING_CHANGES, error)
                     await anyio.sleep(5.0)
                     continue
+                self._node.outages.worked(_READING_CHANGES)
                 if found is None:
                     return
                 completed = [c for c in found.items if c.kind == "run.changed" and c.status == "complete"]
