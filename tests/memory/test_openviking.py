@@ -52,6 +52,16 @@ async def test_turns_are_added_and_committed() -> None:
         assert there.keys == {"secret"}
 
 
+async def test_a_session_that_was_lost_there_is_made_again() -> None:
+    """M5: OpenViking has forgotten a session that it had; the next commit makes it again and is whole."""
+    async with fake_openviking() as there, connected(there.url, "secret") as provider:
+        await provider.commit(batch(1))
+        there.pending.clear()
+        there.archived.clear()
+        await provider.commit(batch(2))
+        assert [[message["content"] for message in each] for each in there.archived[SID]] == [["q1", "a1", "q2", "a2"]]
+
+
 async def test_a_failed_commit_is_sent_again() -> None:
     """M5, M11: turns whose commit failed stay dirty, with the reason, and are sent again: at least once."""
     async with remembering() as (it, there):

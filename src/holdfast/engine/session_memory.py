@@ -16,7 +16,7 @@ from typing import Final, assert_never
 
 import anyio
 
-from holdfast.core.errors import InvalidInputError, StorageError
+from holdfast.core.errors import InvalidInputError, StorageError, StorageUnavailableError
 from holdfast.core.events import MemoryRecalled
 from holdfast.core.ids import LOCAL, MessageId, OwnerId, SessionId
 from holdfast.core.lease import is_live
@@ -265,6 +265,8 @@ class SessionMemory:
         with anyio.move_on_after(self._node.settings.final_save, shield=True):
             await self._node.store.transact(work)
             await self._node.hub.announce(Wake("changed"))
+            return
+        raise StorageUnavailableError("The storage did not answer in time; the memory commit is tried again.")
 
     def _provider(self, handle: str) -> MemoryProvider | None:
         try:

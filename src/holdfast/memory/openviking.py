@@ -3,6 +3,7 @@ them, and searches the memories that OpenViking extracted in the background. A r
 once) to the same session."""
 
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -20,6 +21,10 @@ _TIMEOUT: Final = aiohttp.ClientTimeout(total=60.0, sock_connect=5.0)
 
 class OpenVikingError(Exception):
     """OpenViking refused a call or failed."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class OpenViking:
@@ -39,6 +44,18 @@ class OpenViking:
         return [item for each in memories or [] if (item := _item(each)) is not None]
 
     async def commit(self, batch: MemoryBatch) -> None:
+        """A session that was lost there is made again."""
+        sid = batch.session_id
+        was_known = sid in self._known
+        try:
+            await self._commit(batch)
+        except OpenVikingError as error:
+            self._known.discard(sid)
+            if error.status != HTTPStatus.NOT_FOUND or not was_known:
+                raise
+            await self._commit(batch)
+
+    async def _commit(self, batch: MemoryBatch) -> None:
         sid = batch.session_id
         if sid not in self._known:
             await self._call("POST", "/sessions", {"session_id": sid}, allow=409)  # it may exist
@@ -82,7 +99,8 @@ class OpenViking:
                 return None
             if response.status >= 400 or not isinstance(content, dict) or content.get("status") == "error":
                 reason = _reason(content)
-                raise OpenVikingError(f"OpenViking answered {response.status} to {method} {path}: {reason}")
+                text = f"OpenViking answered {response.status} to {method} {path}: {reason}"
+                raise OpenVikingError(response.status, text)
             return content.get("result")
 
 

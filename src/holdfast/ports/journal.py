@@ -56,7 +56,8 @@ class Journal(Protocol):
         """The runs are settled in the store: their journals may be archived, like those that were sealed at opening."""
 
     async def purge(self, runs: Collection[RunId]) -> None:
-        """Erase the events. A mark remains: a later read raises JournalPrunedError, and a late append is refused."""
+        """Erase the events. A mark remains for as long as a late append may come: that is refused, and a read raises
+        JournalPrunedError."""
 
     async def reopen(self) -> None:
         """Reconnect after a failed commit. StorageError: not possible yet."""

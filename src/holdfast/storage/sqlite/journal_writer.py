@@ -25,6 +25,13 @@ _PRAGMAS: Final = (
 _INSERT: Final = "INSERT INTO log VALUES (?, ?)"
 _INSERT_RUN: Final = "INSERT INTO runs (alias, run, epoch) VALUES (?, ?, ?)"
 _RAISE_EPOCH: Final = "UPDATE runs SET epoch = ? WHERE alias = ?"
+_DROP_MARKS: Final = """
+    DELETE FROM runs WHERE pruned = 1
+    AND alias <= (SELECT alias FROM runs WHERE pruned = 1 ORDER BY alias DESC LIMIT 1 OFFSET ?)
+"""
+_MAX_MARKS: Final = 10_000
+"""Marks of purged runs that are kept. They refuse late appends, but the lock admits one process, and the store knows
+which journals were pruned."""
 _MAX_ROW: Final = 4 << 20  # Bytes at which a row is full; a larger commit has several rows
 _PER_COMMIT: Final = 2000
 """Events, or KiB, that one commit of `archive` or `sweep` moves: appends wait for it, so it takes a few
@@ -220,6 +227,7 @@ class JournalWriter:
                     "DO UPDATE SET last_seq = excluded.last_seq, sealed = excluded.sealed, archived = 0, pruned = 1",
                     (run, log.epoch, log.last_seq, log.sealed),
                 )
+            db.execute(_DROP_MARKS, (_MAX_MARKS,))
             dead = sorted(index.dead)
             remove(db, dead)
             (top,) = db.execute("SELECT ifnull(max(alias), 0) FROM runs").fetchone()

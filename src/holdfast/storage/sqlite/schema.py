@@ -116,4 +116,5 @@ JOURNAL: Final[Sequence[Migration]] = (
     """,
     # A row per commit instead of one per event.
     journal_records.from_rows_per_event,
+    "CREATE INDEX marks ON runs (alias) WHERE pruned = 1",
 )
