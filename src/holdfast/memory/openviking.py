@@ -1,6 +1,6 @@
-"""A memory provider that uses OpenViking, a context database, over HTTP: it adds turns to a session there, commits
-them, and searches the memories that OpenViking extracted in the background. A repeated batch is sent again (at least
-once) to the same session."""
+"""A memory provider that uses OpenViking, a context database, over HTTP: it adds the user's words to a session there,
+commits them, and searches the memories that OpenViking extracted in the background. A repeated batch is sent again (at
+least once) to the same session."""
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -60,8 +60,8 @@ class OpenViking:
         if sid not in self._known:
             await self._call("POST", "/sessions", {"session_id": sid}, allow=409)  # it may exist
             self._known.add(sid)
-        said = [pair for turn in batch.turns for pair in (("user", turn.user), ("assistant", turn.assistant))]
-        messages = [{"role": role, "content": plain_text(parts)[:_MAX_TEXT]} for role, parts in said]
+        # OpenViking extracts memories from whatever it is sent, and answers may repeat what others wrote.
+        messages = [{"role": "user", "content": plain_text(turn.user)[:_MAX_TEXT]} for turn in batch.turns]
         path = f"/sessions/{quote(sid, safe='')}"
         for at in range(0, len(messages), _BATCH_SIZE):
             await self._call("POST", f"{path}/messages/batch", {"messages": messages[at : at + _BATCH_SIZE]})

@@ -8,7 +8,7 @@ from holdfast.core import memory_ledger
 from holdfast.core.ids import FactId, SessionId
 from holdfast.core.lease import Lease, NodeIdentity, is_live
 from holdfast.core.memory_ledger import OFF, RESTS, DirtyTurn, Ledger, LedgerPolicy, MemoryCommit, TurnText
-from holdfast.core.parts import Json
+from holdfast.core.parts import Json, ToolPart
 from holdfast.core.run import Run
 from holdfast.core.session import Session
 from holdfast.ports.memory import MemoryBatch, NewFact, RememberedTurn
@@ -183,7 +183,9 @@ def _batch(tx: Tx, ledger: Ledger, commit: MemoryCommit, turns: Sequence[DirtyTu
 
 def _remembered(tx: Tx, turn: DirtyTurn) -> RememberedTurn:
     words = turn.words or _words(tx, turn)
-    return RememberedTurn(turn.n, turn.run_id, turn.message_id, turn.said_at, words.user, words.assistant)
+    external = any(isinstance(part, ToolPart) for part in words.assistant)
+    answer = () if external else words.assistant
+    return RememberedTurn(turn.n, turn.run_id, turn.message_id, turn.said_at, words.user, answer, external)
 
 
 def _words(tx: Tx, turn: DirtyTurn) -> TurnText:
