@@ -58,6 +58,27 @@ def test_what_a_tool_brought_in_is_never_remembered(start: Start, up: Stage) -> 
     assert "Mallory" not in asked
 
 
+def test_a_fact_is_used_after_it_was_confirmed(start: Start, up: Stage) -> None:
+    """With `confirm`, a fact is listed but not shown to models; once it is confirmed it is, until its text changes."""
+    server = start(more={"memory": {"extract": "rules", "confirm": True}})
+    model = up.play("confirmed", says("Yes."))
+    first, second, third, fourth = (server.session(model=model) for _ in range(4))
+    server.turn(first, "I live in Lisbon.")
+    assert server.post(f"/api/sessions/{first}/memory/commit", {})["committed"] == 1
+    listed = server.get("/api/memory")
+    (fact,) = listed["items"]
+    assert (listed["confirm"], fact["confirmed"]) == (True, False)
+    assert [part["type"] for part in server.turn(second, "Where do I live?")["parts"]] == ["text"]
+    assert server.call("PATCH", f"/api/memory/{fact['id']}", {"confirmed": True}, 200)["confirmed"]
+    assert server.turn(third, "Where do I live?")["parts"][0]["items"][0]["text"] == FACT
+    server.turn(third, "I live in Porto.")
+    assert server.post(f"/api/sessions/{third}/memory/commit", {})["committed"] == 2
+    (fact,) = server.get("/api/memory")["items"]
+    assert (fact["text"], fact["confirmed"]) == ("The person lives in Porto.", False)
+    assert [part["type"] for part in server.turn(fourth, "Where do I live?")["parts"]] == ["text"]
+    assert server.call("PATCH", f"/api/memory/{fact['id']}", {"pinned": True}, 200)["confirmed"]
+
+
 def test_rules_alone_where_the_config_says_so(start: Start, up: Stage) -> None:
     """With `extract = "rules"` no model is asked, and what was said plainly is remembered."""
     server = start(more={"memory": {"extract": "rules"}})

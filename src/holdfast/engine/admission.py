@@ -7,7 +7,7 @@ from typing import Final
 
 import anyio
 
-from holdfast.core.errors import DrainingError, HoldfastError, StorageDamagedError, StorageError, StorageFullError
+from holdfast.core.errors import DrainingError, HoldfastError, StorageError, StorageFullError, StorageUnavailableError
 from holdfast.engine.node_context import NodeContext
 
 log = logging.getLogger("holdfast.engine")
@@ -19,7 +19,7 @@ class Admission:
     def __init__(self, node: NodeContext, is_draining: Callable[[], bool]) -> None:
         self._node = node
         self._is_draining = is_draining
-        self._damage: StorageDamagedError | None = None
+        self._damage: StorageError | None = None
         self._checked_at = 0.0
 
     async def refusal(self) -> HoldfastError | None:
@@ -42,12 +42,13 @@ class Admission:
                 if before is not None:
                     await journal.reopen()
                 await journal.heads([])
-        except StorageDamagedError as error:
+        except (StorageError, TimeoutError) as error:
+            if not isinstance(error, StorageUnavailableError) or not error.damaged:
+                log.warning("The journal does not answer; new runs wait for it: %s", error)
+                return
             self._damage = error
             if before is None:
                 log.error("The journal is damaged, so new messages are refused: %s", error)
-        except (StorageError, TimeoutError) as error:
-            log.warning("The journal does not answer; new runs wait for it: %s", error)
         else:
             self._damage = None
             if before is not None:

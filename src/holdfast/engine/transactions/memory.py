@@ -250,13 +250,16 @@ def _learn(tx: Tx, batch: MemoryBatch, new: NewFact, fid: FactId) -> None:
         source = (batch.session_id, new.message_id, new.said_at)
         tx.put_fact(Fact(fid, batch.owner, new.key, new.text, *source, tx.now, tx.now, vector=new.vector))
     elif known.said_at <= new.said_at and known.text != new.text and not new.key.startswith(_UNIQUE):
-        known = replace(known, text=new.text, vector=new.vector, updated_at=tx.now)
+        known = replace(known, text=new.text, vector=new.vector, updated_at=tx.now, confirmed=False)
         tx.put_fact(replace(known, session_id=batch.session_id, message_id=new.message_id, said_at=new.said_at))
 
 
-def amend(tx: Tx, fact: Fact, text: str | None, pinned: bool | None) -> Fact:
-    """A person's correction; a later statement may replace it. The vector of a changed text is computed on demand."""
-    changed = fact
+def amend(tx: Tx, fact: Fact, text: str | None, pinned: bool | None, confirmed: bool | None = None) -> Fact:
+    """A person's correction; a later statement may replace it. The vector of a changed text is computed on demand. Who
+    edits or pins a fact has confirmed it."""
+    if confirmed is None:
+        confirmed = fact.confirmed or text is not None or bool(pinned)
+    changed = replace(fact, confirmed=confirmed)
     if text is not None and text != fact.text:
         changed = replace(changed, text=text, said_at=tx.now, updated_at=tx.now, vector=b"")
     if pinned is not None:

@@ -7,10 +7,11 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from holdfast.core.errors import SchemaTooNewError, StorageDamagedError
+from holdfast.core.errors import SchemaTooNewError, StorageUnavailableError
 from holdfast.storage import filesystem
 from holdfast.storage.sqlite import errors
 from holdfast.storage.sqlite.schema import Migration
@@ -43,7 +44,7 @@ def check(path: Path, migrations: Sequence[Migration]) -> int | None:
             f"{len(migrations)}. Install the newer version, or restore an older backup."
         )
     if version == 0:
-        raise StorageDamagedError(f"{path} is not a Holdfast database. {_ADVICE}")
+        raise StorageUnavailableError(f"{path} is not a Holdfast database. {_ADVICE}", damaged=True)
     return version
 
 
@@ -109,7 +110,7 @@ def _read_version(path: Path) -> int:
             db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     except sqlite3.Error as error:
         ours = errors.from_sqlite(error, path)
-        raise type(ours)(f"{path} cannot be read: {error}. {_ADVICE}") from error
+        raise replace(ours, what=f"{path} cannot be read: {error}. {_ADVICE}") from error
     return int(version)
 
 
@@ -118,21 +119,25 @@ def _check_length(path: Path) -> None:
     with path.open("rb") as file:
         head = file.read(_HEADER)
     if len(head) < _HEADER:
-        raise StorageDamagedError(f"{path} is truncated: it has only {len(head)} bytes. {_ADVICE}")
+        raise StorageUnavailableError(f"{path} is truncated: it has only {len(head)} bytes. {_ADVICE}", damaged=True)
     if not head.startswith(_MAGIC):
-        raise StorageDamagedError(f"{path} is not a database. {_ADVICE}")
+        raise StorageUnavailableError(f"{path} is not a database. {_ADVICE}", damaged=True)
     page_size = int.from_bytes(head[16:18], "big")
     expected = int.from_bytes(head[28:32], "big") * (65536 if page_size == 1 else page_size)
     counts_pages = head[24:28] == head[92:96]
     if counts_pages and not _size(_sibling(path, "-wal")) and _size(path) < expected:
-        raise StorageDamagedError(f"{path} is truncated: it has {_size(path)} of {expected} bytes. {_ADVICE}")
+        raise StorageUnavailableError(
+            f"{path} is truncated: it has {_size(path)} of {expected} bytes. {_ADVICE}", damaged=True
+        )
 
 
 def _create(path: Path, migrations: Sequence[Migration]) -> None:
     """Create the file under a temporary name first: a file under its final name is complete, so an empty or partial one
     is damaged."""
     if _sibling(path, "-wal").exists():
-        raise StorageDamagedError(f"{path} is missing, but {path.name}-wal with its newest changes exists. {_ADVICE}")
+        raise StorageUnavailableError(
+            f"{path} is missing, but {path.name}-wal with its newest changes exists. {_ADVICE}", damaged=True
+        )
     new = _sibling(path, ".new")
     with filesystem.translated(f"{path} cannot be created"):
         for stale in (new, _sibling(new, "-journal"), _sibling(new, "-wal"), _sibling(new, "-shm")):
@@ -161,7 +166,7 @@ def _upgrade(path: Path, version: int, migrations: Sequence[Migration]) -> None:
     except sqlite3.Error as error:
         ours = errors.from_sqlite(error, path)
         what = f"was not upgraded to version {len(migrations)}" if version else "was not created"
-        raise type(ours)(f"{path} {what}. {ours}") from error
+        raise replace(ours, what=f"{path} {what}. {ours}") from error
 
 
 def migrate(db: sqlite3.Connection, version: int, migrations: Sequence[Migration]) -> None:

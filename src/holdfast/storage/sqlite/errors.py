@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.core.errors import StorageDamagedError, StorageError, StorageFullError, StorageUnavailableError
+from holdfast.core.errors import StorageError, StorageFullError, StorageUnavailableError
 from holdfast.storage import filesystem
 
 _ALMOST_FULL = 64 * 1024
@@ -33,7 +33,7 @@ def from_sqlite(error: sqlite3.Error, file: Path) -> StorageError:
     if code == _FULL or (code in _WRITING and _is_full(file.parent)):
         return StorageFullError(f"The disk is full: {file} cannot be written. Free some disk space.")
     if code in _DAMAGED:
-        return StorageDamagedError(f"{file} cannot be used: {error}.")
+        return StorageUnavailableError(f"{file} cannot be used: {error}.", damaged=True)
     if code in _UNAVAILABLE:
         return StorageUnavailableError(f"{file} cannot be used: {error}.")
     return StorageError(f"{file}: {error}.")

@@ -4,6 +4,7 @@ one step."""
 import contextlib
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -241,8 +242,7 @@ class JournalWriter:
 
     def error(self) -> StorageError:
         """A new error that says why the journal cannot be used."""
-        why = self.unusable or StorageUnavailableError("The journal is closed.")
-        return type(why)(str(why))
+        return replace(self.unusable or StorageUnavailableError("The journal is closed."))
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[sqlite3.Connection]:
