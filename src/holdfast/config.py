@@ -120,6 +120,7 @@ class OpenVikingSection(Section):
 class MemorySection(Section):
     provider: Literal["notes", "openviking", "none"] = "notes"
     extract: Literal["model", "rules"] = "model"
+    confirm: bool = False
     openviking: OpenVikingSection = OpenVikingSection()
 
     @model_validator(mode="after")

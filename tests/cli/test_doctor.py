@@ -7,6 +7,7 @@ from typing import Any
 from tests.cli.terminal import holdfast, ok, refused
 from tests.contract.machine import snapshot
 from tests.http.client import Served
+from tests.nursery import Nursery
 
 
 def findings(data: Path) -> tuple[int, dict[str, Any]]:
@@ -48,6 +49,26 @@ def test_damage_is_seen_and_nothing_is_changed(data: Path) -> None:
     wrong = {what for what, item in found.items() if not item["ok"]}
     assert {"mode", "keys.json", "holdfast.db", "journal.db"} <= wrong
     assert snapshot(data) == before
+
+
+def test_sessions_that_a_damaged_wal_dropped_are_noticed(http_nursery: Nursery, data: Path) -> None:
+    """SQLite ignores a damaged write-ahead log: the newest sessions are gone, but the journal has their runs. The
+    doctor and the next start say so."""
+    with Served(http_nursery, data) as server:
+        server.ready()
+        sid = server.session()
+        server.turn(sid, "hello")
+        server.kill()
+    wal = bytearray((data / "holdfast.db-wal").read_bytes())
+    wal[:32] = bytes(32)
+    (data / "holdfast.db-wal").write_bytes(wal)
+    code, found = findings(data)
+    assert code == 1
+    assert "1 runs of journal.db are not in holdfast.db" in found["store and journal"]["text"]
+    with Served(http_nursery, data) as server:
+        server.ready()
+        assert server.get("/api/sessions")["items"] == []
+        assert "does not know 1 of the newest runs" in server.complaints
 
 
 def test_a_wrong_setting_is_a_usage_error(data: Path, tmp_path: Path) -> None:

@@ -151,6 +151,19 @@ async def test_what_was_purged_is_nowhere_in_the_file(tmp_path: Path, settled: b
         assert await journal.heads([RID]) == {RID: JournalHead(1, 20, sealed=True, pruned=True)}
 
 
+async def test_marks_of_purged_runs_do_not_grow_for_ever(tmp_path: Path) -> None:
+    """However many runs are erased, the file keeps a bounded number of marks, those of the newest runs."""
+    async with sqlite_journal(tmp_path) as journal:
+        await write(journal, [OTHER], 3)
+        for first in range(0, 15_000, 500):
+            await journal.purge([RunId(f"gone_{n}") for n in range(first, first + 500)])
+        with pytest.raises(JournalPrunedError):
+            await journal.read(RunId("gone_14999"))
+        assert list(await journal.read(OTHER)) == whole(OTHER, 3)
+    with closing(sqlite3.connect(tmp_path / "journal.db")) as db:
+        assert db.execute("SELECT count(*) FROM runs").fetchone() == (10_001,)
+
+
 async def test_a_batch_names_each_run_once(journal: SqliteJournal) -> None:
     """Two appends of one run in a batch cannot both follow what is there; the mistake is the caller's and nothing is
     written."""

@@ -248,8 +248,8 @@ def test_damaged_journal_leaves_sessions_readable_and_output_recoverable(
             assert dump["messages"][turn.message]["recovery"] == "pending"
             assert dump["sessions"][turn.session]["active_run"] is None
         assert {dump["journals"][turn.run] for turn in cut} == {"storage-unavailable"}
-        sent = server.submit(cut[0].session, f"tool {world.label()}", watch=False)
-        server.until_status(sent, "interrupted", "failed")
+        with pytest.raises(RefusedError, match="storage-unavailable"):
+            server.submit(cut[0].session, f"tool {world.label()}", watch=False)
         server.stop()
     assert (journal.read_bytes() if journal.exists() else None) == damaged
     for name in ("journal.db", "journal.db-wal", "journal.db-shm"):
@@ -320,6 +320,8 @@ def test_torn_end_of_the_wal_loses_only_the_last_commits(world: World, cut: int)
         for turn in turns:
             frames = [frame.encode() for frame in dump["journals"][turn.run]]
             kept = frames if turn is turns[0] else frames[:-1]
+            if b"event: run.resumed" in frames[0]:  # all of it was lost, and the run says so
+                kept = []
             both = min(len(kept), len(turn.frames))  # what was committed and not yet shown may be there too
             assert kept[:both] == turn.frames[:both]
             lost += len(turn.frames) - both

@@ -10,7 +10,7 @@ from holdfast.core.events import MessageSeeded, TextDelta, ToolFinished, ToolSta
 from holdfast.core.ids import LOCAL, OwnerId
 from holdfast.core.parts import ReasoningPart, TextPart, ToolPart
 from holdfast.core.recovery import RecoveryPolicy
-from holdfast.core.run import Run
+from holdfast.core.run import Recovery, Run
 from holdfast.core.transcript import fold
 from holdfast.ports.agent import AgentError, AgentOutput, Turn
 from holdfast.ports.store import RunQuery
@@ -277,3 +277,31 @@ async def test_the_queue_waits_for_a_run_that_is_continued(world: AnyWorld) -> N
         assert [turn.run.id for turn in it.agent.turns] == [run.id, queued.id]
         assert (await it.row(run.id)).status == "complete"
         await check_idle(it, run)
+
+
+@pytest.mark.parametrize("how", ["by itself", "by a person", "after an answer"])
+async def test_a_lost_journal_makes_tools_ask(memory: World, how: str) -> None:
+    """X5: the journal of a run that had begun is empty: that is shown, and a tool that had finished asks before it runs
+    again, whoever continues the run."""
+    asks = CallTool("u", asks=True)
+    async with running([CallTool("t", result="ok"), asks if how == "after an answer" else Hang()], memory) as it:
+        run = await it.send_and_see(3 + (how == "after an answer"))
+        if how == "after an answer":
+            await it.until(run.id, "waiting")
+        await it.crash()
+    memory.journal = InMemoryJournal()
+    policy = AUTO if how == "by itself" else RecoveryPolicy()
+    async with running([CallTool("t", result="ok"), Say("done")], memory, recovery=policy) as it:
+        if how == "by a person":
+            row = await it.engine.runs.get(run.id)
+            assert (row.status, row.recovery) == ("interrupted", Recovery("none"))
+            run = (await it.engine.runs.continue_run(run.id)).run
+        elif how == "after an answer":
+            await it.decide(run, "once")
+        await it.until(run.id, "waiting")
+        assert (await it.question(run.id)).call_id == "t"
+        assert it.agent.effects == []
+        await it.decide(run, "deny")
+        ended = await it.ended(run.id)
+        assert (ended.status, ended.recovery) == ("complete", Recovery("none"))
+        assert it.agent.effects == []

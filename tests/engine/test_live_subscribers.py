@@ -10,7 +10,7 @@ from holdfast.agents.scripted import Meet, Say, SayTokens
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.engine.engine import Engine
-from tests.harness import AnyWorld, running
+from tests.harness import AnyWorld, Script, running
 from tests.taps import GUARD
 
 pytestmark = pytest.mark.anyio
@@ -118,3 +118,23 @@ async def test_what_is_told_late_is_not_shown_again(world: AnyWorld) -> None:
             with anyio.move_on_after(0):
                 again = await subscription.next()
             assert again is None
+
+
+@pytest.mark.parametrize("ended", [False, True], ids=["running", "ended"])
+async def test_a_page_is_bounded_in_bytes(world: AnyWorld, ended: bool) -> None:
+    """L6: a subscriber that is far behind a run of large events holds one bounded page, not the run."""
+    script: Script = [*(Say("x" * 50_000) for _ in range(60)), Meet("here")]
+    async with running(script, world) as it:
+        run = await it.send_to_gate()
+        if ended:
+            it.release("here")
+            await it.ended(run.id)
+        got: list[Entry] = []
+        async with it.engine.subscriptions.watch(run.id) as subscription:
+            while sum(len(entry.frame) for entry in got) < 3_000_000:
+                with anyio.fail_after(GUARD):
+                    page = await subscription.next()
+                assert page is not None
+                assert sum(len(entry.frame) for entry in page) <= 600_000
+                got += page
+        assert [entry.seq for entry in got] == list(range(1, len(got) + 1))

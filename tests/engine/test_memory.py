@@ -10,13 +10,14 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from holdfast.agents.scripted import Fail, Hang, Meet, Say, ScriptedAgent
-from holdfast.core.errors import NotFoundError
+from holdfast.core.errors import NotFoundError, StorageError
 from holdfast.core.ids import OwnerId, SessionId
 from holdfast.core.memory_ledger import LedgerPolicy
 from holdfast.core.parts import RememberedPart, TextPart
 from holdfast.engine.session_memory import MemoryStatus
 from holdfast.engine.transactions.memory import CommitOutcome
 from holdfast.ports.agent import Turn
+from holdfast.testing import Fault
 from tests.harness import QUICK, AnyWorld, Running, World, asked, running, texts
 from tests.memory_providers import ProviderTable, RecordingProvider
 from tests.taps import GUARD, Hold, appends, calls, until
@@ -104,6 +105,27 @@ async def test_several_turns_make_one_commit(world: AnyWorld) -> None:
         ]
         assert [turn.message_id for turn in batch.turns] == [run.message_id for run in runs]
         assert await it.boundaries.status(sid) == MemoryStatus(0, False, 2, None, "a")
+
+
+async def test_a_commit_that_could_not_be_recorded_is_no_success(virtual: World) -> None:
+    """M5: the provider took it, but the store does not answer in time: the turns stay dirty, and the caller is told."""
+    go = (a := RecordingProvider("a")).hold()
+    async with remembering(virtual, a, final_save=15.0) as it:
+        sid = await it.new_session("one")
+
+        async def commit() -> None:
+            with pytest.raises(StorageError):
+                await it.boundaries.commit(sid)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(commit)
+            await until(a.reached)
+            calls = it.store.calls["transact"]
+            it.store.plan = {("transact", calls + n): Fault("stall", 100.0) for n in range(1, 1000)}
+            go.set()
+        it.store.plan = {}
+        assert said(a) == [["one"]]
+        assert (await it.boundaries.status(sid)).dirty_turns == 1
 
 
 BOUNDARIES: dict[str, Callable[[Running, SessionId], Awaitable[object]]] = {

@@ -1,6 +1,6 @@
 """§4, storage failures: what is not durable is not shown, nothing is duplicated, and runs are stopped in time."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import anyio
@@ -10,11 +10,13 @@ from anyio.lowlevel import checkpoint
 from holdfast.agents.scripted import CallTool, Fail, Hang, Meet, Say, SayTokens, ScriptedAgent
 from holdfast.core.errors import StorageError
 from holdfast.core.events import Entry, ReasoningDelta, StepStarted, TextDelta, ToolFinished, ToolStarted
+from holdfast.core.ids import NodeId
 from holdfast.core.parts import TextPart
 from holdfast.core.run import Run
 from holdfast.core.transcript import fold
 from holdfast.ports.agent import AgentOutput, Turn
-from holdfast.storage.in_memory import InMemoryJournal
+from holdfast.ports.wakeups import Wake
+from holdfast.storage.in_memory import InMemoryJournal, InMemoryWakeups
 from holdfast.testing import Fault
 from tests.engine.checks import check_idle, check_one_end, check_saved_once
 from tests.harness import AnyWorld, Freehand, Running, Script, World, crash_at, failure, in_turn, running, texts
@@ -421,3 +423,45 @@ async def test_a_dead_run_is_settled_on_a_low_disk(world: AnyWorld) -> None:
     async with running((), world, disk_reserve=1 << 62) as it:
         assert (await it.row(run.id)).status == "interrupted"
         assert await it.answer_text(run) == "a "
+
+
+async def test_an_outage_is_two_lines_in_the_log_for_each_activity(
+    memory: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However often something is tried meanwhile: when it begins to fail, and when it works again; no traceback."""
+    async with running([Meet("here"), Say("one")], memory) as it:
+        it.store.away = it.journal.away = True
+        for _ in range(5):
+            await it.tick()
+        it.store.away = it.journal.away = False
+        await it.tick()
+        sid = await it.new_session()
+        await it.send_to_gate(sid)
+        queued = await it.send(sid)
+        it.release("here")
+        assert (await it.ended(queued.id)).status == "complete"
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == len(set(lines))
+    failing = {line.partition(" fails ")[0] for line in lines if " fails " in line}
+    assert failing
+    assert failing == {line.partition(" works ")[0] for line in lines if " works " in line}
+    assert not any(record.exc_info for record in caplog.records)
+
+
+async def test_a_retried_commit_is_counted_and_told_to_other_nodes(memory: World) -> None:
+    """A commit that succeeds at the second attempt counts like any other, and nodes that follow the run are woken."""
+    heard: list[Wake] = []
+
+    class Hearing(InMemoryWakeups):
+        async def notify(self, node: NodeId, wakes: Collection[Wake]) -> None:
+            heard.extend(wake for wake in wakes if wake.kind == "appended")
+            await super().notify(node, wakes)
+
+    async with running([Say("one")], memory, cluster=True, wakeups=Hearing(), storage_retry_time=GUARD) as it:
+        before = it.engine.writer.commits
+        it.journal.plan = {("append", it.journal.calls["append"] + 1): Fault("refuse")}
+        run = await it.turn()
+        assert it.engine.writer.retries == 1
+        assert it.engine.writer.commits > before
+        assert sum(it.engine.metrics.commit.counts) == it.engine.writer.commits
+        assert len([wake for wake in heard if wake.run == run.id]) == it.engine.writer.commits - before

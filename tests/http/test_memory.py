@@ -86,10 +86,11 @@ def test_facts_are_listed_searched_changed_pinned_and_erased(remembering: Served
     assert [len(page["items"]), len(rest["items"]), rest["next"]] == [3, 1, None]
     (dog,) = server.get("/api/memory", params={"query": "dog re"})["items"]
     assert (dog["session_id"], dog["message_id"], dog["pinned"]) == (sid, answer["id"], False)
-    assert set(dog) == {"id", "text", "session_id", "message_id", "created_at", "updated_at", "pinned"}
+    assert set(dog) == {"id", "text", "session_id", "message_id", "created_at", "updated_at", "pinned", "confirmed"}
     where = f"/api/memory/{dog['id']}"
     changed = server.call("PATCH", where, {"text": "Rex is a terrier.", "pinned": True}, 200)
-    assert changed == {**dog, "text": "Rex is a terrier.", "pinned": True, "updated_at": changed["updated_at"]}
+    new = {"text": "Rex is a terrier.", "pinned": True, "confirmed": True, "updated_at": changed["updated_at"]}
+    assert changed == {**dog, **new}
     assert server.call("PATCH", where, {}, 200) == changed
     assert facts(server, "called") == []
     assert facts(server)[0] == "Rex is a terrier."

@@ -10,7 +10,7 @@ import pytest
 
 from tests.http.client import Served
 from tests.http.conftest import Start
-from tests.http.streams import said
+from tests.http.streams import said, until
 
 SPOKEN: list[dict[str, Any]] = [
     {"say": "one "},
@@ -156,3 +156,31 @@ def test_a_journal_that_is_garbage_is_pending_until_it_is_back(start: Start, tmp
     server = start()
     check_recovered(server, sid, rid)
     assert server.get("/readyz") == {"status": "ok"}
+
+
+def test_a_damaged_journal_is_said_and_refuses_new_messages(start: Start, tmp_path: Path) -> None:
+    """J1: the log names it at the start, a message is refused at once with the reason, and so is readiness; after the
+    file was moved away, messages are accepted without a restart."""
+    sid, rid, _ = lost(start)
+    file = tmp_path / "data" / "journal.db"
+    for name in ("journal.db-wal", "journal.db-shm"):
+        file.with_name(name).unlink(missing_ok=True)
+    file.write_bytes(b"this is not a database\n" * 1000)
+    server = start()
+    assert "The journal is damaged" in server.complaints
+    problem = server.refused("storage-unavailable", "POST", f"/api/sessions/{sid}/runs", {"input": "and now?"})
+    assert "journal.db is not a database" in problem["detail"]
+    assert "journal.db is not a database" in server.refused("storage-unavailable", "GET", "/readyz")["detail"]
+    assert server.run(rid)["reason"] == "journal-unavailable"
+    file.rename(file.with_name("journal.damaged"))
+    until(lambda: server.http.get("/readyz").status_code, lambda status: status == 200)
+    assert server.ended(server.send(sid, "and now?")["run"]["id"])["status"] == "complete"
+
+
+def test_a_full_disk_is_not_ready(start: Start) -> None:
+    """While every message gets 507, so does the readiness check."""
+    server = start()
+    sid = server.session()
+    server.order(free=0)
+    server.refused("storage-full", "POST", f"/api/sessions/{sid}/runs", {"input": "hello"})
+    server.refused("storage-full", "GET", "/readyz")

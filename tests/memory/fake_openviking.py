@@ -59,7 +59,10 @@ class FakeOpenViking:
         messages = (await request.json())["messages"]
         if len(messages) > 100:
             return self._refused(request, "INVALID_ARGUMENT", 400)
-        self.pending.setdefault(request.match_info["sid"], []).extend(messages)
+        sid = request.match_info["sid"]
+        if sid not in self.pending:
+            return self._refused(request, "NOT_FOUND", 404)
+        self.pending[sid].extend(messages)
         return self._answer(request, {"added": len(messages)})
 
     async def _commit(self, request: web.Request) -> web.Response:

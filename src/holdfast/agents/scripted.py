@@ -172,7 +172,8 @@ class _ScriptRunner:
         if before is not None and before.state in ("done", "denied"):
             return
         decision = self._turn.decisions.get(call.call_id)
-        unknown = before is not None and before.state == "unknown" and not call.repeatable
+        lost = before is None and self._turn.transcript.lost
+        unknown = (lost or (before is not None and before.state == "unknown")) and not call.repeatable
         if before is None or before.state in ("pending", "not_run"):
             for piece in call.writes_args:
                 await self._out.write(ev.ToolDelta(call.call_id, call.name, args_delta=piece))

@@ -1,17 +1,20 @@
 """Late-bound access to the engine, to break a construction cycle: agents and memory are built before the engine that
 they call."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
 
 from anyio import to_thread
 
 from holdfast.core.errors import NotFoundError
 from holdfast.core.ids import OwnerId, SessionId
 from holdfast.core.model_input import ModelInput
-from holdfast.core.parts import FilePart
+from holdfast.core.parts import FilePart, Json
 from holdfast.engine.engine import Engine
 from holdfast.ports.agent import Summarizer, Turn
 from holdfast.ports.store import ToolGrant
+
+T = TypeVar("T")
 
 
 class LateEngine:
@@ -19,19 +22,29 @@ class LateEngine:
 
     engine: Engine  # Set as soon as it exists
 
+    async def retry_storage(self, work: Callable[[], Awaitable[T]]) -> T:
+        """The result of `work`, which a run needs: storage that is away is waited for, as for the run's output."""
+        return await self.engine.retry_storage(work)
+
+    async def settings(self, owner: OwnerId) -> Mapping[str, Json]:
+        return await self.retry_storage(lambda: self.engine.preferences.settings(owner))
+
     async def grants(self, owner: OwnerId, sid: SessionId) -> Sequence[ToolGrant]:
-        return await self.engine.preferences.grants(owner, sid)
+        return await self.retry_storage(lambda: self.engine.preferences.grants(owner, sid))
 
     async def grant(self, tool: str, scope: str, owner: OwnerId, sid: SessionId | None) -> None:
-        await self.engine.preferences.grant(tool, scope, owner, sid)
+        await self.retry_storage(lambda: self.engine.preferences.grant(tool, scope, owner, sid))
 
     async def reload(self, turn: Turn) -> ModelInput:
-        return await self.engine.runs.model_input(turn.run.id, turn.run.owner)
+        return await self.retry_storage(lambda: self.engine.runs.model_input(turn.run.id, turn.run.owner))
 
     async def compact(self, turn: Turn, summarizer: Summarizer) -> None:
         await self.engine.sessions.compact(turn.session.id, summarizer, turn.run.owner)
 
     async def read(self, file: FilePart) -> bytes | None:
+        return await self.retry_storage(lambda: self._read(file))
+
+    async def _read(self, file: FilePart) -> bytes | None:
         attachments = self.engine.attachments
         try:
             with await attachments.open(await attachments.file(file.file_id)) as content:

@@ -153,6 +153,7 @@ def _http_app(
         ),
         tool_admin=services.tool_admin,
         backup=partial(_back_up, node),
+        confirm_memories=config.memory.confirm,
         exposed=exposed,
     )
     return app.build(context)

@@ -32,7 +32,9 @@ class MemoryProviderTable:
     ) -> None:
         section = config.memory
         find = find_model if find_model is not None and section.extract == "model" else no_model
-        self._factories: dict[str, Callable[[], MemoryProvider]] = {"notes": partial(_notes, late_engine, find)}
+        self._factories: dict[str, Callable[[], MemoryProvider]] = {
+            "notes": partial(_notes, late_engine, find, section.confirm)
+        }
         if section.openviking.url is not None:
             self._factories["openviking"] = partial(_openviking, section.openviking, environment)
         self._built: dict[str, MemoryProvider] = {}
@@ -66,10 +68,10 @@ async def no_model(_: str | None) -> "Ask | None":
     return None
 
 
-def _notes(late_engine: LateEngine, find_model: "FindModel") -> "NotesProvider":
+def _notes(late_engine: LateEngine, find_model: "FindModel", confirm: bool) -> "NotesProvider":
     from holdfast.memory.builtin_provider import NotesProvider
 
-    return NotesProvider(late_engine.engine.memory_facts, find_model)
+    return NotesProvider(late_engine.engine.memory_facts, find_model, confirm=confirm)
 
 
 def _openviking(section: OpenVikingSection, environment: Mapping[str, str]) -> MemoryProvider:

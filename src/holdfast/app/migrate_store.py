@@ -3,7 +3,7 @@ server must be stopped. The directory is not changed, and an interrupted migrati
 
 import hashlib
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import AsyncExitStack, closing
 from dataclasses import replace
 from typing import Final
 
@@ -38,30 +38,27 @@ async def migrate(config: Config, report: Report) -> dict[str, int]:
         raise StorageError(f"{config.data_dir} has no holdfast.db. Name the data directory with --data-dir.")
     # A node's timeout follows from its leases; copying a table may take longer.
     postgres = replace(cluster.store_config(config, "migrate-store"), answer_within=_ANSWER_TIMEOUT)
-    directory, store, source = await to_thread.run_sync(open_embedded, config.data_dir, SystemClock())
-    try:
+    async with AsyncExitStack() as opened:
+        directory, store, source = await to_thread.run_sync(open_embedded, config.data_dir, SystemClock())
+        opened.callback(directory.close)
+        opened.push_async_callback(store.close)
+        opened.push_async_callback(source.close)
         target_store = await to_thread.run_sync(PostgresStore, postgres)
+        opened.push_async_callback(target_store.close)
         target = await to_thread.run_sync(cluster.open_journal, config, "migrate-store")
-        try:
-            with closing(database.connect(directory.store_file, reads_only=True)) as db:
-                rows = StoreMigration(db, postgres, report)
-                await to_thread.run_sync(rows.begin, store.generation)
-                runs = [RunId(run) for (run,) in db.execute("SELECT id FROM runs ORDER BY id")]
-                digests = [digest for (digest,) in db.execute("SELECT DISTINCT sha256 FROM files ORDER BY sha256")]
-                await _copy_journals(source, target, runs, report)
-                files = PostgresFiles(postgres, config.data_dir)
-                await to_thread.run_sync(_copy_contents, FileStore(directory.files), files, digests, report)
-                await to_thread.run_sync(rows.copy)
-                counts = await to_thread.run_sync(rows.verify)
-            await to_thread.run_sync(_copy_keys, config)
-            return {**counts, "journals": len(runs), "contents": len(digests)}
-        finally:
-            await target.close()
-            await target_store.close()
-    finally:
-        await source.close()
-        await store.close()
-        directory.close()
+        opened.push_async_callback(target.close)
+        with closing(database.connect(directory.store_file, reads_only=True)) as db:
+            rows = StoreMigration(db, postgres, report)
+            await to_thread.run_sync(rows.begin, store.generation)
+            runs = [RunId(run) for (run,) in db.execute("SELECT id FROM runs ORDER BY id")]
+            digests = [digest for (digest,) in db.execute("SELECT DISTINCT sha256 FROM files ORDER BY sha256")]
+            await _copy_journals(source, target, runs, report)
+            files = PostgresFiles(postgres, config.data_dir)
+            await to_thread.run_sync(_copy_contents, FileStore(directory.files), files, digests, report)
+            await to_thread.run_sync(rows.copy)
+            counts = await to_thread.run_sync(rows.verify)
+        await to_thread.run_sync(_copy_keys, config)
+        return {**counts, "journals": len(runs), "contents": len(digests)}
 
 
 async def _copy_journals(source: Journal, target: Journal, runs: Sequence[RunId], report: Report) -> None:

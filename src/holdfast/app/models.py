@@ -83,7 +83,9 @@ class ConfiguredModels:
     async def find(self, model_id: str | None) -> Model:
         """The model with this id, or the default model. Raises AgentError."""
         self._refresh_keys()
-        return self.catalog.get(model_id or await self.default())
+        if model_id is None:
+            model_id = await self._late_engine.retry_storage(self.default)
+        return self.catalog.get(model_id)
 
     def _refresh_keys(self) -> None:
         keys = self._keys.read().provider_keys

@@ -40,7 +40,7 @@ def _add_fact_commands(app: typer.Typer, context: CliContext) -> None:
             found,
             as_json,
             ("fact", "age", "", "text"),
-            lambda each: (each["id"], format_age(each["updated_at"]), "pinned" if each["pinned"] else "", each["text"]),
+            lambda each: (each["id"], format_age(each["updated_at"]), _state(each), each["text"]),
         )
 
     @app.command("change", epilog='Example: holdfast memory change fct_01h… --text "Lives in Porto." --pin')
@@ -48,11 +48,15 @@ def _add_fact_commands(app: typer.Typer, context: CliContext) -> None:
         fact: FactArgument,
         text: Annotated[str | None, typer.Option(help="New text.")] = None,
         pin: Annotated[bool | None, typer.Option("--pin/--unpin", help="Always include it in the context.")] = None,
+        confirm: Annotated[
+            bool | None, typer.Option("--confirm/--unconfirm", help="Allow its use, with `confirm` in [memory].")
+        ] = None,
         data_dir: DataDir = None,
         config: ConfigFile = None,
     ) -> None:
-        """Edit or pin a fact."""
-        body = {name: value for name, value in (("text", text), ("pinned", pin)) if value is not None}
+        """Edit, confirm or pin a fact."""
+        fields = (("text", text), ("pinned", pin), ("confirmed", confirm))
+        body = {name: value for name, value in fields if value is not None}
         changed = context.call_api(context.config(data_dir, config), "PATCH", "memory", fact, body=body)
         context.terminal.line(changed["text"])
 
@@ -87,6 +91,10 @@ def _add_session_commands(app: typer.Typer, context: CliContext) -> None:
         if not as_json:
             context.terminal.note("Nothing new." if done["nothing_new"] else f"Committed {done['committed']} turns.")
         _print_status(context.terminal, done, as_json)
+
+
+def _state(fact: Any) -> str:
+    return "pinned" if fact["pinned"] else "confirmed" if fact["confirmed"] else ""
 
 
 def _print_status(terminal: Terminal, found: Any, as_json: bool) -> None:

@@ -168,9 +168,10 @@ class StorageFullError(StorageError):
 
 
 class StorageUnavailableError(StorageError):
-    """Storage cannot be read or written now."""
+    """Storage cannot be read or written now. If a file is `damaged`, waiting does not help, only a person does."""
 
     code = "storage-unavailable"
+    damaged: bool = False
 
 
 class DataDirInUseError(StorageError):

@@ -28,6 +28,9 @@ class Transcript:
     approval: ev.ApprovalRequested | None = None
     last_seq: int = 0
     thinking_since: int | None = None  # When the current reasoning began, in milliseconds since the epoch
+    lost: bool = False
+    """An earlier execution's events, or those of a run that this one continues, were lost: the journal begins with
+    `run.resumed`. What its tools did is unknown."""
 
     @property
     def ended(self) -> bool:
@@ -101,6 +104,7 @@ class _Builder:
         self.usage = onto.usage
         self.approval = onto.approval
         self.thinking_since = onto.thinking_since
+        self.lost = onto.lost
 
     def transcript(self) -> Transcript:
         self._join()
@@ -115,6 +119,7 @@ class _Builder:
             self.approval,
             self.last_seq,
             self.thinking_since,
+            self.lost,
         )
 
     def add_quoted(self, pieces: list[bytes]) -> None:
@@ -146,6 +151,7 @@ class _Builder:
             case ev.RunStarted() | ev.StepStarted() | ev.UnknownEvent():
                 pass
             case ev.RunResumed():
+                self.lost = self.lost or not self.last_seq
                 self._settle_tools({"running": "unknown", "pending": "not_run"})
             case ev.MessageSeeded(_, parts):
                 self.parts.extend(parts)

@@ -1,22 +1,55 @@
-"""Whether this node accepts new work: not while it drains, and not while the disk is almost full. Open runs go on."""
+"""Whether this node accepts new work: not while it drains, the disk is almost full, or the journal is damaged. Open
+runs go on. A journal that only does not answer is waited for, and runs are accepted."""
 
+import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Final
 
-from holdfast.core.errors import DrainingError, HoldfastError, StorageFullError
+import anyio
+
+from holdfast.core.errors import DrainingError, HoldfastError, StorageError, StorageFullError, StorageUnavailableError
 from holdfast.engine.node_context import NodeContext
 
+log = logging.getLogger("holdfast.engine")
 
-@dataclass(frozen=True, slots=True, eq=False)
+_RECHECK: Final = 5.0  # Seconds between two attempts to open a damaged journal: a person may have replaced it
+
+
 class Admission:
-    _node: NodeContext
-    _is_draining: Callable[[], bool]
+    def __init__(self, node: NodeContext, is_draining: Callable[[], bool]) -> None:
+        self._node = node
+        self._is_draining = is_draining
+        self._damage: StorageError | None = None
+        self._checked_at = 0.0
 
-    def refusal(self) -> HoldfastError | None:
+    async def refusal(self) -> HoldfastError | None:
         """Why nothing new is accepted now; None if it is."""
         if self._is_draining():
             return DrainingError()
         free = self._node.store.free_bytes()
         if free is not None and free < self._node.settings.disk_reserve:
             return StorageFullError("The disk is almost full. Free some space; open runs can still be saved.")
-        return None
+        if self._damage is not None and anyio.current_time() - self._checked_at >= _RECHECK:
+            await self.check_journal()
+        return self._damage
+
+    async def check_journal(self) -> None:
+        """At the start, and again while the journal is damaged; logs what changed."""
+        journal, before = self._node.journal, self._damage
+        self._checked_at = anyio.current_time()
+        try:
+            with anyio.fail_after(self._node.settings.fence_wait):
+                if before is not None:
+                    await journal.reopen()
+                await journal.heads([])
+        except (StorageError, TimeoutError) as error:
+            if not isinstance(error, StorageUnavailableError) or not error.damaged:
+                log.warning("The journal does not answer; new runs wait for it: %s", error)
+                return
+            self._damage = error
+            if before is None:
+                log.error("The journal is damaged, so new messages are refused: %s", error)
+        else:
+            self._damage = None
+            if before is not None:
+                log.warning("The journal can be used again.")

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import NoReturn
 
 import anyio
@@ -52,7 +53,8 @@ class RecordedOutput:
 
     async def ask(self, question: ApprovalRequested) -> Decision:
         run = self._run
-        if not await self._node.store.transact(lambda tx: approvals.ask(tx, run.id, run.epoch, question)):
+        store, retry = self._node.store, self._node.retry_storage
+        if not await retry(lambda: store.transact(lambda tx: approvals.ask(tx, run.id, run.epoch, question))):
             await self._stop_as_stored()
         await self._node.hub.announce(Wake("changed"))
         await self.commit(question)
@@ -70,19 +72,22 @@ class RecordedOutput:
 
     async def _wait_for_decision(self, question: ApprovalRequested) -> tuple[Decision, str | None]:
         store, run, aid = self._node.store, self._run, question.approval_id
-        if await store.transact(lambda tx: approvals.park(tx, run.id, run.epoch, aid, keep_lease=True)) is None:
+        retry = self._node.retry_storage
+        park = partial(approvals.park, rid=run.id, epoch=run.epoch, aid=aid, keep_lease=True)
+        if await retry(lambda: store.transact(park)) is None:
             await self._stop_as_stored()
         await self._node.hub.announce(Wake("changed"))
         while True:
             signal = self._node.hub.signals.armed(("control", run.id))
-            approval = await self._node.retry_storage(lambda: store.read(lambda tx: tx.approval(aid)))
+            approval = await retry(lambda: store.read(lambda tx: tx.approval(aid)))
             if approval is not None and approval.decision is not None:
                 return approval.decision, approval.note
             await wait_for(signal, self._node.settings.poll)
 
     async def _stop_as_stored(self) -> NoReturn:
         """The store refused to let the run go on; its row says why."""
-        self._apply_intent(await self._node.store.read(lambda tx: tx.run(self._run.id)))
+        read = partial(self._node.store.read, lambda tx: tx.run(self._run.id))
+        self._apply_intent(await self._node.retry_storage(read))
         await anyio.sleep_forever()
         raise AssertionError
 

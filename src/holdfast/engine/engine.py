@@ -1,5 +1,8 @@
 """Puts the engine together. `run` recovers, then claims and executes runs until told to stop, then drains."""
 
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
@@ -38,6 +41,8 @@ from holdfast.ports.memory import MemoryProviders
 from holdfast.ports.store import Store
 from holdfast.ports.wakeups import Wakeups
 
+T = TypeVar("T")
+
 
 class Engine:
     """One node. The caller owns the ports and closes them after `run` has returned."""
@@ -67,6 +72,7 @@ class Engine:
         hub = WakeupHub(self.node, wakeups)
         context = NodeContext(store, journal, agents, clock, ids, settings, identity, hub, self.local_runs)
         self._context = context
+        self.metrics = context.metrics
         self.feed = RunFeed(context)
         self.writer = GroupCommitWriter(context, self.feed, None if alone else wakeups)
         self.session_memory = None if memory is None else SessionMemory(context, memory)
@@ -78,16 +84,16 @@ class Engine:
         self.supervisor = Supervisor(deps)
         self.attachments = Attachments(context, files)
         self.retention = Retention(context, self.attachments, workspaces, memory is not None)
-        self.sweeper = Sweeper(context, recovery, self.supervisor, self.retention, self.session_memory)
+        self.admission = Admission(context, lambda: self.supervisor.draining)
+        self.sweeper = Sweeper(context, recovery, self.supervisor, self.retention, self.admission, self.session_memory)
         self._works = settings.max_runs > 0  # A short-lived command executes nothing and commits no memory
         self._stop = anyio.Event()
         self._writing = anyio.CancelScope(shield=True)
         # What servers and commands call, by subject.
         reader = SettlingReader(context, self.feed, recovery)
-        admission = Admission(context, lambda: self.supervisor.draining)
-        self.sessions = Sessions(context, reader, self.supervisor, admission)
+        self.sessions = Sessions(context, reader, self.supervisor, self.admission)
         self.messages = Messages(context, self.settler, reader)
-        self.runs = Runs(context, reader, self.feed, self.supervisor, admission, recovery)
+        self.runs = Runs(context, reader, self.feed, self.supervisor, self.admission, recovery)
         self.subscriptions = Subscriptions(context, self.feed, reader)
         self.connections = AttachedConnections(context, self.feed, self.supervisor)
         self.titles = Titles(context, self.settler)
@@ -99,6 +105,10 @@ class Engine:
         """Raises StorageError unless both the store and the journal answer."""
         await self._context.store.read(lambda tx: tx.now)
         await self._context.journal.heads([])
+
+    async def retry_storage(self, work: Callable[[], Awaitable[T]]) -> T:
+        """For what a run needs: see `NodeContext.retry_storage`."""
+        return await self._context.retry_storage(work)
 
     def stop(self) -> None:
         """Ask for an orderly shutdown: `run` drains and returns."""

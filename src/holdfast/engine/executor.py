@@ -7,6 +7,8 @@ and time-limited; recovery does from the journal what they leave undone.
 import logging
 import math
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
 
 import anyio
 
@@ -41,6 +43,8 @@ from holdfast.ports.wakeups import Wake
 
 log = logging.getLogger("holdfast.engine")
 
+_SETTLING: Final = "settling runs"
+
 
 @dataclass(frozen=True, slots=True)
 class ExecutorDeps:
@@ -58,7 +62,7 @@ class Execution:
     def __init__(self, run: Run, deps: ExecutorDeps) -> None:
         self.run = run
         self.done = anyio.Event()
-        self.started_at = anyio.current_time()
+        self.started_at = self._created_at = anyio.current_time()  # the first grows while the run waits for a person
         self._deps = deps
         self._node = deps.node
         self._scope = anyio.CancelScope()
@@ -171,6 +175,7 @@ class Execution:
         """Become the journal's only writer; returns the ending if an earlier execution sealed it."""
         run, retry = self.run, self._node.retry_storage
         if run.epoch == 1:
+            self._node.metrics.queue.observe((run.started_at or run.created_at) - run.created_at)
             return None
         await retry(lambda: self._node.journal.fence({run.id: run.epoch}))
         begun = self._begun = await retry(lambda: self._deps.settler.transcript(run.id))
@@ -184,8 +189,14 @@ class Execution:
         """Start recording. `spent` is output that already counts against the limit; negative allows that much more."""
         buffer = self._deps.writer.buffer(self.run.id, self.run.epoch, self._begun.last_seq, spent)
         buffer.on_refused = lambda why: self.stop(self._stop_for(why))
+        if self.run.epoch == 1:
+            buffer.on_output = self._note_first_output
         self._buffer = buffer
         return buffer
+
+    def _note_first_output(self) -> None:
+        queued = (self.run.started_at or self.run.created_at) - self.run.created_at
+        self._node.metrics.first_token.observe(queued + anyio.current_time() - self._created_at)
 
     def _load(self, tx: Tx) -> tuple[Turn, list[ev.Event]]:
         """The turn, and the events that this execution writes first; its transcript is the fold including them."""
@@ -202,16 +213,18 @@ class Execution:
                 decisions[asked.call_id] = asked.decision
                 opening.append(ev.ApprovalResolved(asked.id, asked.decision, asked.note))
         else:
-            opening += run_endings.seed(tx, run)
-            opening.append(
-                ev.RunStarted(run.id, run.session_id, run.message_id, run.user_message_id, run.model, run.agent)
-            )
+            opening += self._first_events(tx, run)
         first = self._begun.last_seq + 1
         transcript = fold([ev.entry(first + n, event) for n, event in enumerate(opening)], self._begun)
         past, preferences = input_of_run(tx, run, session), tx.settings(run.owner)
         recalls = self._deps.memory is not None and not self._begun.last_seq and not transcript.parts
         self._memory = self._deps.memory.handle_of(tx, session, run) if recalls and self._deps.memory else None
         return Turn(run, session, past, transcript, decisions, preferences), opening
+
+    def _first_events(self, tx: Tx, run: Run) -> list[ev.Event]:
+        """Of an empty journal. If there was an execution before this one, what it wrote was lost."""
+        started = ev.RunStarted(run.id, run.session_id, run.message_id, run.user_message_id, run.model, run.agent)
+        return [*run_endings.seed(tx, run, begun=run.epoch > 1), started]
 
     def _is_undecided(self, turn: Turn) -> bool:
         """Whether an earlier execution asked and could not park: its question stands, and is not asked again."""
@@ -248,7 +261,7 @@ class Execution:
                     ending = await self._park()
                     done = ending is None
                 if self._stop is HAND_OVER and ending is None:
-                    await self._hand_over()
+                    await self.hand_over()
                     done = True
                 if ending is not None and not done:
                     # Until the append is known to have succeeded, recovery would have to do it.
@@ -256,12 +269,14 @@ class Execution:
                     failure = await self._seal(ending)
                     intent = None if failure is None else _unsealed(ending, failure)
                     if failure is None:
-                        await self._deps.settler.settle(self.run.id, self._transcript())
+                        folded = self._transcript()
+                        await self._node.retry_storage(lambda: self._deps.settler.settle(self.run.id, folded))
+                        self._node.outages.worked(_SETTLING)
                         done = True
             except AppendRefusedError:
                 done = True  # fenced: the node that took the run over ends it
-            except Exception:
-                log.warning("run %s could not be settled yet", self.run.id, exc_info=True)
+            except Exception as error:  # noqa: BLE001 - recovery settles it
+                self._node.outages.failed(_SETTLING, error)
         if self._buffer is not None and (not done or self._stop is LOST):
             # What is still in the buffer must not be committed together with what a successor writes.
             self._buffer.refuse(StorageUnavailableError("The run was abandoned."))
@@ -286,7 +301,8 @@ class Execution:
                 buffer = self._buffer = self._deps.writer.buffer(self.run.id, self.run.epoch, head.last_seq)
             buffer.forgive()
             if not buffer.writes and not buffer.committed:
-                for event in await self._node.store.read(lambda tx: run_endings.seed(tx, self.run)):
+                seed = partial(run_endings.seed, run=self.run, begun=self.run.epoch > 1)
+                for event in await self._node.retry_storage(lambda: self._node.store.read(seed)):
                     buffer.add(event)
             buffer.add(ending)
             await buffer.flushed()
@@ -294,24 +310,30 @@ class Execution:
             return error
         return None
 
-    async def _hand_over(self) -> None:
-        """Requeue the run once everything it wrote is in the journal."""
-        if self._buffer is not None:
-            await self._buffer.flushed()
-        await self._node.store.transact(lambda tx: run_queue.unclaim(tx, [self.run]))
+    async def hand_over(self) -> None:
+        """Requeue the run once everything it wrote is in the journal, and at least that it began: to the next execution
+        an empty journal is a lost one."""
+        buffer = self._record(0) if self._buffer is None and self.run.epoch == 1 else self._buffer
+        if buffer is not None:
+            if not buffer.writes and not buffer.committed:
+                for event in await self._node.store.read(lambda tx: self._first_events(tx, self.run)):
+                    buffer.add(event)
+            await buffer.flushed()
+        unclaim = partial(run_queue.unclaim, runs=[self.run])
+        await self._node.retry_storage(lambda: self._node.store.transact(unclaim))
         await self._node.hub.announce(Wake("queue"), Wake("changed"))
 
     async def _park(self) -> ev.RunEnded | None:
         """None if the run now waits in the store and nobody holds it; its ending if that was requested meanwhile."""
         run, approval = self.run, self._approval
         assert approval is not None
-        parked = await self._node.store.transact(
-            lambda tx: approvals.park(tx, run.id, run.epoch, approval, keep_lease=False)
-        )
+        store, retry = self._node.store, self._node.retry_storage
+        park = partial(approvals.park, rid=run.id, epoch=run.epoch, aid=approval, keep_lease=False)
+        parked = await retry(lambda: store.transact(park))
         if parked is not None:
             await self._node.hub.announce(Wake("control", run.id), Wake("queue"), Wake("changed"))
             return None
-        row = await self._node.store.read(lambda tx: tx.run(run.id))
+        row = await retry(lambda: store.read(lambda tx: tx.run(run.id)))
         if row is None or row.epoch != run.epoch or row.intent is None:
             return None
         return recovery.ending(row)

@@ -28,12 +28,20 @@ class MemoryFacts:
         return await self._store.read(lambda tx: tx.facts(owner, limit, text=text.strip(), prefix=True, before=before))
 
     async def change(
-        self, fid: FactId, *, text: str | None = None, pinned: bool | None = None, owner: OwnerId = LOCAL
+        self,
+        fid: FactId,
+        *,
+        text: str | None = None,
+        pinned: bool | None = None,
+        confirmed: bool | None = None,
+        owner: OwnerId = LOCAL,
     ) -> Fact:
         if text is not None and not 0 < len(text.strip()) <= MAX_TEXT:
             raise InvalidInputError("text", f"must have 1 to {MAX_TEXT} characters; to remove a fact, delete it")
         stripped = None if text is None else text.strip()
-        return await self._store.transact(lambda tx: memory.amend(tx, _get_fact(tx, fid, owner), stripped, pinned))
+        return await self._store.transact(
+            lambda tx: memory.amend(tx, _get_fact(tx, fid, owner), stripped, pinned, confirmed)
+        )
 
     async def delete(self, fid: FactId, owner: OwnerId = LOCAL) -> None:
         await self._store.transact(lambda tx: tx.drop_fact(_get_fact(tx, fid, owner).id))

@@ -6,6 +6,7 @@ A failed commit publishes nothing; before it is retried, the writer checks wheth
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 import anyio
 
@@ -19,6 +20,7 @@ from holdfast.ports.journal import Append
 from holdfast.ports.wakeups import Wake, Wakeups
 
 Item = tuple[OutputBuffer, Append]
+_COMMITTING: Final = "committing to the journal"
 
 
 class GroupCommitWriter:
@@ -64,9 +66,15 @@ class GroupCommitWriter:
         except StorageError as error:
             await self._retry(items, error)
             return
-        self.commit_seconds += anyio.current_time() - began
         self._report(items, refusals)
+        self._node.outages.worked(_COMMITTING)
+        await self._count_commit(items, anyio.current_time() - began)
+
+    async def _count_commit(self, items: Sequence[Item], seconds: float) -> None:
+        """Also tells other nodes."""
         self.commits += 1
+        self.commit_seconds += seconds
+        self._node.metrics.commit.observe(seconds)
         if self._announce is not None:
             await self._announce.notify(self._node.identity.node, [Wake("appended", append.run) for _, append in items])
 
@@ -84,7 +92,8 @@ class GroupCommitWriter:
 
     async def _retry(self, items: Sequence[Item], error: StorageError) -> None:
         """Reopen the journal, publish what was committed, retry the rest, and after a while give these runs up."""
-        pause = 0.05
+        pause, began, all_items = 0.05, anyio.current_time(), items
+        self._node.outages.failed(_COMMITTING, error)
         give_up_at = anyio.current_time() + self._node.settings.storage_retry_time
         while items:
             if anyio.current_time() >= give_up_at:
@@ -99,6 +108,8 @@ class GroupCommitWriter:
                 items = await self._publish_committed(items)
                 if items:
                     self._report(items, await self._node.journal.append([append for _, append in items]))
+                self._node.outages.worked(_COMMITTING)
+                await self._count_commit(all_items, anyio.current_time() - began)
                 return
             except StorageError as again:
                 error = again

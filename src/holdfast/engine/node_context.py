@@ -1,7 +1,7 @@
 """What all parts of one node share: its ports, settings, signals and registry of local runs."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 import anyio
@@ -11,6 +11,8 @@ from holdfast.core.ids import RunId
 from holdfast.core.lease import NodeIdentity
 from holdfast.core.run import Run
 from holdfast.engine.local_runs import LocalRuns
+from holdfast.engine.metrics import EngineMetrics
+from holdfast.engine.outage_log import OutageLog
 from holdfast.engine.settings import EngineSettings
 from holdfast.engine.signals import WakeupHub, wait_for
 from holdfast.ports.agent import AgentLookup
@@ -35,6 +37,8 @@ class NodeContext:
     identity: NodeIdentity
     hub: WakeupHub
     local: LocalRuns
+    metrics: EngineMetrics = field(default_factory=EngineMetrics)
+    outages: OutageLog = field(default_factory=OutageLog)
 
     async def transact(self, work: Callable[[Tx], T], *, wake_queue: bool | Callable[[T], bool] = True) -> T:
         """Commit `work`, then wake change feeds and, with `wake_queue`, the claim loops. Shielded, so that a client

@@ -46,6 +46,7 @@ class OutputBuffer:
         self._accepted: list[ev.Entry] = []  # entries before one that was refused
         self.on_refused: Callable[[Exception], None] | None = None
         """Called at once when nothing more can be recorded: the agent may be waiting for something else."""
+        self.on_output: Callable[[], None] | None = None  # Called once, when the first output is durable
         self._changed = Notifier()
 
     # ---- the agent's side ----
@@ -149,6 +150,9 @@ class OutputBuffer:
     def done(self, append: Append) -> None:
         self.committed = append.entries[-1].seq
         self._durable = self._taken
+        if self.spoke and self.on_output is not None:
+            called, self.on_output = self.on_output, None
+            called()
         if self._changed.awaited:
             self._changed.ring()
 

@@ -37,11 +37,8 @@ class Retention:
         if self.erasing.locked():
             return
         async with self.erasing:
-            for step in (self.purge, self.prune, self._attachments.drop_orphans):
-                try:
-                    await step()
-                except Exception:
-                    log.warning("%s failed; it is tried again", step.__name__, exc_info=True)
+            steps = (self.purge, self.prune, self._attachments.drop_orphans)
+            await self._node.outages.try_each("erasing what is due", steps)
 
     async def purge(self) -> None:
         """Erase deleted sessions and cleared turns: workspaces, then rows, then the journals they queued."""

@@ -20,6 +20,7 @@ from holdfast.engine.signals import Notifier, wait_for
 log = logging.getLogger("holdfast.engine")
 
 _PAGE: Final = 1000
+_PAGE_BYTES: Final = 512 * 1024  # What a subscriber that does not read keeps in memory
 
 EventSink = Callable[[Sequence[Entry]], bool]  # Takes all of the events, or none of them and returns False
 
@@ -162,7 +163,7 @@ class RunFeed:
 
     async def read_journal(self, run: RunId, after: int) -> Sequence[Entry]:
         try:
-            return await self._node.journal.read(run, after, _PAGE)
+            return await self._node.journal.read(run, after, _PAGE, _PAGE_BYTES)
         except JournalPrunedError:  # erased after the subscription began
             return ()
 

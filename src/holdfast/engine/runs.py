@@ -155,7 +155,7 @@ class Runs:
         return accepted
 
     async def _accept_once(self, request: accept.TurnRequest, work: Callable[[Tx], Accepted]) -> Accepted:
-        refusal = self._admission.refusal()
+        refusal = await self._admission.refusal()
         if refusal is not None:
             before = await self._node.store.read(lambda tx: find_repeated(tx, request))
             if before is None:

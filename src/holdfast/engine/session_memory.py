@@ -16,7 +16,7 @@ from typing import Final, assert_never
 
 import anyio
 
-from holdfast.core.errors import InvalidInputError, StorageError
+from holdfast.core.errors import InvalidInputError, StorageError, StorageUnavailableError
 from holdfast.core.events import MemoryRecalled
 from holdfast.core.ids import LOCAL, MessageId, OwnerId, SessionId
 from holdfast.core.lease import is_live
@@ -38,6 +38,8 @@ log = logging.getLogger("holdfast.engine")
 BOUNDARY: Final = "memory"  # The signal that a boundary was reached
 _CONCURRENT: Final = 4
 _BATCH: Final = 200
+_READING_LEDGER: Final = "reading the memory ledger"
+_COMMITTING_MEMORY: Final = "committing to memory"
 _MOST_AT_START: Final = 10_000
 _PROVIDER_TIMEOUT: Final = 5.0
 _CHARACTERS: Final = 4  # Per token, roughly
@@ -173,8 +175,9 @@ class SessionMemory:
         await self._run_all([partial(self.evict, sid) for sid in idle])
         try:
             due = await self._node.store.transact(partial(memory.ripen, limit=_BATCH))
-        except StorageError:
-            log.warning("the memory ledger cannot be read; commits wait", exc_info=True)
+            self._node.outages.worked(_READING_LEDGER)
+        except StorageError as error:
+            self._node.outages.failed(_READING_LEDGER, error)
             return
         await self._run_all([partial(self._flush_locked, sid, up_to) for sid, up_to in due if sid not in self._locks])
 
@@ -196,8 +199,9 @@ class SessionMemory:
             async with limiter:
                 try:
                     await job()
-                except Exception:
-                    log.warning("a memory commit failed; it is tried again", exc_info=True)
+                    self._node.outages.worked(_COMMITTING_MEMORY)
+                except Exception as error:  # noqa: BLE001 - it does not affect the others
+                    self._node.outages.failed(_COMMITTING_MEMORY, error)
 
         async with anyio.create_task_group() as group:
             for job in jobs:
@@ -264,6 +268,8 @@ class SessionMemory:
         with anyio.move_on_after(self._node.settings.final_save, shield=True):
             await self._node.store.transact(work)
             await self._node.hub.announce(Wake("changed"))
+            return
+        raise StorageUnavailableError("The storage did not answer in time; the memory commit is tried again.")
 
     def _provider(self, handle: str) -> MemoryProvider | None:
         try:

@@ -112,7 +112,7 @@ class Sessions:
         self, session: Session, messages: Sequence[Message], compactions: Sequence[Compaction]
     ) -> Session:
         """Store a session from an export, all of it or nothing. Its ids must be new ones of `ids`."""
-        refusal = self._admission.refusal()
+        refusal = await self._admission.refusal()
         if refusal is not None:
             raise refusal
         return await self._node.transact(

@@ -1,7 +1,6 @@
 """Settles sealed runs: folds the journal into the message and ends the run, in one transaction, once. Also seals the
 journals of runs that did not seal themselves. `run_endings.settle` alone fills a message."""
 
-import logging
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -28,10 +27,9 @@ from holdfast.engine.transactions.run_endings import Settled
 from holdfast.ports.store import Tx
 from holdfast.ports.wakeups import Wake
 
-log = logging.getLogger("holdfast.engine")
-
 _PAGE: Final = 1000
 _ARCHIVE_EVERY: Final = 1.0  # Seconds: it needs not be told run by run
+_ARCHIVING: Final = "archiving settled journals"
 _MOST_UNTITLED: Final = 10_000
 
 
@@ -85,8 +83,11 @@ class Settler:
 
     async def _endings(self, run: Run, transcript: Transcript) -> list[Event]:
         seed: Sequence[Event] = ()
-        if run.continues is not None and not transcript.last_seq:
-            seed = await self._node.store.read(lambda tx: run_endings.seed(tx, run))
+        begun = (
+            run.started_at is not None
+        )  # a run is claimed before it writes, so its journal was lost, or it died at once
+        if not transcript.last_seq and (begun or run.continues is not None):
+            seed = await self._node.store.read(lambda tx: run_endings.seed(tx, run, begun=begun))
         return [*seed, recoveries.ending(run)]
 
     async def _wait_sealed(self, buffer: OutputBuffer, endings: Sequence[Event], before: Transcript) -> Transcript:
@@ -116,15 +117,20 @@ class Settler:
             return [run_endings.settle(tx, rid, each, recovery, self._memory) for rid, each in ended.items()]
 
         self._node.local.note_settled(ended)
-        settled = await self._node.store.transact(work)
+        settled = [each for each in await self._node.store.transact(work) if each.is_new]
         for each in settled:
-            if each.run is not None and each.session is not None and each.session.titled_by == "nobody":
-                self.untitled.append((each.session, each.run.status))
-                self._untitled_added.ring()
-        temporary = [each.run.id for each in settled if each.run and each.session and not each.session.is_kept]
-        if any(not self._node.local.discard_when_read(rid) for rid in temporary):
-            self._node.hub.signals.fire(ERASE)
+            self._note(each)
         await self.announce_settled(ended, wake_queue=any(each.has_queue for each in settled))
+
+    def _note(self, settled: Settled) -> None:
+        run, session = settled.run, settled.session
+        assert run is not None
+        self._node.metrics.count_settled(run)
+        if session is not None and session.titled_by == "nobody":
+            self.untitled.append((session, run.status))
+            self._untitled_added.ring()
+        if session is not None and not session.is_kept and not self._node.local.discard_when_read(run.id):
+            self._node.hub.signals.fire(ERASE)
 
     async def announce_settled(self, ended: Mapping[RunId, Transcript], *, wake_queue: bool = True) -> None:
         self.ended.update(transcript.status for transcript in ended.values())
@@ -151,6 +157,7 @@ class Settler:
         settled = tuple(self._unarchived)
         try:
             await self._node.journal.settled(settled)
-        except Exception:
-            log.warning("settled journals could not be archived; they stay readable", exc_info=True)
+            self._node.outages.worked(_ARCHIVING)
+        except Exception as error:  # noqa: BLE001 - they stay readable
+            self._node.outages.failed(_ARCHIVING, error)
         del self._unarchived[: len(settled)]

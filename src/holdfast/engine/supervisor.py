@@ -5,7 +5,6 @@ status, and the other is refused. Cancelling therefore only records the intent i
 run, and waits; the executor or the settler writes the ending.
 """
 
-import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -24,9 +23,9 @@ from holdfast.engine.transactions import run_endings, run_queue
 from holdfast.ports.store import Tx
 from holdfast.ports.wakeups import Wake
 
-log = logging.getLogger("holdfast.engine")
-
 _CLAIM_AT_ONCE = 64
+_CLAIMING = "claiming queued runs"
+_PARKING = "checking parked runs"
 
 
 class Supervisor:
@@ -125,23 +124,26 @@ class Supervisor:
         try:
             with anyio.move_on_after(self._node.settings.final_save, shield=True):
                 async with self._node.local.claiming():
-                    return await self._claim_and_start(runs, room)
-        except Exception:  # any error here would end every run that this node executes
-            log.warning("queued runs could not be claimed", exc_info=True)
+                    more = await self._claim_and_start(runs, room)
+                    self._node.outages.worked(_CLAIMING)
+                    return more
+        except Exception as error:  # noqa: BLE001 - any error here would end every run that this node executes
+            self._node.outages.failed(_CLAIMING, error)
         return False
 
     async def _claim_and_start(self, runs: TaskGroup, room: int) -> bool:
         identity, connected, in_doubt = self._node.identity, self._node.local.connected, frozenset(self._in_doubt)
 
         def work(tx: Tx) -> tuple[list[Run], bool]:
-            run_queue.requeue_unstarted(tx, identity, in_doubt)
-            return run_queue.claim(tx, identity, room, connected)
+            claimed, more = run_queue.claim(tx, identity, room, connected)
+            return run_queue.find_unstarted(tx, identity, in_doubt) + claimed, more
 
         claimed, more = await self._node.store.transact(work)
         self._in_doubt -= in_doubt
         self._node.local.starting -= in_doubt
         if self.draining:
-            await self._node.store.transact(lambda tx: run_queue.unclaim(tx, claimed))
+            for run in claimed:
+                await Execution(run, self._deps).hand_over()
             return False
         for run in claimed:
             self._start(runs, run)
@@ -166,7 +168,7 @@ class Supervisor:
         self._node.local.starting.discard(rid)
 
     def doubt(self, rid: RunId) -> None:
-        """The store did not say whether the run was accepted: if it was, it is requeued."""
+        """The store did not say whether the run was accepted: the claim loop finds out, and starts it if it was."""
         if rid in self._node.local.starting:
             self._in_doubt.add(rid)
             self._node.hub.signals.fire(("queue", None))
@@ -177,8 +179,8 @@ class Supervisor:
             self._start(self._runs, run)
             self.release(run.id)
             return
-        with anyio.move_on_after(self._node.settings.final_save, shield=True):
-            await self._node.store.transact(lambda tx: run_queue.unclaim(tx, [run]))
+        with anyio.move_on_after(self._node.settings.final_save, shield=True), suppress(StorageError):
+            await Execution(run, self._deps).hand_over()
         self.release(run.id)
 
     def _start(self, runs: TaskGroup, run: Run) -> None:
@@ -217,8 +219,9 @@ class Supervisor:
             try:
                 now, row = await self._node.store.read(lambda tx: (tx.now, tx.run(rid)))
                 await recovery.resolve_orphans(recovery.find_orphans([] if row is None else [row], now))
-            except Exception:
-                log.warning("parked run %s could not be read; the sweeper does", rid, exc_info=True)
+                self._node.outages.worked(_PARKING)
+            except Exception as error:  # noqa: BLE001 - the sweeper does it
+                self._node.outages.failed(_PARKING, error)
 
     async def control(self) -> None:
         """Apply changes that others, perhaps on other nodes, make to the rows of runs that this node executes."""

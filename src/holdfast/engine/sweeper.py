@@ -1,12 +1,12 @@
 """Periodic work: end orphaned runs, retry pending recoveries, expire approvals, erase what is due, trim the feed."""
 
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
 import anyio
 
+from holdfast.engine.admission import Admission
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.retention import Retention
@@ -15,8 +15,6 @@ from holdfast.engine.signals import ERASE, wait_for
 from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.transactions import approvals
 from holdfast.ports.wakeups import Wake
-
-log = logging.getLogger("holdfast.engine")
 
 _BATCH: Final = 500
 
@@ -27,6 +25,7 @@ class Sweeper:
     _recovery: RunRecovery
     _supervisor: Supervisor
     _retention: Retention
+    _admission: Admission
     _memory: SessionMemory | None = None
 
     async def run(self) -> None:
@@ -45,6 +44,7 @@ class Sweeper:
     async def tick(self) -> None:
         """Every chore once. One that fails is tried again at the next tick and holds up no other."""
         await self._run_chores(
+            self._admission.refusal,  # opens a journal that was damaged and has been replaced
             self._recovery.hand_back,
             self.end_orphans,
             self.retry_pending,
@@ -55,7 +55,7 @@ class Sweeper:
 
     async def start(self) -> None:
         """Before anybody is served: no run of an earlier process is shown as running."""
-        await self._run_chores(self.end_orphans, self.retry_pending)
+        await self._run_chores(self._admission.check_journal, self.end_orphans, self.retry_pending)
         if self._memory is not None and self._node.settings.max_runs > 0:
             await self._run_chores(self._memory.start)
 
@@ -63,12 +63,8 @@ class Sweeper:
         """Before the node stops: release what it could not end."""
         await self._run_chores(self._recovery.hand_back)
 
-    async def _run_chores(self, *chores: Callable[[], Awaitable[None]]) -> None:
-        for chore in chores:
-            try:
-                await chore()
-            except Exception:
-                log.warning("a periodic chore failed; it is tried again", exc_info=True)
+    async def _run_chores(self, *chores: Callable[[], Awaitable[object]]) -> None:
+        await self._node.outages.try_each("periodic work", chores)
 
     async def end_orphans(self) -> None:
         """Settle every run that nobody executes."""

@@ -70,9 +70,11 @@ class _FactCache:
 
 
 class NotesProvider:
-    def __init__(self, store: FactStore, find_model: FindModel) -> None:
+    def __init__(self, store: FactStore, find_model: FindModel, *, confirm: bool = False) -> None:
+        """`confirm`: facts are recalled only after a person has confirmed them."""
         self._store = store
         self._find_model = find_model
+        self._confirm = confirm
         self._caches: dict[OwnerId, _FactCache] = {}
 
     # ---- recall ----
@@ -81,6 +83,7 @@ class NotesProvider:
         return [
             {"text": fact.text, "source": fact.session_id, "message_id": fact.message_id, "fact_id": fact.id}
             for fact in await self.find(owner, query)
+            if fact.confirmed or not self._confirm
         ]
 
     async def find(self, owner: OwnerId, query: str) -> Sequence[Fact]:

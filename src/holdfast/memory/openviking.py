@@ -1,8 +1,9 @@
-"""A memory provider that uses OpenViking, a context database, over HTTP: it adds turns to a session there, commits
-them, and searches the memories that OpenViking extracted in the background. A repeated batch is sent again (at least
-once) to the same session."""
+"""A memory provider that uses OpenViking, a context database, over HTTP: it adds the user's words to a session there,
+commits them, and searches the memories that OpenViking extracted in the background. A repeated batch is sent again (at
+least once) to the same session."""
 
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -20,6 +21,10 @@ _TIMEOUT: Final = aiohttp.ClientTimeout(total=60.0, sock_connect=5.0)
 
 class OpenVikingError(Exception):
     """OpenViking refused a call or failed."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class OpenViking:
@@ -39,12 +44,24 @@ class OpenViking:
         return [item for each in memories or [] if (item := _item(each)) is not None]
 
     async def commit(self, batch: MemoryBatch) -> None:
+        """A session that was lost there is made again."""
+        sid = batch.session_id
+        was_known = sid in self._known
+        try:
+            await self._commit(batch)
+        except OpenVikingError as error:
+            self._known.discard(sid)
+            if error.status != HTTPStatus.NOT_FOUND or not was_known:
+                raise
+            await self._commit(batch)
+
+    async def _commit(self, batch: MemoryBatch) -> None:
         sid = batch.session_id
         if sid not in self._known:
             await self._call("POST", "/sessions", {"session_id": sid}, allow=409)  # it may exist
             self._known.add(sid)
-        said = [pair for turn in batch.turns for pair in (("user", turn.user), ("assistant", turn.assistant))]
-        messages = [{"role": role, "content": plain_text(parts)[:_MAX_TEXT]} for role, parts in said]
+        # OpenViking extracts memories from whatever it is sent, and answers may repeat what others wrote.
+        messages = [{"role": "user", "content": plain_text(turn.user)[:_MAX_TEXT]} for turn in batch.turns]
         path = f"/sessions/{quote(sid, safe='')}"
         for at in range(0, len(messages), _BATCH_SIZE):
             await self._call("POST", f"{path}/messages/batch", {"messages": messages[at : at + _BATCH_SIZE]})
@@ -82,7 +99,8 @@ class OpenViking:
                 return None
             if response.status >= 400 or not isinstance(content, dict) or content.get("status") == "error":
                 reason = _reason(content)
-                raise OpenVikingError(f"OpenViking answered {response.status} to {method} {path}: {reason}")
+                text = f"OpenViking answered {response.status} to {method} {path}: {reason}"
+                raise OpenVikingError(response.status, text)
             return content.get("result")
 
 

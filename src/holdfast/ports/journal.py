@@ -42,9 +42,12 @@ class Journal(Protocol):
 
     async def heads(self, runs: Collection[RunId]) -> Mapping[RunId, JournalHead]: ...
 
-    async def read(self, run: RunId, after: int = 0, limit: int = 1000) -> Sequence[Entry]:
-        """Read committed entries in order, up to a damaged one. Fewer than `limit`: there are no more at the moment.
-        JournalPrunedError after pruning."""
+    async def read(
+        self, run: RunId, after: int = 0, limit: int = 1000, max_bytes: int | None = None
+    ) -> Sequence[Entry]:
+        """Read committed entries in order, up to a damaged one; of more than `max_bytes` only the first ones, at least
+        one. None, or without `max_bytes` fewer than `limit`: there are no more at the moment. JournalPrunedError after
+        pruning."""
 
     async def read_whole(self, runs: Collection[RunId]) -> Mapping[RunId, Sequence[Entry]]:
         """Read all entries of several short journals at once. JournalPrunedError if one of them is pruned."""
@@ -53,7 +56,8 @@ class Journal(Protocol):
         """The runs are settled in the store: their journals may be archived, like those that were sealed at opening."""
 
     async def purge(self, runs: Collection[RunId]) -> None:
-        """Erase the events. A mark remains: a later read raises JournalPrunedError, and a late append is refused."""
+        """Erase the events. A mark remains for as long as a late append may come: that is refused, and a read raises
+        JournalPrunedError."""
 
     async def reopen(self) -> None:
         """Reconnect after a failed commit. StorageError: not possible yet."""

@@ -17,6 +17,9 @@ class RememberedTurn:
     said_at: float
     user: Sequence[Part]
     assistant: Sequence[Part]
+    """Empty if `external`. It may repeat what others wrote, so facts come from the user's own words alone."""
+    external: bool = False
+    """Whether tools brought in text from elsewhere (a page, a file, an MCP server), which may be an attack."""
 
 
 @dataclass(frozen=True, slots=True)

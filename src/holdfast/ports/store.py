@@ -90,6 +90,7 @@ class Fact:
     created_at: float
     updated_at: float
     pinned: bool = False
+    confirmed: bool = False  # A person has confirmed, edited or pinned it as it is now
     vector: bytes = b""
     n: int = 0  # Assigned by the store at every write, larger than all before: the order of lists and a cursor
 

@@ -72,6 +72,7 @@ class ApiContext:
     summarizer: Callable[[SessionId], Awaitable[Summarizer]] | None = None
     tool_admin: ToolAdmin | None = None
     backup: MakeBackup | None = None  # None if the storage has its own backup tools
+    confirm_memories: bool = False  # Whether facts are used only after a person confirmed them
     exposed: bool = False  # Whether the server listens on an address that other machines can reach
     limits: ServerLimits = field(default_factory=ServerLimits)
     request_counts: "Counter[tuple[str, int]]" = field(default_factory=Counter)  # By method and status

@@ -1,13 +1,23 @@
 """Prometheus metrics, collected from the engine's counters on request."""
 
+import platform
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import accumulate
 
 from prometheus_client import generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
+from holdfast import __version__
 from holdfast.engine.engine import Engine
+from holdfast.engine.metrics import DurationHistogram
 
 
 class _EngineCollector(Collector):
@@ -39,6 +49,29 @@ class _EngineCollector(Collector):
         for (method, status), count in self._request_counts.items():
             requests.add_metric([method, str(status)], count)
         yield requests
+        metrics = engine.metrics
+        yield _histogram("holdfast_queue_seconds", "From accepting a run to its first claim.", metrics.queue)
+        yield _histogram(
+            "holdfast_first_token_seconds", "From accepting a run to its first output.", metrics.first_token
+        )
+        yield _histogram("holdfast_turn_seconds", "From accepting a run to its end.", metrics.turn)
+        yield _histogram("holdfast_commit_duration_seconds", "Duration of a journal commit.", metrics.commit)
+        tokens = CounterMetricFamily("holdfast_tokens", "Tokens of settled runs.", labels=["model", "direction"])
+        for labels, count in metrics.tokens.items():
+            tokens.add_metric(labels, count)
+        yield tokens
+        errors = CounterMetricFamily("holdfast_run_errors", "Runs that ended with an error.", labels=["model", "code"])
+        for labels, count in metrics.errors.items():
+            errors.add_metric(labels, count)
+        yield errors
+        build = {"version": __version__, "python": platform.python_version()}
+        yield InfoMetricFamily("holdfast_build", "The version of this server.", build)
+
+
+def _histogram(name: str, text: str, histogram: DurationHistogram) -> Metric:
+    counts = list(accumulate(histogram.counts))
+    bounds = [*map(str, histogram.bounds), "+Inf"]
+    return HistogramMetricFamily(name, text, buckets=list(zip(bounds, counts, strict=True)), sum_value=histogram.total)
 
 
 def render(engine: Engine, runs: Mapping[str, int], request_counts: "Counter[tuple[str, int]]") -> bytes:

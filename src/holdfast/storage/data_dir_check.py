@@ -18,6 +18,7 @@ from holdfast.storage import filesystem
 from holdfast.storage.file_store import path_of
 from holdfast.storage.key_file import KeyFile
 from holdfast.storage.sqlite import database, schema
+from holdfast.storage.sqlite.consistency import count_unknown_runs
 from holdfast.storage.sqlite.data_dir import lock_holder
 from holdfast.storage.sqlite.schema import Migration
 
@@ -32,6 +33,7 @@ def examine(path: Path) -> Sequence[CheckResult]:
         *_directory(path),
         *_database(path / "holdfast.db", schema.STORE, partial(_store, path / "files")),
         *_database(path / "journal.db", schema.JOURNAL, _journal),
+        *_agreement(path),
         *_room(path),
     ]
 
@@ -97,6 +99,15 @@ def _journal(db: sqlite3.Connection) -> Iterator[CheckResult]:
     unsettled = _one(db, "SELECT count(*) FROM runs WHERE archived = 0 AND pruned = 0")
     segments = _one(db, "SELECT count(*) FROM segments")
     yield CheckResult("journal", True, f"{unsettled} unsettled, {segments} segments")
+
+
+def _agreement(path: Path) -> Iterator[CheckResult]:
+    unknown = count_unknown_runs(path / "holdfast.db", path / "journal.db")
+    if unknown:
+        text = (
+            f"{unknown} runs of journal.db are not in holdfast.db, so its newest sessions are missing. Restore a backup"
+        )
+        yield CheckResult("store and journal", False, text)
 
 
 def _room(path: Path) -> Iterator[CheckResult]:

@@ -88,6 +88,7 @@ export type EditQueuedRunRequest = {
 export type FactListResponse = {
   readonly items: readonly FactResponse[];
   readonly next: string | null;
+  readonly confirm?: boolean;
 };
 
 export type FactResponse = {
@@ -98,6 +99,7 @@ export type FactResponse = {
   readonly created_at: string;
   readonly updated_at: string;
   readonly pinned: boolean;
+  readonly confirmed: boolean;
 };
 
 export type FailureResponse = {
@@ -463,6 +465,7 @@ export type ToolResponse = {
 export type UpdateFactRequest = {
   readonly text?: string;
   readonly pinned?: boolean;
+  readonly confirmed?: boolean;
 };
 
 /** Only the given fields change; null clears a field that may be empty. */

@@ -29,6 +29,7 @@ log = logging.getLogger("holdfast.agents")
 
 NEEDS_APPROVAL = "This tool needs your approval."
 MAY_REPEAT = "This call was interrupted and may already have taken effect. Running it again may repeat its effect."
+LOST = "Part of this answer was lost, so this call may have been made before. Running it again may repeat its effect."
 
 _CONCURRENT: Final = 8
 _MAX_DELTA: Final = 32_000
@@ -116,9 +117,10 @@ class ToolRunner:
 
     def _approval_reason(self, call: RequestedCall, tool: Tool, grants: Collection[ToolGrant]) -> str | None:
         """Why the call needs approval, or None. A grant does not cover a call that was started and whose outcome is
-        unknown, unless the tool is safe to repeat."""
-        if call.unknown and not tool.traits.repeatable:
-            return MAY_REPEAT
+        unknown, nor one that may have been made before a part of the journal was lost, unless the tool is safe to
+        repeat."""
+        if not tool.traits.repeatable and (call.unknown or self.turn.transcript.lost):
+            return MAY_REPEAT if call.unknown else LOST
         scope = tool.scope(call.args)
         rule = rules.verdict(self.policy, call.name, tool.traits.rule, grants, scope)
         return None if rule == "allow" else NEEDS_APPROVAL

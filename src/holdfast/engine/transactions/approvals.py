@@ -11,10 +11,13 @@ from holdfast.ports.store import Approval, Tx
 
 
 def ask(tx: Tx, rid: RunId, epoch: int, asked: ApprovalRequested) -> bool:
-    """Store a question before anybody is shown it. False if the run is to end or is no longer ours."""
+    """Store a question before anybody is shown it. False if the run is to end or is no longer ours. A repeat changes
+    nothing: the question may have been answered since."""
     run = tx.run(rid)
     if run is None or run.epoch != epoch or run.intent is not None or run.status != "running":
         return False
+    if tx.approval(asked.approval_id) is not None:
+        return True
     for old in tx.open_approvals(rid):  # stored by an execution that crashed before journalling it
         put_approval(tx, replace(old, decision="deny", decided_at=tx.now))
     question = (asked.call_id, asked.name, asked.args, asked.reason)
@@ -27,7 +30,11 @@ def park(tx: Tx, rid: RunId, epoch: int, aid: ApprovalId, *, keep_lease: bool) -
     run, approval = tx.run(rid), tx.approval(aid)
     if run is None or approval is None:
         return None
-    if run.epoch != epoch or run.intent is not None or run.status != "running":
+    if run.epoch != epoch or run.intent is not None:
+        return None
+    if run.status == "waiting" and keep_lease:
+        return run  # a repeat: the commit before was in doubt
+    if run.status != "running":
         return None
     if approval.decision is None:
         return put_run(tx, replace(step(run, "park"), lease=run.lease if keep_lease else None))

@@ -8,7 +8,7 @@ from holdfast.core import memory_ledger
 from holdfast.core.ids import FactId, SessionId
 from holdfast.core.lease import Lease, NodeIdentity, is_live
 from holdfast.core.memory_ledger import OFF, RESTS, DirtyTurn, Ledger, LedgerPolicy, MemoryCommit, TurnText
-from holdfast.core.parts import Json
+from holdfast.core.parts import Json, ToolPart
 from holdfast.core.run import Run
 from holdfast.core.session import Session
 from holdfast.ports.memory import MemoryBatch, NewFact, RememberedTurn
@@ -183,7 +183,9 @@ def _batch(tx: Tx, ledger: Ledger, commit: MemoryCommit, turns: Sequence[DirtyTu
 
 def _remembered(tx: Tx, turn: DirtyTurn) -> RememberedTurn:
     words = turn.words or _words(tx, turn)
-    return RememberedTurn(turn.n, turn.run_id, turn.message_id, turn.said_at, words.user, words.assistant)
+    external = any(isinstance(part, ToolPart) for part in words.assistant)
+    answer = () if external else words.assistant
+    return RememberedTurn(turn.n, turn.run_id, turn.message_id, turn.said_at, words.user, answer, external)
 
 
 def _words(tx: Tx, turn: DirtyTurn) -> TurnText:
@@ -248,13 +250,16 @@ def _learn(tx: Tx, batch: MemoryBatch, new: NewFact, fid: FactId) -> None:
         source = (batch.session_id, new.message_id, new.said_at)
         tx.put_fact(Fact(fid, batch.owner, new.key, new.text, *source, tx.now, tx.now, vector=new.vector))
     elif known.said_at <= new.said_at and known.text != new.text and not new.key.startswith(_UNIQUE):
-        known = replace(known, text=new.text, vector=new.vector, updated_at=tx.now)
+        known = replace(known, text=new.text, vector=new.vector, updated_at=tx.now, confirmed=False)
         tx.put_fact(replace(known, session_id=batch.session_id, message_id=new.message_id, said_at=new.said_at))
 
 
-def amend(tx: Tx, fact: Fact, text: str | None, pinned: bool | None) -> Fact:
-    """A person's correction; a later statement may replace it. The vector of a changed text is computed on demand."""
-    changed = fact
+def amend(tx: Tx, fact: Fact, text: str | None, pinned: bool | None, confirmed: bool | None = None) -> Fact:
+    """A person's correction; a later statement may replace it. The vector of a changed text is computed on demand. Who
+    edits or pins a fact has confirmed it."""
+    if confirmed is None:
+        confirmed = fact.confirmed or text is not None or bool(pinned)
+    changed = replace(fact, confirmed=confirmed)
     if text is not None and text != fact.text:
         changed = replace(changed, text=text, said_at=tx.now, updated_at=tx.now, vector=b"")
     if pinned is not None:

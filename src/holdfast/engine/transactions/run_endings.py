@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from holdfast.core.errors import NotAllowedError
-from holdfast.core.events import Event
+from holdfast.core.events import Event, RunResumed
 from holdfast.core.ids import OwnerId, RunId
 from holdfast.core.lease import NodeIdentity
 from holdfast.core.run import ENDING_VERB, Intent, Recovery, Run, after
@@ -28,13 +28,16 @@ def request_cancel(tx: Tx, rid: RunId, owner: OwnerId, reason: str) -> Run:
     return set_intent(tx, run, Intent("cancelled", reason=reason)) if run.is_open else run
 
 
-def seed(tx: Tx, run: Run) -> list[Event]:
-    """The first events of a continuing run: the earlier run's parts, whose place its message has taken."""
-    if run.continues is None:
-        return []
-    earlier = tx.run(run.continues)
-    message = None if earlier is None else tx.message(earlier.message_id)
-    return seed_events(run.continues, () if message is None else message.parts)
+def seed(tx: Tx, run: Run, *, begun: bool) -> list[Event]:
+    """The first events of an empty journal: `run.resumed` if output was lost, because the run had `begun` or continues
+    one whose output was lost, then the parts of the run that it continues, whose place its message has taken."""
+    earlier = None if run.continues is None else tx.run(run.continues)
+    unknown = earlier is not None and earlier.recovery is not None and earlier.recovery.state == "none"
+    events: list[Event] = [RunResumed(run.epoch)] if begun or unknown else []
+    if run.continues is not None:
+        message = None if earlier is None else tx.message(earlier.message_id)
+        events += seed_events(run.continues, () if message is None else message.parts)
+    return events
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ class Settled:
     run: Run | None
     session: Session | None = None
     has_queue: bool = False
+    is_new: bool = False  # False if the run had ended before
 
 
 def settle(
@@ -59,6 +63,8 @@ def settle(
     if run is None or not (run.is_open or run.is_pending):
         return Settled(run)
     assert transcript.status != "streaming"
+    if transcript.lost and recovery is None:
+        recovery = Recovery("none")
     run = replace(
         run,
         status=after(run, ENDING_VERB[transcript.status]),
@@ -88,7 +94,7 @@ def settle(
             memory.complete(tx, session, run, memory_policy)
     deny_open(tx, run)
     put_run(tx, run)
-    return Settled(run, session, has_queue=bool(tx.open_runs(run.session_id)))
+    return Settled(run, session, has_queue=bool(tx.open_runs(run.session_id)), is_new=True)
 
 
 def deny_open(tx: Tx, run: Run) -> None:

@@ -57,14 +57,10 @@ def unclaim(tx: Tx, runs: Iterable[Run]) -> None:
             put_run(tx, replace(step(run, "requeue"), lease=None))
 
 
-def requeue_unstarted(tx: Tx, me: NodeIdentity, rids: Iterable[RunId]) -> None:
-    """Requeue runs that may have been claimed when they were accepted, but which this node was never told to start."""
-    for rid in rids:
-        run = tx.run(rid)
-        if run is None or run.status != "running" or run.epoch != 1 or run.lease is None:
-            continue
-        if run.lease.holder == me.node:
-            put_run(tx, replace(step(run, "requeue"), lease=None))
+def find_unstarted(tx: Tx, me: NodeIdentity, rids: Iterable[RunId]) -> list[Run]:
+    """Of the runs that may have been claimed when they were accepted, those that were."""
+    runs = [run for rid in rids if (run := tx.run(rid)) is not None and run.status == "running" and run.epoch == 1]
+    return [run for run in runs if run.lease is not None and run.lease.holder == me.node]
 
 
 def renew(tx: Tx, me: NodeIdentity, rids: Collection[RunId], connections: Collection[RunId]) -> tuple[float, list[Run]]:

@@ -3,6 +3,7 @@ continue automatically. `core.recovery.verdict` decides which. Each function is 
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
+from typing import Final
 
 from holdfast.core.ids import RunId
 from holdfast.core.lease import NodeIdentity
@@ -12,6 +13,8 @@ from holdfast.engine.transactions.cancel_requests import DISCONNECTED
 from holdfast.engine.transactions.row_access import put_run
 from holdfast.engine.transactions.run_endings import deny_open
 from holdfast.ports.store import Change, Tx
+
+UNREADABLE: Final = "journal-unavailable"  # The reason of a run whose recovery is pending
 
 
 def take_over(
@@ -50,10 +53,12 @@ def mark_pending(tx: Tx, runs: Iterable[Run]) -> None:
         run = tx.run(held.id)
         if run is None or run.epoch != held.epoch or run.lease != held.lease or not run.is_open:
             continue  # taken over by another node, or parked after all
+        error = None if run.intent is None else run.intent.error
         run = replace(step(run, "interrupt"), lease=None, recovery=Recovery("pending", tx.now), ended_at=tx.now)
-        put_run(tx, run)
+        put_run(tx, replace(run, reason=UNREADABLE, error=error))
         message = tx.message(run.message_id)
         if message is not None:
-            tx.put_message(replace(message, status="interrupted", recovery="pending"))
+            message = replace(message, status="interrupted", recovery="pending", reason=UNREADABLE, error=error)
+            tx.put_message(message)
         deny_open(tx, run)
         tx.add_change(Change("session.changed", run.owner, run.session_id))

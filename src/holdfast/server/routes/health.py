@@ -2,7 +2,6 @@
 
 from starlette.responses import Response
 
-from holdfast.core.errors import DrainingError
 from holdfast.server.context import ApiContext
 from holdfast.server.routing import ResponseInfo, Router
 from holdfast.server.schemas.models import HealthResponse
@@ -19,8 +18,9 @@ async def healthz() -> HealthResponse:
 @router.get("/readyz")
 async def readyz(api: ApiContext) -> HealthResponse:
     """Storage is reachable and the server accepts new runs."""
-    if api.engine.supervisor.draining:
-        raise DrainingError
+    refusal = await api.engine.admission.refusal()
+    if refusal is not None:
+        raise refusal
     await api.engine.ping()
     return HealthResponse(status="ok")
 

@@ -31,6 +31,7 @@ async def list_facts(
     return s.FactListResponse(
         items=[s.FactResponse.model_validate(fact) for fact in found[:limit]],
         next=write_cursor(found[limit - 1].n) if len(found) > limit else None,
+        confirm=api.confirm_memories,
     )
 
 
@@ -47,7 +48,7 @@ async def list_providers(api: ApiContext) -> s.MemoryProviderListResponse:
 
 @router.patch("/memory/{fid}")
 async def change_fact(api: ApiContext, fid: FactIdPath, body: s.UpdateFactRequest) -> s.FactResponse:
-    """Change the text of a fact, or pin it: the model always sees pinned facts."""
+    """Change the text of a fact, confirm it, or pin it: the model always sees pinned facts."""
     fields = {name: getattr(body, name) for name in body.model_fields_set}
     return s.FactResponse.model_validate(await api.engine.memory_facts.change(fid, **fields))
 

@@ -12,6 +12,7 @@ class UpdateFactRequest(RequestModel):
 
     text: Annotated[str, Field(min_length=1, max_length=4000)] = ""
     pinned: bool = False
+    confirmed: bool = False
 
 
 class CommitMemoryRequest(RequestModel):
@@ -26,9 +27,12 @@ class FactResponse(ResponseModel):
     created_at: Timestamp
     updated_at: Timestamp
     pinned: bool
+    confirmed: bool
 
 
-class FactListResponse(ListResponse[FactResponse]): ...
+class FactListResponse(ListResponse[FactResponse]):
+    confirm: bool = False
+    """Whether facts are used only after they were confirmed (`confirm` in `[memory]`)."""
 
 
 class MemoryStatusResponse(ResponseModel):

@@ -10,7 +10,7 @@ from holdfast.core.errors import AppendRefusedError, JournalPrunedError
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.ports.journal import Append, JournalHead
-from holdfast.storage import append_checks
+from holdfast.storage import append_checks, pages
 
 T = TypeVar("T")
 
@@ -59,8 +59,10 @@ class InMemoryJournal:
     async def heads(self, runs: Collection[RunId]) -> Mapping[RunId, JournalHead]:
         return await _step(lambda: {run: self._log(run).head() for run in runs})
 
-    async def read(self, run: RunId, after: int = 0, limit: int = 1000) -> Sequence[Entry]:
-        return await _step(lambda: self._entries(run)[after : after + limit])
+    async def read(
+        self, run: RunId, after: int = 0, limit: int = 1000, max_bytes: int | None = None
+    ) -> Sequence[Entry]:
+        return await _step(lambda: pages.fit(self._entries(run)[after : after + limit], max_bytes))
 
     async def read_whole(self, runs: Collection[RunId]) -> Mapping[RunId, Sequence[Entry]]:
         return await _step(lambda: {run: list(self._entries(run)) for run in runs})

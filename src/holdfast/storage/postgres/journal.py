@@ -13,7 +13,7 @@ from holdfast.core.errors import AppendRefusedError, JournalPrunedError, SeqConf
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.ports.journal import Append, JournalHead
-from holdfast.storage import append_checks
+from holdfast.storage import append_checks, pages
 from holdfast.storage.postgres import frame_packing, schema
 from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection
 
@@ -48,14 +48,23 @@ _FENCE: Final[LiteralString] = """
     RETURNING run, epoch, last_seq, sealed, pruned
 """
 _HEADS: Final[LiteralString] = "SELECT run, epoch, last_seq, sealed, pruned FROM heads WHERE run = ANY(%s::text[])"
-_READ: Final[LiteralString] = """
-    SELECT head.run, head.pruned, part.first_seq, part.last_seq, part.frames FROM heads AS head LEFT JOIN LATERAL (
-        SELECT first_seq, last_seq, frames FROM log
-        WHERE run = head.run AND last_seq > %(after)s AND first_seq <= %(upto)s
-        UNION ALL
-        SELECT first_seq, last_seq, frames FROM settled
-        WHERE run = head.run AND last_seq > %(after)s AND first_seq <= %(upto)s
-    ) AS part ON true
+_PARTS: Final[LiteralString] = """
+    SELECT first_seq, last_seq, frames FROM log
+    WHERE run = head.run AND last_seq > %(after)s AND first_seq <= %(upto)s
+    UNION ALL
+    SELECT first_seq, last_seq, frames FROM settled
+    WHERE run = head.run AND last_seq > %(after)s AND first_seq <= %(upto)s
+"""
+_READ: Final[LiteralString] = f"""
+    SELECT head.run, head.pruned, part.first_seq, part.last_seq, part.frames
+    FROM heads AS head LEFT JOIN LATERAL ({_PARTS}) AS part ON true
+    WHERE head.run = ANY(%(runs)s::text[]) ORDER BY head.run, part.first_seq
+"""
+_READ_PAGE: Final[LiteralString] = f"""
+    SELECT head.run, head.pruned, part.first_seq, part.last_seq, part.frames
+    FROM heads AS head LEFT JOIN LATERAL (
+        SELECT *, sum(length(frames)) OVER (ORDER BY first_seq) - length(frames) AS size FROM ({_PARTS}) AS found
+    ) AS part ON part.size < %(max_bytes)s
     WHERE head.run = ANY(%(runs)s::text[]) ORDER BY head.run, part.first_seq
 """
 _SETTLED: Final[LiteralString] = """
@@ -65,7 +74,8 @@ _SETTLED: Final[LiteralString] = """
     )
     INSERT INTO settled (run, last_seq, first_seq, frames)
     SELECT run, max(last_seq), min(first_seq), string_agg(frames, ''::bytea ORDER BY last_seq)
-    FROM moved GROUP BY run, last_seq / 1024
+    FROM (SELECT *, sum(length(frames)) OVER (PARTITION BY run ORDER BY last_seq) / 262144 AS part FROM moved) AS parts
+    GROUP BY run, last_seq / 1024, part
 """
 _PURGE: Final[LiteralString] = """
     WITH named AS (SELECT unnest(%s::text[]) AS run),
@@ -116,19 +126,26 @@ class PostgresJournal:
     async def heads(self, runs: Collection[RunId]) -> Mapping[RunId, JournalHead]:
         return await self._readers.run(lambda db: _heads(db, runs)) if runs else {}
 
-    async def read(self, run: RunId, after: int = 0, limit: int = 1000) -> Sequence[Entry]:
+    async def read(
+        self, run: RunId, after: int = 0, limit: int = 1000, max_bytes: int | None = None
+    ) -> Sequence[Entry]:
         upto = min(after + limit, _MAX_SEQ)
-        return [entry for entry in (await self._read([run], after, upto))[run] if after < entry.seq <= upto]
+        found = (await self._read([run], after, upto, max_bytes))[run]
+        return pages.fit([entry for entry in found if after < entry.seq <= upto], max_bytes)
 
     async def read_whole(self, runs: Collection[RunId]) -> Mapping[RunId, Sequence[Entry]]:
         return await self._read(list(runs), 0, _MAX_SEQ)
 
-    async def _read(self, runs: list[RunId], after: int, upto: int) -> dict[RunId, list[Entry]]:
-        """The events of the rows that have any of these numbers."""
+    async def _read(
+        self, runs: list[RunId], after: int, upto: int, max_bytes: int | None = None
+    ) -> dict[RunId, list[Entry]]:
+        """The events of the rows that have any of these numbers, up to the row in which `max_bytes` are reached."""
+        query = _READ if max_bytes is None else _READ_PAGE
+        parameters = {"runs": runs, "after": after, "upto": upto, "max_bytes": max_bytes}
 
         def work(db: TimedConnection) -> dict[RunId, list[Entry]]:
             parts: dict[RunId, list[Any]] = {run: [] for run in runs}
-            for run, *part in db.execute(_READ, {"runs": runs, "after": after, "upto": upto}, binary=True):
+            for run, *part in db.execute(query, parameters, binary=True):
                 parts[run].append(part)
             return {run: _joined(run, found) for run, found in parts.items()}
 

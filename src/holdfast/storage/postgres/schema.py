@@ -18,6 +18,7 @@ _TYPES: Final = {
     "real": "double precision",
     "integer": "bigint",
     "boolean": "boolean",
+    "false": "false",
     "bytes": "bytea",
     "words": "tsvector",
     "number": "bigint PRIMARY KEY",
@@ -71,6 +72,7 @@ STORE: Final[Sequence[str]] = (
     -- Moved by whoever writes anything of a session: see store.py.
     CREATE TABLE turnstiles (session_id word PRIMARY KEY, n bigint NOT NULL) WITH (fillfactor = 50);
     """,
+    shared_schema.CONFIRMED_FACTS.format_map(_TYPES),
 )
 
 _EVENTS: Final = """(

@@ -15,7 +15,7 @@ from holdfast.core.errors import AppendRefusedError, FencedError, JournalPrunedE
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.ports.journal import Append, JournalHead
-from holdfast.storage import append_checks
+from holdfast.storage import append_checks, pages
 from holdfast.storage.redis import scripts
 from holdfast.storage.redis.connection import RedisConfig
 from holdfast.storage.worker_thread import ConnectionPool
@@ -26,6 +26,7 @@ _PREFIX: Final = "holdfast:run"
 _HEAD: Final = ("epoch", "last", "sealed", "pruned")
 _RUNS_PER_SCRIPT: Final = 200  # Runs that one script settles or erases: every other command waits for it
 _MAX_COUNT: Final = 2**53
+_FIRST_COUNT: Final = 32  # Events that a read with a limit in bytes begins with
 
 
 class RedisJournal:
@@ -68,8 +69,22 @@ class RedisJournal:
         found = await self._readers.run(work) if names else []
         return {run: _head(answer) for run, answer in zip(names, found, strict=True)}
 
-    async def read(self, run: RunId, after: int = 0, limit: int = 1000) -> Sequence[Entry]:
-        return (await self._read([run], after, limit))[run]
+    async def read(
+        self, run: RunId, after: int = 0, limit: int = 1000, max_bytes: int | None = None
+    ) -> Sequence[Entry]:
+        if max_bytes is None:
+            return (await self._read([run], after, limit))[run]
+        found: list[Entry] = []
+        size, count = 0, _FIRST_COUNT  # Redis limits the number of events alone, so their size is found out first
+        while len(found) < limit and size < max_bytes:
+            count = min(count, limit - len(found))
+            more = (await self._read([run], after + len(found), count))[run]
+            found += more
+            size += sum(len(frame) for _, frame in more)
+            if len(more) < count:
+                break
+            count = max(1, (max_bytes - size) * len(found) // max(1, size))
+        return pages.fit(found, max_bytes)
 
     async def read_whole(self, runs: Collection[RunId]) -> Mapping[RunId, Sequence[Entry]]:
         return await self._read(list(runs), 0, None)

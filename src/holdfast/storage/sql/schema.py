@@ -216,3 +216,5 @@ MEMORY: Final = """
     CREATE INDEX facts_of_owner ON facts (owner, n);
     CREATE INDEX facts_of_session ON facts (session_id);
 """
+
+CONFIRMED_FACTS: Final = "ALTER TABLE facts ADD COLUMN confirmed {boolean} NOT NULL DEFAULT {false};"

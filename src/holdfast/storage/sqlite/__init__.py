@@ -3,20 +3,27 @@
 data_dir              the directory and its lock
 database, schema      opening, creating and upgrading a file; its tables
 store, dialect, search    the store
+consistency           whether the two belong together
 journal, journal_*    the journal: writer, reader, index, formats
 backup                copying a directory that is in use
 """
 
+import logging
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from holdfast.core.errors import StorageUnavailableError
 from holdfast.ports.clock import Clock
 from holdfast.storage.sqlite import database, schema
+from holdfast.storage.sqlite.consistency import count_unknown_runs
 from holdfast.storage.sqlite.data_dir import DataDir
 from holdfast.storage.sqlite.journal import SqliteJournal
 from holdfast.storage.sqlite.store import SqliteStore
 
+log = logging.getLogger("holdfast.storage")
+
+_NEWEST: Final = 1000  # Runs of the journal that are looked up in the store at the start
 __all__ = ["DataDir", "SqliteJournal", "SqliteStore", "open_embedded"]
 
 
@@ -29,6 +36,12 @@ def open_embedded(path: Path, clock: Clock) -> tuple[DataDir, SqliteStore, Sqlit
         database.check(data.store_file, schema.STORE)
         with suppress(StorageUnavailableError):
             database.check(data.journal_file, schema.JOURNAL)
+        if unknown := count_unknown_runs(data.store_file, data.journal_file, _NEWEST):
+            log.error(
+                "%s does not know %d of the newest runs in %s: its newest sessions are missing. It was damaged or "
+                "replaced; restore a backup if you have a newer one.",
+                *(data.store_file, unknown, data.journal_file.name),
+            )
         store = SqliteStore(data, clock)
         try:
             return data, store, SqliteJournal(data.journal_file)

@@ -21,6 +21,7 @@ from holdfast.core.errors import InvalidInputError, StorageError, StorageUnavail
 from holdfast.storage import filesystem
 from holdfast.storage.file_store import path_of
 from holdfast.storage.sqlite import database, errors, schema
+from holdfast.storage.sqlite.consistency import drop_unknown_runs
 from holdfast.storage.sqlite.journal_writer import JournalWriter
 
 Report = Callable[[str, int, int], None]
@@ -75,6 +76,8 @@ def _copy(source: Path, work: Path, report: Report) -> BackupSummary:
     counted = _database(source / STORE, work / STORE, report)
     if (source / JOURNAL).exists():
         _database(source / JOURNAL, work / JOURNAL, report)
+        with errors.translated(work / JOURNAL), closing(_opened(work / JOURNAL)) as db:
+            drop_unknown_runs(work / STORE, db)
     for name in OTHER_FILES:
         if (source / name).is_file():
             filesystem.write_private(work / name, (source / name).read_bytes())

@@ -7,6 +7,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -43,7 +44,7 @@ def check(path: Path, migrations: Sequence[Migration]) -> int | None:
             f"{len(migrations)}. Install the newer version, or restore an older backup."
         )
     if version == 0:
-        raise StorageUnavailableError(f"{path} is not a Holdfast database. {_ADVICE}")
+        raise StorageUnavailableError(f"{path} is not a Holdfast database. {_ADVICE}", damaged=True)
     return version
 
 
@@ -108,7 +109,8 @@ def _read_version(path: Path) -> int:
             (version,) = db.execute("PRAGMA user_version").fetchone()
             db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     except sqlite3.Error as error:
-        raise StorageUnavailableError(f"{path} cannot be read: {error}. {_ADVICE}") from error
+        ours = errors.from_sqlite(error, path)
+        raise replace(ours, what=f"{path} cannot be read: {error}. {_ADVICE}") from error
     return int(version)
 
 
@@ -117,14 +119,16 @@ def _check_length(path: Path) -> None:
     with path.open("rb") as file:
         head = file.read(_HEADER)
     if len(head) < _HEADER:
-        raise StorageUnavailableError(f"{path} is truncated: it has only {len(head)} bytes. {_ADVICE}")
+        raise StorageUnavailableError(f"{path} is truncated: it has only {len(head)} bytes. {_ADVICE}", damaged=True)
     if not head.startswith(_MAGIC):
-        raise StorageUnavailableError(f"{path} is not a database. {_ADVICE}")
+        raise StorageUnavailableError(f"{path} is not a database. {_ADVICE}", damaged=True)
     page_size = int.from_bytes(head[16:18], "big")
     expected = int.from_bytes(head[28:32], "big") * (65536 if page_size == 1 else page_size)
     counts_pages = head[24:28] == head[92:96]
     if counts_pages and not _size(_sibling(path, "-wal")) and _size(path) < expected:
-        raise StorageUnavailableError(f"{path} is truncated: it has {_size(path)} of {expected} bytes. {_ADVICE}")
+        raise StorageUnavailableError(
+            f"{path} is truncated: it has {_size(path)} of {expected} bytes. {_ADVICE}", damaged=True
+        )
 
 
 def _create(path: Path, migrations: Sequence[Migration]) -> None:
@@ -132,7 +136,7 @@ def _create(path: Path, migrations: Sequence[Migration]) -> None:
     is damaged."""
     if _sibling(path, "-wal").exists():
         raise StorageUnavailableError(
-            f"{path} is missing, but {path.name}-wal with its newest changes exists. {_ADVICE}"
+            f"{path} is missing, but {path.name}-wal with its newest changes exists. {_ADVICE}", damaged=True
         )
     new = _sibling(path, ".new")
     with filesystem.translated(f"{path} cannot be created"):
@@ -162,7 +166,7 @@ def _upgrade(path: Path, version: int, migrations: Sequence[Migration]) -> None:
     except sqlite3.Error as error:
         ours = errors.from_sqlite(error, path)
         what = f"was not upgraded to version {len(migrations)}" if version else "was not created"
-        raise type(ours)(f"{path} {what}. {ours}") from error
+        raise replace(ours, what=f"{path} {what}. {ours}") from error
 
 
 def migrate(db: sqlite3.Connection, version: int, migrations: Sequence[Migration]) -> None:

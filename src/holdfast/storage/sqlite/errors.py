@@ -14,11 +14,10 @@ shared-memory file takes 32 KiB and fails as an I/O error."""
 
 _FULL = sqlite3.SQLITE_FULL
 _WRITING = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _UNAVAILABLE = {
     sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_NOTADB,
     sqlite3.SQLITE_READONLY,
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_AUTH,
@@ -33,6 +32,8 @@ def from_sqlite(error: sqlite3.Error, file: Path) -> StorageError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the primary code, without the system call
     if code == _FULL or (code in _WRITING and _is_full(file.parent)):
         return StorageFullError(f"The disk is full: {file} cannot be written. Free some disk space.")
+    if code in _DAMAGED:
+        return StorageUnavailableError(f"{file} cannot be used: {error}.", damaged=True)
     if code in _UNAVAILABLE:
         return StorageUnavailableError(f"{file} cannot be used: {error}.")
     return StorageError(f"{file}: {error}.")

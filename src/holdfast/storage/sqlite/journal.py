@@ -15,7 +15,7 @@ from holdfast.core.errors import AppendRefusedError
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.ports.journal import Append, JournalHead
-from holdfast.storage import append_checks
+from holdfast.storage import append_checks, pages
 from holdfast.storage.sqlite.journal_reader import JournalReader
 from holdfast.storage.sqlite.journal_writer import JournalWriter
 from holdfast.storage.worker_thread import WorkerThread
@@ -50,9 +50,11 @@ class SqliteJournal:
     async def heads(self, runs: Collection[RunId]) -> Mapping[RunId, JournalHead]:
         return await self._worker.call(lambda: self._writer.heads(runs))
 
-    async def read(self, run: RunId, after: int = 0, limit: int = 1000) -> Sequence[Entry]:
+    async def read(
+        self, run: RunId, after: int = 0, limit: int = 1000, max_bytes: int | None = None
+    ) -> Sequence[Entry]:
         worker, reader = self._least_busy_reader()
-        return await worker.call(lambda: reader.read(run, after, limit))
+        return await worker.call(lambda: pages.fit(reader.read(run, after, limit, max_bytes), max_bytes))
 
     async def read_whole(self, runs: Collection[RunId]) -> Mapping[RunId, Sequence[Entry]]:
         worker, reader = self._least_busy_reader()

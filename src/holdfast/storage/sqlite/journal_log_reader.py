@@ -13,9 +13,12 @@ from holdfast.storage.sqlite.journal_index import LoggedRun
 _ROWS: Final = "SELECT n, records FROM log WHERE"
 
 
-def entries_at(db: sqlite3.Connection, log: LoggedRun, after: int, limit: int) -> list[Entry] | None:
-    """The entries after `after`, up to a damaged one. None: some have left the log."""
-    return _collect(db, [_WantedRun(log, after, limit)])[0]
+def entries_at(
+    db: sqlite3.Connection, log: LoggedRun, after: int, limit: int, max_bytes: int | None = None
+) -> list[Entry] | None:
+    """The entries after `after`, up to a damaged one or the row in which `max_bytes` are reached. None: some have left
+    the log."""
+    return _collect(db, [_WantedRun(log, after, limit)], max_bytes)[0]
 
 
 def entries_of(db: sqlite3.Connection, logs: Sequence[LoggedRun]) -> list[list[Entry] | None]:
@@ -37,7 +40,7 @@ def _entries(seq: int, frames: Iterable[bytes]) -> list[Entry]:
 class _WantedRun:
     """The requested part of a run, and the entries found so far."""
 
-    __slots__ = ("entries", "gone", "log", "places", "rows", "seq", "torn")
+    __slots__ = ("enough", "entries", "gone", "log", "places", "rows", "seq", "size", "torn")
 
     def __init__(self, log: LoggedRun, after: int, limit: int) -> None:
         self.log = log
@@ -45,7 +48,8 @@ class _WantedRun:
         self.rows = log.rows[after : after + len(self.places)]
         self.seq = after + 1
         self.entries: list[Entry] = []
-        self.torn = self.gone = False
+        self.size = 0
+        self.torn = self.gone = self.enough = False
 
     def take(self, row: int, blob: object) -> None:
         at = len(self.entries)
@@ -60,16 +64,19 @@ class _WantedRun:
             self.gone = self.torn = True
             return
         self.entries += _entries(self.seq, frames)
+        self.size += sum(map(len, frames))
         self.seq += len(frames)
         self.torn = len(frames) < len(places)
 
     def found(self) -> list[Entry] | None:
         whole = len(self.entries) == len(self.rows)
-        return self.entries if whole or (self.torn and not self.gone) else None
+        return self.entries if whole or self.enough or (self.torn and not self.gone) else None
 
 
-def _collect(db: sqlite3.Connection, wants: Sequence[_WantedRun]) -> list[list[Entry] | None]:
-    """Read each row once for all runs that have events in it."""
+def _collect(
+    db: sqlite3.Connection, wants: Sequence[_WantedRun], max_bytes: int | None = None
+) -> list[list[Entry] | None]:
+    """Read each row once for all runs that have events in it, until one of them has `max_bytes`."""
     readers: dict[int, list[_WantedRun]] = {}
     for want in wants:
         for row in dict.fromkeys(want.rows):
@@ -78,6 +85,9 @@ def _collect(db: sqlite3.Connection, wants: Sequence[_WantedRun]) -> list[list[E
         for row, blob in _fetch(db, sorted(readers)):
             for want in readers.get(row, ()):
                 want.take(row, blob)
+                want.enough = max_bytes is not None and want.size >= max_bytes and not want.gone
+            if any(want.enough for want in readers.get(row, ())):
+                break
     return [want.found() for want in wants]
 
 

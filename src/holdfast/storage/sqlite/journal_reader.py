@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
-from holdfast.core.errors import JournalPrunedError, StorageError, StorageUnavailableError
+from holdfast.core.errors import JournalPrunedError, StorageError
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.storage.sqlite import database, errors, journal_segments
@@ -27,17 +27,18 @@ class JournalReader:
         self._db: sqlite3.Connection | None = None
         self._opening = 0
 
-    def read(self, run: RunId, after: int, limit: int) -> Sequence[Entry]:
+    def read(self, run: RunId, after: int, limit: int, max_bytes: int | None = None) -> Sequence[Entry]:
+        """What `max_bytes` leaves out is not read, except for the rest of a row."""
         try:
             db = self._connected()
             for _ in range(_TRIES):
                 log = self._writer.index.runs.get(run)
                 if log is not None:
-                    found = entries_at(db, log, after, limit)
+                    found = entries_at(db, log, after, limit, max_bytes)
                     if found is not None:
                         return found
                     # The rows have left the log meanwhile: the run was settled or erased.
-                settled = self._settled(db, run, after, limit)
+                settled = self._settled(db, run, after, limit, max_bytes)
                 if settled is not None:
                     return settled
                 if run not in self._writer.index.runs:
@@ -62,7 +63,9 @@ class JournalReader:
         db, self._db = self._db, None
         database.close_quietly(db)
 
-    def _settled(self, db: sqlite3.Connection, run: RunId, after: int, limit: int) -> list[Entry] | None:
+    def _settled(
+        self, db: sqlite3.Connection, run: RunId, after: int, limit: int, max_bytes: int | None
+    ) -> list[Entry] | None:
         """Entries of a settled run, on one snapshot; None if it is not settled."""
         db.execute("BEGIN")
         try:
@@ -72,13 +75,14 @@ class JournalReader:
             alias, archived, pruned = row
             if pruned:
                 raise JournalPrunedError(run)
-            return _unpacked(db.execute(_SEGMENTS, (alias, after)), after, limit) if archived else None
+            segments = db.execute(_SEGMENTS, (alias, after))
+            return _unpacked(segments, after, limit, max_bytes) if archived else None
         finally:
             db.execute("COMMIT")
 
     def _connected(self) -> sqlite3.Connection:
-        if self._writer.unusable:
-            raise StorageUnavailableError(self._writer.unusable)
+        if self._writer.unusable is not None:
+            raise self._writer.error()
         if self._db is None or self._opening != self._writer.openings:
             self.disconnect()
             self._opening = self._writer.openings
@@ -86,14 +90,17 @@ class JournalReader:
         return self._db
 
 
-def _unpacked(rows: sqlite3.Cursor, after: int, limit: int) -> list[Entry]:
+def _unpacked(rows: sqlite3.Cursor, after: int, limit: int, max_bytes: int | None) -> list[Entry]:
     found: list[Entry] = []
+    size = 0
     for row in rows:
         entries = journal_segments.unpack(journal_segments.Segment(*row))
         if not entries:
             break  # damaged: later segments would leave a gap
-        found += [entry for entry in entries if entry.seq > after]
-        if len(found) >= limit:
+        wanted = [entry for entry in entries if entry.seq > after]
+        found += wanted
+        size += sum(len(frame) for _, frame in wanted)
+        if len(found) >= limit or (max_bytes is not None and size >= max_bytes):
             break
     rows.close()
     return found[:limit]

@@ -4,6 +4,7 @@ one step."""
 import contextlib
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,13 @@ _PRAGMAS: Final = (
 _INSERT: Final = "INSERT INTO log VALUES (?, ?)"
 _INSERT_RUN: Final = "INSERT INTO runs (alias, run, epoch) VALUES (?, ?, ?)"
 _RAISE_EPOCH: Final = "UPDATE runs SET epoch = ? WHERE alias = ?"
+_DROP_MARKS: Final = """
+    DELETE FROM runs WHERE pruned = 1
+    AND alias <= (SELECT alias FROM runs WHERE pruned = 1 ORDER BY alias DESC LIMIT 1 OFFSET ?)
+"""
+_MAX_MARKS: Final = 10_000
+"""Marks of purged runs that are kept. They refuse late appends, but the lock admits one process, and the store knows
+which journals were pruned."""
 _MAX_ROW: Final = 4 << 20  # Bytes at which a row is full; a larger commit has several rows
 _PER_COMMIT: Final = 2000
 """Events, or KiB, that one commit of `archive` or `sweep` moves: appends wait for it, so it takes a few
@@ -35,8 +43,8 @@ _MIN_DEAD: Final = 5000  # Events of settled runs below which the log is not swe
 class JournalWriter:
     def __init__(self, path: Path, max_event_bytes: int = append_checks.MAX_EVENT_BYTES) -> None:
         self.index = JournalIndex()  # The committed content of the log. Replaced as a whole by `open`; readers use it.
-        self.unusable = "The journal was not opened."
-        """Why the journal can be neither read nor written; empty if it can."""
+        self.unusable: StorageError | None = StorageUnavailableError("The journal was not opened.")
+        """Why the journal can be neither read nor written; None if it can."""
         self.openings = 0
         self.sealed_before: Sequence[RunId] = ()
         """Sealed runs that the last opening found in the log: an earlier process ended before it archived them."""
@@ -54,7 +62,7 @@ class JournalWriter:
         except SchemaTooNewError:
             raise
         except StorageError as error:
-            self.unusable = str(error)
+            self.unusable = error
 
     def open(self) -> None:
         """Connect and read the log; also after a failed commit, which may have happened. The old connection is closed
@@ -71,7 +79,7 @@ class JournalWriter:
                 db.close()
                 raise
         self.disconnect()
-        self._db, self.index, self.unusable, self._sweeping = db, index, "", []
+        self._db, self.index, self.unusable, self._sweeping = db, index, None, []
         self.sealed_before = [run for run, log in index.runs.items() if log.sealed]
         self.openings += 1
 
@@ -220,6 +228,7 @@ class JournalWriter:
                     "DO UPDATE SET last_seq = excluded.last_seq, sealed = excluded.sealed, archived = 0, pruned = 1",
                     (run, log.epoch, log.last_seq, log.sealed),
                 )
+            db.execute(_DROP_MARKS, (_MAX_MARKS,))
             (top,) = db.execute("SELECT ifnull(max(alias), 0) FROM runs").fetchone()
         index.next_alias = max(index.next_alias, top + 1)
         for run in runs:
@@ -232,16 +241,20 @@ class JournalWriter:
 
     # ---- the connection ----
 
+    def error(self) -> StorageError:
+        """A new error that says why the journal cannot be used."""
+        return replace(self.unusable or StorageUnavailableError("The journal is closed."))
+
     @contextlib.contextmanager
     def _using(self) -> Iterator[sqlite3.Connection]:
         if self._db is None:
-            raise StorageUnavailableError(self.unusable)
+            raise self.error()
         try:
             yield self._db
         except sqlite3.Error as error:
             ours = errors.from_sqlite(error, self._path)
             if self._db.in_transaction:  # the rollback failed as well
-                self.unusable = str(ours)
+                self.unusable = ours
                 self.disconnect()
             raise ours from error
 

@@ -19,6 +19,7 @@ _TYPES: Final = {
     "real": "REAL",
     "integer": "INTEGER",
     "boolean": "INTEGER",
+    "false": "0",
     "bytes": "BLOB",
     "words": "TEXT",
     "number": "INTEGER PRIMARY KEY AUTOINCREMENT",
@@ -78,6 +79,7 @@ STORE: Final = (
         INSERT INTO fact_words (fact_words, rowid, words) VALUES ('delete', old.n, old.words);
     END;
     """,
+    shared_schema.CONFIRMED_FACTS.format_map(_TYPES),
 )
 
 JOURNAL: Final[Sequence[Migration]] = (
@@ -116,4 +118,5 @@ JOURNAL: Final[Sequence[Migration]] = (
     """,
     # A row per commit instead of one per event.
     journal_records.from_rows_per_event,
+    "CREATE INDEX marks ON runs (alias) WHERE pruned = 1",
 )

@@ -31,6 +31,24 @@ class ReadContract:
         assert [found.seq for found in seen] == list(range(1, 21))
         assert await seqs(journal, 25, limit) == []
 
+    @pytest.mark.parametrize("settled", [False, True])
+    async def test_a_page_has_no_more_bytes_than_asked_for(self, journal: Journal, settled: bool) -> None:
+        """L6: entries of any size come in pages of bounded size, each entry once; one that is larger comes alone."""
+        sizes = [10, 40_000, 10, 300_000, 10, 10, 90_000, 90_000, 90_000, 10]
+        seq = 1
+        for size in sizes:
+            await accept(journal, adding(RID, seq, "x" * size))
+            seq += 1
+        await accept(journal, sealing(RID, seq))
+        if settled:
+            await journal.settled([RID])
+        seen: list[int] = []
+        while page := await journal.read(RID, len(seen), 1000, 100_000):
+            assert len(page) == 1 or sum(len(found.frame) for found in page) <= 100_000
+            seen += [found.seq for found in page]
+        assert seen == list(range(1, len(sizes) + 2))
+        assert [found.seq for found in await journal.read(RID, 0, 3, 1_000_000)] == [1, 2, 3]
+
     async def test_whole_journals_are_read_at_once(self, journal: Journal) -> None:
         """Several runs in one call: each has what its pages have, whether it is open, settled, long or unknown."""
         await accept(journal, adding(RID, 1, *(f"w{n}" for n in range(2500))), adding("run_2", 1, "x"))

@@ -17,9 +17,11 @@ const RECOVERY = {
   pending: " Recovering the output…",
 } as const;
 
-function describe({ status, recovery, error, reason }: ThreadMessage): { kind: NoticeKind; text: string } | null {
+function describe(message: ThreadMessage): { kind: NoticeKind; text: string } | null {
+  const { status, recovery, error, reason, parts } = message;
   if (status === "interrupted" || recovery?.state === "pending") {
-    const recovered = recovery ? RECOVERY[recovery.state] : "";
+    const partly = recovery?.state === "none" && parts.length > 0;
+    const recovered = partly ? " Part of the output could not be recovered." : recovery ? RECOVERY[recovery.state] : "";
     return { kind: "warning", text: `Interrupted by a server restart.${recovered}` };
   }
   if (status === "cancelled") {

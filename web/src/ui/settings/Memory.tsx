@@ -46,7 +46,7 @@ export function Memory() {
     await request.catch((error: unknown) => setProblem(errorMessage(error)));
     await load();
   };
-  const patch = (fact: FactResponse, fields: { text?: string; pinned?: boolean }) =>
+  const patch = (fact: FactResponse, fields: { text?: string; pinned?: boolean; confirmed?: boolean }) =>
     change(api.call("PATCH", `/api/memory/${fact.id}`, fields));
   const edit = async (fact: FactResponse) => {
     const edited = (await askText("Edit memory", "Memory", fact.text))?.trim();
@@ -77,7 +77,7 @@ export function Memory() {
         {facts?.items.map((fact) => (
           <Item
             key={fact.id}
-            status={fact.pinned ? { text: "Pinned", kind: "good" } : undefined}
+            status={statusOf(fact, facts.confirm)}
             title={<span className={styles.fact}>{fact.text}</span>}
             details={
               <p className={text.quiet}>
@@ -85,6 +85,9 @@ export function Memory() {
               </p>
             }
           >
+            {facts.confirm && !fact.confirmed && (
+              <ItemAction name="Confirm" of={fact.text} onClick={() => void patch(fact, { confirmed: true })} />
+            )}
             <ItemAction
               name={fact.pinned ? "Unpin" : "Pin"}
               of={fact.text}
@@ -102,6 +105,11 @@ export function Memory() {
       {facts?.next && <Button onClick={() => void load(facts.next)}>Load more</Button>}
     </>
   );
+}
+
+function statusOf(fact: FactResponse, confirm = false) {
+  if (confirm && !fact.confirmed) return { text: "Not used until confirmed", kind: "warning" } as const;
+  return fact.pinned ? ({ text: "Pinned", kind: "good" } as const) : undefined;
 }
 
 /** Shown only if there are several providers or one has a problem. */
