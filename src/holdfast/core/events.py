@@ -86,6 +86,7 @@ class ToolStarted:
     name: str
     args: Json
     provider: Json = None
+    args_text: str | None = None  # `args` as the model wrote them, if that is not their compact JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ class ApprovalRequested:
     args: Json
     reason: str = ""
     provider: Json = None  # As in `ToolStarted`: another process may start the tool after the decision
+    args_text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def _details(provider: Json) -> Sequence[Json]:
 
 
 def _call(call: ToolCall, dialect: ChatDialect) -> Json:
-    args = args_text(call.args)
+    args = args_text(call.args) if call.text is None or call.invalid is not None else call.text
     if call.invalid is not None:  # strict servers reject a history with invalid arguments
         args = json.dumps({"invalid": args}, ensure_ascii=False)
     written: dict[str, Json] = {

@@ -290,6 +290,7 @@ export type ReasoningPartResponse = {
   readonly text: string;
   readonly provider?: Json;
   readonly duration_ms?: number;
+  readonly begins_step?: boolean;
 };
 
 export type RecoveryResponse = {
@@ -420,6 +421,7 @@ export type TextPartRequest = {
 export type TextPartResponse = {
   readonly type: "text";
   readonly text: string;
+  readonly begins_step?: boolean;
 };
 
 export type TokenListResponse = {
@@ -450,6 +452,8 @@ export type ToolPartResponse = {
   readonly duration_ms?: number;
   readonly provider?: Json;
   readonly may_have_run?: true;
+  readonly args_text?: string;
+  readonly begins_step?: boolean;
 };
 
 export type ToolResponse = {

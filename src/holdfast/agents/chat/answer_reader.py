@@ -1,15 +1,15 @@
 """Reads one model answer into the run log."""
 
-import json
 from collections.abc import Sequence
 from typing import assert_never
 
 from holdfast.agents.chat.overlap_trimmer import OverlapTrimmer
-from holdfast.agents.chat.requested_calls import RequestedCall, unfinished_text
+from holdfast.agents.chat.requested_calls import RequestedCall
 from holdfast.agents.chat.run_log import RunLog
 from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, Usage
 from holdfast.core.parts import ToolPart
-from holdfast.models.tool_call_assembler import claim_id
+from holdfast.core.steps import unfinished_text
+from holdfast.models.tool_call_assembler import args_text, claim_id
 from holdfast.ports.agent import AgentError
 from holdfast.ports.model import Delta, Model, ModelRequest, ToolCall, UserMessage
 
@@ -34,7 +34,7 @@ class AnswerReader:
     async def read(self, model: Model) -> tuple[list[RequestedCall], str | None]:
         """Begin a step and read its whole answer. Returns the requested calls and the finish reason."""
         await self._log.close_reasoning()
-        await self._log.begin_step(continues=self._partial is not None)
+        await self._log.begin_step()
         async with model.stream(self._request) as upstream:
             async for deltas in upstream:
                 if self.take(deltas):
@@ -85,9 +85,8 @@ class AnswerReader:
             name = None if call.call_id in self._ids else call.name
             call_id = self._unique_id(call.call_id)
             if call.call_id not in self._with_args:
-                text = call.args if isinstance(call.args, str) else json.dumps(call.args)
-                await self._log.write(ToolDelta(call_id, name, text))
-            requested.append(RequestedCall(call_id, call.name, call.args, call.provider, call.invalid))
+                await self._log.write(ToolDelta(call_id, name, call.text or args_text(call.args)))
+            requested.append(RequestedCall(call_id, call.name, call.args, call.provider, call.invalid, call.text))
         self.has_output = self.has_output or bool(requested)
         return requested
 

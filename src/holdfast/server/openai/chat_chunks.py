@@ -82,6 +82,9 @@ class ChatChunks(Translator):
             self.begun = True
             self._delta({"role": "assistant", "content": ""})
 
+    def _break_text(self) -> None:
+        pass
+
     def _write_text(self, text: bytes) -> None:
         if text:
             self._begin()

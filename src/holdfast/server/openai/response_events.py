@@ -54,6 +54,7 @@ class ResponseEvents(Translator):
         self._items: list[_StreamedItem] = []
         self._open_text: _StreamedItem | None = None  # The message or reasoning that is being written
         self._calls: dict[str, _StreamedItem] = {}
+        self._step_start = 0  # The index of the first item of the current step
         self.number = 0  # The number of the next event
 
     def open(self) -> list[bytes]:
@@ -88,6 +89,8 @@ class ResponseEvents(Translator):
                 self._finish_call(call_id, result, is_error=is_error)
             case ev.MemoryRecalled():
                 self._close_text()
+            case ev.StepStarted():
+                self._begin_step()
             case _:
                 super()._translate(event)
 
@@ -95,6 +98,15 @@ class ResponseEvents(Translator):
         super()._seed_call(call)
         if call.state in ("done", "denied"):
             self._finish_call(call.call_id, call.result, is_error=call.is_error or call.state == "denied")
+
+    def _begin_step(self) -> None:
+        """As in the fold: an answer after complete calls begins a part, an answer that was cut off is continued."""
+        if any(item.call is not None and item.call.args != "" for item in self._items[self._step_start :]):
+            self._step_start = len(self._items)
+            self._close_text()
+
+    def _break_text(self) -> None:
+        self._close_text()
 
     # ---- messages and reasoning ----
 

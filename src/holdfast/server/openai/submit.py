@@ -58,6 +58,10 @@ async def submit_turn(api: ApiContext, call: ApiCall) -> Accepted:
     new = SessionId(engine.ids.new("ses")) if key is None else ids.session_of_key(LOCAL, key)
     repeated = key is not None and await engine.runs.find_by_key(new, key) is not None
     parent = await _parent(api, call)
+    if call.session is not None:
+        above, at = (None, engine.clock.now()) if parent is None else (parent.id, parent.created_at)
+        chain = _messages(api, call.session, above, past, at)
+        return await engine.runs.branch(call.session, above, chain, parts, options)
     if parent is not None and call.stored and not repeated:
         chain = _messages(api, parent.session_id, parent.id, past, parent.created_at)
         try:

@@ -48,8 +48,12 @@ class Translator(ABC):
                 for part in parts:
                     match part:
                         case TextPart(text):
+                            if part.begins_step:
+                                self._break_text()
                             self._write_text(escape(text))
                         case ReasoningPart(text, provider):
+                            if part.begins_step:
+                                self._break_text()
                             self._write_reasoning(escape(text), provider)
                         case ToolPart():
                             self._seed_call(part)
@@ -65,6 +69,10 @@ class Translator(ABC):
     def _seed_call(self, call: ToolPart) -> None:
         """A call that the run began with, because it continues another."""
         self._write_call(call.call_id, call.name, as_text(call.args))
+
+    @abstractmethod
+    def _break_text(self) -> None:
+        """Text or reasoning that follows is another part, even of the same kind."""
 
     @abstractmethod
     def _write_text(self, text: bytes) -> None: ...
