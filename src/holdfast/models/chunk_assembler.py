@@ -203,7 +203,15 @@ def _usage(usage: dict[str, Json]) -> Usage | None:
         return None
     cost = usage.get("cost")
     known = isinstance(cost, int | float) and 0 <= cost < 1e9
-    return Usage(read, written, float(cost or 0) if known else None)
+    cached = _count(usage.get("prompt_tokens_details"), "cached_tokens")
+    cached = _count(usage, "prompt_cache_hit_tokens") if cached is None else cached  # DeepSeek's
+    reasoning = _count(usage.get("completion_tokens_details"), "reasoning_tokens")
+    return Usage(read, written, float(cost or 0) if known else None, cached, reasoning)
+
+
+def _count(details: Json, name: str) -> int | None:
+    value = details.get(name) if type(details) is dict else None
+    return value if type(value) is int and value >= 0 else None
 
 
 def _kind_of(value: Json) -> str:

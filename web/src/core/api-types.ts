@@ -496,4 +496,6 @@ export type UsageResponse = {
   readonly input_tokens: number;
   readonly output_tokens: number;
   readonly cost: number | null;
+  readonly cached_tokens: number | null;
+  readonly reasoning_tokens: number | null;
 };

@@ -297,10 +297,13 @@ export function deepEqual(a: unknown, b: unknown): boolean {
 }
 
 function sumUsage(a: Usage | null, b: EventData["usage"]): Usage {
-  const cost = a?.cost == null && b.cost == null ? null : (a?.cost ?? 0) + (b.cost ?? 0);
+  const sum = (field: "cost" | "cached_tokens" | "reasoning_tokens") =>
+    a?.[field] == null && b[field] == null ? null : (a?.[field] ?? 0) + (b[field] ?? 0);
   return {
     input_tokens: (a?.input_tokens ?? 0) + b.input_tokens,
     output_tokens: (a?.output_tokens ?? 0) + b.output_tokens,
-    cost,
+    cost: sum("cost"),
+    cached_tokens: sum("cached_tokens"),
+    reasoning_tokens: sum("reasoning_tokens"),
   };
 }

@@ -64,7 +64,7 @@ export type EventData = {
   "approval.requested": ApprovalRequest & { readonly provider?: Json; readonly args_text?: string };
   "approval.resolved": { readonly approval_id: string; readonly decision: Decision; readonly reason?: Json };
   "memory.recalled": { readonly items: readonly JsonObject[]; readonly note?: string | null };
-  usage: Readonly<{ input_tokens: number; output_tokens: number; cost?: number | null }>;
+  usage: Pick<Usage, "input_tokens" | "output_tokens"> & Partial<Usage>;
   "run.complete": TerminalData;
   "run.cancelled": TerminalData;
   "run.failed": TerminalData;

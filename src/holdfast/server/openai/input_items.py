@@ -14,6 +14,7 @@ from holdfast.core.session import Message
 from holdfast.server.openai import schemas as s
 from holdfast.server.openai.errors import ParameterError, missing, unsupported
 from holdfast.server.openai.json_bytes import as_text
+from holdfast.server.openai.namespaces import flat_name
 from holdfast.server.openai.response_object import render_parts
 
 _EXTENSIONS: Final = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
@@ -137,7 +138,7 @@ def _read_item(item: s.InputItem, param: str, turns: TurnBuilder, referenced: Ma
         case s.MessageItem():
             turns.add_instruction(_text(item.content, f"{param}.content"), param)
         case s.FunctionCallItem():
-            turns.add_call(ToolPart(item.call_id, item.name, item.arguments, "not_run"))
+            turns.add_call(ToolPart(item.call_id, flat_name(item.namespace, item.name), item.arguments, "not_run"))
         case s.FunctionCallOutputItem():
             turns.add_result(item.call_id, _text(item.output, f"{param}.output"), f"{param}.call_id")
         case s.ReasoningItem():

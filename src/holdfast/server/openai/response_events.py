@@ -3,6 +3,7 @@ alone, so every replay from any number gives the same events."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final, Literal
 
 from holdfast.core import events as ev
@@ -10,6 +11,7 @@ from holdfast.core.ids import RunId
 from holdfast.core.parts import Json, ToolPart
 from holdfast.server.openai import response_object
 from holdfast.server.openai.json_bytes import as_text, dump, escape
+from holdfast.server.openai.namespaces import Namespaces
 from holdfast.server.openai.response_object import ItemKind, OutputItem, ResponseStatus
 from holdfast.server.openai.translator import Translator
 
@@ -31,8 +33,8 @@ _PART: Final = {"msg": "response.content_part", "rs": "response.reasoning_summar
 class _StreamedItem(OutputItem):
     __slots__ = ("delta_frame", "position")
 
-    def __init__(self, kind: ItemKind, run: RunId, index: int, call: ToolPart | None = None) -> None:
-        super().__init__(kind, run, index, call)
+    def __init__(self, kind: ItemKind, run: RunId, index: int, call: ToolPart | None, namespaces: Namespaces) -> None:
+        super().__init__(kind, run, index, call, namespaces)
         self.position = b'"item_id":"%s","output_index":%d' % (self.id.encode(), index)
         name, fields = _DELTAS[kind]
         head = b'event: %s\ndata: {"type":"%s",%s,%s"sequence_number":' % (name, name, self.position, fields)
@@ -44,8 +46,18 @@ class ResponseEvents(Translator):
     """`constant`: the fields of the response that never change. `server_tools`: tool calls are calls of the server's
     tools. Events up to the number `after` are not returned."""
 
-    def __init__(self, run: RunId, constant: bytes, *, queued: bool, server_tools: bool, after: int = -1) -> None:
+    def __init__(
+        self,
+        run: RunId,
+        constant: bytes,
+        *,
+        queued: bool,
+        server_tools: bool,
+        after: int = -1,
+        namespaces: Namespaces = MappingProxyType({}),
+    ) -> None:
         super().__init__()
+        self._namespaces = namespaces
         self._run = run
         self._constant = constant
         self._first_status = "queued" if queued else "in_progress"
@@ -198,8 +210,9 @@ class ResponseEvents(Translator):
             if not item.complete:
                 item.complete = True
                 assert item.call is not None
-                fields = b'%s,"name":%s,"arguments":"%s"'
-                self._event("response.function_call_arguments.done", fields, item, dump(item.call.name), item.text)
+                fields = b'%s,%s,"arguments":"%s"'
+                names = dump(item.name_fields())[1:-1]
+                self._event("response.function_call_arguments.done", fields, item, names, item.text)
                 self._item_done(item)
 
     # ---- the end ----
@@ -208,6 +221,7 @@ class ResponseEvents(Translator):
         self._close_text(complete=ending.status == "complete")
         self._close_calls()
         self.ended = True
+        self.failed = ending.error if ending.status == "failed" else None
         for item in self._items:
             if item.call is not None and item.call.state != "done":
                 item.call = replace(item.call, state="unknown")
@@ -218,7 +232,8 @@ class ResponseEvents(Translator):
     # ---- writing events ----
 
     def _add_item(self, kind: ItemKind, call: ToolPart | None = None) -> _StreamedItem:
-        item = _StreamedItem(kind, self._run, len(self._items), call)
+        self.begun = True
+        item = _StreamedItem(kind, self._run, len(self._items), call, self._namespaces)
         self._items.append(item)
         fields = b'"output_index":%d,"item":%s'
         self._write("response.output_item.added", fields % (item.index, item.render_new()))

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from holdfast.core.errors import NotFoundError
 from holdfast.core.run import Run
 from holdfast.core.session import Session
-from holdfast.core.transcript import Transcript
+from holdfast.core.transcript import Transcript, has_output
 from holdfast.engine.run_feed import RunSubscription
 from holdfast.server.context import ApiContext
 from holdfast.server.event_stream import EventStream
@@ -57,10 +57,13 @@ async def openai_models(api: ApiContext) -> s.ModelObjectList:
 
 @router.get("/models/{model:path}")
 async def openai_model(api: ApiContext, model: Annotated[str, Field(max_length=500)]) -> s.ModelObject:
-    for item in await _available_models(api):
-        if item.id == model:
-            return item
-    raise NotFoundError("model", model)
+    """One model, also named without its provider, as calls accept it."""
+    available = await _available_models(api)
+    found = [item for item in available if item.id == model]
+    found += [item for item in available if item.id.partition("/")[2] == model]
+    if not found:
+        raise NotFoundError("model", model)
+    return found[0]
 
 
 # ---- chat completions ----
@@ -115,10 +118,13 @@ async def create_response(
 
     def respond(run: Run, subscription: RunSubscription, connection: AsyncExitStack | None) -> Response:
         def render(ended: Transcript) -> Response:
-            return streaming.json_response(200, response_object.render_ended(run, ended), response_object.headers(run))
+            headers = response_object.headers(run)
+            if ended.status == "failed" and ended.error is not None and not has_output(ended.parts):
+                return streaming.failed_response(ended.error, headers)
+            return streaming.json_response(200, response_object.render_ended(run, ended), headers)
 
         if body.stream:
-            return _stream(api, run, subscription, connection)
+            return _stream(api, run, subscription, connection, choose_status=not body.background)
         return streaming.whole_response(subscription, render, api.limits.streams, connection)
 
     return await streaming.submit_and_respond(api, call, respond)
@@ -202,17 +208,27 @@ async def response_input_items(
 
 
 def _stream(
-    api: ApiContext, run: Run, subscription: RunSubscription, connection: AsyncExitStack | None, after: int = -1
+    api: ApiContext,
+    run: Run,
+    subscription: RunSubscription,
+    connection: AsyncExitStack | None,
+    after: int = -1,
+    *,
+    choose_status: bool = False,
 ) -> Response:
+    """`choose_status`: a run that fails before its first output has an error status instead of a stream."""
     events = ResponseEvents(
         run.id,
         response_object.constant_fields(run),
         queued=response_object.is_background(run),
         server_tools=response_object.has_server_tools(run),
         after=after,
+        namespaces=response_object.namespaces(run),
     )
+    headers = response_object.headers(run)
     source = streaming.TranslatedSource(subscription, events, events.open(), attached=connection is not None)
-    return EventStream(source, api.limits.streams, connection, response_object.headers(run), streaming.OPENING)
+    failure = streaming.failure_before_output(source, events, headers) if choose_status else None
+    return EventStream(source, api.limits.streams, connection, headers, streaming.OPENING, failure)
 
 
 async def _run(api: ApiContext, response_id: str) -> Run:

@@ -100,6 +100,7 @@ class FunctionCallItem(CallItem):
     type: Literal["function_call"]
     call_id: str
     name: str
+    namespace: str | None = None
     arguments: str
 
 
@@ -199,6 +200,32 @@ class FunctionTool(FunctionSpec):
     type: Literal["function"]
 
 
+class NamespaceTool(CallItem):
+    """Functions of one source, such as an MCP server of the client's."""
+
+    type: Literal["namespace"]
+    name: Annotated[str, Field(min_length=1)]
+    tools: Annotated[list[FunctionTool], Field(max_length=500)]
+
+
+class HostedTool(CallItem):
+    """A tool that OpenAI runs. A model may do without it, so it is ignored and reported."""
+
+    type: Literal[
+        "web_search",
+        "web_search_preview",
+        "web_search_2025_08_26",
+        "web_search_preview_2025_03_11",
+        "image_generation",
+        "code_interpreter",
+        "file_search",
+        "tool_search",
+    ]
+
+
+ResponseTool = Annotated[FunctionTool | NamespaceTool | HostedTool, Field(discriminator="type")]
+
+
 class ChatTool(CallItem):
     type: Literal["function"]
     function: FunctionSpec
@@ -295,13 +322,14 @@ class ResponseRequest(CommonParameters):
     previous_response_id: ShortText | None = None
     conversation: ShortText | ConversationReference | None = None
     background: bool | None = None
-    tools: Annotated[list[FunctionTool], Field(max_length=500)] | None = None
+    tools: Annotated[list[ResponseTool], Field(max_length=500)] | None = None
     tool_choice: ToolChoice | ChosenFunction | None = None
     reasoning: ReasoningOptions | None = None
     text: TextOptions | None = None
     max_output_tokens: TokenLimit | None = None
     include: list[str] | None = None
 
+    client_metadata: JsonValue = None
     prompt: JsonValue = None
     max_tool_calls: JsonValue = None
     truncation: JsonValue = None

@@ -29,7 +29,7 @@ Respond = Callable[[Run, RunSubscription, AsyncExitStack | None], Response]
 """Makes the response of an accepted run. The stack, if any, is the connection of an attached run: closing it ends the
 run."""
 FIRST_OUTPUT_WAIT: Final = 5.0
-"""Seconds that a chat stream waits for its first output before it answers 200. Until then a failure has a status."""
+"""Seconds that a stream waits for its first output before it answers 200. Until then a failure has a status."""
 OPENING: Final = b": a durable run\n\n"  # A comment, because some clients take anything else for an event
 
 
@@ -111,14 +111,22 @@ def chat_stream(
 ) -> EventStream:
     """A stream that chooses its status when the first output or a failure arrives."""
     source = TranslatedSource(subscription, chunks, attached=connection is not None)
+    return EventStream(source, limits, connection, headers, OPENING, failure_before_output(source, chunks, headers))
+
+
+def failure_before_output(
+    source: TranslatedSource, translator: Translator, headers: Headers
+) -> Callable[[], Awaitable[Response | None]]:
+    """The error response of a run that fails before its first output; waits for either, for a while."""
 
     @_or_error_response
     async def failure() -> Response | None:
         with anyio.move_on_after(FIRST_OUTPUT_WAIT):
-            await source.read_until(lambda: chunks.begun)
-        return None if chunks.begun or chunks.failed is None else failed_response(chunks.failed, headers)
+            await source.read_until(lambda: translator.begun)
+        failed = None if translator.begun else translator.failed
+        return None if failed is None else failed_response(failed, headers)
 
-    return EventStream(source, limits, connection, headers, OPENING, failure)
+    return failure
 
 
 def _or_error_response(work: Callable[[], Awaitable[Response | None]]) -> Callable[[], Awaitable[Response | None]]:

@@ -24,6 +24,8 @@ class Translator(ABC):
         self._out: list[bytes] = []
         self._usage: ev.Usage | None = None
         self.ended = False  # Nothing follows
+        self.begun = False  # There was output: a failure can no longer have a status
+        self.failed: ev.Failure | None = None
 
     def feed(self, entries: Sequence[ev.Entry]) -> list[bytes]:
         for entry in entries:

@@ -110,6 +110,8 @@ class UsageResponse(ResponseModel):
     input_tokens: int
     output_tokens: int
     cost: float | None
+    cached_tokens: int | None
+    reasoning_tokens: int | None
 
 
 class FailureResponse(ResponseModel):

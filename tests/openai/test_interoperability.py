@@ -1,0 +1,93 @@
+"""What programs written for OpenAI's own server rely on."""
+
+from typing import Any
+
+import httpx
+import pytest
+from openai import APIStatusError, OpenAI
+
+from tests.chat.stage import Stage
+from tests.http.client import Served
+from tests.openai.scripts import calls_function, named
+from tests.upstream import End, Head, answers, delta, says, sse
+
+FUNCTION: Any = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}}
+
+
+def test_a_request_of_codex_is_accepted(client: OpenAI, up: Stage) -> None:
+    """Its metadata and OpenAI's hosted tools are ignored and reported; functions in a namespace reach the model under a
+    flat name, and their calls come back under both names."""
+    script = calls_function('{"city": 1}', name="docs__weather")
+    up.play("codex", script, script, says("Rain."))
+    tools: Any = [
+        FUNCTION,
+        {"type": "namespace", "name": "docs", "description": "Docs.", "tools": [FUNCTION]},
+        {"type": "web_search", "external_web_access": False},
+    ]
+    how: Any = {"tools": tools, "store": False, "extra_body": {"client_metadata": {"x": "y"}}}
+    answer = client.responses.create(model=named("codex"), input="Hello", **how)
+    assert [tool["function"]["name"] for tool in up.asked("codex")["tools"]] == ["weather", "docs__weather"]
+    assert answer.to_dict()["holdfast"]["ignored"] == ["client_metadata", "tools[2]"]
+    call: Any = answer.output[0].to_dict()
+    assert (call["type"], call["name"], call["namespace"]) == ("function_call", "weather", "docs")
+    events = list(client.responses.create(model=named("codex"), input="Hello", stream=True, **how))
+    done: Any = next(event for event in events if event.type == "response.output_item.done").to_dict()
+    assert (done["item"]["name"], done["item"]["namespace"]) == ("weather", "docs")
+    result = {"type": "function_call_output", "call_id": call["call_id"], "output": "rain"}
+    items: Any = [{"role": "user", "content": "Hello"}, call, result]
+    assert client.responses.create(model=named("codex"), input=items, **how).output_text == "Rain."
+    assert up.asked("codex", 3)["messages"][1]["tool_calls"][0]["function"]["name"] == "docs__weather"
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_response_that_fails_before_output_has_an_error_status(streamed: bool, client: OpenAI, up: Stage) -> None:
+    """E1: clients raise an error instead of showing an empty response; a background response reports its failure."""
+    model = f"failing {streamed}"
+    up.play(model, answers(400, {"error": {"message": "bad idea"}}))
+    with pytest.raises(APIStatusError) as failed:
+        client.responses.create(model=named(model), input="Hello", stream=streamed)
+    assert failed.value.status_code == 400
+    assert "bad idea" in failed.value.message
+    again = client.responses.create(model=named(model), input="Hello", background=True, stream=True)
+    final: Any = list(again)[-1]
+    assert final.type == "response.failed"
+    assert final.response.error.to_dict()["type"] == "invalid_request_error"
+
+
+def test_cached_and_reasoning_tokens_are_counted(client: OpenAI, up: Stage, shared: Served) -> None:
+    """O3: the details of the provider's usage reach the client of either call, and the run."""
+    usage = {
+        "prompt_tokens": 10,
+        "completion_tokens": 7,
+        "prompt_tokens_details": {"cached_tokens": 8},
+        "completion_tokens_details": {"reasoning_tokens": 5},
+    }
+    up.play(
+        "usage", [Head(), *sse(delta(content="Hi.", finish="stop"), {"choices": [], "usage": usage}, "[DONE]"), End()]
+    )
+    response = client.responses.create(model=named("usage"), input="Hello")
+    assert response.usage is not None
+    assert response.usage.input_tokens_details.cached_tokens == 8
+    assert response.usage.output_tokens_details.reasoning_tokens == 5
+    raw = client.chat.completions.with_raw_response.create(
+        model=named("usage"), messages=[{"role": "user", "content": "Hello"}]
+    )
+    chat: Any = raw.parse().usage
+    assert (chat.prompt_tokens_details.cached_tokens, chat.completion_tokens_details.reasoning_tokens) == (8, 5)
+    run = shared.run(raw.headers["holdfast-run"])
+    assert (run["usage"]["cached_tokens"], run["usage"]["reasoning_tokens"]) == (8, 5)
+
+
+def test_a_model_is_found_by_its_short_name(client: OpenAI) -> None:
+    """A name that calls accept can be retrieved."""
+    listed = next(model for model in client.models.list() if "/" in model.id)
+    short = listed.id.partition("/")[2]
+    assert client.models.retrieve(short).id == listed.id
+
+
+def test_an_unknown_address_says_what_there_is(shared: Served) -> None:
+    """A wrong path or method is an error in OpenAI's shape that lists the calls."""
+    for method, path in (("GET", "/v1/engines"), ("DELETE", "/v1/models")):
+        found = httpx.request(method, shared.url + path)
+        assert found.status_code in (404, 405)
+        assert "chat/completions" in found.json()["error"]["message"]
