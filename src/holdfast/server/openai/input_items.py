@@ -148,6 +148,11 @@ def _read_item(item: s.InputItem, param: str, turns: TurnBuilder, referenced: Ma
         case s.McpCallItem():
             call = ToolPart(item.id, item.name, item.arguments, "done", item.output, bool(item.error))
             turns.add_call(call)
+        case s.McpApprovalRequestItem():
+            pass
+        case s.McpApprovalResponseItem():
+            reason = "Send it alone, with the 'previous_response_id' of the response that asks."
+            raise unsupported(param, reason)
         case s.ItemReference():
             part = referenced[item.id]
             if isinstance(part, ToolPart):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from holdfast.core.events import Failure, RunEnded, Usage, unquoted
+from holdfast.core.events import ApprovalRequested, Failure, RunEnded, Usage, unquoted
 from holdfast.core.ids import RunId
 from holdfast.core.parts import FilePart, Json, Part, ReasoningPart, RememberedPart, TextPart, ToolPart
 from holdfast.core.run import Run
@@ -191,8 +191,22 @@ def render_current(run: Run, answer: Message) -> bytes:
 
 
 def render_ended(run: Run, transcript: Transcript) -> bytes:
-    """The response of a run whose journal has ended."""
-    return _render_parts(run, transcript, status_of_ended(transcript, transcript.usage))
+    """The response of a run whose journal has ended, or that waits for an approval: that is a complete response."""
+    waits = transcript.approval is not None
+    status = ResponseStatus("completed", usage=transcript.usage) if waits else None
+    return _render_parts(run, transcript, status or status_of_ended(transcript, transcript.usage))
+
+
+def approval_item(question: ApprovalRequested) -> bytes:
+    return dump(
+        {
+            "id": ids.approval_request_id(question.approval_id),
+            "type": "mcp_approval_request",
+            "server_label": "holdfast",
+            "name": question.name,
+            "arguments": as_text(question.args),
+        }
+    )
 
 
 def _render_parts(run: Run, answer: Message | Transcript, status: ResponseStatus) -> bytes:
@@ -200,6 +214,8 @@ def _render_parts(run: Run, answer: Message | Transcript, status: ResponseStatus
     items = render_parts(
         run.id, answer.parts, complete=complete, server_tools=has_server_tools(run), namespaces=namespaces(run)
     )
+    if isinstance(answer, Transcript) and answer.approval is not None:
+        items.append(approval_item(answer.approval))
     return render(constant_fields(run), status, items)
 
 

@@ -2,19 +2,23 @@
 are sessions)."""
 
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import Field
 from starlette.responses import JSONResponse, Response
 
 from holdfast.core.errors import NotFoundError
+from holdfast.core.ids import ApprovalId
 from holdfast.core.run import Run
 from holdfast.core.session import Session
 from holdfast.core.transcript import Transcript, has_output
 from holdfast.engine.run_feed import RunSubscription
 from holdfast.server.context import ApiContext
+from holdfast.server.event_sources import respond_with_run
 from holdfast.server.event_stream import EventStream
 from holdfast.server.openai import (
+    approvals,
     chat_chunks,
     ids,
     input_items,
@@ -111,34 +115,74 @@ async def chat_completion(
 async def create_response(
     api: ApiContext, body: s.ResponseRequest, key: IdempotencyKey = None, lifetime: s.LifetimeHeader = None
 ) -> Response:
-    """Answer the input. The run ends when the client disconnects, unless it is in the background."""
+    """Answer the input. The run ends when the client disconnects, unless it is in the background. A tool of an agent
+    that needs approval completes the response with an `mcp_approval_request`; an `mcp_approval_response` continues
+    it."""
+    answers = approvals.find_responses(body)
+    if answers:
+        run, decided = await approvals.decide(api, body, answers)
+        return await _continue_response(api, run, decided, body)
     call = await _read_call(api, body, key, lifetime)
+    pauses = call.target.agent != model_names.DIRECT and call.lifetime == "detached"
+    accepted = await submit.submit_turn(api, call) if body.background or pauses else None
+    if accepted is None:
+        return await streaming.submit_and_respond(api, call, partial(_respond, api, body))
     if body.background and not body.stream:
-        return await _current(api, (await submit.submit_turn(api, call)).run)
+        return await _current(api, accepted.run)
+    leaves = accepted.fresh and pauses and not body.background and lifetime is None
+    watch = streaming.DisconnectWatch(api, accepted.run.id) if leaves else None
+    show = partial(_respond, api, body, accepted.run, pauses=pauses and accepted.run.is_open, watch=watch)
+    return await respond_with_run(api, accepted, show)
 
-    def respond(run: Run, subscription: RunSubscription, connection: AsyncExitStack | None) -> Response:
-        def render(ended: Transcript) -> Response:
-            headers = response_object.headers(run)
-            if ended.status == "failed" and ended.error is not None and not has_output(ended.parts):
-                return streaming.failed_response(ended.error, headers)
-            return streaming.json_response(200, response_object.render_ended(run, ended), headers)
 
-        if body.stream:
-            return _stream(api, run, subscription, connection, choose_status=not body.background)
-        return streaming.whole_response(subscription, render, api.limits.streams, connection)
+async def _continue_response(api: ApiContext, run: Run, decided: ApprovalId, body: s.ResponseRequest) -> Response:
+    """The response of a run from the answer to an approval on."""
+    watch = None if response_object.is_background(run) else streaming.DisconnectWatch(api, run.id)
+    subscription = await api.engine.subscriptions.subscribe(run.id)
+    return _respond(api, body, run, subscription, None, pauses=True, watch=watch, decided=decided)
 
-    return await streaming.submit_and_respond(api, call, respond)
+
+def _respond(
+    api: ApiContext,
+    body: s.ResponseRequest,
+    run: Run,
+    subscription: RunSubscription,
+    connection: AsyncExitStack | None,
+    *,
+    pauses: bool = False,
+    watch: streaming.DisconnectWatch | None = None,
+    decided: ApprovalId | None = None,
+) -> Response:
+    def render(ended: Transcript) -> Response:
+        headers = response_object.headers(run)
+        if ended.status == "failed" and ended.error is not None and not has_output(ended.parts):
+            return streaming.failed_response(ended.error, headers)
+        return streaming.json_response(200, response_object.render_ended(run, ended), headers)
+
+    def is_complete(transcript: Transcript) -> bool:
+        question = transcript.approval
+        return transcript.ended or (pauses and question is not None and question.approval_id != decided)
+
+    if watch is not None:
+        connection = watch.connection()
+    if not body.stream:
+        return streaming.whole_response(subscription, render, api.limits.streams, connection, is_complete, watch)
+    choose_status = not body.background and decided is None
+    return _stream(
+        api, run, subscription, connection, choose_status=choose_status, pauses=pauses, watch=watch, resumes=decided
+    )
 
 
 async def _read_call(api: ApiContext, body: s.ResponseRequest, key: str | None, lifetime: s.LifetimeHeader) -> ApiCall:
     if body.previous_response_id is not None and body.conversation is not None:
         message = "'previous_response_id' and 'conversation' are mutually exclusive."
         raise ParameterError("previous_response_id", message, "mutually_exclusive_parameters")
-    lifetime = lifetime or ("detached" if body.background else "attached")
+    target = await model_names.resolve_model(api, body.model)
+    may_ask = target.agent != model_names.DIRECT and body.store is not False  # an attached run cannot wait afterwards
+    lifetime = lifetime or ("detached" if body.background or may_ask else "attached")
     if body.store is False and (lifetime == "detached" or body.conversation is not None):
         message = "A background run, and a response in a conversation, must be stored. Omit 'store'."
         raise ParameterError("store", message)
-    target = await model_names.resolve_model(api, body.model)
     settings = parameters.settings_of_response(body, target)
     previous = session = None
     turns = TurnBuilder("input")
@@ -173,7 +217,8 @@ async def retrieve_response(
     if not stream:
         return await _current(api, run)
     subscription = await api.engine.subscriptions.subscribe(run.id)
-    return _stream(api, run, subscription, None, -1 if starting_after is None else starting_after)
+    after = -1 if starting_after is None else starting_after
+    return _stream(api, run, subscription, None, after, pauses=run.status == "waiting")
 
 
 @router.post("/responses/{response_id}/cancel", returns=s.ResponseObject)
@@ -215,6 +260,9 @@ def _stream(
     after: int = -1,
     *,
     choose_status: bool = False,
+    pauses: bool = False,
+    watch: streaming.DisconnectWatch | None = None,
+    resumes: ApprovalId | None = None,
 ) -> Response:
     """`choose_status`: a run that fails before its first output has an error status instead of a stream."""
     events = ResponseEvents(
@@ -224,9 +272,12 @@ def _stream(
         server_tools=response_object.has_server_tools(run),
         after=after,
         namespaces=response_object.namespaces(run),
+        pauses=pauses,
+        resumes=resumes,
     )
     headers = response_object.headers(run)
-    source = streaming.TranslatedSource(subscription, events, events.open(), attached=connection is not None)
+    attached = connection is not None
+    source = streaming.TranslatedSource(subscription, events, events.open(), attached=attached, watch=watch)
     failure = streaming.failure_before_output(source, events, headers) if choose_status else None
     return EventStream(source, api.limits.streams, connection, headers, streaming.OPENING, failure)
 
@@ -240,6 +291,16 @@ async def _run(api: ApiContext, response_id: str) -> Run:
 
 async def _current(api: ApiContext, run: Run) -> Response:
     run = await api.engine.runs.get(run.id)  # read before its message: a run that has ended has all its output
+    if run.status == "waiting" and response_object.has_server_tools(run):
+        return streaming.whole_response(
+            await api.engine.subscriptions.subscribe(run.id),
+            lambda found: streaming.json_response(
+                200, response_object.render_ended(run, found), response_object.headers(run)
+            ),
+            api.limits.streams,
+            None,
+            lambda found: found.ended or found.approval is not None,
+        )
     message = (await api.engine.messages.get(run.message_id)).message
     return streaming.json_response(200, response_object.render_current(run, message), response_object.headers(run))
 

@@ -127,6 +127,20 @@ class McpCallItem(CallItem):
     error: JsonValue = None
 
 
+class McpApprovalResponseItem(CallItem):
+    """The client's answer to an `mcp_approval_request`; its run continues."""
+
+    type: Literal["mcp_approval_response"]
+    approval_request_id: str
+    approve: bool
+
+
+class McpApprovalRequestItem(CallItem):
+    """A request that the client sends back with the history. The run knows it."""
+
+    type: Literal["mcp_approval_request"]
+
+
 class ItemReference(CallItem):
     type: Literal["item_reference"]
     id: str
@@ -145,6 +159,8 @@ InputItem = Annotated[
     | Annotated[FunctionCallOutputItem, Tag("function_call_output")]
     | Annotated[ReasoningItem, Tag("reasoning")]
     | Annotated[McpCallItem, Tag("mcp_call")]
+    | Annotated[McpApprovalRequestItem, Tag("mcp_approval_request")]
+    | Annotated[McpApprovalResponseItem, Tag("mcp_approval_response")]
     | Annotated[ItemReference, Tag("item_reference")],
     Discriminator(_item_type),
 ]
