@@ -91,3 +91,28 @@ def test_an_unknown_address_says_what_there_is(shared: Served) -> None:
         found = httpx.request(method, shared.url + path)
         assert found.status_code in (404, 405)
         assert "chat/completions" in found.json()["error"]["message"]
+
+
+def test_embeddings_are_those_of_the_provider(client: OpenAI, up: Stage) -> None:
+    """The request is passed on with the model's own name, and the response comes back as it is."""
+    data = [{"object": "embedding", "index": 0, "embedding": [0.25, -1.0]}]
+    found = {"object": "list", "data": data, "model": "m", "usage": {"prompt_tokens": 1, "total_tokens": 1}}
+    up.play("embed", answers(200, found))
+    answer = client.embeddings.create(model=named("embed"), input=["Hello"], encoding_format="float", dimensions=2)
+    assert answer.data[0].embedding == [0.25, -1.0]
+    asked = up.asked("embed")
+    assert (asked["input"], asked["dimensions"], asked["encoding_format"]) == (["Hello"], 2, "float")
+    up.play("embed fails", answers(400, {"error": {"message": "no vectors here"}}))
+    with pytest.raises(APIStatusError) as failed:
+        client.embeddings.create(model=named("embed fails"), input="Hello", encoding_format="float")
+    assert failed.value.status_code == 400
+    assert "no vectors here" in failed.value.message
+
+
+def test_a_head_request_is_a_get_without_a_body(shared: Served) -> None:
+    """Programs that look whether a server is there get the status; streams have no head alone."""
+    for path in ("/v1/models", "/api/sessions"):
+        found = httpx.head(shared.url + path)
+        assert (found.status_code, found.content) == (200, b"")
+        assert int(found.headers["content-length"]) > 0
+    assert httpx.head(f"{shared.url}/api/events").status_code == 405

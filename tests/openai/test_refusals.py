@@ -97,7 +97,7 @@ def test_unknown_ids_are_not_found(client: OpenAI) -> None:
     with pytest.raises(NotFoundError):
         client.models.retrieve("nobody/knows")
     with pytest.raises(NotFoundError):
-        client.get("/embeddings", cast_to=object)
+        client.get("/engines", cast_to=object)
 
 
 def test_models_are_listed_and_found(client: OpenAI) -> None:

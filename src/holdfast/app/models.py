@@ -14,6 +14,7 @@ from holdfast.app.late_engine import LateEngine
 from holdfast.config import Config, ProviderSection
 from holdfast.core.errors import InvalidInputError, NotFoundError, StorageError
 from holdfast.core.ids import LOCAL
+from holdfast.core.parts import Json
 from holdfast.models import local_model_weights
 from holdfast.models.catalog import CatalogSettings, ModelCatalog
 from holdfast.models.provider_config import ProviderConfig
@@ -64,6 +65,10 @@ class ConfiguredModels:
             return await self.catalog.knows(model)
         except AgentError as error:
             raise NotFoundError("model", model) from error
+
+    async def embed(self, model: str, body: Mapping[str, Json]) -> bytes:
+        self._refresh_keys()
+        return await self.catalog.embed(model, body)
 
     async def set_key(self, provider: str, key: str | None) -> None:
         if provider not in {name for name, _ in self.providers()}:

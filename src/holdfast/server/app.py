@@ -12,8 +12,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from holdfast.core.errors import HoldfastError
-from holdfast.server import html_pages, openai, openapi, problem_details, web_app
+from holdfast.server import anthropic, html_pages, openai, openapi, problem_details, web_app
 from holdfast.server.access_middleware import AccessMiddleware
+from holdfast.server.anthropic import routes as anthropic_routes
 from holdfast.server.context import ApiContext
 from holdfast.server.openai import errors as openai_errors
 from holdfast.server.openai import routes as openai_routes
@@ -42,7 +43,7 @@ def native_endpoints() -> list[ApiEndpoint]:
 
 
 def build(api: ApiContext) -> ASGIApp:
-    endpoints = [*native_endpoints(), *openai_routes.router.endpoints]
+    endpoints = [*native_endpoints(), *openai_routes.router.endpoints, *anthropic_routes.router.endpoints]
 
     @cache
     def document() -> dict[str, Any]:
@@ -54,6 +55,8 @@ def build(api: ApiContext) -> ASGIApp:
     async def respond_to_error(request: Request, error: Exception) -> Response:
         is_openai = request.url.path.startswith(openai.PREFIX)
         response = openai_errors.response_of(error) if is_openai else problem_details.from_exception(error)
+        if request.url.path.startswith(anthropic.PREFIX):
+            response = anthropic_routes.error_response(response)
         if response.status_code >= 500:
             log.warning("%s %r failed: %s", request.method, request.url.path, type(error).__name__)
         return response

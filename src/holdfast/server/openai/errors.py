@@ -20,8 +20,8 @@ _TYPES: Final[Mapping[int, str]] = {
 
 
 _AVAILABLE: Final = (
-    "Below /v1 there are models, chat/completions, responses and conversations; /docs describes them. "
-    "The base URL of a client ends in /v1."
+    "Below /v1 there are models, chat/completions, responses, conversations, messages and embeddings; /docs describes "
+    "them. The base URL of a client ends in /v1."
 )
 
 

@@ -9,11 +9,13 @@ from pydantic import Field
 from starlette.responses import JSONResponse, Response
 
 from holdfast.core.errors import NotFoundError
+from holdfast.core.events import Failure
 from holdfast.core.ids import ApprovalId
 from holdfast.core.run import Run
 from holdfast.core.session import Session
 from holdfast.core.transcript import Transcript, has_output
 from holdfast.engine.run_feed import RunSubscription
+from holdfast.ports.agent import AgentError
 from holdfast.server.context import ApiContext
 from holdfast.server.event_sources import respond_with_run
 from holdfast.server.event_stream import EventStream
@@ -68,6 +70,18 @@ async def openai_model(api: ApiContext, model: Annotated[str, Field(max_length=5
     if not found:
         raise NotFoundError("model", model)
     return found[0]
+
+
+@router.post("/embeddings", returns=s.EmbeddingList)
+async def create_embeddings(api: ApiContext, body: s.EmbeddingRequest) -> Response:
+    """Embeddings of the provider. Nothing is stored."""
+    if api.models is None:
+        raise NotFoundError("model", body.model)
+    sent = body.model_dump(exclude={"model", "user"}, exclude_none=True)
+    try:
+        return streaming.json_response(200, await api.models.embed(body.model, sent))
+    except AgentError as error:
+        return streaming.failed_response(Failure(error.code, str(error)), ())
 
 
 # ---- chat completions ----
@@ -278,7 +292,8 @@ def _stream(
     headers = response_object.headers(run)
     attached = connection is not None
     source = streaming.TranslatedSource(subscription, events, events.open(), attached=attached, watch=watch)
-    failure = streaming.failure_before_output(source, events, headers) if choose_status else None
+    failed = partial(streaming.failed_response, headers=headers)
+    failure = streaming.failure_before_output(source, events, failed) if choose_status else None
     return EventStream(source, api.limits.streams, connection, headers, streaming.OPENING, failure)
 
 

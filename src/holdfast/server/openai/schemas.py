@@ -382,6 +382,16 @@ class ChatRequest(CommonParameters):
     verbosity: JsonValue = None
 
 
+class EmbeddingRequest(RequestModel):
+    """Passed on to the provider, which checks `input`."""
+
+    model: ShortText
+    input: JsonValue
+    encoding_format: Literal["float", "base64"] | None = None
+    dimensions: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    user: JsonValue = None
+
+
 class ConversationRequest(RequestModel):
     metadata: Metadata | None = None
     items: Annotated[list[JsonValue], Field(max_length=20)] | None = None
@@ -444,6 +454,11 @@ class ChatCompletion(Reply):
     model: str
     choices: list[ChatChoice]
     usage: dict[str, Any]
+
+
+class EmbeddingList(Reply):
+    object: str
+    data: list[dict[str, Any]]
 
 
 class ConversationObject(Reply):

@@ -147,11 +147,12 @@ def chat_stream(
 ) -> EventStream:
     """A stream that chooses its status when the first output or a failure arrives."""
     source = TranslatedSource(subscription, chunks, attached=connection is not None)
-    return EventStream(source, limits, connection, headers, OPENING, failure_before_output(source, chunks, headers))
+    failure = failure_before_output(source, chunks, partial(failed_response, headers=headers))
+    return EventStream(source, limits, connection, headers, OPENING, failure)
 
 
 def failure_before_output(
-    source: TranslatedSource, translator: Translator, headers: Headers
+    source: TranslatedSource, translator: Translator, respond: Callable[[Failure], Response]
 ) -> Callable[[], Awaitable[Response | None]]:
     """The error response of a run that fails before its first output; waits for either, for a while."""
 
@@ -160,7 +161,7 @@ def failure_before_output(
         with anyio.move_on_after(FIRST_OUTPUT_WAIT):
             await source.read_until(lambda: translator.begun)
         failed = None if translator.begun else translator.failed
-        return None if failed is None else failed_response(failed, headers)
+        return None if failed is None else respond(failed)
 
     return failure
 
