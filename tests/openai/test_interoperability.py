@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
-from openai import APIStatusError, OpenAI
+from openai import APIStatusError, NotFoundError, OpenAI
 
 from tests.chat.stage import Stage
 from tests.http.client import Served
@@ -116,3 +116,50 @@ def test_a_head_request_is_a_get_without_a_body(shared: Served) -> None:
         assert (found.status_code, found.content) == (200, b"")
         assert int(found.headers["content-length"]) > 0
     assert httpx.head(f"{shared.url}/api/events").status_code == 405
+
+
+def test_a_conversation_has_items_and_metadata(client: OpenAI, up: Stage) -> None:
+    """Items are added without an answer, listed and found; the model is shown them; the metadata can change."""
+    up.play("items of conversation", says("Three."))
+    first: Any = {"type": "message", "role": "user", "content": "One"}
+    conversation = client.conversations.create(items=[first], metadata={"topic": "a"})
+    added = client.conversations.items.create(
+        conversation.id, items=[{"type": "message", "role": "assistant", "content": "Two"}]
+    )
+    assert [item.type for item in added.data] == ["message"]
+    answer = client.responses.create(model=named("items of conversation"), input="And?", conversation=conversation.id)
+    assert answer.output_text == "Three."
+    assert [m["content"] for m in up.asked("items of conversation")["messages"]] == ["One", "Two", "And?"]
+    listed: list[Any] = list(client.conversations.items.list(conversation.id, order="asc"))
+    assert [item.content[0].text for item in listed] == ["One", "Two", "And?", "Three."]
+    found: Any = client.conversations.items.retrieve(listed[1].id, conversation_id=conversation.id)
+    assert found.content[0].text == "Two"
+    assert client.conversations.update(conversation.id, metadata={"topic": "b"}).metadata == {"topic": "b"}
+    assert client.conversations.retrieve(conversation.id).metadata == {"topic": "b"}
+    with pytest.raises(NotFoundError):
+        client.conversations.items.retrieve("msg_none", conversation_id=conversation.id)
+
+
+def test_input_tokens_are_estimated(client: OpenAI) -> None:
+    """A longer input counts more, and so does the conversation before it."""
+    short = client.responses.input_tokens.count(model="any", input="Hello").input_tokens
+    long = client.responses.input_tokens.count(model="any", input="x" * 4000).input_tokens
+    assert 0 < short < 1000 < long
+    before = client.responses.create(model=named("counted"), input="y" * 4000)
+    assert client.responses.input_tokens.count(input="Hello", previous_response_id=before.id).input_tokens > 1000
+
+
+def test_completions_are_stored(client: OpenAI, up: Stage) -> None:
+    """A completion can be retrieved, listed with its messages, and erased; a response is not one."""
+    up.play("stored", says("Kept."))
+    made = client.chat.completions.create(model=named("stored"), messages=[{"role": "user", "content": "Hello"}])
+    kept = client.chat.completions.retrieve(made.id)
+    assert (kept.id, kept.choices, kept.usage) == (made.id, made.choices, made.usage)
+    assert made.id in [each.id for each in client.chat.completions.list(model=named("stored"))]
+    assert len(client.chat.completions.messages.list(made.id).data) == 1
+    response = client.responses.create(model=named("stored"), input="Hello")
+    with pytest.raises(NotFoundError):
+        client.chat.completions.retrieve(response.id)
+    client.chat.completions.delete(made.id)
+    with pytest.raises(NotFoundError):
+        client.chat.completions.retrieve(made.id)

@@ -16,6 +16,7 @@ from holdfast.server import anthropic, html_pages, openai, openapi, problem_deta
 from holdfast.server.access_middleware import AccessMiddleware
 from holdfast.server.anthropic import routes as anthropic_routes
 from holdfast.server.context import ApiContext
+from holdfast.server.openai import conversation_routes, stored_completion_routes
 from holdfast.server.openai import errors as openai_errors
 from holdfast.server.openai import routes as openai_routes
 from holdfast.server.routes import (
@@ -43,7 +44,8 @@ def native_endpoints() -> list[ApiEndpoint]:
 
 
 def build(api: ApiContext) -> ASGIApp:
-    endpoints = [*native_endpoints(), *openai_routes.router.endpoints, *anthropic_routes.router.endpoints]
+    modules = (openai_routes, conversation_routes, stored_completion_routes, anthropic_routes)
+    endpoints = [*native_endpoints(), *(endpoint for module in modules for endpoint in module.router.endpoints)]
 
     @cache
     def document() -> dict[str, Any]:

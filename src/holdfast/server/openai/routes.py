@@ -11,8 +11,8 @@ from starlette.responses import JSONResponse, Response
 from holdfast.core.errors import NotFoundError
 from holdfast.core.events import Failure
 from holdfast.core.ids import ApprovalId
+from holdfast.core.parts import Json
 from holdfast.core.run import Run
-from holdfast.core.session import Session
 from holdfast.core.transcript import Transcript, has_output
 from holdfast.engine.run_feed import RunSubscription
 from holdfast.ports.agent import AgentError
@@ -24,6 +24,7 @@ from holdfast.server.openai import (
     chat_chunks,
     ids,
     input_items,
+    json_bytes,
     model_names,
     parameters,
     response_object,
@@ -31,7 +32,7 @@ from holdfast.server.openai import (
     submit,
 )
 from holdfast.server.openai import schemas as s
-from holdfast.server.openai.errors import ParameterError, unsupported
+from holdfast.server.openai.errors import ParameterError
 from holdfast.server.openai.input_items import TurnBuilder
 from holdfast.server.openai.response_events import ResponseEvents
 from holdfast.server.openai.submit import ApiCall
@@ -41,7 +42,6 @@ from holdfast.server.routing import STREAM_RESPONSE, Router
 router = Router("openai", "/v1", s.ERRORS)
 
 ResponseId = Annotated[str, Field(max_length=200, description="Id of a response.")]
-ConversationId = Annotated[str, Field(max_length=200, description="Id of a conversation.")]
 Include = Annotated[list[str] | None, Field(max_length=20)]
 IncludeArray = Annotated[list[str] | None, Field(alias="include[]", max_length=20)]
 
@@ -214,6 +214,17 @@ async def _read_call(api: ApiContext, body: s.ResponseRequest, key: str | None, 
     return ApiCall(body, target, settings, turns, key, lifetime, previous, session)
 
 
+@router.post("/responses/input_tokens")
+async def count_input_tokens(api: ApiContext, body: s.InputTokensRequest) -> s.InputTokens:
+    """An estimate of the input's tokens: four bytes of its JSON count as one."""
+    sent: list[Json] = [body.instructions or "", body.input, body.tools]
+    if body.previous_response_id is not None:
+        run = await submit.previous_run(api, body.previous_response_id)
+        sent.append(input_items.list_items(await api.engine.messages.path(run.message_id)))
+    size = len(json_bytes.dump(sent))
+    return s.InputTokens(object="response.input_tokens", input_tokens=-(-size // 4))
+
+
 @router.get("/responses/{response_id}", returns=s.ResponseObject, responses={200: STREAM_RESPONSE})
 async def retrieve_response(
     api: ApiContext,
@@ -318,46 +329,3 @@ async def _current(api: ApiContext, run: Run) -> Response:
         )
     message = (await api.engine.messages.get(run.message_id)).message
     return streaming.json_response(200, response_object.render_current(run, message), response_object.headers(run))
-
-
-# ---- conversations ----
-
-
-@router.post("/conversations")
-async def create_conversation(api: ApiContext, body: s.ConversationRequest | None = None) -> s.ConversationObject:
-    """Create an empty session, which `conversation` of a response names."""
-    if body is not None and body.items:
-        raise unsupported("items", "Send them as 'input' of the first response.")
-    metadata = {} if body is None else body.metadata or {}
-    agent = model_names.DIRECT if api.models is not None else "chat"
-    settings = {"source": parameters.SOURCE, "metadata": metadata}
-    return _conversation_object(await api.engine.sessions.create(agent=agent, settings=settings))
-
-
-@router.get("/conversations/{conversation_id}")
-async def retrieve_conversation(api: ApiContext, conversation_id: ConversationId) -> s.ConversationObject:
-    return _conversation_object(await _session(api, conversation_id))
-
-
-@router.delete("/conversations/{conversation_id}")
-async def delete_conversation(api: ApiContext, conversation_id: ConversationId) -> s.DeletedObject:
-    """Erase the session and everything in it."""
-    await api.engine.sessions.delete((await _session(api, conversation_id)).id)
-    return s.DeletedObject(id=conversation_id, object="conversation.deleted", deleted=True)
-
-
-async def _session(api: ApiContext, conversation_id: str) -> Session:
-    try:
-        return (await api.engine.sessions.get(ids.session_id(conversation_id))).session
-    except NotFoundError:
-        raise NotFoundError("conversation", conversation_id) from None
-
-
-def _conversation_object(session: Session) -> s.ConversationObject:
-    metadata = session.settings.get("metadata") if isinstance(session.settings, dict) else None
-    return s.ConversationObject(
-        id=ids.conversation_id(session.id),
-        object="conversation",
-        created_at=int(session.created_at),
-        metadata=metadata if isinstance(metadata, dict) else {},
-    )

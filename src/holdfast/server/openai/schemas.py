@@ -394,7 +394,31 @@ class EmbeddingRequest(RequestModel):
 
 class ConversationRequest(RequestModel):
     metadata: Metadata | None = None
-    items: Annotated[list[JsonValue], Field(max_length=20)] | None = None
+    items: Annotated[list[InputItem], Field(max_length=20)] | None = None
+
+
+class ConversationUpdate(RequestModel):
+    metadata: Metadata
+
+
+class ConversationItemsRequest(RequestModel):
+    items: Annotated[list[InputItem], Field(min_length=1, max_length=20)]
+
+
+class InputTokensRequest(RequestModel):
+    """A call of `/v1/responses` of which only the size matters; its other parameters are not checked."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    input: JsonValue = None
+    instructions: Text | None = None
+    tools: JsonValue = None
+    previous_response_id: ShortText | None = None
+
+
+class InputTokens(Reply):
+    object: Literal["response.input_tokens"]
+    input_tokens: int
 
 
 # ---- responses ----
@@ -438,6 +462,12 @@ class InputItemList(Reply):
     data: list[ItemObject]
     first_id: str | None
     last_id: str | None
+    has_more: bool
+
+
+class StoredList(Reply):
+    object: Literal["list"]
+    data: list[dict[str, Any]]
     has_more: bool
 
 

@@ -50,8 +50,8 @@ class ApiCall:
 async def submit_turn(api: ApiContext, call: ApiCall) -> Accepted:
     engine, target, key = api.engine, call.target, call.key
     earlier, last = call.turns.finish()
-    past = [(turn.role, [await _stored_part(api, part, target) for part in turn.parts]) for turn in earlier]
-    parts = [await _stored_part(api, part, target) for part in last.parts]
+    past = [(turn.role, [await stored_part(api, part, target) for part in turn.parts]) for turn in earlier]
+    parts = [await stored_part(api, part, target) for part in last.parts]
     options = _run_options(call)
     if call.session is not None and not past:
         return await engine.runs.submit(call.session, parts, **asdict(options))
@@ -190,7 +190,7 @@ async def referenced_parts(api: ApiContext, given: str | Sequence[InputItem]) ->
 # ---- files ----
 
 
-async def _stored_part(api: ApiContext, part: DraftPart, target: Target) -> Part:
+async def stored_part(api: ApiContext, part: DraftPart, target: Target) -> Part:
     match part:
         case InlineFile(param, name, declared, data):
             kind = detect_media_type(data[:SNIFF], declared)
