@@ -16,6 +16,7 @@ from holdfast.server import anthropic, html_pages, openai, openapi, problem_deta
 from holdfast.server.access_middleware import AccessMiddleware
 from holdfast.server.anthropic import routes as anthropic_routes
 from holdfast.server.context import ApiContext
+from holdfast.server.cors_middleware import CorsMiddleware
 from holdfast.server.openai import conversation_routes, stored_completion_routes
 from holdfast.server.openai import errors as openai_errors
 from holdfast.server.openai import routes as openai_routes
@@ -76,4 +77,5 @@ def build(api: ApiContext) -> ASGIApp:
         ),
     )
     app.router.redirect_slashes = False
-    return AccessMiddleware(app, api.authenticator, api.limits.max_body, api.request_counts, exposed=api.exposed)
+    guarded = AccessMiddleware(app, api.authenticator, api.limits.max_body, api.request_counts, exposed=api.exposed)
+    return CorsMiddleware(guarded, api.cors_origins) if api.cors_origins else guarded

@@ -76,6 +76,7 @@ class ApiContext:
     summarizer: Callable[[SessionId], Awaitable[Summarizer]] | None = None
     tool_admin: ToolAdmin | None = None
     backup: MakeBackup | None = None  # None if the storage has its own backup tools
+    cors_origins: Sequence[str] = ()  # Origins whose pages may call the APIs below `/v1`
     exposed: bool = False  # Whether the server listens on an address that other machines can reach
     limits: ServerLimits = field(default_factory=ServerLimits)
     request_counts: "Counter[tuple[str, int]]" = field(default_factory=Counter)  # By method and status
