@@ -60,6 +60,11 @@ def has_server_tools(run: Run) -> bool:
     return run.agent != DIRECT
 
 
+def asks_client(run: Run) -> bool:
+    """Whether it waits for an approval that its client can give: a response began it."""
+    return run.status == "waiting" and has_server_tools(run) and "background" in _settings(run)[1]
+
+
 def namespaces(run: Run) -> Namespaces:
     return of_tools(_settings(run)[1].get("tools"))
 

@@ -243,7 +243,7 @@ async def retrieve_response(
         return await _current(api, run)
     subscription = await api.engine.subscriptions.subscribe(run.id)
     after = -1 if starting_after is None else starting_after
-    return _stream(api, run, subscription, None, after, pauses=run.status == "waiting")
+    return _stream(api, run, subscription, None, after, pauses=response_object.asks_client(run))
 
 
 @router.post("/responses/{response_id}/cancel", returns=s.ResponseObject)
@@ -317,7 +317,7 @@ async def _run(api: ApiContext, response_id: str) -> Run:
 
 async def _current(api: ApiContext, run: Run) -> Response:
     run = await api.engine.runs.get(run.id)  # read before its message: a run that has ended has all its output
-    if run.status == "waiting" and response_object.has_server_tools(run):
+    if response_object.asks_client(run):
         return streaming.whole_response(
             await api.engine.subscriptions.subscribe(run.id),
             lambda found: streaming.json_response(
