@@ -56,6 +56,16 @@ def _lowercase(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
 
 
+def _split(value: Any) -> Any:
+    return [item.strip() for item in value.split(",") if item.strip()] if isinstance(value, str) else value
+
+
+def _check_origin(origin: str) -> str:
+    if not re.fullmatch(r"https?://[^/\s?#@*]+", origin):
+        raise ValueError(f"{origin!r} is not an origin, such as https://app.example.com")
+    return origin.lower()
+
+
 def _url_scheme(*schemes: str) -> AfterValidator:
     def check(url: str) -> str:
         if url.partition("://")[0] not in schemes:
@@ -150,6 +160,8 @@ class Config(Section):
     heartbeat: Number = Field(default=15.0, ge=0.1)
     write_deadline: Number = Field(default=30.0, ge=0.1)
     """Seconds after which a client that does not read is disconnected. It can resume without loss."""
+    cors_origins: Annotated[list[Annotated[str, AfterValidator(_check_origin)]], BeforeValidator(_split)] = []
+    """Origins whose pages may call the APIs below /v1. With a password they need a token."""
     password: SecretStr | None = Field(default=None, min_length=1)
     """Takes precedence over the password that `holdfast password` stored."""
     store_url: Annotated[str, _url_scheme("postgresql", "postgres")] | None = Field(default=None, repr=False)

@@ -54,6 +54,8 @@ class Asks:
     """Comes whole at the end, without deltas."""
     only_name: bool = False
     """Only its name is written: no arguments are an empty object."""
+    text: str | None = None
+    """The arguments as the model writes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ class Gates:
 
 
 def call_deltas(asks: Asks) -> list[ToolDelta]:
-    text = asks.args if isinstance(asks.args, str) else json.dumps(asks.args)
+    text = asks.args if isinstance(asks.args, str) else asks.text or json.dumps(asks.args)
     if asks.silent:
         return []
     if asks.only_name:
@@ -155,7 +157,7 @@ class ScriptedModel:
                 case Asks():
                     answer.calls = [
                         *answer.calls,
-                        ToolCall(piece.call_id, piece.name, piece.args, invalid=piece.invalid),
+                        ToolCall(piece.call_id, piece.name, piece.args, invalid=piece.invalid, text=piece.text),
                     ]
                     for delta in call_deltas(piece):
                         yield [delta]

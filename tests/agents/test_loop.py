@@ -240,6 +240,20 @@ async def test_steps_and_cost_are_limited(memory: World, limits: ChatLimits, req
         assert len(model.requests) == requests
 
 
+async def test_a_decision_does_not_restart_the_count_of_steps(memory: World) -> None:
+    """E1: the limit counts the whole run, however often a person was asked in between."""
+    model = ScriptedModel(lambda request: [Asks(f"c{len(request.messages)}", "look", {"x": len(request.messages)})])
+    limits = ChatLimits(max_steps=2)
+    async with chatting(memory, model, Trace("look", [], ToolTraits(rule="ask")), limits=limits) as (it, sid):
+        run = await it.send(sid)
+        for _ in range(2):
+            await it.until(run.id, "waiting")
+            await it.decide(run, "once")
+        ended = await it.until(run.id, "failed", "waiting")
+        assert (ended.status, ended.error and ended.error.code) == ("failed", "limit")
+        assert len(model.requests) == 2
+
+
 async def test_a_model_error_in_mid_stream_keeps_the_partial(world: AnyWorld) -> None:
     """E1: what was said before the provider hung up stays, with one failure that a person can act on."""
     model = ScriptedModel(answers([Thinks("hm"), "half an ", Breaks()]))

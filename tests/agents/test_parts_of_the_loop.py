@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from holdfast.agents.chat import context_window
 from holdfast.agents.chat.model_messages import answer
 from holdfast.agents.chat.overlap_trimmer import OverlapTrimmer
-from holdfast.agents.chat.requested_calls import repeats, step_marks, unsettled
+from holdfast.agents.chat.requested_calls import repeats, unsettled
 from holdfast.agents.chat.system_prompt import system_prompt
 from holdfast.agents.chat.workspaces import workspace
 from holdfast.core.ids import SessionId
 from holdfast.core.parts import Part, ReasoningPart, RememberedPart, TextPart, ToolPart, ToolState
+from holdfast.core.steps import step_starts, unfinished_text
 from holdfast.ports.model import AssistantMessage, ChatMessage, Media, ModelRequest, ToolCall, ToolMessage, UserMessage
 
 # ---- the joint ----
@@ -97,11 +98,22 @@ def test_equal_calls_in_a_row_are_counted() -> None:
 
 
 def test_steps_are_found_again_in_parts() -> None:
-    """X5: words after settled tools begin a step; words after an open call belong to its step."""
-    done, left = ToolPart("a", "t", {}, "done"), ToolPart("b", "t", {}, "not_run")
-    assert step_marks([TextPart("x"), done, TextPart("y"), done, TextPart("z")]) == [0, 2, 4]
-    assert step_marks([TextPart("x"), done, left, TextPart("y")]) == [0]
-    assert step_marks([]) == []
+    """X5: words after tools begin a step, unless a part says otherwise; memories belong to none."""
+    done = ToolPart("a", "t", {}, "done")
+    assert step_starts([TextPart("x"), done, TextPart("y"), done, TextPart("z")]) == [0, 2, 4]
+    assert step_starts([done, done, ToolPart("b", "t", {}, "done", begins_step=True)]) == [0, 2]
+    assert step_starts([done, TextPart("x", begins_step=False), TextPart("y", begins_step=True)]) == [0, 2]
+    assert step_starts([RememberedPart(()), TextPart("x")]) == [1]
+    assert step_starts([]) == []
+
+
+def test_only_text_without_calls_is_unfinished() -> None:
+    """X5: what a model wrote beside complete calls is not continued; a half-written call is written again."""
+    done, half = ToolPart("a", "t", {}, "done"), ToolPart("b", "t", '{"x', "not_run")
+    assert unfinished_text([done, TextPart("x")]) == "x"
+    assert unfinished_text([done, TextPart("x", begins_step=False)]) is None
+    assert unfinished_text([TextPart("x"), half]) == "x"
+    assert unfinished_text([TextPart("x"), ToolPart("c", "t", "{}", "not_run")]) is None
 
 
 def test_every_call_has_its_answer_after_it() -> None:
@@ -110,7 +122,7 @@ def test_every_call_has_its_answer_after_it() -> None:
     states: tuple[ToolState, ...] = ("done", "denied", "unknown", "not_run", "pending", "running", "waiting")
     parts += [ToolPart(state, "t", {}, state, result="r") for state in states]
     parts += [ToolPart("half", "t", '{"x', "not_run"), ToolPart("bad", "t", "{", "done", result="no", is_error=True)]
-    (said, *results) = answer(parts, [0])
+    (said, *results) = answer(parts)
     assert isinstance(said, AssistantMessage)
     calls = [part.call_id for part in said.parts if isinstance(part, ToolCall)]
     assert calls == [*states, "bad"]
@@ -121,13 +133,13 @@ def test_every_call_has_its_answer_after_it() -> None:
 def test_a_call_id_that_comes_again_begins_a_message() -> None:
     """X5: two calls of one id, as another agent may have left them, never stand in one message."""
     done = ToolPart("a", "t", {}, "done", result=1)
-    said = answer([done, done], [0])
+    said = answer([done, done])
     assert [type(each) for each in said] == [AssistantMessage, ToolMessage, AssistantMessage, ToolMessage]
 
 
 def test_thoughts_alone_are_no_message() -> None:
     """X5: a step that was cut off while thinking is not shown to the model."""
-    assert answer([ReasoningPart("hm")], [0]) == []
+    assert answer([ReasoningPart("hm")]) == []
 
 
 # ---- tokens ----

@@ -4,7 +4,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -110,6 +110,9 @@ class FakeModels:
 
     async def knows(self, model: str) -> frozenset[str]:
         return frozenset()
+
+    async def embed(self, model: str, body: Mapping[str, Any]) -> bytes:
+        raise NotImplementedError
 
     async def set_key(self, provider: str, key: str | None) -> None:
         raise NotImplementedError

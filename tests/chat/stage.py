@@ -63,7 +63,7 @@ class ByModel(Upstream):
 
 def _key(exchange: Exchange) -> tuple[str, Job]:
     asked = exchange.json()
-    first = asked["messages"][0]["content"]
+    first = asked["messages"][0]["content"] if "messages" in asked else None
     jobs: dict[str, Job] = {TITLE: "title", SUMMARIZE: "summary", SYSTEM: "memory"}
     return asked["model"], jobs.get(first, "chat") if isinstance(first, str) else "chat"
 

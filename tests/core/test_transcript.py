@@ -51,7 +51,10 @@ PRINTED = (
     ev.ToolDelta("c", output_delta="b\n"),
 )
 USED = (ev.ToolStarted("c", "ls", {"n": 1}), ev.ToolFinished("c", "one"), ev.StepStarted(1))
-USED_AGAIN = (ToolPart("c", "ls", {"n": 1}, "done", "one"), ToolPart("c", "ls", {"n": 2}, "done", "two", output="x"))
+USED_AGAIN = (
+    ToolPart("c", "ls", {"n": 1}, "done", "one"),
+    ToolPart("c", "ls", {"n": 2}, "done", "two", output="x", begins_step=True),
+)
 SIGNED = {"signature": "1"}
 FOLDS: dict[str, tuple[tuple[ev.Event, ...], tuple[Part, ...]]] = {
     "X5: text goes on in the part of the seed where it stopped": (

@@ -84,7 +84,8 @@ async def test_a_run_that_must_wait_is_claimed_when_there_is_room(memory: World)
 
 
 async def test_a_run_of_unknown_acceptance_is_executed_if_it_was_stored(memory: World) -> None:
-    """A3: the commit that accepted and claimed a run is reported as failed: nobody started it, so the claim loop does."""
+    """A3: the commit that accepted and claimed a run is reported as failed: nobody started it, so the claim loop
+    does."""
     async with running([Say("done")], memory, poll=SLOW, sweep=SLOW) as it:
         sid = await it.new_session()
         it.store.plan = {("transact", it.store.calls["transact"] + 1): Fault("doubt")}

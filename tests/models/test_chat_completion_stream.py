@@ -141,6 +141,22 @@ def test_signed_reasoning_is_put_together_before_the_text() -> None:
     ]
 
 
+def test_reasoning_is_read_from_every_field_that_has_it() -> None:
+    """Servers that send it only as `thinking`, or only as details without a signature, show it and get it back."""
+    stream = ChatCompletionStream()
+    assert stream.feed(event(delta(thinking="Hm."))) == [ReasoningDelta("Hm.")]
+    stream = ChatCompletionStream()
+    details = [{"type": "reasoning.summary", "index": 0, "summary": "Hm "}]
+    more = [{"type": "reasoning.summary", "index": 0, "summary": "so."}]
+    data = event(delta(reasoning_details=details)) + event(delta(reasoning_details=more)) + event(delta(content="Yes"))
+    joined = {"type": "reasoning.summary", "index": 0, "summary": "Hm so."}
+    assert stream.feed(data) == [
+        ReasoningDelta("Hm so."),
+        ReasoningDelta("", {"reasoning_details": [joined]}),
+        TextDelta("Yes"),
+    ]
+
+
 def test_words_before_a_line_that_is_too_long_are_kept() -> None:
     """E1: what arrived whole is shown, also when it came in one read with what goes over a limit."""
     words = b'data: {"choices":[{"delta":{"content":"Half an "}}]}\n\n'

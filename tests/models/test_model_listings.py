@@ -42,6 +42,20 @@ def test_nothing_that_a_server_sends_breaks_the_list(data: Any) -> None:
     assert model_listings.sees_images(data) in (True, False)
 
 
+def test_models_that_cannot_chat_are_left_out() -> None:
+    """Embedding and ranking models are recognized by what the server says, or else by their names."""
+    names = ["BAAI/bge-m3", "intfloat/e5-large", "thenlper/gte-base", "mxbai-large", "all-minilm:33m", "voyage-3"]
+    names += ["text-embedding-3-small", "nomic-embed-text", "sentence-transformers/paraphrase-x", "bge-reranker-v2"]
+    chats = ["gpt-5", "qwen3:8b", "llama-3.3-70b", "claude-sonnet", "mistral-large", "gemma3", "beige-7b"]
+    listed = model_listings.from_openai({"data": [{"id": name} for name in [*names, *chats]]})
+    assert [model.name for model in listed] == chats
+    vectors = {"id": "any", "architecture": {"output_modalities": ["embeddings"]}}
+    assert model_listings.from_openai({"data": [vectors]}) == []
+    assert model_listings.from_ollama_show("any", {"details": {"family": "nomic-bert"}}) is None
+    assert model_listings.from_ollama_show("bge-m3", {}) is None
+    assert model_listings.from_ollama_show("llama3", {"details": {"family": "llama"}}) is not None
+
+
 def test_the_model_to_begin_with() -> None:
     """A preference by name goes before one by its beginning, the shortest of those first; else what is listed first."""
     assert pick_default(["b-mini", "a", "b"], ("x", "b")) == "b"

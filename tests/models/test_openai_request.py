@@ -41,7 +41,7 @@ def test_a_conversation_with_a_tool() -> None:
                 {
                     "id": "call_1",
                     "type": "function",
-                    "function": {"name": "look", "arguments": '{"where": "Łódź"}'},
+                    "function": {"name": "look", "arguments": '{"where":"Łódź"}'},
                     "extra_content": {"google": {"thought_signature": "s"}},
                 }
             ],

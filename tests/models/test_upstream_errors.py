@@ -62,6 +62,7 @@ def test_other_peoples_words_are_tamed() -> None:
     """Keys, control characters, line breaks and essays do not get into a sentence of ours."""
     assert quote("Bad\nkey\x1b[31m sk-secret-123456.", "sk-secret-123456") == "Bad key [31m …"
     assert len(quote("x" * 5000, None)) == 300
+    assert quote("none of the models is known", "none") == "none of the models is known"
 
 
 @pytest.mark.parametrize(

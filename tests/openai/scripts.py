@@ -39,9 +39,9 @@ CHAT_TOOL: Final[Any] = {
 }
 
 
-def calls_function(*pieces: str, call_id: str = "call_1", thinks: str = "") -> Script:
+def calls_function(*pieces: str, call_id: str = "call_1", thinks: str = "", name: str = "get_weather") -> Script:
     """A call of the client's function, with its arguments in pieces."""
-    head = {"index": 0, "id": call_id, "function": {"name": "get_weather", "arguments": ""}}
+    head = {"index": 0, "id": call_id, "function": {"name": name, "arguments": ""}}
     rest = [delta(tool_calls=[{"index": 0, "function": {"arguments": piece}}]) for piece in pieces]
     thought = [delta(reasoning_content=thinks)] if thinks else []
     return [Head(), *sse(*thought, delta(tool_calls=[head]), *rest, delta(finish="tool_calls"), "[DONE]"), End()]

@@ -110,6 +110,27 @@ def test_history_of_the_call_becomes_the_session(client: OpenAI, up: Stage, shar
     assert [said(m) for m in shared.messages(raw.headers["holdfast-session"])] == ["One", "Two", "Three?", "Yes."]
 
 
+def test_messages_of_the_client_reach_the_model_as_they_are(client: OpenAI, up: Stage) -> None:
+    """X5: neighbors of one role are not merged, and the arguments of earlier calls are not written anew."""
+    up.play("as they are", says("Yes."))
+    arguments = '{ "city":"Brest",  "n": 1.0 }'
+    call = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": arguments}}
+    again = {**call, "id": "call_2"}
+    messages: Any = [
+        {"role": "user", "content": "One"},
+        {"role": "user", "content": "Two"},
+        {"role": "assistant", "content": "Three"},
+        {"role": "assistant", "content": "Four", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "rain"},
+        {"role": "assistant", "content": None, "tool_calls": [again]},
+        {"role": "tool", "tool_call_id": "call_2", "content": "sun"},
+        {"role": "user", "content": "Five"},
+        {"role": "user", "content": "Six"},
+    ]
+    client.chat.completions.create(model=named("as they are"), messages=messages)
+    assert up.asked("as they are")["messages"] == messages
+
+
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize(
     ("status", "problem", "kind"),

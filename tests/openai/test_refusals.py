@@ -41,7 +41,7 @@ FUNCTION: Any = {"type": "function", "function": {"name": "f", "arguments": "{}"
         ("input", {"input": []}),
         ("input", {"input": ""}),
         ("input", {"input": [{"role": "assistant", "content": "x"}]}),
-        ("tools[0].type", {"input": "Hello", "tools": [{"type": "web_search"}]}),
+        ("tools[0].type", {"input": "Hello", "tools": [{"type": "computer"}]}),
         ("tools[0].parameters", {"input": "Hello", "tools": [{"type": "function", "name": "f", "parameters": 1}]}),
         ("tool_choice", {"input": "Hello", "tool_choice": "required"}),
         ("tool_choice.name", {"input": "Hello", "tools": [TOOL], "tool_choice": {"type": "function", "name": "other"}}),
@@ -97,7 +97,7 @@ def test_unknown_ids_are_not_found(client: OpenAI) -> None:
     with pytest.raises(NotFoundError):
         client.models.retrieve("nobody/knows")
     with pytest.raises(NotFoundError):
-        client.get("/embeddings", cast_to=object)
+        client.get("/engines", cast_to=object)
 
 
 def test_models_are_listed_and_found(client: OpenAI) -> None:

@@ -148,6 +148,30 @@ def test_branches_of_one_response_at_the_same_time(client: OpenAI, up: Stage) ->
     assert ended.response.output_text == "Left."
 
 
+def test_items_of_the_client_reach_the_model_as_they_are(client: OpenAI, up: Stage) -> None:
+    """X5: two user messages are two, also at the beginning of a conversation, and calls made in turn stay apart."""
+    up.play("items", says("Yes."))
+    conversation = client.conversations.create()
+    call: Any = {"type": "function_call", "call_id": "a", "name": "weather", "arguments": '{ "city": 1 }'}
+    items: Any = [
+        {"role": "user", "content": "One"},
+        {"role": "user", "content": "Two"},
+        {"type": "message", "role": "assistant", "content": "Three"},
+        {"type": "message", "role": "assistant", "content": "Four"},
+        call,
+        {"type": "function_call_output", "call_id": "a", "output": "rain"},
+        {**call, "call_id": "b"},
+        {"type": "function_call_output", "call_id": "b", "output": "sun"},
+    ]
+    answer = client.responses.create(model=named("items"), input=items, conversation=conversation.id)
+    assert answer.conversation is not None
+    assert answer.conversation.id == conversation.id
+    asked = up.asked("items")["messages"]
+    assert [m["role"] for m in asked] == ["user", "user", *["assistant"] * 2, "tool", "assistant", "tool"]
+    assert [m["content"] for m in asked] == ["One", "Two", "Three", "Four", "rain", None, "sun"]
+    assert asked[3]["tool_calls"][0]["function"]["arguments"] == call["arguments"]
+
+
 def test_conversation_continues_at_its_head(client: OpenAI, up: Stage) -> None:
     """A conversation is a session: each response has the earlier ones as its past, and the client keeps only the id."""
     up.play("conversation", says("One."), says("Two."))

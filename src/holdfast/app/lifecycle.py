@@ -154,6 +154,7 @@ def _http_app(
         tool_admin=services.tool_admin,
         backup=partial(_back_up, node),
         confirm_memories=config.memory.confirm,
+        cors_origins=config.cors_origins,
         exposed=exposed,
     )
     return app.build(context)

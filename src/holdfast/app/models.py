@@ -68,6 +68,10 @@ class ConfiguredModels:
         except AgentError as error:
             raise NotFoundError("model", model) from error
 
+    async def embed(self, model: str, body: Mapping[str, Json]) -> bytes:
+        self._refresh_keys()
+        return await self.catalog.embed(model, body)
+
     async def set_key(self, provider: str, key: str | None) -> None:
         if provider not in {name for name, _ in self.providers()}:
             raise InvalidInputError("provider", f"{provider!r} is not configured; add it to holdfast.toml first")

@@ -86,6 +86,7 @@ class ToolStarted:
     name: str
     args: Json
     provider: Json = None
+    args_text: str | None = None  # `args` as the model wrote them, if that is not their compact JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ class ApprovalRequested:
     args: Json
     reason: str = ""
     provider: Json = None  # As in `ToolStarted`: another process may start the tool after the decision
+    args_text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +126,25 @@ class Usage:
     input_tokens: int
     output_tokens: int
     cost: float | None = None
+    cached_tokens: int | None = None  # Of the input tokens, those that the provider had cached
+    reasoning_tokens: int | None = None  # Of the output tokens, those of reasoning
 
 
 def add_usage(total: Usage | None, more: Usage | None) -> Usage | None:
-    """The sum, or None if neither was reported. The cost is None unless one of them has a cost."""
+    """The sum, or None if neither was reported. What only one of them reports is counted as zero in the other."""
     if total is None or more is None:
         return total if more is None else more
-    cost = None if total.cost is None and more.cost is None else (total.cost or 0.0) + (more.cost or 0.0)
-    return Usage(total.input_tokens + more.input_tokens, total.output_tokens + more.output_tokens, cost)
+    return Usage(
+        total.input_tokens + more.input_tokens,
+        total.output_tokens + more.output_tokens,
+        None if total.cost is None and more.cost is None else (total.cost or 0.0) + (more.cost or 0.0),
+        _add_known(total.cached_tokens, more.cached_tokens),
+        _add_known(total.reasoning_tokens, more.reasoning_tokens),
+    )
+
+
+def _add_known(a: int | None, b: int | None) -> int | None:
+    return None if a is None and b is None else (a or 0) + (b or 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ ToolState = Literal["pending", "waiting", "running", "done", "denied", "unknown"
 @dataclass(frozen=True, slots=True)
 class TextPart:
     text: str
+    begins_step: bool | None = None  # Set where the position among the parts does not tell (core/steps.py)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class ReasoningPart:
     text: str
     provider: Json = None  # Opaque provider data (signatures) that must be sent back to continue
     duration_ms: int | None = None  # How long the reasoning took, if the journal records it and something followed
+    begins_step: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ class ToolPart:
     may_have_run: bool = False
     """An earlier start has an unknown outcome, and the call is asked about again. Settled messages say so in
     `state`."""
+    args_text: str | None = None  # `args` as the model wrote them, if that is not their compact JSON
+    begins_step: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,7 @@ def from_json(data: Mapping[str, Json]) -> Part | None:
     if kind is None:
         return None
     if kind is TextPart:
-        return TextPart(data["text"])
+        return TextPart(data["text"], data.get("begins_step"))
     values = {**data}
     del values["type"]
     if kind is RememberedPart:

@@ -3,6 +3,7 @@ limits the size of one event. Their fold is exactly the earlier parts."""
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from holdfast.core.events import Event, MessageSeeded, ReasoningDelta, TextDelta
@@ -42,10 +43,10 @@ def _split(part: Part, most: int) -> tuple[Part, list[Event]]:
     """The start of a long text as a part, and the rest as deltas."""
     match part:
         case TextPart(text) if len(text) > most:
-            return TextPart(text[:most]), [TextDelta(piece) for piece in _pieces(text, most)]
-        case ReasoningPart(text, provider, duration) if len(text) > most:
+            return replace(part, text=text[:most]), [TextDelta(piece) for piece in _pieces(text, most)]
+        case ReasoningPart(text, provider) if len(text) > most:
             *more, last = _pieces(text, most)
-            return ReasoningPart(text[:most], None, duration), [
+            return replace(part, text=text[:most], provider=None), [
                 *(ReasoningDelta(piece) for piece in more),
                 ReasoningDelta(last, provider),
             ]

@@ -11,6 +11,7 @@ from typing import Literal, assert_never
 from holdfast.core import events as ev
 from holdfast.core.errors import BrokenSequenceError
 from holdfast.core.parts import Part, ReasoningPart, RememberedPart, TextPart, ToolPart, ToolState
+from holdfast.core.steps import begins_by_position, open_step
 
 MessageStatus = Literal["streaming", "complete", "cancelled", "failed", "interrupted"]
 
@@ -31,6 +32,8 @@ class Transcript:
     lost: bool = False
     """An earlier execution's events, or those of a run that this one continues, were lost: the journal begins with
     `run.resumed`. What its tools did is unknown."""
+    steps: int = 0  # Model calls that the journal records
+    step_began: bool = False  # A step has begun and has no part yet
 
     @property
     def ended(self) -> bool:
@@ -105,6 +108,8 @@ class _Builder:
         self.approval = onto.approval
         self.thinking_since = onto.thinking_since
         self.lost = onto.lost
+        self.steps = onto.steps
+        self.step_began = onto.step_began
 
     def transcript(self) -> Transcript:
         self._join()
@@ -120,6 +125,8 @@ class _Builder:
             self.last_seq,
             self.thinking_since,
             self.lost,
+            self.steps,
+            self.step_began,
         )
 
     def add_quoted(self, pieces: list[bytes]) -> None:
@@ -148,7 +155,11 @@ class _Builder:
                     self._grow(_NO_TEXT, text)
             case ev.ReasoningDelta(text, provider):
                 self._reason(text, provider, at)
-            case ev.RunStarted() | ev.StepStarted() | ev.UnknownEvent():
+            case ev.StepStarted():
+                self._join()
+                self.steps += 1
+                self.step_began = not open_step(self.parts)
+            case ev.RunStarted() | ev.UnknownEvent():
                 pass
             case ev.RunResumed():
                 self.lost = self.lost or not self.last_seq
@@ -157,8 +168,8 @@ class _Builder:
                 self.parts.extend(parts)
             case ev.ToolDelta(call_id, name, args_delta, output_delta):
                 self._tool_delta(call_id, name, args_delta, output_delta)
-            case ev.ToolStarted(call_id, name, args, provider):
-                self._put_tool(call_id, name, args, "running", provider)
+            case ev.ToolStarted():
+                self._put_tool(event, "running")
             case ev.ToolFinished(call_id, result, is_error, duration_ms):
                 self._join()
                 where = self._find(call_id)
@@ -166,8 +177,8 @@ class _Builder:
                     self.parts[where] = replace(
                         self._tool(where), state="done", result=result, is_error=is_error, duration_ms=duration_ms
                     )
-            case ev.ApprovalRequested(_, call_id, name, args, _, provider):
-                self._put_tool(call_id, name, args, "waiting", provider)
+            case ev.ApprovalRequested():
+                self._put_tool(event, "waiting")
                 self.approval = event
             case ev.ApprovalResolved(approval_id, decision, reason):
                 if self.approval is not None and self.approval.approval_id == approval_id:
@@ -190,9 +201,16 @@ class _Builder:
                 assert_never(event)
 
     def _grow(self, empty: TextPart | ReasoningPart, text: str) -> None:
-        if not self.parts or type(self.parts[-1]) is not type(empty):
-            self.parts.append(empty)
+        if not self.parts or type(self.parts[-1]) is not type(empty) or self.step_began:
+            self._add_part(empty)
         self._append(len(self.parts) - 1, "text", text)
+
+    def _add_part(self, part: TextPart | ReasoningPart | ToolPart) -> None:
+        if self.steps:
+            begins, self.step_began = self.step_began, False
+            if begins != begins_by_position(self.parts, part):
+                part = replace(part, begins_step=begins)
+        self.parts.append(part)
 
     def end_reasoning(self, at: int | None) -> None:
         """Something else follows at `at`: the reasoning before it lasted until then."""
@@ -207,7 +225,7 @@ class _Builder:
         last = self.parts[-1] if self.parts else None
         if isinstance(last, ReasoningPart) and last.provider is not None and (text or provider is not None):
             self.end_reasoning(at)
-            self.parts.append(ReasoningPart(""))
+            self._add_part(ReasoningPart(""))
         if text or provider is not None:
             self._grow(ReasoningPart(""), text)
             if self.thinking_since is None and at is not None:
@@ -246,17 +264,20 @@ class _Builder:
         where = self._find(call_id)
         return None if where is None or self._tool(where).state in ("done", "denied") else where
 
-    def _put_tool(self, call_id: str, name: str, args: object, state: ToolState, provider: object) -> None:
+    def _put_tool(self, call: ev.ToolStarted | ev.ApprovalRequested, state: ToolState) -> None:
         """Start a call or ask about it. Other arguments than those of a call that may have run make another call."""
         self._join()
+        call_id, name, args, provider, text = call.call_id, call.name, call.args, call.provider, call.args_text
         where = self._open(call_id)
         old = None if where is None else self._tool(where)
         if where is None or old is None or (old.state == "unknown" and (old.name, old.args) != (name, args)):
-            self.parts.append(ToolPart(call_id, name, args, state, provider=provider))
+            self._add_part(ToolPart(call_id, name, args, state, provider=provider, args_text=text))
             return
         again = state != "running" and (old.state == "unknown" or old.may_have_run)
         kept = old.provider if provider is None else provider
-        self.parts[where] = replace(old, name=name, args=args, state=state, provider=kept, may_have_run=again)
+        self.parts[where] = replace(
+            old, name=name, args=args, state=state, provider=kept, may_have_run=again, args_text=text
+        )
 
     def _tool_delta(self, call_id: str, name: str | None, args: str | None, output: str | None) -> None:
         where = self._open(call_id)
@@ -270,7 +291,7 @@ class _Builder:
                 self.parts[where] = ToolPart(call_id, self._tool(where).name, "", "pending")
         if where is None:
             where = len(self.parts)
-            self.parts.append(ToolPart(call_id, name or "", "", "pending"))
+            self._add_part(ToolPart(call_id, name or "", "", "pending"))
         elif name is not None:
             self.parts[where] = replace(self._tool(where), name=name)
         if output is not None:

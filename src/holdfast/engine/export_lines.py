@@ -159,6 +159,7 @@ def _to_json(value: Part | Failure | Usage) -> dict[str, Any]:
 
 class _TextPart(_Line):
     text: str
+    begins_step: bool | None = None
 
 
 class _ToolPart(_Line):
@@ -169,6 +170,8 @@ class _ToolPart(_Line):
     is_error: bool = False
     output: str = ""
     duration_ms: Count | None = None
+    args_text: str | None = None
+    begins_step: bool | None = None
 
 
 class _FilePart(_Line):
@@ -230,6 +233,7 @@ ImportStep = ExportedFile | FileChunk | ExportedSession | None
 _BETWEEN_SESSIONS: Final = frozenset({"session"})
 _IN_SESSION: Final = frozenset({"message", "compaction", "file", "end"})
 _IN_FILE: Final = frozenset({"content"})
+_FORMAT_FIELD: Final = b'"holdfast-session"'
 
 
 class ImportReader:
@@ -248,7 +252,13 @@ class ImportReader:
         try:
             return self._read(_parse(text))
         except InvalidInputError as error:
-            raise InvalidInputError(f"line {self.lines}", str(error) if error.field else error.problem) from None
+            problem = str(error) if error.field else error.problem
+            if self.lines == 1 and _FORMAT_FIELD not in text:
+                problem = (
+                    f"this is not a Holdfast export ({problem}). Import the .jsonl file that `holdfast export` or "
+                    "Settings > Data made; exports of other programs are not supported."
+                )
+            raise InvalidInputError(f"line {self.lines}", problem) from None
 
     def finish(self) -> None:
         """Call after the last line. Raises InvalidInputError if the export is incomplete."""

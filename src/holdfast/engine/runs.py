@@ -64,13 +64,14 @@ class Runs:
     async def branch(
         self,
         sid: SessionId,
-        below: MessageId,
+        below: MessageId | None,
         past: Sequence[Message],
         parts: Sequence[Part],
         options: RunOptions,
         owner: OwnerId = LOCAL,
     ) -> Accepted:
-        """A turn below any message of a session that is not busy. Attached runs as with `submit`."""
+        """A turn below any message of a session that is not busy, or at its beginning. Attached runs as with
+        `submit`."""
         return await self._accept(partial(accept.branch, below=below, past=past), sid, parts, options, owner)
 
     async def start_session(

@@ -132,6 +132,10 @@ class Sessions:
         """Rename, pin, archive, tag, set project or model …; with `show` also switch branches, in one transaction."""
         return await self._edit(session_edits.amend, sid, owner, if_version, fields=fields, show=show)
 
+    async def append(self, sid: SessionId, messages: Sequence[Message], owner: OwnerId = LOCAL) -> Session:
+        """Add messages that belong to no run below the head of a session that is not busy."""
+        return await self._edit(session_edits.append, sid, owner, None, messages=messages)
+
     async def undo(self, sid: SessionId, owner: OwnerId = LOCAL, if_version: int | None = None) -> Session:
         return await self._edit(session_edits.undo, sid, owner, if_version)
 

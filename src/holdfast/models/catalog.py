@@ -11,7 +11,8 @@ from pathlib import Path
 import anyio
 
 from holdfast.core.child_environment import without_secrets
-from holdfast.models import local_model_prompt, local_model_weights
+from holdfast.core.parts import Json
+from holdfast.models import embeddings, local_model_prompt, local_model_weights
 from holdfast.models.default_model import default_model, provider_default
 from holdfast.models.demo_model import DEMO, DemoModel
 from holdfast.models.discovery import local_servers, probe
@@ -146,6 +147,14 @@ class ModelCatalog:
                 return local_model_prompt.SETTINGS
             case _:
                 return frozenset()
+
+    async def embed(self, model_id: str, body: Mapping[str, Json]) -> bytes:
+        """The provider's response to an embedding request. Raises ModelError."""
+        model = self.get(model_id)
+        if not isinstance(model, OpenAIModel):
+            raise ModelError("bad-request", f"{model_id!r} has no embeddings. Choose a model of another provider.")
+        limit = self._settings.policy.timeouts.idle
+        return await embeddings.embed(self._http, model.config, model.name, body, limit)
 
     def _find_provider(self, name: str) -> ProviderConfig | None:
         """The provider of a model named without one, as programs written for one provider do: the one that lists it,

@@ -81,11 +81,13 @@ class ChunkAssembler:
     def _choice(self, choice: dict[str, Json]) -> None:
         delta = choice.get("delta") or choice.get("message")
         if type(delta) is dict:
-            reasoning = delta.get("reasoning_content") or delta.get("reasoning")
+            details = delta.get("reasoning_details")
+            reasoning = delta.get("reasoning_content") or delta.get("reasoning") or delta.get("thinking")
+            reasoning = reasoning or (_detail_text(details) if details else None)
             if reasoning:
                 self._reason(reasoning)
-            if delta.get("reasoning_details"):
-                self._detail(delta["reasoning_details"])
+            if details:
+                self._detail(details)
             content = delta.get("content") or delta.get("refusal")
             if content:
                 self._content(content)
@@ -145,7 +147,7 @@ class ChunkAssembler:
 
     def _close_reasoning(self) -> None:
         details, self._details = self._details, []
-        if any(detail.get("signature") or detail.get("data") for detail in details):
+        if details:
             self._flush()
             self._deltas.append(ReasoningDelta("", {"reasoning_details": details}))
             self.produced = True
@@ -183,6 +185,13 @@ class ChunkAssembler:
             self._deltas.append(ToolDelta(kind.call_id, self._name, text))
 
 
+def _detail_text(details: Json) -> str:
+    """The reasoning of a server that sends it in `reasoning_details` only."""
+    items = [detail for detail in details if type(detail) is dict] if type(details) is list else []
+    texts = (detail.get("text") or detail.get("summary") for detail in items)
+    return "".join(text for text in texts if type(text) is str)
+
+
 def _is_error(chunk: dict[str, Json]) -> bool:
     has_message = isinstance(chunk.get("message"), str) and ("code" in chunk or "type" in chunk)
     return has_message or chunk.get("object") == "error" or bool(chunk.get("detail"))
@@ -194,7 +203,15 @@ def _usage(usage: dict[str, Json]) -> Usage | None:
         return None
     cost = usage.get("cost")
     known = isinstance(cost, int | float) and 0 <= cost < 1e9
-    return Usage(read, written, float(cost or 0) if known else None)
+    cached = _count(usage.get("prompt_tokens_details"), "cached_tokens")
+    cached = _count(usage, "prompt_cache_hit_tokens") if cached is None else cached  # DeepSeek's
+    reasoning = _count(usage.get("completion_tokens_details"), "reasoning_tokens")
+    return Usage(read, written, float(cost or 0) if known else None, cached, reasoning)
+
+
+def _count(details: Json, name: str) -> int | None:
+    value = details.get(name) if type(details) is dict else None
+    return value if type(value) is int and value >= 0 else None
 
 
 def _kind_of(value: Json) -> str:

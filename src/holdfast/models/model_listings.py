@@ -10,7 +10,8 @@ from holdfast.core.parts import Json
 from holdfast.ports.model import Ability
 
 _NO_CHAT = re.compile(
-    r"embed|whisper|tts|dall-e|moderation|transcribe|realtime|audio|image|sora|babbage|davinci|rerank|ocr|guard|veo|aqa",
+    r"embed|whisper|tts|dall-e|moderation|transcribe|realtime|audio|image|sora|babbage|davinci|rerank|ocr|guard|veo|aqa"
+    r"|\b(bge|e5|gte|mxbai|minilm|colbert|stella|paraphrase|voyage|sentence-transformers|jina-(clip|colbert))\b|minilm",
     re.IGNORECASE,
 )
 
@@ -44,8 +45,10 @@ def from_ollama_show(name: str, data: Json) -> ListedModel | None:
     context = next((_number(value) for key, value in fields if key.endswith(".context_length")), None)
     context = _modelfile_context(shown.get("parameters")) or context
     can = shown.get("capabilities")
-    if not isinstance(can, list):
-        return ListedModel(name, name, context)
+    if not isinstance(can, list):  # versions of Ollama before 0.6.4 do not say
+        details = shown.get("details")
+        is_bert = isinstance(details, dict) and "bert" in str(details.get("family"))
+        return None if is_bert or _NO_CHAT.search(name) else ListedModel(name, name, context)
     if "completion" not in can:
         return None
     abilities = _abilities(tools="tools" in can, images="vision" in can, reasoning="thinking" in can)
@@ -107,6 +110,10 @@ def _is_chat(item: dict[str, Json]) -> bool:
     if isinstance(kind, str) and kind in ("embeddings", "embedding", "image", "moderation", "rerank", "audio"):
         return False
     if isinstance(can, dict) and can.get("completion_chat") is False:
+        return False
+    architecture = item.get("architecture")
+    writes = architecture.get("output_modalities") if isinstance(architecture, dict) else None
+    if isinstance(writes, list) and "text" not in writes:
         return False
     return _NO_CHAT.search(name) is None
 

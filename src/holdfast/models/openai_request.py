@@ -19,6 +19,7 @@ from holdfast.ports.model import (
     UserMessage,
 )
 
+INLINE = "inline"  # Provider data: the tags around reasoning that a model wrote into its text
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -96,12 +97,12 @@ def _part(item: str | Media) -> dict[str, Json]:
 
 
 def _assistant(answer: AssistantMessage, dialect: ChatDialect, *, this_turn: bool) -> Json | None:
-    text = "".join(part.text for part in answer.parts if isinstance(part, TextPart))
+    text = "".join(_text(part, this_turn=this_turn) for part in answer.parts if not isinstance(part, ToolCall))
     calls = [part for part in answer.parts if isinstance(part, ToolCall)]
     if not text and not calls:
         return None
     message: dict[str, Json] = {"role": "assistant", "content": text if text or not calls else None}
-    reasoning = [part for part in answer.parts if isinstance(part, ReasoningPart)]
+    reasoning = [part for part in answer.parts if isinstance(part, ReasoningPart) and not _is_inline(part)]
     details = [d for part in reasoning for d in _details(part.provider)]
     if details:
         message["reasoning_details"] = details
@@ -112,13 +113,28 @@ def _assistant(answer: AssistantMessage, dialect: ChatDialect, *, this_turn: boo
     return message
 
 
+def _text(part: TextPart | ReasoningPart, *, this_turn: bool) -> str:
+    """Text as the model wrote it. Reasoning is part of it within the turn, as chat templates have it."""
+    if isinstance(part, TextPart):
+        return part.text
+    match part.provider:
+        case {"inline": [str(before), str(after)]} if this_turn:
+            return f"{before}{part.text}{after}"
+        case _:
+            return ""
+
+
 def _details(provider: Json) -> Sequence[Json]:
     details = provider.get("reasoning_details") if isinstance(provider, dict) else None
     return details if isinstance(details, list) else ()
 
 
+def _is_inline(part: ReasoningPart) -> bool:
+    return isinstance(part.provider, dict) and INLINE in part.provider
+
+
 def _call(call: ToolCall, dialect: ChatDialect) -> Json:
-    args = args_text(call.args)
+    args = args_text(call.args) if call.text is None or call.invalid is not None else call.text
     if call.invalid is not None:  # strict servers reject a history with invalid arguments
         args = json.dumps({"invalid": args}, ensure_ascii=False)
     written: dict[str, Json] = {

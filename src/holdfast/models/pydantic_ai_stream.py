@@ -195,7 +195,10 @@ class PydanticAIAnswer:
             if response.finish_reason is None:
                 raise HttpError(UpstreamError("protocol", "the answer ended without any content"))
         usage = self._response.usage
-        return [Usage(usage.input_tokens, usage.output_tokens)] if usage.has_values() else ()
+        if not usage.has_values():
+            return ()
+        reasoning = usage.details.get("reasoning_tokens", usage.details.get("thoughts_tokens"))
+        return [Usage(usage.input_tokens, usage.output_tokens, None, usage.cache_read_tokens or None, reasoning)]
 
 
 def classify_exception(error: Exception) -> UpstreamError:

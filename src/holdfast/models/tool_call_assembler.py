@@ -27,7 +27,7 @@ class PartialToolCall:
         args, invalid = parse_args(text)
         if not self.name:
             args, invalid = text, "the model requested a tool without a name"
-        return ToolCall(self.call_id, self.name, args, provider, invalid)
+        return ToolCall(self.call_id, self.name, args, provider, invalid, text)
 
 
 def parse_args(text: str) -> tuple[Json, str | None]:
@@ -125,4 +125,4 @@ def args_text(args: Json) -> str:
     """Arguments as the model wrote them, or as a library parsed them."""
     if type(args) is str:
         return args
-    return "" if args is None else json.dumps(args, ensure_ascii=False)
+    return "" if args is None else json.dumps(args, ensure_ascii=False, separators=(",", ":"))

@@ -58,6 +58,7 @@ _SENTENCES: Mapping[Code, str] = {
     "not-found": "{provider} at {address} has no model {model} ({detail}). Choose another model.",
 }
 _RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
+_SHORTEST_SECRET = 8
 _PERMANENT = "insufficient_quota|billing|credit"
 
 
@@ -101,8 +102,9 @@ def explain(error: UpstreamError, config: ProviderConfig, model: str) -> ModelEr
 
 
 def quote(text: str, secret: str | None) -> str:
-    """A provider's words in one printable line, without the key."""
-    if secret:
+    """A provider's words in one printable line, without the key. Placeholders such as `none` are no secret, and masking
+    them would garble the words."""
+    if secret and len(secret) >= _SHORTEST_SECRET:
         text = text.replace(secret, "…")
     line = " ".join("".join(c if c.isprintable() else " " for c in text[:2000]).split())
     return (line if len(line) <= 300 else line[:299] + "…").rstrip(".")

@@ -75,6 +75,7 @@ class ToolCall:
     args: Json
     provider: Json = None  # Opaque data to send back to the provider with the call
     invalid: str | None = None
+    text: str | None = None  # The arguments as the model wrote them, if known; sent back as they are
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from holdfast.core.errors import HoldfastError
-from holdfast.server import html_pages, openai, openapi, problem_details, web_app
+from holdfast.server import anthropic, html_pages, openai, openapi, problem_details, web_app
 from holdfast.server.access_middleware import AccessMiddleware
+from holdfast.server.anthropic import routes as anthropic_routes
 from holdfast.server.context import ApiContext
+from holdfast.server.cors_middleware import CorsMiddleware
+from holdfast.server.openai import conversation_routes, stored_completion_routes
 from holdfast.server.openai import errors as openai_errors
 from holdfast.server.openai import routes as openai_routes
 from holdfast.server.routes import (
@@ -42,7 +45,8 @@ def native_endpoints() -> list[ApiEndpoint]:
 
 
 def build(api: ApiContext) -> ASGIApp:
-    endpoints = [*native_endpoints(), *openai_routes.router.endpoints]
+    modules = (openai_routes, conversation_routes, stored_completion_routes, anthropic_routes)
+    endpoints = [*native_endpoints(), *(endpoint for module in modules for endpoint in module.router.endpoints)]
 
     @cache
     def document() -> dict[str, Any]:
@@ -54,6 +58,8 @@ def build(api: ApiContext) -> ASGIApp:
     async def respond_to_error(request: Request, error: Exception) -> Response:
         is_openai = request.url.path.startswith(openai.PREFIX)
         response = openai_errors.response_of(error) if is_openai else problem_details.from_exception(error)
+        if request.url.path.startswith(anthropic.PREFIX):
+            response = anthropic_routes.error_response(response)
         if response.status_code >= 500:
             log.warning("%s %r failed: %s", request.method, request.url.path, type(error).__name__)
         return response
@@ -71,4 +77,5 @@ def build(api: ApiContext) -> ASGIApp:
         ),
     )
     app.router.redirect_slashes = False
-    return AccessMiddleware(app, api.authenticator, api.limits.max_body, api.request_counts, exposed=api.exposed)
+    guarded = AccessMiddleware(app, api.authenticator, api.limits.max_body, api.request_counts, exposed=api.exposed)
+    return CorsMiddleware(guarded, api.cors_origins) if api.cors_origins else guarded

@@ -57,7 +57,8 @@ class Authenticator:
 
     def check(self, headers: Mapping[str, str]) -> Credentials:
         scheme, _, token = headers.get("authorization", "").partition(" ")
-        known = scheme.lower() == "bearer" and self._knows(token.strip())
+        token = token if scheme.lower() == "bearer" else headers.get("x-api-key", "")  # as Anthropic's clients send it
+        known = bool(token) and self._knows(token.strip())
         return Credentials(cookie="cookie" in headers and self._is_signed(headers["cookie"]), token=known)
 
     def _knows(self, token: str) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from holdfast.core.ids import SessionId
+from holdfast.core.parts import Json
 from holdfast.engine.engine import Engine
 from holdfast.ports.agent import Summarizer
 from holdfast.ports.model import ModelInfo
@@ -31,6 +32,9 @@ class AvailableModels(Protocol):
     async def knows(self, model: str) -> frozenset[str]:
         """The settings that this model accepts, and `tools`, `images` and `documents` if it accepts those.
         Raises NotFoundError for an unknown model."""
+
+    async def embed(self, model: str, body: Mapping[str, Json]) -> bytes:
+        """The provider's response to an embedding request. Raises AgentError with a message for people."""
 
     async def set_key(self, provider: str, key: str | None) -> None:
         """Stores the key in the keyring; the next answer uses it. Raises InvalidInputError for an unknown provider."""
@@ -73,6 +77,7 @@ class ApiContext:
     tool_admin: ToolAdmin | None = None
     backup: MakeBackup | None = None  # None if the storage has its own backup tools
     confirm_memories: bool = False  # Whether facts are used only after a person confirmed them
+    cors_origins: Sequence[str] = ()  # Origins whose pages may call the APIs below `/v1`
     exposed: bool = False  # Whether the server listens on an address that other machines can reach
     limits: ServerLimits = field(default_factory=ServerLimits)
     request_counts: "Counter[tuple[str, int]]" = field(default_factory=Counter)  # By method and status

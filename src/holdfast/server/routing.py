@@ -159,7 +159,8 @@ class ApiEndpoint:
             return Response(status_code=self.status) if result is None else result
 
         route = Route(self.path, handle, methods=[self.method], name=self.handler.__name__)
-        route.methods = {self.method}  # without the HEAD that Starlette adds to GET: streams have no head alone
+        if self.response_model is None or self.responses.get(200) is STREAM_RESPONSE:
+            route.methods = {self.method}  # without the HEAD that Starlette adds to GET: streams have no head alone
         return route
 
     def _read_parameters(self, request: Request) -> dict[str, Any]:

@@ -292,6 +292,7 @@ export type ReasoningPartResponse = {
   readonly text: string;
   readonly provider?: Json;
   readonly duration_ms?: number;
+  readonly begins_step?: boolean;
 };
 
 export type RecoveryResponse = {
@@ -422,6 +423,7 @@ export type TextPartRequest = {
 export type TextPartResponse = {
   readonly type: "text";
   readonly text: string;
+  readonly begins_step?: boolean;
 };
 
 export type TokenListResponse = {
@@ -452,6 +454,8 @@ export type ToolPartResponse = {
   readonly duration_ms?: number;
   readonly provider?: Json;
   readonly may_have_run?: true;
+  readonly args_text?: string;
+  readonly begins_step?: boolean;
 };
 
 export type ToolResponse = {
@@ -495,4 +499,6 @@ export type UsageResponse = {
   readonly input_tokens: number;
   readonly output_tokens: number;
   readonly cost: number | null;
+  readonly cached_tokens: number | null;
+  readonly reasoning_tokens: number | null;
 };

@@ -1,6 +1,7 @@
 // Folds a run's events into its message: the same function as `holdfast.core.transcript.fold`, tested on the same
 // recorded journals. Values are never mutated, so views can compare parts by identity.
 
+import { beginsByPosition, hasOpenStep } from "./steps.ts";
 import type {
   ApprovalRequest,
   Ending,
@@ -12,6 +13,7 @@ import type {
   Part,
   ReasoningPart,
   RunEvent,
+  TextPart,
   ToolPart,
   ToolState,
   Usage,
@@ -29,6 +31,10 @@ export interface Transcript {
   readonly lastSeq: number;
   /** When the reasoning in progress began, if the journal has times. */
   readonly thinkingSince: number | null;
+  /** How many model calls the journal records. */
+  readonly steps: number;
+  /** Whether a step has begun and has no part yet. */
+  readonly stepBegan: boolean;
 }
 
 export const EMPTY: Transcript = {
@@ -40,6 +46,8 @@ export const EMPTY: Transcript = {
   approval: null,
   lastSeq: 0,
   thinkingSince: null,
+  steps: 0,
+  stepBegan: false,
 };
 
 export class BrokenSequenceError extends Error {}
@@ -102,6 +110,8 @@ class TranscriptBuilder {
         return this.addText(event.data.text);
       case "reasoning.delta":
         return this.addReasoning(event.data.text, event.data.provider ?? null, at);
+      case "step.started":
+        return this.set({ steps: this.rest.steps + 1, stepBegan: !hasOpenStep(this.parts) });
       case "run.resumed":
         return this.settleTools({ running: "unknown", pending: "not_run" });
       case "message.seeded":
@@ -144,8 +154,17 @@ class TranscriptBuilder {
   private addText(text: string): void {
     if (!text) return;
     const last = this.parts.at(-1);
-    if (last?.type === "text") this.parts[this.parts.length - 1] = { ...last, text: last.text + text };
-    else this.parts.push({ type: "text", text });
+    if (last?.type === "text" && !this.rest.stepBegan) {
+      this.parts[this.parts.length - 1] = { ...last, text: last.text + text };
+    } else this.push({ type: "text", text });
+  }
+
+  /** Adds a part; it says whether it begins a step if its position does not tell. */
+  private push(part: TextPart | ReasoningPart | ToolPart): void {
+    const begins = this.rest.stepBegan;
+    const told = this.rest.steps === 0 || begins === beginsByPosition(this.parts, this.parts.length, part.type);
+    if (begins) this.set({ stepBegan: false });
+    this.parts.push(told ? part : { ...part, begins_step: begins });
   }
 
   private endReasoning(at: number | null): void {
@@ -160,7 +179,7 @@ class TranscriptBuilder {
   private addReasoning(text: string, provider: Json, at: number | null): void {
     if (!text && provider === null) return;
     const last = this.parts.at(-1);
-    const open = last?.type === "reasoning" && last.provider === undefined ? last : null;
+    const open = last?.type === "reasoning" && last.provider === undefined && !this.rest.stepBegan ? last : null;
     if (last?.type === "reasoning" && !open) this.endReasoning(at);
     const grown: ReasoningPart = { type: "reasoning", ...open, text: (open?.text ?? "") + text };
     if (this.rest.thinkingSince === null && at !== null) {
@@ -168,7 +187,7 @@ class TranscriptBuilder {
     }
     const closed = provider === null ? grown : { ...grown, provider };
     if (open) this.parts[this.parts.length - 1] = closed;
-    else this.parts.push(closed);
+    else this.push(closed);
   }
 
   /** Finds the newest part of a call: a provider may reuse an id in a later step. */
@@ -187,15 +206,15 @@ class TranscriptBuilder {
 
   /** A call that may have run is only reused by the same tool with the same arguments. */
   private putTool(call: EventData["tool.started"], state: ToolState): void {
-    const { call_id, name, args = null, provider } = call;
+    const { call_id, name, args = null, provider, args_text } = call;
     const found = this.findOpenTool(call_id);
     const old = found?.tool;
     if (!old || (old.state === "unknown" && !(old.name === name && deepEqual(old.args, args)))) {
-      this.parts.push(toolPart({ ...newTool(call_id, name, args, state), provider }));
+      this.push(toolPart({ ...newTool(call_id, name, args, state), provider, args_text }));
       return;
     }
     const may_have_run = state !== "running" && (old.state === "unknown" || old.may_have_run === true);
-    const fields = { ...old, name, args, state, provider: provider ?? old.provider, may_have_run };
+    const fields = { ...old, name, args, state, provider: provider ?? old.provider, may_have_run, args_text };
     this.parts[found.index] = toolPart(fields);
   }
 
@@ -229,7 +248,8 @@ class TranscriptBuilder {
     if (name != null) tool = { ...tool, name };
     if (output_delta != null) tool = toolPart({ ...tool, output: (tool.output ?? "") + output_delta });
     if (args_delta != null && typeof tool.args === "string") tool = { ...tool, args: tool.args + args_delta };
-    this.parts[old?.index ?? this.parts.length] = tool;
+    if (old) this.parts[old.index] = tool;
+    else this.push(tool);
   }
 
   private settleTools(ends: Partial<Record<ToolState, ToolState>>): void {
@@ -245,22 +265,24 @@ function newTool(call_id: string, name: string, args: Json, state: ToolState): T
   return { type: "tool", call_id, name, args, result: null, is_error: false, state };
 }
 
-type OptionalToolField = "output" | "duration_ms" | "provider" | "may_have_run";
+type OptionalToolField = "output" | "duration_ms" | "provider" | "may_have_run" | "args_text";
 type ToolFields = Omit<ToolPart, OptionalToolField> & {
   output?: string | undefined;
   duration_ms?: number | null | undefined;
   provider?: Json | undefined;
   may_have_run?: boolean | undefined;
+  args_text?: string | undefined;
 };
 
 /** Leaves out optional fields without a value, as the server does. */
-function toolPart({ output, duration_ms, provider, may_have_run, ...required }: ToolFields): ToolPart {
+function toolPart({ output, duration_ms, provider, may_have_run, args_text, ...required }: ToolFields): ToolPart {
   return {
     ...required,
     ...(output ? { output } : {}),
     ...(duration_ms == null ? {} : { duration_ms }),
     ...(provider == null ? {} : { provider }),
     ...(may_have_run ? { may_have_run } : {}),
+    ...(args_text == null ? {} : { args_text }),
   };
 }
 
@@ -275,10 +297,13 @@ export function deepEqual(a: unknown, b: unknown): boolean {
 }
 
 function sumUsage(a: Usage | null, b: EventData["usage"]): Usage {
-  const cost = a?.cost == null && b.cost == null ? null : (a?.cost ?? 0) + (b.cost ?? 0);
+  const sum = (field: "cost" | "cached_tokens" | "reasoning_tokens") =>
+    a?.[field] == null && b[field] == null ? null : (a?.[field] ?? 0) + (b[field] ?? 0);
   return {
     input_tokens: (a?.input_tokens ?? 0) + b.input_tokens,
     output_tokens: (a?.output_tokens ?? 0) + b.output_tokens,
-    cost,
+    cost: sum("cost"),
+    cached_tokens: sum("cached_tokens"),
+    reasoning_tokens: sum("reasoning_tokens"),
   };
 }

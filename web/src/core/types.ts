@@ -18,6 +18,7 @@ export type Model = api.ModelDetailsResponse;
 export type Agent = api.AgentResponse;
 
 export type Part = api.PartResponse;
+export type TextPart = api.TextPartResponse;
 export type ReasoningPart = api.ReasoningPartResponse;
 export type ToolPart = api.ToolPartResponse;
 export type FilePart = api.FilePartResponse;
@@ -48,6 +49,7 @@ type TerminalData = { readonly reason?: string | null; readonly error?: Failure 
 
 export type EventData = {
   "run.resumed": { readonly epoch: number };
+  "step.started": { readonly index: number };
   "message.seeded": { readonly from_run: string; readonly parts: readonly Part[] };
   "text.delta": { readonly text: string };
   "reasoning.delta": { readonly text: string; readonly provider?: Json };
@@ -57,12 +59,12 @@ export type EventData = {
     readonly args_delta?: string | null;
     readonly output_delta?: string | null;
   };
-  "tool.started": { readonly call_id: string; readonly name: string; readonly args: Json; readonly provider?: Json };
+  "tool.started": Readonly<{ call_id: string; name: string; args: Json; provider?: Json; args_text?: string }>;
   "tool.finished": Readonly<{ call_id: string; result: Json; is_error: boolean; duration_ms?: number | null }>;
-  "approval.requested": ApprovalRequest & { readonly provider?: Json };
+  "approval.requested": ApprovalRequest & { readonly provider?: Json; readonly args_text?: string };
   "approval.resolved": { readonly approval_id: string; readonly decision: Decision; readonly reason?: Json };
   "memory.recalled": { readonly items: readonly JsonObject[]; readonly note?: string | null };
-  usage: Readonly<{ input_tokens: number; output_tokens: number; cost?: number | null }>;
+  usage: Pick<Usage, "input_tokens" | "output_tokens"> & Partial<Usage>;
   "run.complete": TerminalData;
   "run.cancelled": TerminalData;
   "run.failed": TerminalData;

@@ -39,7 +39,7 @@ MODEL_SETTINGS: Final = ("temperature", "top_p", "max_tokens", "seed", "reasonin
 @dataclass(frozen=True, slots=True)
 class ChatLimits:
     max_steps: int = 100
-    """Model calls per execution. The count restarts when a person answers an approval or continues the run."""
+    """Model calls per run. Continuing makes another run."""
     max_cost: float | None = None  # Per run, in the currency of the model's prices; checked before each model call
     max_repeats: int = 3  # Identical consecutive calls. The next one is refused, and the one after that ends the run.
     compact_at: float = 0.8  # Fraction of the context window at which earlier turns are summarized
@@ -127,10 +127,9 @@ class _ChatLoop:
 
     def _check_limits(self) -> None:
         limits, usage = self.agent.limits, self.log.transcript.usage
-        if self.steps >= limits.max_steps:
-            raise AgentError(
-                "limit", f"Stopped after {self.steps} steps, the limit for one turn. Press Continue to go on."
-            )
+        steps = self.log.transcript.steps
+        if steps >= limits.max_steps:
+            raise AgentError("limit", f"Stopped after {steps} steps, the limit for one turn. Press Continue to go on.")
         cost = None if usage is None else usage.cost
         if limits.max_cost is not None and cost is not None and cost >= limits.max_cost:
             raise AgentError("limit", f"Stopped: this run cost {cost:.4f}; the limit is {limits.max_cost}.")
@@ -160,7 +159,7 @@ class _ChatLoop:
     async def _compose(self) -> ModelRequest:
         self.files = await read_attachments(self.agent.files, self.input.messages, self.model.info, self.files)
         parts = self.log.parts
-        messages = conversation(self.input.messages, self.files) + answer(parts, self.log.marks)
+        messages = conversation(self.input.messages, self.files) + answer(parts)
         session, run = self.turn.session, self.turn.run
         settings: dict[str, Json] = {}
         for own in (session.settings, run.settings):

@@ -1,15 +1,16 @@
 """Reads one model answer into the run log."""
 
-import json
 from collections.abc import Sequence
 from typing import assert_never
 
+from holdfast.agents.chat.inline_reasoning import InlineReasoning
 from holdfast.agents.chat.overlap_trimmer import OverlapTrimmer
-from holdfast.agents.chat.requested_calls import RequestedCall, unfinished_text
+from holdfast.agents.chat.requested_calls import RequestedCall
 from holdfast.agents.chat.run_log import RunLog
 from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, Usage
 from holdfast.core.parts import ToolPart
-from holdfast.models.tool_call_assembler import claim_id
+from holdfast.core.steps import unfinished_text
+from holdfast.models.tool_call_assembler import args_text, claim_id
 from holdfast.ports.agent import AgentError
 from holdfast.ports.model import Delta, Model, ModelRequest, ToolCall, UserMessage
 
@@ -25,6 +26,7 @@ class AnswerReader:
         self._request = request
         self._partial = unfinished_text(log.parts)
         asked_to_continue = self._partial is not None and isinstance(request.messages[-1], UserMessage)
+        self._inline = InlineReasoning()
         self._trimmer = OverlapTrimmer(self._partial or "" if asked_to_continue else "")
         self._used = {part.call_id for part in log.parts if isinstance(part, ToolPart)}
         self._ids: dict[str, str] = {}
@@ -34,7 +36,7 @@ class AnswerReader:
     async def read(self, model: Model) -> tuple[list[RequestedCall], str | None]:
         """Begin a step and read its whole answer. Returns the requested calls and the finish reason."""
         await self._log.close_reasoning()
-        await self._log.begin_step(continues=self._partial is not None)
+        await self._log.begin_step()
         async with model.stream(self._request) as upstream:
             async for deltas in upstream:
                 if self.take(deltas):
@@ -48,7 +50,8 @@ class AnswerReader:
 
     def take(self, deltas: Sequence[Delta]) -> bool:
         """Add deltas without waiting. False: await the log's `wait_for_room` before the next."""
-        if len(deltas) == 1 and self._trimmer.done and type(delta := deltas[0]) is TextDelta and delta.text:  # a token
+        plain = self._inline.done and self._trimmer.done
+        if plain and len(deltas) == 1 and type(delta := deltas[0]) is TextDelta and delta.text:  # a token
             self.has_output = True
             return self._log.write_nowait(delta)
         room = True
@@ -60,13 +63,14 @@ class AnswerReader:
         match delta:
             case TextDelta(text):
                 self.has_output = self.has_output or bool(text)
-                return self._write_text(self._trimmer.take(text))
+                return self._write(self._inline.take(text)) if text else True
             case ReasoningDelta():
                 self.has_output = True
+                self._write(self._inline.end())
                 return self._log.write_nowait(delta)
             case ToolDelta(call_id, name, args):
                 self.has_output = True
-                self._write_text(self._trimmer.end())
+                self._end_text()
                 if args:
                     self._with_args.add(call_id)
                 return self._log.write_nowait(ToolDelta(self._unique_id(call_id), name, args))
@@ -78,21 +82,31 @@ class AnswerReader:
     async def _finish(self, calls: Sequence[ToolCall]) -> list[RequestedCall]:
         """The requested calls. Writes what did not arrive as deltas, so that all calls are journaled completely before
         the first one runs."""
-        self._write_text(self._trimmer.end())
+        self._end_text()
         await self._log.wait_for_room()
         requested: list[RequestedCall] = []
         for call in calls:
             name = None if call.call_id in self._ids else call.name
             call_id = self._unique_id(call.call_id)
             if call.call_id not in self._with_args:
-                text = call.args if isinstance(call.args, str) else json.dumps(call.args)
-                await self._log.write(ToolDelta(call_id, name, text))
-            requested.append(RequestedCall(call_id, call.name, call.args, call.provider, call.invalid))
+                await self._log.write(ToolDelta(call_id, name, call.text or args_text(call.args)))
+            requested.append(RequestedCall(call_id, call.name, call.args, call.provider, call.invalid, call.text))
         self.has_output = self.has_output or bool(requested)
         return requested
 
-    def _write_text(self, text: str) -> bool:
-        return not text or self._log.write_nowait(TextDelta(text))
+    def _write(self, deltas: Sequence[TextDelta | ReasoningDelta]) -> bool:
+        room = True
+        for delta in deltas:
+            if isinstance(delta, ReasoningDelta):
+                room = self._log.write_nowait(delta)
+            elif text := self._trimmer.take(delta.text):
+                room = self._log.write_nowait(TextDelta(text))
+        return room
+
+    def _end_text(self) -> None:
+        self._write(self._inline.end())
+        if text := self._trimmer.end():
+            self._log.write_nowait(TextDelta(text))
 
     def _unique_id(self, call_id: str) -> str:
         if call_id not in self._ids:

@@ -5,11 +5,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, assert_never
 
-from holdfast.agents.chat.requested_calls import complete_args
+from holdfast.agents.chat.requested_calls import written_args
 from holdfast.agents.chat.system_prompt import CONTINUE
 from holdfast.core.ids import FileId
 from holdfast.core.parts import FilePart, Json, Part, ReasoningPart, RememberedPart, TextPart, ToolPart
 from holdfast.core.session import Message
+from holdfast.core.steps import complete_args, step_starts
 from holdfast.ports.agent import AgentError
 from holdfast.ports.model import AssistantMessage, ChatMessage, Media, ModelInfo, ToolCall, ToolMessage, UserMessage
 from holdfast.tools.result_text import as_text
@@ -30,23 +31,27 @@ def conversation(messages: Sequence[Message], files: Attached) -> list[ChatMessa
     result: list[ChatMessage] = []
     for at, message in enumerate(messages):
         if message.role == "user":
-            _add_user(result, _content(message.parts, files))
+            before = messages[at - 1] if at else None
+            sent_apart = before is not None and before.role == "user" and before.id == message.parent_id
+            _add_user(result, _content(message.parts, files), merge=not sent_apart)
         else:
-            results = _client_results(messages[at + 1 : at + 2])
+            results = _client_results(messages, at + 1)
             result += answer(message.parts, reasoning=bool(results), results=results)
     return result
 
 
-def _client_results(after: Sequence[Message]) -> Mapping[str, ToolPart]:
-    """Tool results that the client sent with the next message, by call id."""
-    return {
-        p.call_id: p for message in after if message.role == "user" for p in message.parts if isinstance(p, ToolPart)
-    }
+def _client_results(messages: Sequence[Message], start: int) -> Mapping[str, ToolPart]:
+    """Tool results that the client sent in the messages before the next answer, by call id."""
+    found: dict[str, ToolPart] = {}
+    for at in range(start, len(messages)):
+        if messages[at].role != "user":
+            break
+        found |= {part.call_id: part for part in messages[at].parts if isinstance(part, ToolPart)}
+    return found
 
 
 def answer(
     parts: Sequence[Part],
-    marks: Sequence[int] = (),
     *,
     reasoning: bool = True,
     results: Mapping[str, ToolPart] = MappingProxyType({}),
@@ -55,7 +60,7 @@ def answer(
 
     `results` holds the results that a client sent later."""
     result: list[ChatMessage] = []
-    for step in _steps([_with_result(part, results) for part in parts], marks):
+    for step in _steps([_with_result(part, results) for part in parts]):
         content: list[TextPart | ReasoningPart | ToolCall] = []
         tool_messages: list[ToolMessage] = []
         for part in step:
@@ -84,14 +89,14 @@ def _with_result(part: Part, results: Mapping[str, ToolPart]) -> Part:
     return replace(part, state="done", result=result.result, is_error=result.is_error)
 
 
-def _steps(parts: Sequence[Part], marks: Sequence[int]) -> Iterator[list[Part]]:
-    """Split at the marks, or without marks where text follows tools, and where a call id repeats."""
+def _steps(parts: Sequence[Part]) -> Iterator[list[Part]]:
+    """The parts of each step. A call id that another agent repeated begins a step too."""
+    starts = set(step_starts(parts))
     step: list[Part] = []
     ids: set[str] = set()
     for at, part in enumerate(parts):
-        after_tool = bool(step) and isinstance(step[-1], ToolPart) and not isinstance(part, ToolPart)
         again = isinstance(part, ToolPart) and part.call_id in ids
-        if step and (at in marks or again or (after_tool and not marks)):
+        if step and (at in starts or again):
             yield step
             step, ids = [], set()
         if isinstance(part, ToolPart):
@@ -104,7 +109,7 @@ def _steps(parts: Sequence[Part], marks: Sequence[int]) -> Iterator[list[Part]]:
 def _call(part: ToolPart) -> ToolCall | None:
     args = complete_args(part)
     if args is not None:
-        return ToolCall(part.call_id, part.name, args, part.provider)
+        return ToolCall(part.call_id, part.name, args, part.provider, text=written_args(part))
     if part.state == "done" and part.name:
         return ToolCall(part.call_id, part.name, part.args, part.provider, invalid="They were not a JSON object.")
     return None
@@ -135,9 +140,10 @@ def _content(parts: Sequence[Part], files: Attached) -> list[str | Media]:
     return content
 
 
-def _add_user(messages: list[ChatMessage], content: Sequence[str | Media]) -> None:
-    """Merge adjacent user messages: the answer between them had no output, and roles must alternate."""
-    if messages and isinstance(messages[-1], UserMessage):
+def _add_user(messages: list[ChatMessage], content: Sequence[str | Media], *, merge: bool) -> None:
+    """`merge`: join it with a user message before it, because the answer between them had no output and roles must
+    alternate. Messages that a client sent one after another stay as they are."""
+    if merge and messages and isinstance(messages[-1], UserMessage):
         messages[-1] = UserMessage((*messages[-1].content, *content))
     elif content:
         messages.append(UserMessage(tuple(content)))

@@ -2,9 +2,9 @@
 one cannot differ."""
 
 from holdfast.agents.chat.model_messages import ABANDONED
-from holdfast.agents.chat.requested_calls import step_marks
 from holdfast.core.events import Event, ReasoningDelta, StepStarted, TextDelta, entry
 from holdfast.core.parts import Part, ReasoningPart
+from holdfast.core.steps import open_step, step_starts
 from holdfast.core.transcript import Transcript, fold
 from holdfast.ports.agent import AgentOutput
 
@@ -15,7 +15,6 @@ class RunLog:
         self._transcript = transcript
         self._events: list[Event] = []
         self._pieces: list[str] = []  # text deltas that follow self._events
-        self.marks = step_marks(transcript.parts)  # The index of the part at which each step begins
 
     @property
     def transcript(self) -> Transcript:
@@ -31,11 +30,8 @@ class RunLog:
     def parts(self) -> tuple[Part, ...]:
         return self.transcript.parts
 
-    async def begin_step(self, *, continues: bool) -> None:
-        """`continues`: the step continues the text that the previous one was cut off in."""
-        if not continues and len(self.parts) not in self.marks:
-            self.marks.append(len(self.parts))
-        await self.write(StepStarted(max(0, len(self.marks) - 1)))
+    async def begin_step(self) -> None:
+        await self.write(StepStarted(len(step_starts(self.parts)) - bool(open_step(self.parts))))
 
     async def close_reasoning(self) -> None:
         """Close reasoning that was cut off: the model reasons anew, and no provider accepts half a block."""

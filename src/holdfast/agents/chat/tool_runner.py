@@ -18,6 +18,7 @@ from holdfast.agents.chat.run_log import RunLog
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ApprovalRequested, Decision, ToolDelta, ToolFinished, ToolStarted
 from holdfast.core.parts import ToolPart
+from holdfast.models.tool_call_assembler import args_text
 from holdfast.ports.agent import AgentError, AgentOutput, Turn
 from holdfast.ports.store import ToolGrant
 from holdfast.ports.tool import Tool, ToolContext, ToolError, ToolResult
@@ -33,6 +34,7 @@ LOST = "Part of this answer was lost, so this call may have been made before. Ru
 
 _CONCURRENT: Final = 8
 _MAX_DELTA: Final = 32_000
+_MAX_TEXT: Final = 100_000
 _MAX_ARGS: Final = 500_000  # One event holds all arguments of a call, and the journal refuses events over a megabyte
 
 
@@ -91,7 +93,7 @@ class ToolRunner:
         decision = self.decisions.pop(call.call_id, None)
         reason = self._approval_reason(call, tool, grants)
         if decision is None and reason is not None:
-            question = (call.call_id, call.name, call.args, reason, call.provider)
+            question = (call.call_id, call.name, call.args, reason, call.provider, _other_text(call))
             decision = await self.out.ask(ApprovalRequested(self.out.new_approval_id(), *question))
         if decision != "deny":
             await self._perform(call, tool)
@@ -138,7 +140,7 @@ class ToolRunner:
             )
 
     async def _perform(self, call: RequestedCall, tool: Tool) -> None:
-        await self.log.commit(ToolStarted(call.call_id, call.name, call.args, call.provider))
+        await self.log.commit(ToolStarted(call.call_id, call.name, call.args, call.provider, _other_text(call)))
         began = anyio.current_time()
         result = await self._run(call, tool)
         duration = int((anyio.current_time() - began) * 1000)
@@ -162,6 +164,15 @@ class ToolRunner:
         except Exception as error:  # the model works around a tool's bug; the log has the traceback
             log.warning("tool %s failed", call.name, exc_info=True)
             return ToolResult(f"The tool failed: {type(error).__name__}: {error}"[:2000], is_error=True)
+
+
+def _other_text(call: RequestedCall) -> str | None:
+    """The arguments as the model wrote them, unless their compact JSON, which is sent otherwise, is the same. Longer
+    texts are not kept a second time: a part must fit into one event."""
+    text = call.text
+    if text is None or len(text) > _MAX_TEXT or not text.lstrip().startswith("{") or text == args_text(call.args):
+        return None
+    return text
 
 
 async def _run_together(jobs: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> None:

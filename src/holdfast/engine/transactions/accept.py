@@ -134,18 +134,17 @@ def continue_run(tx: Tx, request: TurnRequest, rid: RunId) -> Accepted:
     return add_turn(tx, request, session, others, parent=asked.id, question=asked, continues=earlier.id)
 
 
-def branch(tx: Tx, request: TurnRequest, below: MessageId, past: Sequence[Message] = ()) -> Accepted:
-    """A turn below message `below`, with the messages of `past` in between; the head moves there. Refused while a run
-    is open, because moving the head would stop it."""
+def branch(tx: Tx, request: TurnRequest, below: MessageId | None, past: Sequence[Message] = ()) -> Accepted:
+    """A turn below message `below`, or at the beginning, with the messages of `past` in between; the head moves there.
+    Refused while a run is open, because moving the head would stop it."""
     session = get_session(tx, request.session_id, request.owner)
-    parent = tree.node(tx, session, below)
+    parent = None if below is None else tree.node(tx, session, below).id
     if others := tx.open_runs(session.id):
         raise SessionBusyError(session.id, others[0].id)
     check_files(tx, [*(part for message in past for part in message.parts), *request.input], request.owner)
     for message in _not_later_than_now(tx, past):
         tx.put_message(message)
-    last = past[-1] if past else parent
-    return add_turn(tx, request, session, others, parent=last.id)
+    return add_turn(tx, request, session, others, parent=past[-1].id if past else parent)
 
 
 def begin(tx: Tx, request: TurnRequest, session: Session, past: Sequence[Message]) -> Accepted:

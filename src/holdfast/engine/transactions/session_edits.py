@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.core import message_tree as tree
-from holdfast.core.errors import NotAllowedError
+from holdfast.core.errors import NotAllowedError, SessionBusyError
 from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
 from holdfast.core.memory_ledger import OFF
 from holdfast.core.parts import Json
@@ -123,6 +123,17 @@ def adopt(tx: Tx, session: Session, messages: Sequence[Message], compactions: Se
     for compaction in compactions:
         tx.put_compaction(compaction)
     return session
+
+
+def append(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None, messages: Sequence[Message]) -> Edited:
+    """Add messages without runs below the head, in order. Refused while a run is open: its answer is the head."""
+    session = get_session(tx, sid, owner, if_version)
+    if others := tx.open_runs(sid):
+        raise SessionBusyError(sid, others[0].id)
+    for message in messages:
+        tx.put_message(replace(message, parent_id=session.head, created_at=min(message.created_at, tx.now)))
+        session = tree.append(session, message.id)
+    return Edited(put_session(tx, session))
 
 
 def clear(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None) -> Edited:

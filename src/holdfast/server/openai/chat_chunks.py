@@ -39,11 +39,16 @@ def _finish_reason(reason: str | None) -> str:
     return reason if reason in _FINISH_REASONS else "stop"
 
 
-def _usage_fields(usage: ev.Usage | None) -> dict[str, int]:
+def _usage_fields(usage: ev.Usage | None) -> dict[str, Any]:
     """Clients rely on numbers: what the provider did not report is 0."""
     usage = usage or ev.Usage(0, 0)
-    total = usage.input_tokens + usage.output_tokens
-    return {"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens, "total_tokens": total}
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens or 0},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
+    }
 
 
 def constant_fields(run: Run, kind: str) -> bytes:
@@ -65,8 +70,6 @@ class ChatChunks(Translator):
         self._around_reasoning = self._around(b'{"reasoning_content":"')
         self._calls: dict[str, int] = {}
         self._wrote_text = self._called_tool = False
-        self.begun = False  # Output was sent: a failure can no longer have a status
-        self.failed: ev.Failure | None = None
 
     def _around(self, delta: bytes) -> tuple[bytes, bytes]:
         """What stands before and after the escaped text of a chunk."""
@@ -81,6 +84,9 @@ class ChatChunks(Translator):
         if not self.begun:
             self.begun = True
             self._delta({"role": "assistant", "content": ""})
+
+    def _break_text(self) -> None:
+        pass
 
     def _write_text(self, text: bytes) -> None:
         if text:

@@ -19,6 +19,12 @@ _TYPES: Final[Mapping[int, str]] = {
 }
 
 
+_AVAILABLE: Final = (
+    "Below /v1 there are models, chat/completions, responses, conversations, messages and embeddings; /docs describes "
+    "them. The base URL of a client ends in /v1."
+)
+
+
 class ParameterError(e.HoldfastError):
     """A parameter is invalid or cannot be honored; `param` is its path in the body, such as `input[0].role`."""
 
@@ -72,6 +78,11 @@ def response_of(error: Exception) -> Response:
             return error_response(status, str(error), error.code.replace("-", "_"), None, headers)
         case RequestValidationError():
             return _validation_response(error.errors, error.body)
+        case HTTPException(status_code=404):
+            return error_response(404, f"There is no such call. {_AVAILABLE}", "unknown_url")
+        case HTTPException(status_code=405):
+            message = f"This address does not accept the method. {_AVAILABLE}"
+            return error_response(405, message, "method_not_allowed", None, error.headers)
         case HTTPException():
             return error_response(error.status_code, str(error.detail), None, None, error.headers)
         case _:

@@ -4,10 +4,11 @@ import hashlib
 from typing import Final
 
 from holdfast.core.errors import NotFoundError
-from holdfast.core.ids import OwnerId, RunId, SessionId
+from holdfast.core.ids import ApprovalId, OwnerId, RunId, SessionId
 
 _RUN: Final = "run_"
 _SESSION: Final = "ses_"
+_APPROVAL: Final = "apr_"
 
 
 def response_id(run: RunId) -> str:
@@ -30,6 +31,15 @@ def conversation_id(session: SessionId) -> str:
 def session_id(conversation: str) -> SessionId:
     """The session of a conversation, which may not exist."""
     return SessionId(_SESSION + conversation.removeprefix("conv_").removeprefix(_SESSION))
+
+
+def approval_request_id(approval: ApprovalId) -> str:
+    return f"mcpr_{approval.removeprefix(_APPROVAL)}"
+
+
+def approval_id(request: str) -> ApprovalId:
+    """The approval of a request, which may not exist."""
+    return ApprovalId(_APPROVAL + request.removeprefix("mcpr_").removeprefix(_APPROVAL))
 
 
 def item_id(kind: str, run: RunId, index: int) -> str:

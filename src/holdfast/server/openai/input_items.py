@@ -14,6 +14,7 @@ from holdfast.core.session import Message
 from holdfast.server.openai import schemas as s
 from holdfast.server.openai.errors import ParameterError, missing, unsupported
 from holdfast.server.openai.json_bytes import as_text
+from holdfast.server.openai.namespaces import flat_name
 from holdfast.server.openai.response_object import render_parts
 
 _EXTENSIONS: Final = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
@@ -45,12 +46,14 @@ DraftPart = Part | InlineFile | UploadedFile
 class DraftTurn:
     role: Literal["user", "assistant"]
     parts: list[DraftPart] = field(default_factory=list)
+    has_text: bool = False  # It has a message, so another one is another turn
+    has_open_calls: bool = False  # Calls that the client has run or will run
 
 
 @dataclass(slots=True)
 class TurnBuilder:
-    """Collects what a call brings. Neighbors of one role become one turn; results of the client's tools are part of the
-    user's."""
+    """Collects what a call brings. Each message is a turn of its own; calls belong to the turn of the message before
+    them, and results of the client's tools are the user's."""
 
     param: str  # The name of the list that is read, for error messages
     calls: dict[str, str] = field(default_factory=dict)
@@ -65,22 +68,42 @@ class TurnBuilder:
             self.moved.append(param)
         self.instructions.append(text)
 
-    def add(self, role: Literal["user", "assistant"], *parts: DraftPart) -> None:
-        if not self.turns or self.turns[-1].role != role:
-            self.turns.append(DraftTurn(role))
-        self.turns[-1].parts += parts
+    def add_user(self, *parts: DraftPart) -> None:
+        """A user message. It may follow tool results in their turn."""
+        turn = self._turn("user", new=self._last_has_text)
+        turn.parts += parts
+        turn.has_text = True
 
-    def add_reasoning(self, text: str) -> None:
-        self.add("assistant", *([ReasoningPart(text)] if text else []))
+    def begin_answer(self) -> None:
+        """What follows is a message of its own, unless calls before it wait for results, which follow a whole turn."""
+        self._turn("assistant", new=not (self.turns and self.turns[-1].has_open_calls))
 
-    def add_call(self, call_id: str, name: str, arguments: str) -> None:
-        self.calls[call_id] = name
-        self.add("assistant", ToolPart(call_id, name, arguments, "not_run"))
+    def add_answer(self, part: DraftPart) -> None:
+        """Text or reasoning of an answer; after text, another answer begins."""
+        turn = self._turn("assistant", new=self._last_has_text and not self.turns[-1].has_open_calls)
+        turn.parts.append(part)
+        turn.has_text = turn.has_text or isinstance(part, TextPart)
+
+    def add_call(self, call: ToolPart) -> None:
+        self.calls[call.call_id] = call.name
+        turn = self._turn("assistant")
+        turn.parts.append(call)
+        turn.has_open_calls = turn.has_open_calls or call.state == "not_run"
 
     def add_result(self, call_id: str, output: str, param: str) -> None:
         if call_id not in self.calls:
             raise ParameterError(param, f"No tool call found for the output with call id '{call_id[:100]}'.")
-        self.add("user", ToolPart(call_id, self.calls[call_id], {}, "done", output))
+        self._turn("user").parts.append(ToolPart(call_id, self.calls[call_id], {}, "done", output))
+
+    @property
+    def _last_has_text(self) -> bool:
+        return bool(self.turns) and self.turns[-1].has_text
+
+    def _turn(self, role: Literal["user", "assistant"], *, new: bool = False) -> DraftTurn:
+        """The last turn if it has this role, or a new one."""
+        if new or not self.turns or self.turns[-1].role != role:
+            self.turns.append(DraftTurn(role))
+        return self.turns[-1]
 
     def finish(self) -> tuple[list[DraftTurn], DraftTurn]:
         """The earlier turns, and the one to be answered."""
@@ -100,7 +123,7 @@ class TurnBuilder:
 def read_input(given: str | Sequence[s.InputItem], turns: TurnBuilder, referenced: Mapping[str, Part]) -> None:
     """`referenced`: the output items that are referred to, by id."""
     if isinstance(given, str):
-        turns.add("user", TextPart(given))
+        turns.add_user(TextPart(given))
         return
     for n, item in enumerate(given):
         _read_item(item, f"input[{n}]", turns, referenced)
@@ -109,27 +132,33 @@ def read_input(given: str | Sequence[s.InputItem], turns: TurnBuilder, reference
 def _read_item(item: s.InputItem, param: str, turns: TurnBuilder, referenced: Mapping[str, Part]) -> None:
     match item:
         case s.MessageItem(role="assistant"):
-            turns.add("assistant", TextPart(_text(item.content, f"{param}.content")))
+            turns.add_answer(TextPart(_text(item.content, f"{param}.content")))
         case s.MessageItem(role="user"):
-            turns.add("user", *_parts(item.content, f"{param}.content"))
+            turns.add_user(*_parts(item.content, f"{param}.content"))
         case s.MessageItem():
             turns.add_instruction(_text(item.content, f"{param}.content"), param)
         case s.FunctionCallItem():
-            turns.add_call(item.call_id, item.name, item.arguments)
+            turns.add_call(ToolPart(item.call_id, flat_name(item.namespace, item.name), item.arguments, "not_run"))
         case s.FunctionCallOutputItem():
             turns.add_result(item.call_id, _text(item.output, f"{param}.output"), f"{param}.call_id")
         case s.ReasoningItem():
             for name, content in (("summary", item.summary), ("content", item.content)):
-                if content:
-                    turns.add_reasoning(_text(content, f"{param}.{name}"))
+                if content and (text := _text(content, f"{param}.{name}")):
+                    turns.add_answer(ReasoningPart(text))
         case s.McpCallItem():
             call = ToolPart(item.id, item.name, item.arguments, "done", item.output, bool(item.error))
-            turns.add("assistant", call)
+            turns.add_call(call)
+        case s.McpApprovalRequestItem():
+            pass
+        case s.McpApprovalResponseItem():
+            reason = "Send it alone, with the 'previous_response_id' of the response that asks."
+            raise unsupported(param, reason)
         case s.ItemReference():
             part = referenced[item.id]
-            turns.add("assistant", part)
             if isinstance(part, ToolPart):
-                turns.calls[part.call_id] = part.name
+                turns.add_call(part)
+            else:
+                turns.add_answer(part)
         case _:
             assert_never(item)
 
@@ -142,7 +171,7 @@ def read_messages(messages: Sequence[s.ChatMessage], turns: TurnBuilder) -> None
         param = f"messages[{n}]"
         match message:
             case s.ChatInputMessage(role="user"):
-                turns.add("user", *_parts(message.content, f"{param}.content"))
+                turns.add_user(*_parts(message.content, f"{param}.content"))
             case s.ChatInputMessage():
                 turns.add_instruction(_text(message.content, f"{param}.content"), param)
             case s.ChatAssistantMessage():
@@ -162,11 +191,13 @@ def _read_assistant(message: s.ChatAssistantMessage, param: str, turns: TurnBuil
         content = message.refusal
         if content is None:
             raise ParameterError(f"{param}.content", f"'{param}' has neither content nor tool calls.")
-    turns.add_reasoning(message.reasoning_content or "")
+    turns.begin_answer()
+    if message.reasoning_content:
+        turns.add_answer(ReasoningPart(message.reasoning_content))
     if content is not None and (text := _text(content, f"{param}.content")):
-        turns.add("assistant", TextPart(text))
+        turns.add_answer(TextPart(text))
     for call in message.tool_calls or ():
-        turns.add_call(call.id, call.function.name, call.function.arguments)
+        turns.add_call(ToolPart(call.id, call.function.name, call.function.arguments, "not_run"))
 
 
 # ---- reading the content of a message ----

@@ -4,9 +4,10 @@ reported as ignored. The honored ones become settings of the run, under the name
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from holdfast.core.parts import Json
+from holdfast.server.openai import namespaces
 from holdfast.server.openai import schemas as s
 from holdfast.server.openai.errors import ParameterError, unsupported
 from holdfast.server.openai.model_names import Target
@@ -50,6 +51,7 @@ IGNORED: Final = (
     "prompt_cache_retention",
     "prediction",
     "verbosity",
+    "client_metadata",
 )
 """Parameters without which the answer is as good. Responses report them as ignored."""
 REQUIRED_SUPPORT: Final = frozenset({"tools", "tool_choice", "response_format", "stop", "max_tokens"})
@@ -78,7 +80,7 @@ class RunSettings:
 
 
 def settings_of_response(body: s.ResponseRequest, target: Target) -> RunSettings:
-    tools = [_function(tool) for tool in body.tools or ()]
+    tools, hosted = _response_tools(body.tools or ())
     choice: Json = body.tool_choice
     if isinstance(choice, s.ChosenFunction):
         choice = _choose(choice.name, tools, "tool_choice.name")
@@ -90,7 +92,26 @@ def settings_of_response(body: s.ResponseRequest, target: Target) -> RunSettings
         "reasoning_effort": ("reasoning.effort", None if body.reasoning is None else body.reasoning.effort),
         "response_format": ("text.format", None if body.text is None else _answer_format(body.text.format)),
     }
-    return _select(wanted, target, _ignored(body))
+    return _select(wanted, target, [*_ignored(body), *hosted])
+
+
+def _response_tools(tools: Sequence[s.ResponseTool]) -> tuple[list[dict[str, Json]], list[str]]:
+    """The functions, and the paths of the tools that are ignored."""
+    functions: list[dict[str, Json]] = []
+    ignored: list[str] = []
+    for n, tool in enumerate(tools):
+        match tool:
+            case s.FunctionTool():
+                functions.append(_function(tool))
+            case s.NamespaceTool(name=namespace):
+                functions += [
+                    {**_function(inner), "name": namespaces.flat_name(namespace, inner.name)} for inner in tool.tools
+                ]
+            case s.HostedTool():
+                ignored.append(f"tools[{n}]")
+            case _:
+                assert_never(tool)
+    return functions, ignored
 
 
 def settings_of_chat(body: s.ChatRequest, target: Target) -> RunSettings:

@@ -3,13 +3,15 @@ alone, so every replay from any number gives the same events."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final, Literal
 
 from holdfast.core import events as ev
-from holdfast.core.ids import RunId
+from holdfast.core.ids import ApprovalId, RunId
 from holdfast.core.parts import Json, ToolPart
 from holdfast.server.openai import response_object
 from holdfast.server.openai.json_bytes import as_text, dump, escape
+from holdfast.server.openai.namespaces import Namespaces
 from holdfast.server.openai.response_object import ItemKind, OutputItem, ResponseStatus
 from holdfast.server.openai.translator import Translator
 
@@ -31,8 +33,8 @@ _PART: Final = {"msg": "response.content_part", "rs": "response.reasoning_summar
 class _StreamedItem(OutputItem):
     __slots__ = ("delta_frame", "position")
 
-    def __init__(self, kind: ItemKind, run: RunId, index: int, call: ToolPart | None = None) -> None:
-        super().__init__(kind, run, index, call)
+    def __init__(self, kind: ItemKind, run: RunId, index: int, call: ToolPart | None, namespaces: Namespaces) -> None:
+        super().__init__(kind, run, index, call, namespaces)
         self.position = b'"item_id":"%s","output_index":%d' % (self.id.encode(), index)
         name, fields = _DELTAS[kind]
         head = b'event: %s\ndata: {"type":"%s",%s,%s"sequence_number":' % (name, name, self.position, fields)
@@ -42,10 +44,29 @@ class _StreamedItem(OutputItem):
 
 class ResponseEvents(Translator):
     """`constant`: the fields of the response that never change. `server_tools`: tool calls are calls of the server's
-    tools. Events up to the number `after` are not returned."""
+    tools. Events up to the number `after` are not returned.
 
-    def __init__(self, run: RunId, constant: bytes, *, queued: bool, server_tools: bool, after: int = -1) -> None:
+    `pauses`: the response is complete when its run waits for an approval. `resumes`: it begins with the answer to this
+    approval. What only such a response has takes no number, so that a replay numbers all events the same."""
+
+    def __init__(
+        self,
+        run: RunId,
+        constant: bytes,
+        *,
+        queued: bool,
+        server_tools: bool,
+        after: int = -1,
+        namespaces: Namespaces = MappingProxyType({}),
+        pauses: bool = False,
+        resumes: ApprovalId | None = None,
+    ) -> None:
         super().__init__()
+        self._pauses = pauses
+        self._resumes = resumes
+        self._opening: list[bytes] = []
+        self._question: ev.ApprovalRequested | None = None
+        self._namespaces = namespaces
         self._run = run
         self._constant = constant
         self._first_status = "queued" if queued else "in_progress"
@@ -54,6 +75,7 @@ class ResponseEvents(Translator):
         self._items: list[_StreamedItem] = []
         self._open_text: _StreamedItem | None = None  # The message or reasoning that is being written
         self._calls: dict[str, _StreamedItem] = {}
+        self._step_start = 0  # The index of the first item of the current step
         self.number = 0  # The number of the next event
 
     def open(self) -> list[bytes]:
@@ -64,7 +86,30 @@ class ResponseEvents(Translator):
 
     def feed(self, entries: Sequence[ev.Entry]) -> list[bytes]:
         before = self.number
-        return self._unseen(super().feed(entries), before)
+        frames = self._unseen(super().feed(entries), before)
+        if self._question is not None and self._pauses and self._resumes is None:
+            frames += self._pause(self._question)
+        return frames
+
+    def _pause(self, question: ev.ApprovalRequested) -> list[bytes]:
+        self.begun = self.ended = True
+        item, last = response_object.approval_item(question), self.number - 1
+        fields = b'"output_index":%d,"item":%s' % (len(self._items), item)
+        status = ResponseStatus("completed", usage=self._usage)
+        whole = response_object.render(self._constant, status, [*(item.render() for item in self._items), item])
+        return [
+            _frame("response.output_item.added", last, fields),
+            _frame("response.output_item.done", last, fields),
+            _frame("response.completed", last, b'"response":%s' % whole),
+        ]
+
+    def _resume(self) -> None:
+        """Begin with the output so far: clients find later items by their index."""
+        self._resumes = None
+        self._after = self.number - 1
+        status, items = ResponseStatus("in_progress"), [item.render() for item in self._items]
+        whole = b'"response":%s' % response_object.render(self._constant, status, items)
+        self._opening = [_frame(f"response.{name}", self._after, whole) for name in ("created", "in_progress")]
 
     def cut(self) -> list[bytes]:
         """The stream ends before the run does. The error has the last number again, so that it can be resumed after."""
@@ -74,7 +119,10 @@ class ResponseEvents(Translator):
 
     def _unseen(self, out: list[bytes], first: int) -> list[bytes]:
         """The frames, of which the first has this number, without those that the client has."""
-        return out if first > self._after else out[self._after + 1 - first :]
+        if self._resumes is not None:
+            return []
+        opening, self._opening = self._opening, []
+        return opening + (out if first > self._after else out[self._after + 1 - first :])
 
     def _translate(self, event: ev.Event) -> None:
         match event:
@@ -84,10 +132,19 @@ class ResponseEvents(Translator):
                 self._complete_arguments(call_id, name, args, "running")
             case ev.ApprovalRequested(_, call_id, name, args):
                 self._complete_arguments(call_id, name, args, "waiting")
+                self._question = event
+            case ev.ApprovalResolved(approval_id, decision, reason):
+                question, self._question = self._question, None
+                if approval_id == self._resumes:
+                    self._resume()
+                if question is not None and decision == "deny":
+                    self._finish_call(question.call_id, reason, is_error=True)
             case ev.ToolFinished(call_id, result, is_error):
                 self._finish_call(call_id, result, is_error=is_error)
             case ev.MemoryRecalled():
                 self._close_text()
+            case ev.StepStarted():
+                self._begin_step()
             case _:
                 super()._translate(event)
 
@@ -95,6 +152,15 @@ class ResponseEvents(Translator):
         super()._seed_call(call)
         if call.state in ("done", "denied"):
             self._finish_call(call.call_id, call.result, is_error=call.is_error or call.state == "denied")
+
+    def _begin_step(self) -> None:
+        """As in the fold: an answer after complete calls begins a part, an answer that was cut off is continued."""
+        if any(item.call is not None and item.call.args != "" for item in self._items[self._step_start :]):
+            self._step_start = len(self._items)
+            self._close_text()
+
+    def _break_text(self) -> None:
+        self._close_text()
 
     # ---- messages and reasoning ----
 
@@ -186,8 +252,9 @@ class ResponseEvents(Translator):
             if not item.complete:
                 item.complete = True
                 assert item.call is not None
-                fields = b'%s,"name":%s,"arguments":"%s"'
-                self._event("response.function_call_arguments.done", fields, item, dump(item.call.name), item.text)
+                fields = b'%s,%s,"arguments":"%s"'
+                names = dump(item.name_fields())[1:-1]
+                self._event("response.function_call_arguments.done", fields, item, names, item.text)
                 self._item_done(item)
 
     # ---- the end ----
@@ -196,6 +263,10 @@ class ResponseEvents(Translator):
         self._close_text(complete=ending.status == "complete")
         self._close_calls()
         self.ended = True
+        self._question = None
+        if self._resumes is not None:  # the run ended before the answer was journaled
+            self._resume()
+        self.failed = ending.error if ending.status == "failed" else None
         for item in self._items:
             if item.call is not None and item.call.state != "done":
                 item.call = replace(item.call, state="unknown")
@@ -206,7 +277,8 @@ class ResponseEvents(Translator):
     # ---- writing events ----
 
     def _add_item(self, kind: ItemKind, call: ToolPart | None = None) -> _StreamedItem:
-        item = _StreamedItem(kind, self._run, len(self._items), call)
+        self.begun = True
+        item = _StreamedItem(kind, self._run, len(self._items), call, self._namespaces)
         self._items.append(item)
         fields = b'"output_index":%d,"item":%s'
         self._write("response.output_item.added", fields % (item.index, item.render_new()))
@@ -223,6 +295,10 @@ class ResponseEvents(Translator):
         self._write(name, b'"response":%s' % response_object.render(self._constant, status, items))
 
     def _write(self, name: str, fields: bytes) -> None:
-        frame = b'event: %s\ndata: {"type":"%s","sequence_number":%d,%s}\n\n'
-        self._out.append(frame % (name.encode(), name.encode(), self.number, fields))
+        self._out.append(_frame(name, self.number, fields))
         self.number += 1
+
+
+def _frame(name: str, number: int, fields: bytes) -> bytes:
+    frame = b'event: %s\ndata: {"type":"%s","sequence_number":%d,%s}\n\n'
+    return frame % (name.encode(), name.encode(), number, fields)

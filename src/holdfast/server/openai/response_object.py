@@ -4,17 +4,19 @@ renders with the same code."""
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from holdfast.core.events import Failure, RunEnded, Usage, unquoted
+from holdfast.core.events import ApprovalRequested, Failure, RunEnded, Usage, unquoted
 from holdfast.core.ids import RunId
 from holdfast.core.parts import FilePart, Json, Part, ReasoningPart, RememberedPart, TextPart, ToolPart
 from holdfast.core.run import Run
 from holdfast.core.session import Message
 from holdfast.core.transcript import Transcript
-from holdfast.server.openai import ids
+from holdfast.server.openai import errors, ids
 from holdfast.server.openai.json_bytes import as_text, dump, escape
 from holdfast.server.openai.model_names import AGENT_PREFIX, DIRECT
+from holdfast.server.openai.namespaces import Namespaces, of_tools
 from holdfast.server.openai.schemas import ChatRequest, ResponseRequest
 
 ItemKind = Literal["msg", "rs", "fc", "mcp"]
@@ -56,6 +58,15 @@ def _settings(run: Run) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
 def has_server_tools(run: Run) -> bool:
     """Whether its tool calls are calls of the server's tools: a model alone has the client's functions only."""
     return run.agent != DIRECT
+
+
+def asks_client(run: Run) -> bool:
+    """Whether it waits for an approval that its client can give: a response began it."""
+    return run.status == "waiting" and has_server_tools(run) and "background" in _settings(run)[1]
+
+
+def namespaces(run: Run) -> Namespaces:
+    return of_tools(_settings(run)[1].get("tools"))
 
 
 def model_name(run: Run) -> str:
@@ -138,12 +149,18 @@ def status_of_ended(ended: Run | Transcript | RunEnded, usage: Usage | None) -> 
             return ResponseStatus("cancelled", usage=usage)
         case "failed":
             failure = ended.error or Failure("internal", "The run failed.")
-            code = _CODES.get(failure.code, "server_error")
-            return ResponseStatus("failed", {"code": code, "message": failure.message}, None, usage)
+            return ResponseStatus("failed", _error(failure), None, usage)
         case _:
             cause = ended.reason or "crash"
             message = f"The server stopped during this response ({cause}). The output so far is saved."
-            return ResponseStatus("failed", {"code": "server_error", "message": message}, None, usage)
+            return ResponseStatus("failed", _error(Failure("interrupted", message)), None, usage)
+
+
+def _error(failure: Failure) -> Json:
+    """With the fields of an error response, which some clients require."""
+    kind = errors.of_failure(failure)[1]["error"]["type"]
+    code = _CODES.get(failure.code, "server_error")
+    return {"code": code, "message": failure.message, "type": kind, "param": None}
 
 
 def render(constant: bytes, status: ResponseStatus, items: Sequence[bytes]) -> bytes:
@@ -164,9 +181,9 @@ def render(constant: bytes, status: ResponseStatus, items: Sequence[bytes]) -> b
 def _usage_fields(usage: Usage) -> dict[str, Json]:
     return {
         "input_tokens": usage.input_tokens,
-        "input_tokens_details": {"cached_tokens": 0},
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens or 0},
         "output_tokens": usage.output_tokens,
-        "output_tokens_details": {"reasoning_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
         "total_tokens": usage.input_tokens + usage.output_tokens,
     }
 
@@ -179,13 +196,31 @@ def render_current(run: Run, answer: Message) -> bytes:
 
 
 def render_ended(run: Run, transcript: Transcript) -> bytes:
-    """The response of a run whose journal has ended."""
-    return _render_parts(run, transcript, status_of_ended(transcript, transcript.usage))
+    """The response of a run whose journal has ended, or that waits for an approval: that is a complete response."""
+    waits = transcript.approval is not None
+    status = ResponseStatus("completed", usage=transcript.usage) if waits else None
+    return _render_parts(run, transcript, status or status_of_ended(transcript, transcript.usage))
+
+
+def approval_item(question: ApprovalRequested) -> bytes:
+    return dump(
+        {
+            "id": ids.approval_request_id(question.approval_id),
+            "type": "mcp_approval_request",
+            "server_label": "holdfast",
+            "name": question.name,
+            "arguments": as_text(question.args),
+        }
+    )
 
 
 def _render_parts(run: Run, answer: Message | Transcript, status: ResponseStatus) -> bytes:
     complete = answer.status in ("complete", "streaming")
-    items = render_parts(run.id, answer.parts, complete=complete, server_tools=has_server_tools(run))
+    items = render_parts(
+        run.id, answer.parts, complete=complete, server_tools=has_server_tools(run), namespaces=namespaces(run)
+    )
+    if isinstance(answer, Transcript) and answer.approval is not None:
+        items.append(approval_item(answer.approval))
     return render(constant_fields(run), status, items)
 
 
@@ -195,13 +230,21 @@ def _render_parts(run: Run, answer: Message | Transcript, status: ResponseStatus
 class OutputItem:
     """An output item. Its text, or the arguments of its call, arrive in pieces while the model writes them."""
 
-    __slots__ = ("call", "complete", "id", "index", "kind", "pieces")
+    __slots__ = ("call", "complete", "id", "index", "kind", "namespaces", "pieces")
 
-    def __init__(self, kind: ItemKind, run: RunId, index: int, call: ToolPart | None = None) -> None:
+    def __init__(
+        self,
+        kind: ItemKind,
+        run: RunId,
+        index: int,
+        call: ToolPart | None = None,
+        namespaces: Namespaces = MappingProxyType({}),
+    ) -> None:
         self.kind = kind
         self.id = ids.item_id(kind, run, index)
         self.index = index
         self.call = call
+        self.namespaces = namespaces
         self.pieces: list[bytes] = []  # Escaped as in JSON
         self.complete = False
 
@@ -239,6 +282,14 @@ class OutputItem:
             case _:
                 return "completed" if self.complete else "incomplete"
 
+    def name_fields(self) -> dict[str, str]:
+        """The name of the client's function, and its namespace if it has one."""
+        flat = "" if self.call is None else self.call.name
+        if flat not in self.namespaces:
+            return {"name": flat}
+        namespace, name = self.namespaces[flat]
+        return {"name": name, "namespace": namespace}
+
     def _render(self, status: str, content: bytes) -> bytes:
         head = b'{"id":"%s","type":"%s","status":"%s",' % (self.id.encode(), _TYPES[self.kind], status.encode())
         if self.kind == "msg":
@@ -247,9 +298,10 @@ class OutputItem:
             return b'%s"summary":[%s]}' % (head, content)
         call = self.call
         assert call is not None
-        name = dump(call.name)
         if self.kind == "fc":
-            return b'%s"call_id":%s,"name":%s,"arguments":"%s"}' % (head, dump(call.call_id), name, self.text)
+            about = dump({"call_id": call.call_id, **self.name_fields()})[1:-1]
+            return b'%s%s,"arguments":"%s"}' % (head, about, self.text)
+        name = dump(call.name)
         arguments = self.text if call.args == "" else escape(as_text(call.args))
         result = dump(_result_fields(call))[1:-1]
         return b'%s"server_label":"holdfast","name":%s,"arguments":"%s",%s}' % (head, name, arguments, result)
@@ -277,7 +329,14 @@ def output_parts(parts: Iterable[Part]) -> list[Part]:
     return [part for part in parts if not isinstance(part, RememberedPart | FilePart)]
 
 
-def render_parts(run: RunId, parts: Sequence[Part], *, complete: bool, server_tools: bool) -> list[bytes]:
+def render_parts(
+    run: RunId,
+    parts: Sequence[Part],
+    *,
+    complete: bool,
+    server_tools: bool,
+    namespaces: Namespaces = MappingProxyType({}),
+) -> list[bytes]:
     """The items of a message: the same, under the same ids, as its stream had. `complete`: the last part was not cut
     off. `server_tools`: tool calls are calls of the server's tools, not of the client's functions."""
     shown = output_parts(parts)
@@ -285,6 +344,7 @@ def render_parts(run: RunId, parts: Sequence[Part], *, complete: bool, server_to
     items: list[bytes] = []
     for index, part in enumerate(shown):
         item = _item(run, index, part, server_tools=server_tools)
+        item.namespaces = namespaces
         item.complete = complete or index < last or (isinstance(part, ReasoningPart) and part.provider is not None)
         items.append(item.render())
     return items

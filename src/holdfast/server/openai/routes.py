@@ -2,22 +2,29 @@
 are sessions)."""
 
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import Field
 from starlette.responses import JSONResponse, Response
 
 from holdfast.core.errors import NotFoundError
+from holdfast.core.events import Failure
+from holdfast.core.ids import ApprovalId
+from holdfast.core.parts import Json
 from holdfast.core.run import Run
-from holdfast.core.session import Session
-from holdfast.core.transcript import Transcript
+from holdfast.core.transcript import Transcript, has_output
 from holdfast.engine.run_feed import RunSubscription
+from holdfast.ports.agent import AgentError
 from holdfast.server.context import ApiContext
+from holdfast.server.event_sources import respond_with_run
 from holdfast.server.event_stream import EventStream
 from holdfast.server.openai import (
+    approvals,
     chat_chunks,
     ids,
     input_items,
+    json_bytes,
     model_names,
     parameters,
     response_object,
@@ -25,7 +32,7 @@ from holdfast.server.openai import (
     submit,
 )
 from holdfast.server.openai import schemas as s
-from holdfast.server.openai.errors import ParameterError, unsupported
+from holdfast.server.openai.errors import ParameterError
 from holdfast.server.openai.input_items import TurnBuilder
 from holdfast.server.openai.response_events import ResponseEvents
 from holdfast.server.openai.submit import ApiCall
@@ -35,7 +42,6 @@ from holdfast.server.routing import STREAM_RESPONSE, Router
 router = Router("openai", "/v1", s.ERRORS)
 
 ResponseId = Annotated[str, Field(max_length=200, description="Id of a response.")]
-ConversationId = Annotated[str, Field(max_length=200, description="Id of a conversation.")]
 Include = Annotated[list[str] | None, Field(max_length=20)]
 IncludeArray = Annotated[list[str] | None, Field(alias="include[]", max_length=20)]
 
@@ -57,10 +63,25 @@ async def openai_models(api: ApiContext) -> s.ModelObjectList:
 
 @router.get("/models/{model:path}")
 async def openai_model(api: ApiContext, model: Annotated[str, Field(max_length=500)]) -> s.ModelObject:
-    for item in await _available_models(api):
-        if item.id == model:
-            return item
-    raise NotFoundError("model", model)
+    """One model, also named without its provider, as calls accept it."""
+    available = await _available_models(api)
+    found = [item for item in available if item.id == model]
+    found += [item for item in available if item.id.partition("/")[2] == model]
+    if not found:
+        raise NotFoundError("model", model)
+    return found[0]
+
+
+@router.post("/embeddings", returns=s.EmbeddingList)
+async def create_embeddings(api: ApiContext, body: s.EmbeddingRequest) -> Response:
+    """Embeddings of the provider. Nothing is stored."""
+    if api.models is None:
+        raise NotFoundError("model", body.model)
+    sent = body.model_dump(exclude={"model", "user"}, exclude_none=True)
+    try:
+        return streaming.json_response(200, await api.models.embed(body.model, sent))
+    except AgentError as error:
+        return streaming.failed_response(Failure(error.code, str(error)), ())
 
 
 # ---- chat completions ----
@@ -108,31 +129,74 @@ async def chat_completion(
 async def create_response(
     api: ApiContext, body: s.ResponseRequest, key: IdempotencyKey = None, lifetime: s.LifetimeHeader = None
 ) -> Response:
-    """Answer the input. The run ends when the client disconnects, unless it is in the background."""
+    """Answer the input. The run ends when the client disconnects, unless it is in the background. A tool of an agent
+    that needs approval completes the response with an `mcp_approval_request`; an `mcp_approval_response` continues
+    it."""
+    answers = approvals.find_responses(body)
+    if answers:
+        run, decided = await approvals.decide(api, body, answers)
+        return await _continue_response(api, run, decided, body)
     call = await _read_call(api, body, key, lifetime)
+    pauses = call.target.agent != model_names.DIRECT and call.lifetime == "detached"
+    accepted = await submit.submit_turn(api, call) if body.background or pauses else None
+    if accepted is None:
+        return await streaming.submit_and_respond(api, call, partial(_respond, api, body))
     if body.background and not body.stream:
-        return await _current(api, (await submit.submit_turn(api, call)).run)
+        return await _current(api, accepted.run)
+    leaves = accepted.fresh and pauses and not body.background and lifetime is None
+    watch = streaming.DisconnectWatch(api, accepted.run.id) if leaves else None
+    show = partial(_respond, api, body, accepted.run, pauses=pauses and accepted.run.is_open, watch=watch)
+    return await respond_with_run(api, accepted, show)
 
-    def respond(run: Run, subscription: RunSubscription, connection: AsyncExitStack | None) -> Response:
-        def render(ended: Transcript) -> Response:
-            return streaming.json_response(200, response_object.render_ended(run, ended), response_object.headers(run))
 
-        if body.stream:
-            return _stream(api, run, subscription, connection)
-        return streaming.whole_response(subscription, render, api.limits.streams, connection)
+async def _continue_response(api: ApiContext, run: Run, decided: ApprovalId, body: s.ResponseRequest) -> Response:
+    """The response of a run from the answer to an approval on."""
+    watch = None if response_object.is_background(run) else streaming.DisconnectWatch(api, run.id)
+    subscription = await api.engine.subscriptions.subscribe(run.id)
+    return _respond(api, body, run, subscription, None, pauses=True, watch=watch, decided=decided)
 
-    return await streaming.submit_and_respond(api, call, respond)
+
+def _respond(
+    api: ApiContext,
+    body: s.ResponseRequest,
+    run: Run,
+    subscription: RunSubscription,
+    connection: AsyncExitStack | None,
+    *,
+    pauses: bool = False,
+    watch: streaming.DisconnectWatch | None = None,
+    decided: ApprovalId | None = None,
+) -> Response:
+    def render(ended: Transcript) -> Response:
+        headers = response_object.headers(run)
+        if ended.status == "failed" and ended.error is not None and not has_output(ended.parts):
+            return streaming.failed_response(ended.error, headers)
+        return streaming.json_response(200, response_object.render_ended(run, ended), headers)
+
+    def is_complete(transcript: Transcript) -> bool:
+        question = transcript.approval
+        return transcript.ended or (pauses and question is not None and question.approval_id != decided)
+
+    if watch is not None:
+        connection = watch.connection()
+    if not body.stream:
+        return streaming.whole_response(subscription, render, api.limits.streams, connection, is_complete, watch)
+    choose_status = not body.background and decided is None
+    return _stream(
+        api, run, subscription, connection, choose_status=choose_status, pauses=pauses, watch=watch, resumes=decided
+    )
 
 
 async def _read_call(api: ApiContext, body: s.ResponseRequest, key: str | None, lifetime: s.LifetimeHeader) -> ApiCall:
     if body.previous_response_id is not None and body.conversation is not None:
         message = "'previous_response_id' and 'conversation' are mutually exclusive."
         raise ParameterError("previous_response_id", message, "mutually_exclusive_parameters")
-    lifetime = lifetime or ("detached" if body.background else "attached")
+    target = await model_names.resolve_model(api, body.model)
+    may_ask = target.agent != model_names.DIRECT and body.store is not False  # an attached run cannot wait afterwards
+    lifetime = lifetime or ("detached" if body.background or may_ask else "attached")
     if body.store is False and (lifetime == "detached" or body.conversation is not None):
         message = "A background run, and a response in a conversation, must be stored. Omit 'store'."
         raise ParameterError("store", message)
-    target = await model_names.resolve_model(api, body.model)
     settings = parameters.settings_of_response(body, target)
     previous = session = None
     turns = TurnBuilder("input")
@@ -148,6 +212,17 @@ async def _read_call(api: ApiContext, body: s.ResponseRequest, key: str | None, 
     referenced = await submit.referenced_parts(api, body.input)
     input_items.read_input(body.input, turns, referenced)
     return ApiCall(body, target, settings, turns, key, lifetime, previous, session)
+
+
+@router.post("/responses/input_tokens")
+async def count_input_tokens(api: ApiContext, body: s.InputTokensRequest) -> s.InputTokens:
+    """An estimate of the input's tokens: four bytes of its JSON count as one."""
+    sent: list[Json] = [body.instructions or "", body.input, body.tools]
+    if body.previous_response_id is not None:
+        run = await submit.previous_run(api, body.previous_response_id)
+        sent.append(input_items.list_items(await api.engine.messages.path(run.message_id)))
+    size = len(json_bytes.dump(sent))
+    return s.InputTokens(object="response.input_tokens", input_tokens=-(-size // 4))
 
 
 @router.get("/responses/{response_id}", returns=s.ResponseObject, responses={200: STREAM_RESPONSE})
@@ -167,7 +242,8 @@ async def retrieve_response(
     if not stream:
         return await _current(api, run)
     subscription = await api.engine.subscriptions.subscribe(run.id)
-    return _stream(api, run, subscription, None, -1 if starting_after is None else starting_after)
+    after = -1 if starting_after is None else starting_after
+    return _stream(api, run, subscription, None, after, pauses=response_object.asks_client(run))
 
 
 @router.post("/responses/{response_id}/cancel", returns=s.ResponseObject)
@@ -202,17 +278,34 @@ async def response_input_items(
 
 
 def _stream(
-    api: ApiContext, run: Run, subscription: RunSubscription, connection: AsyncExitStack | None, after: int = -1
+    api: ApiContext,
+    run: Run,
+    subscription: RunSubscription,
+    connection: AsyncExitStack | None,
+    after: int = -1,
+    *,
+    choose_status: bool = False,
+    pauses: bool = False,
+    watch: streaming.DisconnectWatch | None = None,
+    resumes: ApprovalId | None = None,
 ) -> Response:
+    """`choose_status`: a run that fails before its first output has an error status instead of a stream."""
     events = ResponseEvents(
         run.id,
         response_object.constant_fields(run),
         queued=response_object.is_background(run),
         server_tools=response_object.has_server_tools(run),
         after=after,
+        namespaces=response_object.namespaces(run),
+        pauses=pauses,
+        resumes=resumes,
     )
-    source = streaming.TranslatedSource(subscription, events, events.open(), attached=connection is not None)
-    return EventStream(source, api.limits.streams, connection, response_object.headers(run), streaming.OPENING)
+    headers = response_object.headers(run)
+    attached = connection is not None
+    source = streaming.TranslatedSource(subscription, events, events.open(), attached=attached, watch=watch)
+    failed = partial(streaming.failed_response, headers=headers)
+    failure = streaming.failure_before_output(source, events, failed) if choose_status else None
+    return EventStream(source, api.limits.streams, connection, headers, streaming.OPENING, failure)
 
 
 async def _run(api: ApiContext, response_id: str) -> Run:
@@ -224,48 +317,15 @@ async def _run(api: ApiContext, response_id: str) -> Run:
 
 async def _current(api: ApiContext, run: Run) -> Response:
     run = await api.engine.runs.get(run.id)  # read before its message: a run that has ended has all its output
+    if response_object.asks_client(run):
+        return streaming.whole_response(
+            await api.engine.subscriptions.subscribe(run.id),
+            lambda found: streaming.json_response(
+                200, response_object.render_ended(run, found), response_object.headers(run)
+            ),
+            api.limits.streams,
+            None,
+            lambda found: found.ended or found.approval is not None,
+        )
     message = (await api.engine.messages.get(run.message_id)).message
     return streaming.json_response(200, response_object.render_current(run, message), response_object.headers(run))
-
-
-# ---- conversations ----
-
-
-@router.post("/conversations")
-async def create_conversation(api: ApiContext, body: s.ConversationRequest | None = None) -> s.ConversationObject:
-    """Create an empty session, which `conversation` of a response names."""
-    if body is not None and body.items:
-        raise unsupported("items", "Send them as 'input' of the first response.")
-    metadata = {} if body is None else body.metadata or {}
-    agent = model_names.DIRECT if api.models is not None else "chat"
-    settings = {"source": parameters.SOURCE, "metadata": metadata}
-    return _conversation_object(await api.engine.sessions.create(agent=agent, settings=settings))
-
-
-@router.get("/conversations/{conversation_id}")
-async def retrieve_conversation(api: ApiContext, conversation_id: ConversationId) -> s.ConversationObject:
-    return _conversation_object(await _session(api, conversation_id))
-
-
-@router.delete("/conversations/{conversation_id}")
-async def delete_conversation(api: ApiContext, conversation_id: ConversationId) -> s.DeletedObject:
-    """Erase the session and everything in it."""
-    await api.engine.sessions.delete((await _session(api, conversation_id)).id)
-    return s.DeletedObject(id=conversation_id, object="conversation.deleted", deleted=True)
-
-
-async def _session(api: ApiContext, conversation_id: str) -> Session:
-    try:
-        return (await api.engine.sessions.get(ids.session_id(conversation_id))).session
-    except NotFoundError:
-        raise NotFoundError("conversation", conversation_id) from None
-
-
-def _conversation_object(session: Session) -> s.ConversationObject:
-    metadata = session.settings.get("metadata") if isinstance(session.settings, dict) else None
-    return s.ConversationObject(
-        id=ids.conversation_id(session.id),
-        object="conversation",
-        created_at=int(session.created_at),
-        metadata=metadata if isinstance(metadata, dict) else {},
-    )

@@ -100,6 +100,7 @@ class FunctionCallItem(CallItem):
     type: Literal["function_call"]
     call_id: str
     name: str
+    namespace: str | None = None
     arguments: str
 
 
@@ -126,6 +127,20 @@ class McpCallItem(CallItem):
     error: JsonValue = None
 
 
+class McpApprovalResponseItem(CallItem):
+    """The client's answer to an `mcp_approval_request`; its run continues."""
+
+    type: Literal["mcp_approval_response"]
+    approval_request_id: str
+    approve: bool
+
+
+class McpApprovalRequestItem(CallItem):
+    """A request that the client sends back with the history. The run knows it."""
+
+    type: Literal["mcp_approval_request"]
+
+
 class ItemReference(CallItem):
     type: Literal["item_reference"]
     id: str
@@ -144,6 +159,8 @@ InputItem = Annotated[
     | Annotated[FunctionCallOutputItem, Tag("function_call_output")]
     | Annotated[ReasoningItem, Tag("reasoning")]
     | Annotated[McpCallItem, Tag("mcp_call")]
+    | Annotated[McpApprovalRequestItem, Tag("mcp_approval_request")]
+    | Annotated[McpApprovalResponseItem, Tag("mcp_approval_response")]
     | Annotated[ItemReference, Tag("item_reference")],
     Discriminator(_item_type),
 ]
@@ -197,6 +214,32 @@ class FunctionSpec(CallItem):
 
 class FunctionTool(FunctionSpec):
     type: Literal["function"]
+
+
+class NamespaceTool(CallItem):
+    """Functions of one source, such as an MCP server of the client's."""
+
+    type: Literal["namespace"]
+    name: Annotated[str, Field(min_length=1)]
+    tools: Annotated[list[FunctionTool], Field(max_length=500)]
+
+
+class HostedTool(CallItem):
+    """A tool that OpenAI runs. A model may do without it, so it is ignored and reported."""
+
+    type: Literal[
+        "web_search",
+        "web_search_preview",
+        "web_search_2025_08_26",
+        "web_search_preview_2025_03_11",
+        "image_generation",
+        "code_interpreter",
+        "file_search",
+        "tool_search",
+    ]
+
+
+ResponseTool = Annotated[FunctionTool | NamespaceTool | HostedTool, Field(discriminator="type")]
 
 
 class ChatTool(CallItem):
@@ -295,13 +338,14 @@ class ResponseRequest(CommonParameters):
     previous_response_id: ShortText | None = None
     conversation: ShortText | ConversationReference | None = None
     background: bool | None = None
-    tools: Annotated[list[FunctionTool], Field(max_length=500)] | None = None
+    tools: Annotated[list[ResponseTool], Field(max_length=500)] | None = None
     tool_choice: ToolChoice | ChosenFunction | None = None
     reasoning: ReasoningOptions | None = None
     text: TextOptions | None = None
     max_output_tokens: TokenLimit | None = None
     include: list[str] | None = None
 
+    client_metadata: JsonValue = None
     prompt: JsonValue = None
     max_tool_calls: JsonValue = None
     truncation: JsonValue = None
@@ -338,9 +382,43 @@ class ChatRequest(CommonParameters):
     verbosity: JsonValue = None
 
 
+class EmbeddingRequest(RequestModel):
+    """Passed on to the provider, which checks `input`."""
+
+    model: ShortText
+    input: JsonValue
+    encoding_format: Literal["float", "base64"] | None = None
+    dimensions: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    user: JsonValue = None
+
+
 class ConversationRequest(RequestModel):
     metadata: Metadata | None = None
-    items: Annotated[list[JsonValue], Field(max_length=20)] | None = None
+    items: Annotated[list[InputItem], Field(max_length=20)] | None = None
+
+
+class ConversationUpdate(RequestModel):
+    metadata: Metadata
+
+
+class ConversationItemsRequest(RequestModel):
+    items: Annotated[list[InputItem], Field(min_length=1, max_length=20)]
+
+
+class InputTokensRequest(RequestModel):
+    """A call of `/v1/responses` of which only the size matters; its other parameters are not checked."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    input: JsonValue = None
+    instructions: Text | None = None
+    tools: JsonValue = None
+    previous_response_id: ShortText | None = None
+
+
+class InputTokens(Reply):
+    object: Literal["response.input_tokens"]
+    input_tokens: int
 
 
 # ---- responses ----
@@ -387,6 +465,12 @@ class InputItemList(Reply):
     has_more: bool
 
 
+class StoredList(Reply):
+    object: Literal["list"]
+    data: list[dict[str, Any]]
+    has_more: bool
+
+
 class ChatChoice(Reply):
     index: int
     finish_reason: str
@@ -400,6 +484,11 @@ class ChatCompletion(Reply):
     model: str
     choices: list[ChatChoice]
     usage: dict[str, Any]
+
+
+class EmbeddingList(Reply):
+    object: str
+    data: list[dict[str, Any]]
 
 
 class ConversationObject(Reply):

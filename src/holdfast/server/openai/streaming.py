@@ -3,7 +3,7 @@
 In all three cases the run of an attached call is cancelled as soon as the client disconnects."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Final
 
@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import Entry, Failure
+from holdfast.core.ids import RunId
 from holdfast.core.run import Run
 from holdfast.core.transcript import EMPTY, Transcript, fold
 from holdfast.engine.run_feed import RunSubscription
@@ -28,8 +29,9 @@ Headers = Sequence[tuple[bytes, bytes]]
 Respond = Callable[[Run, RunSubscription, AsyncExitStack | None], Response]
 """Makes the response of an accepted run. The stack, if any, is the connection of an attached run: closing it ends the
 run."""
+_CANCEL_WAIT: Final = 5.0
 FIRST_OUTPUT_WAIT: Final = 5.0
-"""Seconds that a chat stream waits for its first output before it answers 200. Until then a failure has a status."""
+"""Seconds that a stream waits for its first output before it answers 200. Until then a failure has a status."""
 OPENING: Final = b": a durable run\n\n"  # A comment, because some clients take anything else for an event
 
 
@@ -40,13 +42,40 @@ async def submit_and_respond(api: ApiContext, call: ApiCall, respond: Respond) -
     return await respond_with_run(api, accepted, partial(respond, accepted.run))
 
 
+class DisconnectWatch:
+    """Cancels a detached run whose client leaves before the response is complete. An attached run could not wait for an
+    approval after its response."""
+
+    def __init__(self, api: ApiContext, run: RunId) -> None:
+        self._api = api
+        self._run = run
+        self.complete = False
+
+    def connection(self) -> AsyncExitStack:
+        stack = AsyncExitStack()
+        stack.push_async_callback(self._close)
+        return stack
+
+    async def _close(self) -> None:
+        if not self.complete:
+            with anyio.move_on_after(_CANCEL_WAIT, shield=True), suppress(HoldfastError):
+                await self._api.engine.runs.cancel(self._run, reason="disconnected")
+
+
 class TranslatedSource(EventSource):
     """An event source that translates a run. While the client keeps up, `follow` writes events as soon as they are
     durable; frames that the connection does not accept at once are kept, and returned by `next`."""
 
     def __init__(
-        self, subscription: RunSubscription, translator: Translator, opening: Sequence[bytes] = (), *, attached: bool
+        self,
+        subscription: RunSubscription,
+        translator: Translator,
+        opening: Sequence[bytes] = (),
+        *,
+        attached: bool,
+        watch: DisconnectWatch | None = None,
     ) -> None:
+        self._watch = watch
         self._subscription = subscription
         self._translator = translator
         self._attached = attached
@@ -78,7 +107,13 @@ class TranslatedSource(EventSource):
             return self._translator.cut()
         if entries[0].seq <= self._translated:
             entries = [entry for entry in entries if entry.seq > self._translated]
-        return self._translator.feed(entries)
+        frames = self._translator.feed(entries)
+        self._note_end()
+        return frames
+
+    def _note_end(self) -> None:
+        if self._watch is not None and self._translator.ended:
+            self._watch.complete = True
 
     async def follow(self, write: Write) -> None:
         if not self._unsent:
@@ -87,12 +122,13 @@ class TranslatedSource(EventSource):
     def _write(self, write: Write, entries: Sequence[Entry]) -> bool:
         try:
             unsent = write_translated(write, self._translator, entries)
+            self._note_end()
         except Exception as error:  # noqa: BLE001 - the boundary to the writer's task; `next` raises it in the stream's
             self._error = error
             return False
-        if unsent is None:
+        if unsent is None and not self._translator.ended:
             return True
-        self._unsent, self._translated = unsent, entries[-1].seq
+        self._unsent, self._translated = unsent or [], entries[-1].seq
         return False
 
 
@@ -111,14 +147,23 @@ def chat_stream(
 ) -> EventStream:
     """A stream that chooses its status when the first output or a failure arrives."""
     source = TranslatedSource(subscription, chunks, attached=connection is not None)
+    failure = failure_before_output(source, chunks, partial(failed_response, headers=headers))
+    return EventStream(source, limits, connection, headers, OPENING, failure)
+
+
+def failure_before_output(
+    source: TranslatedSource, translator: Translator, respond: Callable[[Failure], Response]
+) -> Callable[[], Awaitable[Response | None]]:
+    """The error response of a run that fails before its first output; waits for either, for a while."""
 
     @_or_error_response
     async def failure() -> Response | None:
         with anyio.move_on_after(FIRST_OUTPUT_WAIT):
-            await source.read_until(lambda: chunks.begun)
-        return None if chunks.begun or chunks.failed is None else failed_response(chunks.failed, headers)
+            await source.read_until(lambda: translator.begun)
+        failed = None if translator.begun else translator.failed
+        return None if failed is None else respond(failed)
 
-    return EventStream(source, limits, connection, headers, OPENING, failure)
+    return failure
 
 
 def _or_error_response(work: Callable[[], Awaitable[Response | None]]) -> Callable[[], Awaitable[Response | None]]:
@@ -150,16 +195,22 @@ def whole_response(
     render: Callable[[Transcript], Response],
     limits: StreamLimits,
     connection: AsyncExitStack | None,
+    is_complete: Callable[[Transcript], bool] = lambda transcript: transcript.ended,
+    watch: DisconnectWatch | None = None,
 ) -> EventStream:
-    """One response instead of a stream, when the run has ended."""
+    """One response instead of a stream, when the run has ended or `is_complete`."""
 
     @_or_error_response
     async def collect() -> Response | None:
         transcript = EMPTY
         while (entries := await next_entries(subscription, wait=connection is not None)) is not None:
             transcript = fold(entries, transcript)
-        if not transcript.ended:
+            if is_complete(transcript):
+                break
+        if not is_complete(transcript):
             return errors.error_response(503, CUT_OFF.message, "stream_cut", None, {"Retry-After": "2"})
+        if watch is not None:
+            watch.complete = True
         return render(transcript)
 
     return EventStream(RunSource(subscription), limits, connection, response_instead=collect)

@@ -52,14 +52,18 @@ class ApiCall:
 async def submit_turn(api: ApiContext, call: ApiCall) -> Accepted:
     engine, target, key = api.engine, call.target, call.key
     earlier, last = call.turns.finish()
-    past = [(turn.role, [await _stored_part(api, part, target) for part in turn.parts]) for turn in earlier]
-    parts = [await _stored_part(api, part, target) for part in last.parts]
+    past = [(turn.role, [await stored_part(api, part, target) for part in turn.parts]) for turn in earlier]
+    parts = [await stored_part(api, part, target) for part in last.parts]
     options = _run_options(call)
     if call.session is not None and not past:
         return await engine.runs.submit(call.session, parts, **asdict(options))
     new = SessionId(engine.ids.new("ses")) if key is None else ids.session_of_key(LOCAL, key)
     repeated = key is not None and await engine.runs.find_by_key(new, key) is not None
     parent = await _parent(api, call)
+    if call.session is not None:
+        above, at = (None, engine.clock.now()) if parent is None else (parent.id, parent.created_at)
+        chain = _messages(api, call.session, above, past, at)
+        return await engine.runs.branch(call.session, above, chain, parts, options)
     if parent is not None and call.stored and not repeated:
         chain = _messages(api, parent.session_id, parent.id, past, parent.created_at)
         try:
@@ -187,7 +191,7 @@ async def referenced_parts(api: ApiContext, given: str | Sequence[InputItem]) ->
 # ---- files ----
 
 
-async def _stored_part(api: ApiContext, part: DraftPart, target: Target) -> Part:
+async def stored_part(api: ApiContext, part: DraftPart, target: Target) -> Part:
     match part:
         case InlineFile(param, name, declared, data):
             kind = detect_media_type(data[:SNIFF], declared)

@@ -22,6 +22,8 @@ class Translator(ABC):
         self._out: list[bytes] = []
         self._usage: ev.Usage | None = None
         self.ended = False  # Nothing follows
+        self.begun = False  # There was output: a failure can no longer have a status
+        self.failed: ev.Failure | None = None
 
     def feed(self, entries: Sequence[ev.Entry]) -> list[bytes]:
         for entry in entries:
@@ -46,8 +48,12 @@ class Translator(ABC):
                 for part in parts:
                     match part:
                         case TextPart(text):
+                            if part.begins_step:
+                                self._break_text()
                             self._write_text(escape(text))
                         case ReasoningPart(text, provider):
+                            if part.begins_step:
+                                self._break_text()
                             self._write_reasoning(escape(text), provider)
                         case ToolPart():
                             self._seed_call(part)
@@ -63,6 +69,10 @@ class Translator(ABC):
     def _seed_call(self, call: ToolPart) -> None:
         """A call that the run began with, because it continues another."""
         self._write_call(call.call_id, call.name, as_text(call.args))
+
+    @abstractmethod
+    def _break_text(self) -> None:
+        """Text or reasoning that follows is another part, even of the same kind."""
 
     @abstractmethod
     def _write_text(self, text: bytes) -> None: ...

@@ -56,6 +56,7 @@ class MessageIdRequest(RequestModel):
 class TextPartResponse(TypedDict):
     type: Literal["text"]
     text: str
+    begins_step: NotRequired[bool]
 
 
 class ReasoningPartResponse(TypedDict):
@@ -63,6 +64,7 @@ class ReasoningPartResponse(TypedDict):
     text: str
     provider: NotRequired[Any]
     duration_ms: NotRequired[int]
+    begins_step: NotRequired[bool]
 
 
 class ToolPartResponse(TypedDict):
@@ -77,6 +79,8 @@ class ToolPartResponse(TypedDict):
     duration_ms: NotRequired[int]
     provider: NotRequired[Any]
     may_have_run: NotRequired[Literal[True]]
+    args_text: NotRequired[str]
+    begins_step: NotRequired[bool]
 
 
 class FilePartResponse(TypedDict):
@@ -106,6 +110,8 @@ class UsageResponse(ResponseModel):
     input_tokens: int
     output_tokens: int
     cost: float | None
+    cached_tokens: int | None
+    reasoning_tokens: int | None
 
 
 class FailureResponse(ResponseModel):

@@ -93,6 +93,14 @@ def _failure(failure: Failure | None) -> Json:
 
 _EMPTY_FOR_NONE: Final = Codec(lambda value: value or "", lambda value: value or None)
 _TUPLE: Final = Codec(_encode, lambda text: tuple(decode(text)))
+
+
+def _usage(usage: Usage) -> list[Json]:
+    """Without the fields at its end that earlier versions do not know, if they are unset."""
+    values = [usage.input_tokens, usage.output_tokens, usage.cost, usage.cached_tokens, usage.reasoning_tokens]
+    return values if any(value is not None for value in values[3:]) else values[:3]
+
+
 _CODECS: Final[Mapping[Any, Codec]] = {
     Json: Codec(_encode, decode),
     bool: Codec(None, bool),  # SQLite has integers
@@ -100,7 +108,7 @@ _CODECS: Final[Mapping[Any, Codec]] = {
     tuple[MessageId, ...]: _TUPLE,
     tuple[Part, ...]: Codec(lambda parts: _encode(all_to_json(parts)), lambda text: all_from_json(decode(text))),
     Failure: _optional(_failure, failure_from_json),
-    Usage: _optional(lambda usage: [usage.input_tokens, usage.output_tokens, usage.cost], lambda data: Usage(*data)),
+    Usage: _optional(_usage, lambda data: Usage(*data)),
     Intent: _optional(
         lambda intent: {"status": intent.status, "reason": intent.reason, "error": _failure(intent.error)},
         lambda data: Intent(data["status"], data["reason"], failure_from_json(data["error"])),

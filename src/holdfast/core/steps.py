@@ -1,0 +1,64 @@
+"""The steps of an assistant message: which parts the model wrote in one answer. Pure.
+
+The position of a part usually tells: text or reasoning after tools begins a step, anything else continues one. A part
+whose position would mislead says so itself in `begins_step`, so messages of earlier versions are read by position.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from holdfast.core.parts import Json, Part, ReasoningPart, TextPart, ToolPart, ToolState
+
+SETTLED: Final[frozenset[ToolState]] = frozenset({"done", "denied"})
+
+
+ModelPart = TextPart | ReasoningPart | ToolPart  # What a model writes
+
+
+def begins_by_position(before: Sequence[Part], part: ModelPart) -> bool:
+    """Whether `part` begins a step after the parts `before`, as far as positions tell."""
+    previous = next((each for each in reversed(before) if isinstance(each, ModelPart)), None)
+    return previous is None or (isinstance(previous, ToolPart) and not isinstance(part, ToolPart))
+
+
+def step_starts(parts: Sequence[Part]) -> list[int]:
+    """The indexes at which steps begin."""
+    starts: list[int] = []
+    before: tuple[Part, ...] = ()
+    for at, part in enumerate(parts):
+        if isinstance(part, ModelPart):
+            begins = begins_by_position(before, part) if part.begins_step is None else part.begins_step
+            if begins or not before:
+                starts.append(at)
+            before = (part,)
+    return starts
+
+
+def open_step(parts: Sequence[Part]) -> Sequence[Part]:
+    """The parts of the last step if the model was cut off in it, so that its next answer continues the step; empty if
+    the step has a complete call: an answer after that is another step."""
+    starts = step_starts(parts)
+    step = parts[starts[-1] :] if starts else ()
+    asked = any(isinstance(p, ToolPart) and (p.state in SETTLED or complete_args(p) is not None) for p in step)
+    return () if asked else step
+
+
+def unfinished_text(parts: Sequence[Part]) -> str | None:
+    """The text that the model was cut off in. An incompletely written call after it does not count."""
+    written = [part for part in open_step(parts) if isinstance(part, TextPart | ReasoningPart)]
+    last = written[-1] if written else None
+    return last.text if isinstance(last, TextPart) and last.text else None
+
+
+def complete_args(part: ToolPart) -> Mapping[str, Json] | None:
+    """The arguments, or None while the model is still writing them.
+
+    A proper prefix of a JSON object is never itself an object, so text that parses as one is complete."""
+    args = part.args
+    if isinstance(args, str):
+        try:
+            args = json.loads(args)
+        except (ValueError, RecursionError):
+            return None
+    return args if isinstance(args, dict) else None

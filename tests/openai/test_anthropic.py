@@ -1,0 +1,140 @@
+"""`/v1/messages` with Anthropic's own client."""
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from anthropic import Anthropic, APIStatusError, AuthenticationError, BadRequestError, NotFoundError, RateLimitError
+
+from tests.chat.stage import Stage
+from tests.http.client import Served
+from tests.http.conftest import Start
+from tests.http.streams import GUARD
+from tests.openai.scripts import calls_function, named, thinks_and_says
+from tests.upstream import Hang, Head, answers, delta, says, sse
+
+HELLO: Any = [{"role": "user", "content": "Hello"}]
+TOOL: Any = {"name": "get_weather", "description": "Tells.", "input_schema": {"type": "object", "properties": {}}}
+
+
+def claude_of(served: Served, key: str = "none") -> Anthropic:
+    return Anthropic(base_url=served.url, api_key=key, timeout=GUARD, max_retries=0)
+
+
+@pytest.fixture
+def claude(shared: Served) -> Iterator[Anthropic]:
+    with claude_of(shared) as client:
+        yield client
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_text_reasoning_and_usage(streamed: bool, claude: Anthropic, up: Stage) -> None:
+    """The blocks of a message arrive whole and streamed, and the parameters reach the model."""
+    model = f"claude {streamed}"
+    up.play(model, thinks_and_says("Hm. ", "Good ", "morning."))
+    how: Any = {"model": named(model), "max_tokens": 50, "messages": HELLO, "system": "Be kind."}
+    how |= {"extra_body": {"temperature": 0.5}}
+    how |= {"stop_sequences": ["END"]}
+    if streamed:
+        with claude.messages.stream(**how) as stream:
+            assert "".join(stream.text_stream) == "Good morning."
+            message: Any = stream.get_final_message()
+    else:
+        message = claude.messages.create(**how)
+    assert [block.type for block in message.content] == ["thinking", "text"]
+    assert (message.content[0].thinking, message.content[1].text) == ("Hm. ", "Good morning.")
+    assert (message.role, message.stop_reason, message.model) == ("assistant", "end_turn", named(model))
+    assert message.usage.input_tokens + message.usage.output_tokens == 12
+    asked = up.asked(model)
+    assert [m["content"] for m in asked["messages"]] == ["Be kind.", "Hello"]
+    assert (asked["max_tokens"], asked["temperature"], asked["stop"]) == (50, 0.5, ["END"])
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_tool_is_called_and_answered(streamed: bool, claude: Anthropic, up: Stage) -> None:
+    """The client gets the call and sends its result back with the history; the model sees both."""
+    model = f"claude tools {streamed}"
+    up.play(model, calls_function('{"ci', 'ty":"Brest"}'), says("Rain."))
+    how: Any = {"model": named(model), "max_tokens": 50, "tools": [TOOL], "tool_choice": {"type": "any"}}
+    if streamed:
+        with claude.messages.stream(messages=HELLO, **how) as stream:
+            first: Any = stream.get_final_message()
+    else:
+        first = claude.messages.create(messages=HELLO, **how)
+    (call,) = first.content
+    assert (first.stop_reason, call.type, call.name, call.input) == (
+        "tool_use",
+        "tool_use",
+        "get_weather",
+        {"city": "Brest"},
+    )
+    assert up.asked(model)["tool_choice"] == "required"
+    result = {"type": "tool_result", "tool_use_id": call.id, "content": [{"type": "text", "text": "rain"}]}
+    said: Any = {"role": "user", "content": [result, {"type": "text", "text": "So?"}]}
+    second: Any = claude.messages.create(
+        messages=[*HELLO, {"role": "assistant", "content": first.content}, said], **how
+    )
+    assert second.content[0].text == "Rain."
+    messages = up.asked(model, 2)["messages"]
+    assert [m["role"] for m in messages] == ["user", "assistant", "tool", "user"]
+    assert messages[1]["tool_calls"][0]["function"]["arguments"] == '{"city":"Brest"}'
+    assert (messages[2]["content"], messages[3]["content"]) == ("rain", "So?")
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_errors_have_their_status_and_shape(streamed: bool, claude: Anthropic, up: Stage) -> None:
+    """E1: a wrong call, an unknown model and a failing provider raise the errors that the client knows."""
+    model = f"claude fails {streamed}"
+    up.play(model, answers(429, {"error": {"message": "insufficient_quota"}}))
+    with pytest.raises(RateLimitError) as limited:
+        claude.messages.create(model=named(model), max_tokens=5, messages=HELLO, stream=streamed)
+    body: Any = limited.value.body
+    assert (body["type"], body["error"]["type"]) == ("error", "rate_limit_error")
+    with pytest.raises(NotFoundError):
+        claude.messages.create(model="agent:none", max_tokens=5, messages=HELLO, stream=streamed)
+    wrong: Any = [{"role": "user", "content": [{"type": "film"}]}]
+    with pytest.raises(BadRequestError) as refused:
+        claude.messages.create(model=named(model), max_tokens=5, messages=wrong, stream=streamed)
+    assert "messages[0].content[0].type" in str(refused.value.message)
+
+
+def test_a_failure_after_output_is_in_the_stream(claude: Anthropic, up: Stage) -> None:
+    """E1: what was written is sent, then the error."""
+    up.play("claude broke", [Head(), *sse(delta(content="Half"), {"error": {"message": "it broke"}}), Hang()])
+    seen: list[str] = []
+    with (
+        pytest.raises(APIStatusError, match="it broke"),
+        claude.messages.stream(model=named("claude broke"), max_tokens=5, messages=HELLO) as stream,
+    ):
+        seen += stream.text_stream
+    assert seen == ["Half"]
+
+
+def test_tokens_are_estimated(claude: Anthropic) -> None:
+    """A longer conversation counts more."""
+    short = claude.messages.count_tokens(model="any", messages=HELLO).input_tokens
+    long = claude.messages.count_tokens(model="any", messages=[{"role": "user", "content": "x" * 4000}]).input_tokens
+    assert 0 < short < 1000 < long
+
+
+def test_an_image_reaches_the_model(shared: Served, claude: Anthropic, up: Stage) -> None:
+    """An image that the model is not known to read is refused by name, as in the other calls."""
+    data = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(20)).decode()
+    source = {"type": "base64", "media_type": "image/png", "data": data}
+    said: Any = [{"role": "user", "content": [{"type": "image", "source": source}, {"type": "text", "text": "What?"}]}]
+    with pytest.raises(BadRequestError, match="image"):
+        claude.messages.create(model=named("claude blind"), max_tokens=5, messages=said)
+
+
+def test_the_key_is_a_token_of_the_server(start: Start, up: Stage) -> None:
+    """With a password, `x-api-key` must be a token."""
+    served = start(password="secret enough")
+    with pytest.raises(AuthenticationError):
+        claude_of(served, "wrong").messages.create(model=named("claude key"), max_tokens=5, messages=HELLO)
+    login = httpx.post(f"{served.url}/api/login", json={"password": "secret enough"})
+    made = httpx.post(f"{served.url}/api/tokens", json={"name": "claude"}, cookies=login.cookies)
+    token = made.json()["token"]
+    message: Any = claude_of(served, token).messages.create(model=named("claude key"), max_tokens=5, messages=HELLO)
+    assert message.content[0].text == "Fine."

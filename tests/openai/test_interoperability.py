@@ -1,0 +1,165 @@
+"""What programs written for OpenAI's own server rely on."""
+
+from typing import Any
+
+import httpx
+import pytest
+from openai import APIStatusError, NotFoundError, OpenAI
+
+from tests.chat.stage import Stage
+from tests.http.client import Served
+from tests.openai.scripts import calls_function, named
+from tests.upstream import End, Head, answers, delta, says, sse
+
+FUNCTION: Any = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}}
+
+
+def test_a_request_of_codex_is_accepted(client: OpenAI, up: Stage) -> None:
+    """Its metadata and OpenAI's hosted tools are ignored and reported; functions in a namespace reach the model under a
+    flat name, and their calls come back under both names."""
+    script = calls_function('{"city": 1}', name="docs__weather")
+    up.play("codex", script, script, says("Rain."))
+    tools: Any = [
+        FUNCTION,
+        {"type": "namespace", "name": "docs", "description": "Docs.", "tools": [FUNCTION]},
+        {"type": "web_search", "external_web_access": False},
+    ]
+    how: Any = {"tools": tools, "store": False, "extra_body": {"client_metadata": {"x": "y"}}}
+    answer = client.responses.create(model=named("codex"), input="Hello", **how)
+    assert [tool["function"]["name"] for tool in up.asked("codex")["tools"]] == ["weather", "docs__weather"]
+    assert answer.to_dict()["holdfast"]["ignored"] == ["client_metadata", "tools[2]"]
+    call: Any = answer.output[0].to_dict()
+    assert (call["type"], call["name"], call["namespace"]) == ("function_call", "weather", "docs")
+    events = list(client.responses.create(model=named("codex"), input="Hello", stream=True, **how))
+    done: Any = next(event for event in events if event.type == "response.output_item.done").to_dict()
+    assert (done["item"]["name"], done["item"]["namespace"]) == ("weather", "docs")
+    result = {"type": "function_call_output", "call_id": call["call_id"], "output": "rain"}
+    items: Any = [{"role": "user", "content": "Hello"}, call, result]
+    assert client.responses.create(model=named("codex"), input=items, **how).output_text == "Rain."
+    assert up.asked("codex", 3)["messages"][1]["tool_calls"][0]["function"]["name"] == "docs__weather"
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_response_that_fails_before_output_has_an_error_status(streamed: bool, client: OpenAI, up: Stage) -> None:
+    """E1: clients raise an error instead of showing an empty response; a background response reports its failure."""
+    model = f"failing {streamed}"
+    up.play(model, answers(400, {"error": {"message": "bad idea"}}))
+    with pytest.raises(APIStatusError) as failed:
+        client.responses.create(model=named(model), input="Hello", stream=streamed)
+    assert failed.value.status_code == 400
+    assert "bad idea" in failed.value.message
+    again = client.responses.create(model=named(model), input="Hello", background=True, stream=True)
+    final: Any = list(again)[-1]
+    assert final.type == "response.failed"
+    assert final.response.error.to_dict()["type"] == "invalid_request_error"
+
+
+def test_cached_and_reasoning_tokens_are_counted(client: OpenAI, up: Stage, shared: Served) -> None:
+    """O3: the details of the provider's usage reach the client of either call, and the run."""
+    usage = {
+        "prompt_tokens": 10,
+        "completion_tokens": 7,
+        "prompt_tokens_details": {"cached_tokens": 8},
+        "completion_tokens_details": {"reasoning_tokens": 5},
+    }
+    up.play(
+        "usage", [Head(), *sse(delta(content="Hi.", finish="stop"), {"choices": [], "usage": usage}, "[DONE]"), End()]
+    )
+    response = client.responses.create(model=named("usage"), input="Hello")
+    assert response.usage is not None
+    assert response.usage.input_tokens_details.cached_tokens == 8
+    assert response.usage.output_tokens_details.reasoning_tokens == 5
+    raw = client.chat.completions.with_raw_response.create(
+        model=named("usage"), messages=[{"role": "user", "content": "Hello"}]
+    )
+    chat: Any = raw.parse().usage
+    assert (chat.prompt_tokens_details.cached_tokens, chat.completion_tokens_details.reasoning_tokens) == (8, 5)
+    run = shared.run(raw.headers["holdfast-run"])
+    assert (run["usage"]["cached_tokens"], run["usage"]["reasoning_tokens"]) == (8, 5)
+
+
+def test_a_model_is_found_by_its_short_name(client: OpenAI) -> None:
+    """A name that calls accept can be retrieved."""
+    listed = next(model for model in client.models.list() if "/" in model.id)
+    short = listed.id.partition("/")[2]
+    assert client.models.retrieve(short).id == listed.id
+
+
+def test_an_unknown_address_says_what_there_is(shared: Served) -> None:
+    """A wrong path or method is an error in OpenAI's shape that lists the calls."""
+    for method, path in (("GET", "/v1/engines"), ("DELETE", "/v1/models")):
+        found = httpx.request(method, shared.url + path)
+        assert found.status_code in (404, 405)
+        assert "chat/completions" in found.json()["error"]["message"]
+
+
+def test_embeddings_are_those_of_the_provider(client: OpenAI, up: Stage) -> None:
+    """The request is passed on with the model's own name, and the response comes back as it is."""
+    data = [{"object": "embedding", "index": 0, "embedding": [0.25, -1.0]}]
+    found = {"object": "list", "data": data, "model": "m", "usage": {"prompt_tokens": 1, "total_tokens": 1}}
+    up.play("embed", answers(200, found))
+    answer = client.embeddings.create(model=named("embed"), input=["Hello"], encoding_format="float", dimensions=2)
+    assert answer.data[0].embedding == [0.25, -1.0]
+    asked = up.asked("embed")
+    assert (asked["input"], asked["dimensions"], asked["encoding_format"]) == (["Hello"], 2, "float")
+    up.play("embed fails", answers(400, {"error": {"message": "no vectors here"}}))
+    with pytest.raises(APIStatusError) as failed:
+        client.embeddings.create(model=named("embed fails"), input="Hello", encoding_format="float")
+    assert failed.value.status_code == 400
+    assert "no vectors here" in failed.value.message
+
+
+def test_a_head_request_is_a_get_without_a_body(shared: Served) -> None:
+    """Programs that look whether a server is there get the status; streams have no head alone."""
+    for path in ("/v1/models", "/api/sessions"):
+        found = httpx.head(shared.url + path)
+        assert (found.status_code, found.content) == (200, b"")
+        assert int(found.headers["content-length"]) > 0
+    assert httpx.head(f"{shared.url}/api/events").status_code == 405
+
+
+def test_a_conversation_has_items_and_metadata(client: OpenAI, up: Stage) -> None:
+    """Items are added without an answer, listed and found; the model is shown them; the metadata can change."""
+    up.play("items of conversation", says("Three."))
+    first: Any = {"type": "message", "role": "user", "content": "One"}
+    conversation = client.conversations.create(items=[first], metadata={"topic": "a"})
+    added = client.conversations.items.create(
+        conversation.id, items=[{"type": "message", "role": "assistant", "content": "Two"}]
+    )
+    assert [item.type for item in added.data] == ["message"]
+    answer = client.responses.create(model=named("items of conversation"), input="And?", conversation=conversation.id)
+    assert answer.output_text == "Three."
+    assert [m["content"] for m in up.asked("items of conversation")["messages"]] == ["One", "Two", "And?"]
+    listed: list[Any] = list(client.conversations.items.list(conversation.id, order="asc"))
+    assert [item.content[0].text for item in listed] == ["One", "Two", "And?", "Three."]
+    found: Any = client.conversations.items.retrieve(listed[1].id, conversation_id=conversation.id)
+    assert found.content[0].text == "Two"
+    assert client.conversations.update(conversation.id, metadata={"topic": "b"}).metadata == {"topic": "b"}
+    assert client.conversations.retrieve(conversation.id).metadata == {"topic": "b"}
+    with pytest.raises(NotFoundError):
+        client.conversations.items.retrieve("msg_none", conversation_id=conversation.id)
+
+
+def test_input_tokens_are_estimated(client: OpenAI) -> None:
+    """A longer input counts more, and so does the conversation before it."""
+    short = client.responses.input_tokens.count(model="any", input="Hello").input_tokens
+    long = client.responses.input_tokens.count(model="any", input="x" * 4000).input_tokens
+    assert 0 < short < 1000 < long
+    before = client.responses.create(model=named("counted"), input="y" * 4000)
+    assert client.responses.input_tokens.count(input="Hello", previous_response_id=before.id).input_tokens > 1000
+
+
+def test_completions_are_stored(client: OpenAI, up: Stage) -> None:
+    """A completion can be retrieved, listed with its messages, and erased; a response is not one."""
+    up.play("stored", says("Kept."))
+    made = client.chat.completions.create(model=named("stored"), messages=[{"role": "user", "content": "Hello"}])
+    kept = client.chat.completions.retrieve(made.id)
+    assert (kept.id, kept.choices, kept.usage) == (made.id, made.choices, made.usage)
+    assert made.id in [each.id for each in client.chat.completions.list(model=named("stored"))]
+    assert len(client.chat.completions.messages.list(made.id).data) == 1
+    response = client.responses.create(model=named("stored"), input="Hello")
+    with pytest.raises(NotFoundError):
+        client.chat.completions.retrieve(response.id)
+    client.chat.completions.delete(made.id)
+    with pytest.raises(NotFoundError):
+        client.chat.completions.retrieve(made.id)
