@@ -15,6 +15,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_origin
 
@@ -65,6 +66,12 @@ def _url_scheme(*schemes: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _split(value: Any) -> Any:
+    """A variable has a list as words with commas in between."""
+    return tuple(word.strip() for word in value.split(",")) if isinstance(value, str) else value
+
+
+Proxy = Annotated[str, AfterValidator(lambda text: str(ip_network(text, strict=False)))]
 Text = Annotated[str, Field(min_length=1)]
 Whole = Annotated[int, BeforeValidator(_reject_bool)]
 Number = Annotated[float, BeforeValidator(_reject_bool), Field(lt=1e9)]
@@ -148,6 +155,10 @@ class Config(Section):
     """Seconds after which a client that does not read is disconnected. It can resume without loss."""
     password: SecretStr | None = Field(default=None, min_length=1)
     """Takes precedence over the password that `holdfast password` stored."""
+    login_idle_days: Number = Field(default=7.0, gt=0.001)
+    """Days without use after which a browser must log in again."""
+    trusted_proxies: Annotated[tuple[Proxy, ...], BeforeValidator(_split)] = ()
+    """Addresses or networks of reverse proxies whose `X-Forwarded-For` header is believed."""
     store_url: Annotated[str, _url_scheme("postgresql", "postgres")] | None = Field(default=None, repr=False)
     """PostgreSQL, shared with other nodes. Unset, all data is in the data directory, used by this process alone."""
     journal_url: Annotated[str, _url_scheme("postgresql", "postgres", "redis", "rediss", "unix")] | None = Field(

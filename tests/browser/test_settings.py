@@ -113,7 +113,16 @@ def test_a_password_and_a_token(server: Served, open_page: Open, browser: Browse
     other.get_by_label("Password").fill("correct horse")
     other.keyboard.press("Enter")
     expect(message_box(other)).to_be_visible()
+    page.reload()
+    devices = access.get_by_role("list", name="Devices")
+    expect(devices.get_by_role("listitem")).to_have_count(2)
+    expect(devices).to_contain_text("This device")
+    devices.get_by_role("button", name=re.compile("^Log out: ")).click()
+    expect(devices.get_by_role("listitem")).to_have_count(1)
+    other.reload()
+    expect(other).to_have_url(re.compile("/login"))
     stranger.close()
+    assert axe_violations(page) == []
     button(access, "Log out").click()
     expect(page).to_have_url(re.compile("/login"))
     console_errors[:] = [text for text in console_errors if "401" not in text]

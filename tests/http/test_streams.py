@@ -94,7 +94,8 @@ async def test_a_page_is_sent_in_pieces_so_that_a_slow_client_makes_progress() -
     async def send(message: Message) -> None:
         sent.append(message.get("body", b""))
 
-    await EventStream(OnePage(frames), StreamLimits(), first_frame=b"").run({"type": "http"}, receive, send, send)
+    stream = EventStream(OnePage(frames), StreamLimits(), first_frame=b"")
+    await stream.run({"type": "http"}, receive, send, send, lambda: True)
     assert b"".join(sent) == b"".join(frames)
     assert max(map(len, sent)) <= 256 * 1024
 

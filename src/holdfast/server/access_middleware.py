@@ -5,6 +5,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from starlette.responses import RedirectResponse, Response
@@ -60,7 +61,8 @@ class AccessMiddleware:
             await self._app(scope, receive, send)
             return
         sender = _ResponseSender(send, scope, self._request_counts)
-        denied = self._check(scope)
+        denied, credentials = await self._check(scope)
+        scope[access_rules.CREDENTIALS] = credentials
         if denied is not None:
             await denied(scope, receive, sender.send)
         elif scope["method"] in access_rules.SAFE_METHODS:
@@ -70,32 +72,40 @@ class AccessMiddleware:
         stream: EventStream | None = scope.pop(STREAM, None)
         if stream is not None:
             _shrink(scope)
-            await stream.run(scope, receive, send, sender.send)
+            is_allowed = partial(self._authenticator.is_still_valid, credentials)
+            await stream.run(scope, receive, send, sender.send, is_allowed)
 
-    def _check(self, scope: Scope) -> Response | None:
-        """The error response to a request that may not reach the routes."""
+    async def _check(self, scope: Scope) -> tuple[Response | None, access_rules.Credentials]:
+        """The error response to a request that may not reach the routes, and the credentials of one that may."""
         headers = _headers(scope)
         length = headers.get("content-length", "0")
         has_body = "transfer-encoding" in headers or length.strip() not in ("", "0")
         peer = scope["client"][0] if scope.get("client") else None
         try:
-            password_set = self._authenticator.password_set
+            secure = access_rules.is_https(headers)
+            password_set, credentials = await self._authenticator.authenticate(headers, secure=secure)
             same_user = password_set or _peer_user(scope) == os.geteuid()
             facts = access_rules.RequestFacts(scope["method"], scope["path"], headers, has_body, peer, same_user)
             denied = access_rules.decide_access(
                 facts,
                 password_set=password_set,
                 exposed=self._exposed,
-                credentials=self._authenticator.check(headers),
+                credentials=credentials,
             )
         except StorageError as error:
             retry = {"Retry-After": str(problem_details.RETRY_AFTER)}
-            return _error(scope["path"], problem_details.status_of(error), error.code, str(error), retry)
+            refusal = _error(scope["path"], problem_details.status_of(error), error.code, str(error), retry)
+            return refusal, access_rules.Credentials()
+        return self._refusal(facts, length, denied), credentials
+
+    def _refusal(
+        self, facts: access_rules.RequestFacts, length: str, denied: access_rules.AccessDenied | None
+    ) -> Response | None:
         if denied is None:
             if is_too_large(facts.path, length, self._max_body):
                 return _error(facts.path, 413, "too-large", too_large_message(facts.path, self._max_body))
             return None
-        if denied.status == 401 and facts.method == "GET" and "text/html" in headers.get("accept", ""):
+        if denied.status == 401 and facts.method == "GET" and "text/html" in facts.headers.get("accept", ""):
             return RedirectResponse("/login", 303)
         challenge = {"WWW-Authenticate": "Bearer"} if denied.status == 401 else None
         return _error(facts.path, denied.status, denied.code, denied.detail, challenge)

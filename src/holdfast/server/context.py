@@ -11,6 +11,7 @@ from holdfast.engine.engine import Engine
 from holdfast.ports.agent import Summarizer
 from holdfast.ports.model import ModelInfo
 from holdfast.server.authenticator import Authenticator
+from holdfast.server.client_address import Network
 from holdfast.server.event_stream import StreamLimits
 from holdfast.server.login_limiter import LoginRateLimiter
 from holdfast.server.schemas.settings import McpServerRequest, McpServerResponse, ToolResponse
@@ -72,6 +73,7 @@ class ApiContext:
     summarizer: Callable[[SessionId], Awaitable[Summarizer]] | None = None
     tool_admin: ToolAdmin | None = None
     backup: MakeBackup | None = None  # None if the storage has its own backup tools
+    trusted_proxies: tuple[Network, ...] = ()  # Whose `X-Forwarded-For` is believed
     exposed: bool = False  # Whether the server listens on an address that other machines can reach
     limits: ServerLimits = field(default_factory=ServerLimits)
     request_counts: "Counter[tuple[str, int]]" = field(default_factory=Counter)  # By method and status

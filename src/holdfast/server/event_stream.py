@@ -2,7 +2,8 @@
 
 Two tasks per stream. One sends the frames of its source; once the client is up to date, new frames are written to its
 connection directly and this task sleeps. The other notices a disconnect whatever the first one awaits, sends heartbeat
-comments on a silent connection, and drops a client that has not read for too long. There is no timer per event.
+comments on a silent connection, and drops a client that has not read for too long or whose login has ended. There is
+no timer per event.
 """
 
 from asyncio import timeout  # an anyio cancel scope would cost another kilobyte per idle client
@@ -89,8 +90,11 @@ class EventStream(Response):
         memory of an idle stream."""
         scope[STREAM] = self
 
-    async def run(self, scope: Scope, receive: Receive, send: Send, begin: Send) -> None:
-        """`begin` sends the response head, `send` the body."""
+    async def run(
+        self, scope: Scope, receive: Receive, send: Send, begin: Send, is_allowed: Callable[[], bool]
+    ) -> None:
+        """`begin` sends the response head, `send` the body. `is_allowed`: whether the client's login is still valid."""
+        self._is_allowed = is_allowed
         try:
             async with anyio.create_task_group() as tg:
                 self._source.start(tg)
@@ -145,6 +149,10 @@ class EventStream(Response):
                 return
             except TimeoutError:
                 pass
+            if not self._is_allowed():
+                _abort(scope)
+                stream.cancel()
+                return
             idle = idle + interval if self._sent == sent else 0.0
             sent = self._sent
             if self._sending and idle >= limits.write_deadline:

@@ -1,4 +1,4 @@
-"""Log in and out, change the password, and manage API tokens."""
+"""Log in and out, list logins, change the password, and manage API tokens."""
 
 from dataclasses import asdict
 
@@ -11,11 +11,14 @@ from starlette.routing import Route
 
 from holdfast.core.errors import NotFoundError
 from holdfast.server import authenticator
-from holdfast.server.authenticator import COOKIE, COOKIE_DAYS
+from holdfast.server.access_rules import CREDENTIALS, Credentials, is_https
+from holdfast.server.authenticator import LOGIN_DAYS, cookie_name
+from holdfast.server.client_address import client_address, device_name
 from holdfast.server.context import ApiContext
 from holdfast.server.parameters import IdPath
 from holdfast.server.routing import Router
 from holdfast.server.schemas import auth as s
+from holdfast.server.schemas.base import shallow_fields
 
 router = Router("auth", "/api")
 
@@ -33,25 +36,47 @@ async def _check_password(api: ApiContext, request: Request, password: str) -> N
     limiter.reset(client)
 
 
-def _log_in(api: ApiContext, request: Request, response: Response) -> Response:
+async def _log_in(api: ApiContext, request: Request, response: Response, *, renew: bool = False) -> Response:
+    """`renew`: keep the id of the login that the request has."""
+    device = device_name(request.headers.get("user-agent", ""))
+    replacing = _credentials(request).login if renew else None
+    secure = is_https(request.headers)
     response.set_cookie(
-        COOKIE,
-        api.authenticator.cookie(),
-        max_age=COOKIE_DAYS * 24 * 3600,
+        cookie_name(secure=secure),
+        await api.authenticator.log_in(device, _address(api, request), replacing),
+        max_age=LOGIN_DAYS * 24 * 3600,
         httponly=True,
         samesite="lax",
-        secure=_is_https(request),
+        secure=secure,
     )
     return response
 
 
+def _log_out(request: Request) -> Response:
+    secure = is_https(request.headers)
+    response = Response(status_code=204, headers={"Clear-Site-Data": '"cache"'})  # attached files are cached
+    response.delete_cookie(cookie_name(secure=secure), httponly=True, samesite="lax", secure=secure)
+    return response
+
+
+def _credentials(request: Request) -> Credentials:
+    found: Credentials = request.scope[CREDENTIALS]
+    return found
+
+
+def _address(api: ApiContext, request: Request) -> str:
+    peer = request.client.host if request.client else None
+    return client_address(peer, request.headers, api.trusted_proxies)
+
+
 @router.post("/login", status=204)
 async def login(api: ApiContext, request: Request, body: s.LoginRequest) -> Response:
-    """Log in with the password; the response sets a cookie."""
+    """Log in with the password; the response sets a cookie. A browser that is logged in gets a new cookie for the same
+    login, which counts as recent."""
     if not api.authenticator.password_set:
         return Response(status_code=204)
     await _check_password(api, request, body.password)
-    return _log_in(api, request, Response(status_code=204))
+    return await _log_in(api, request, Response(status_code=204), renew=True)
 
 
 def open_link(api: ApiContext) -> Route:
@@ -59,29 +84,55 @@ def open_link(api: ApiContext) -> Route:
     token, logs the browser in and leads to the page."""
 
     async def open_page(request: Request) -> Response:
-        given = {"authorization": f"Bearer {request.query_params.get('token', '')}"}
-        if not api.authenticator.check(given).token:
+        if not api.authenticator.is_server_token(request.query_params.get("token", "")):
             raise HTTPException(403, "This link is no longer valid. Open the one that the server printed at its start.")
-        return _log_in(api, request, RedirectResponse("/", 303))
+        return await _log_in(api, request, RedirectResponse("/", 303))
 
     return Route("/open", open_page, methods=["GET"])
 
 
 @router.post("/password", status=204)
 async def change_password(api: ApiContext, request: Request, body: s.ChangePasswordRequest) -> Response:
-    """Set or change the password; changing needs the current one. This ends every login except the caller's."""
+    """Set or change the password; changing needs the current one. This ends every login and token; the caller gets a
+    new login."""
     if api.authenticator.password_set:
         await _check_password(api, request, body.current or "")
     await api.authenticator.change_password(body.new)
-    return _log_in(api, request, Response(status_code=204))
+    return await _log_in(api, request, Response(status_code=204))
 
 
 @router.post("/logout", status=204)
-async def logout(request: Request) -> Response:
-    """Log out: the response deletes the cookie."""
-    response = Response(status_code=204)
-    response.delete_cookie(COOKIE, httponly=True, samesite="lax", secure=_is_https(request))
-    return response
+async def logout(api: ApiContext, request: Request) -> Response:
+    """Log out: the login ends, and the response deletes the cookie."""
+    login = _credentials(request).login
+    if login is not None:
+        await to_thread.run_sync(authenticator.end_logins, api.authenticator.keys, login)
+    return _log_out(request)
+
+
+@router.get("/logins")
+async def list_logins(api: ApiContext, request: Request) -> s.LoginListResponse:
+    """List the browsers that are logged in, the most recently used first."""
+    own = _credentials(request).login
+    items = [
+        s.LoginResponse.model_validate({**shallow_fields(login), "current": login.id == own})
+        for login in api.authenticator.logins()
+    ]
+    return s.LoginListResponse(items=items, next=None)
+
+
+@router.delete("/logins", status=204)
+async def end_all_logins(api: ApiContext, request: Request) -> Response:
+    """Log out everywhere, here too. Tokens stay valid."""
+    await to_thread.run_sync(authenticator.end_logins, api.authenticator.keys)
+    return _log_out(request)
+
+
+@router.delete("/logins/{lid}", status=204)
+async def end_login(api: ApiContext, lid: IdPath) -> None:
+    """Log out one browser. Its open streams end within seconds."""
+    if not await to_thread.run_sync(authenticator.end_logins, api.authenticator.keys, lid):
+        raise NotFoundError("login", lid)
 
 
 @router.get("/tokens")
@@ -103,7 +154,3 @@ async def create_token(api: ApiContext, body: s.CreateTokenRequest) -> s.Created
 async def revoke_token(api: ApiContext, tid: IdPath) -> None:
     if not await to_thread.run_sync(authenticator.revoke_token, api.authenticator.keys, tid):
         raise NotFoundError("token", tid)
-
-
-def _is_https(request: Request) -> bool:
-    return "https" in (request.url.scheme, request.headers.get("x-forwarded-proto", ""))

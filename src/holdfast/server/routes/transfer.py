@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from holdfast.core.errors import HoldfastError, NotAllowedError
 from holdfast.engine.transfer import FileRules, ImportedSession
-from holdfast.server.access_rules import NDJSON
+from holdfast.server.access_rules import CREDENTIALS, NDJSON
 from holdfast.server.context import ApiContext, MakeBackup
 from holdfast.server.downloads import Download
 from holdfast.server.event_sources import ProducedSource
@@ -70,7 +70,7 @@ async def import_sessions(api: ApiContext, request: Request) -> ImportResponse:
 async def create_backup(api: ApiContext, request: Request, body: BackupRequest) -> EventStream:
     """Copy all data to a new or empty directory on the server. The stream reports `progress`, then `done` or `failed`;
     closing it stops the backup. Requires a token."""
-    if not api.authenticator.check({"authorization": request.headers.get("authorization", "")}).token:
+    if request.scope[CREDENTIALS].token is None:
         raise HTTPException(403, "A backup needs a token. Use the command `holdfast backup`.")
     if api.backup is None:
         raise NotAllowedError("make a backup", "this server's storage has its own backup tools")
