@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -148,3 +149,46 @@ def test_a_cookie_over_https_belongs_to_this_host_alone(guarded: Served) -> None
     assert httpx.get(f"{guarded.url}/api/runs", headers={**https, "Cookie": cookie}).status_code == 200
     planted = cookie.removeprefix("__Host-")
     assert httpx.get(f"{guarded.url}/api/runs", headers={**https, "Cookie": planted}).status_code == 401
+
+
+# ---- sensitive changes ----
+
+SENSITIVE = [
+    ("POST", "/api/tokens", {"name": "mine"}),
+    ("PUT", "/api/settings/keys/openai", {"key": "sk-mine"}),
+    ("PUT", "/api/mcp/mine", {"command": "sh", "args": ["-c", "id"]}),
+    ("PUT", "/api/mcp/mine", {"url": "https://mine.example/mcp"}),
+    ("PATCH", "/api/settings", {"tools": {"shell": "allow"}}),
+    ("POST", "/api/runs/run_x/approvals/apr_x", {"decision": "always"}),
+]
+
+
+def age_logins(server: Served, seconds: float) -> None:
+    """As if the passwords had been entered earlier."""
+    KeyFile(server.data_dir).change(
+        lambda ring: replace(
+            ring, logins=tuple(replace(each, created_at=each.created_at - seconds) for each in ring.logins)
+        )
+    )
+
+
+@pytest.mark.parametrize(("method", "path", "body"), SENSITIVE)
+def test_a_sensitive_change_needs_the_password_again(guarded: Served, method: str, path: str, body: object) -> None:
+    """A token cannot make it, nor can a login of which the password was entered a while ago, until it is again."""
+    _, token = issue_token(KeyFile(guarded.data_dir), "script", 1.0)
+    answer = guarded.http.request(method, path, json=body, headers={"Authorization": f"Bearer {token}"})
+    assert (answer.status_code, answer.json()["type"]) == (403, "reauthentication-required")
+    with browser(guarded) as one:
+        age_logins(guarded, 301.0)
+        assert one.request(method, path, json=body).json()["type"] == "reauthentication-required"
+        assert one.patch("/api/settings", json={"default_model": "work/a"}).status_code == 200
+        assert one.patch("/api/settings", json={"tools": {}}).status_code == 200
+        assert one.post("/api/login", json={"password": PASSWORD}).status_code == 204
+        assert one.request(method, path, json=body).status_code != 403
+
+
+def test_commands_on_this_machine_are_not_asked(guarded: Served) -> None:
+    """Whoever can read the server's own token can change the keyring as well."""
+    token = json.loads((guarded.data_dir / "server.json").read_text())["token"]
+    bearer = {"Authorization": f"Bearer {token}"}
+    assert guarded.http.patch("/api/settings", json={"tools": {"shell": "ask"}}, headers=bearer).status_code == 200

@@ -82,9 +82,12 @@ class AppToolAdmin:
         if server.url is not None and urlsplit(server.url).scheme not in ("http", "https"):
             raise InvalidInputError("url", "must start with http:// or https://")
         setting = server.model_dump(include={"url"} if server.command is None else {"command", "args"})
+        added = await self._added()
+        if server.token is not None or added.get(name, {}).get("url") != server.url:
+            await self._store_token(name, None)  # first: at no time may a token go to an address it is not for
+        await self._late_engine.engine.preferences.change({"mcp": {**added, name: setting}})
         if server.token is not None:
             await self._store_token(name, server.token)
-        await self._late_engine.engine.preferences.change({"mcp": {**await self._added(), name: setting}})
         await self._configure()
 
     async def drop_server(self, name: str) -> None:

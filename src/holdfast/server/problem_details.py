@@ -10,6 +10,7 @@ from holdfast.core import errors as e
 from holdfast.server.routing import RequestValidationError
 
 STATUS: Final[Mapping[type[e.HoldfastError], int]] = {
+    e.ReauthenticationRequiredError: 403,
     e.NotFoundError: 404,
     e.SessionBusyError: 409,
     e.NotAllowedError: 409,

@@ -16,6 +16,7 @@ from holdfast.server.authenticator import LOGIN_DAYS, cookie_name
 from holdfast.server.client_address import client_address, device_name
 from holdfast.server.context import ApiContext
 from holdfast.server.parameters import IdPath
+from holdfast.server.reauthentication import require_recent_login
 from holdfast.server.routing import Router
 from holdfast.server.schemas import auth as s
 from holdfast.server.schemas.base import shallow_fields
@@ -143,8 +144,9 @@ async def list_tokens(api: ApiContext) -> s.TokenListResponse:
 
 
 @router.post("/tokens", status=201)
-async def create_token(api: ApiContext, body: s.CreateTokenRequest) -> s.CreatedTokenResponse:
-    """Create an API token for a program. Only this response contains its secret."""
+async def create_token(api: ApiContext, request: Request, body: s.CreateTokenRequest) -> s.CreatedTokenResponse:
+    """Create an API token for a program. Only this response contains its secret. Needs a recent login."""
+    require_recent_login(request, "create a token")
     keys, now = api.authenticator.keys, api.authenticator.clock.now()
     token, secret = await to_thread.run_sync(authenticator.issue_token, keys, body.name, now)
     return s.CreatedTokenResponse.model_validate({**asdict(token), "token": secret})

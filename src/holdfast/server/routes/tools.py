@@ -3,10 +3,12 @@
 from typing import Annotated
 
 from pydantic import Field
+from starlette.requests import Request
 
 from holdfast.core.errors import NotAllowedError
 from holdfast.ports.agent import AgentError
 from holdfast.server.context import ApiContext, ToolAdmin
+from holdfast.server.reauthentication import require_recent_login
 from holdfast.server.routing import Router
 from holdfast.server.schemas import settings as s
 
@@ -35,8 +37,10 @@ async def list_servers(api: ApiContext) -> s.McpServerListResponse:
 
 
 @router.put("/mcp/{name}", status=204)
-async def put_server(api: ApiContext, name: ServerNamePath, body: s.McpServerRequest) -> None:
-    """Add an MCP server, or change one that was added here."""
+async def put_server(api: ApiContext, request: Request, name: ServerNamePath, body: s.McpServerRequest) -> None:
+    """Add an MCP server, or change one that was added here. Its token is kept only if the URL stays the same. Needs a
+    recent login."""
+    require_recent_login(request, "add or change an MCP server")
     if body.command is not None and not api.authenticator.password_set:
         raise NotAllowedError(
             "add a local command",

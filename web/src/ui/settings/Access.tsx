@@ -115,17 +115,23 @@ function Tokens() {
   const { api } = useApp();
   const [tokens, reload] = useItems<TokenResponse>("/api/tokens");
   const [created, setCreated] = useState<string | null>(null);
+  const [problem, setProblem] = useState<string | null>(null);
   const create = async () => {
     const name = (await askText("Create token", "Name", ""))?.trim();
     if (!name) return;
-    const { token } = await api.post<CreatedTokenResponse>("/api/tokens", { name });
-    setCreated(token);
+    try {
+      setCreated((await api.post<CreatedTokenResponse>("/api/tokens", { name })).token);
+      setProblem(null);
+    } catch (error) {
+      setProblem(errorMessage(error));
+    }
     await reload();
   };
   return (
     <>
       <h3 className={text.subsectionTitle}>Tokens</h3>
       <p className={text.quiet}>Tokens let scripts and apps use the API without your password.</p>
+      {problem && <Alert text={problem} />}
       {created && (
         <NoticeBox
           kind="warning"
