@@ -1,11 +1,13 @@
-"""The lifetime of a login, and the rate limit for password attempts."""
+"""The lifetime of a login, the pace of password attempts, and the address of a client."""
 
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
 
 from holdfast.server.authenticator import COOKIE, IDLE_DAYS, LOGIN_DAYS, Authenticator
-from holdfast.server.login_limiter import FORGET_AFTER, FREE_ATTEMPTS, MAX_WAIT, LoginRateLimiter
+from holdfast.server.client_address import client_address
+from holdfast.server.login_limiter import FORGET_AFTER, FREE_ATTEMPTS, MAX_PAUSE, LoginRateLimiter
 from holdfast.storage.key_file import KeyFile
 from holdfast.testing import FakeClock
 
@@ -72,43 +74,57 @@ async def test_the_number_of_logins_is_limited(tmp_path: Path) -> None:
     assert [await logged_in(authenticator, cookie) for cookie in cookies[:2]] == [False, True]
 
 
-async def test_a_few_attempts_are_free_then_each_doubles_the_wait() -> None:
-    """Up to five minutes per attempt."""
-    limiter, waits = LoginRateLimiter(), []
-    for _ in range(FREE_ATTEMPTS + 20):
-        waits.append(limiter.wait("10.0.0.1", 0.0))
-        limiter.record_attempt("10.0.0.1", 0.0)
-    assert waits[:FREE_ATTEMPTS] == [0.0] * FREE_ATTEMPTS
-    assert waits[FREE_ATTEMPTS : FREE_ATTEMPTS + 4] == [1.0, 2.0, 4.0, 8.0]
-    assert waits[-1] == MAX_WAIT
+def waits(limiter: LoginRateLimiter, client: str, count: int, now: float = 0.0) -> list[float | None]:
+    return [limiter.reserve(client, now) for _ in range(count)]
+
+
+async def test_a_few_attempts_are_free_then_each_doubles_the_pause() -> None:
+    """Attempts at the same time wait for each other; those who would wait for long are turned away and do not count."""
+    limiter = LoginRateLimiter()
+    assert waits(limiter, "a", FREE_ATTEMPTS) == [0.0] * FREE_ATTEMPTS
+    assert waits(limiter, "a", 9) == [1.0, 3.0, 7.0, 15.0, 30.0, 45.0, 60.0, None, None]
+    assert waits(limiter, "a", 1, now=1000.0) == [0.0]
+    assert waits(limiter, "a", 1, now=1000.0) == [MAX_PAUSE]
 
 
 async def test_each_client_has_its_own_count() -> None:
     """A count is reset after an hour, or by the right password."""
     limiter = LoginRateLimiter()
-    for _ in range(FREE_ATTEMPTS):
-        limiter.record_attempt("a", 0.0)
-    assert limiter.wait("a", 0.0) > 0
-    assert limiter.wait("b", 0.0) == 0
-    assert limiter.wait("a", FORGET_AFTER) == 0
+    waits(limiter, "a", FREE_ATTEMPTS + 3)
+    assert waits(limiter, "b", FREE_ATTEMPTS) == [0.0] * FREE_ATTEMPTS
+    assert waits(limiter, "a", FREE_ATTEMPTS, now=FORGET_AFTER + 60.0) == [0.0] * FREE_ATTEMPTS
+    waits(limiter, "a", 1, now=FORGET_AFTER + 60.0)
     limiter.reset("a")
-    assert limiter.wait("a", 0.0) == 0
+    assert waits(limiter, "a", 1, now=FORGET_AFTER + 60.0) == [0.0]
 
 
-async def test_many_addresses_have_a_common_limit() -> None:
-    """The memory for clients is limited too."""
-    limiter = LoginRateLimiter(free_in_total=100)
+async def test_the_memory_for_clients_is_limited() -> None:
+    """The client that did not come for the longest time is forgotten first."""
+    limiter = LoginRateLimiter()
     for n in range(50_000):
-        limiter.record_attempt(f"address {n}", 0.0)
-    assert limiter.wait("one more", 0.0) == MAX_WAIT
-    assert len(limiter._by_client) <= 10_000
+        limiter.reserve(f"address {n}", 0.0)
+    assert len(limiter._clients) == 10_000
+    assert "address 49999" in limiter._clients
 
 
-async def test_a_correct_password_clears_the_attempts_of_its_own_client_only() -> None:
-    """A successful login at one address does not lift the common limit that attempts from others have reached."""
-    limiter = LoginRateLimiter(free_in_total=10)
-    for n in range(12):
-        limiter.record_attempt(f"address {n}", 0.0)
-    limiter.record_attempt("own", 0.0)
-    limiter.reset("own")
-    assert limiter.wait("own", 0.0) == limiter.wait("another", 0.0) == 4.0
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "found"),
+    [
+        ("127.0.0.1", "203.0.113.7", "203.0.113.7"),
+        ("127.0.0.1", "6.6.6.6, 203.0.113.7", "203.0.113.7"),
+        ("127.0.0.1", "6.6.6.6, 203.0.113.7, 10.1.2.3", "203.0.113.7"),
+        ("::ffff:127.0.0.1", "[2001:db8::1]:443", "2001:db8::1"),
+        ("127.0.0.1", "203.0.113.7:5678", "203.0.113.7"),
+        ("127.0.0.1", "nonsense", "127.0.0.1"),
+        ("127.0.0.1", "6.6.6.6, nonsense", "127.0.0.1"),
+        ("127.0.0.1", "", "127.0.0.1"),
+        ("203.0.113.9", "6.6.6.6", "203.0.113.9"),
+        ("127.0.0.1", ", ".join(["10.0.0.1"] * 5000), "10.0.0.1"),
+        (None, "6.6.6.6", "local"),
+    ],
+)
+async def test_an_address_is_believed_from_trusted_proxies_only(peer: str | None, forwarded: str, found: str) -> None:
+    """Each proxy adds the address that it saw; what comes before the last stranger is a claim of that stranger."""
+    trusted = (ip_network("127.0.0.1"), ip_network("10.0.0.0/8"))
+    assert client_address(peer, {"x-forwarded-for": forwarded}, trusted) == found
+    assert client_address(peer, {"x-forwarded-for": forwarded}, ()) == (peer or "local")

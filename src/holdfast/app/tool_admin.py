@@ -10,7 +10,7 @@ from holdfast.agents.chat.summary_and_title import ask
 from holdfast.app.late_engine import LateEngine
 from holdfast.app.models import set_provider_key
 from holdfast.config import Config, McpSection
-from holdfast.core.errors import InvalidInputError, NotAllowedError, NotFoundError
+from holdfast.core.errors import InvalidInputError, NotAllowedError, NotFoundError, QuotaExceededError
 from holdfast.core.ids import LOCAL
 from holdfast.ports.agent import AgentError
 from holdfast.ports.keyring import KeyringStore
@@ -21,6 +21,7 @@ from holdfast.tools.mcp.servers import McpServers
 from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
 
 _KEY_PREFIX: Final = "mcp:"  # Before the server's name, in the keyring
+_MAX_SERVERS: Final = 50
 _TEST_TOKENS: Final = 1000  # Enough for a one-word answer of a reasoning model
 
 
@@ -83,6 +84,8 @@ class AppToolAdmin:
             raise InvalidInputError("url", "must start with http:// or https://")
         setting = server.model_dump(include={"url"} if server.command is None else {"command", "args"})
         added = await self._added()
+        if name not in added and len(added) >= _MAX_SERVERS:
+            raise QuotaExceededError("MCP servers", _MAX_SERVERS, "Remove one that is no longer used.")
         if server.token is not None or added.get(name, {}).get("url") != server.url:
             await self._store_token(name, None)  # first: at no time may a token go to an address it is not for
         await self._late_engine.engine.preferences.change({"mcp": {**added, name: setting}})

@@ -33,7 +33,10 @@ SECURITY_HEADERS: Final = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+    (b"cache-control", b"no-store"),
 )
+"""On every response that does not have its own."""
+HSTS: Final = (b"strict-transport-security", b"max-age=31536000")  # Over HTTPS: a year without plain HTTP
 _STREAM_SCOPE: Final = ("type", "asgi", "method", "path", "http_version", "extensions")
 """The parts of the scope that a running stream still needs."""
 
@@ -60,8 +63,9 @@ class AccessMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        sender = _ResponseSender(send, scope, self._request_counts)
-        denied, credentials = await self._check(scope)
+        headers = _headers(scope)
+        sender = _ResponseSender(send, scope, self._request_counts, secure=access_rules.is_https(headers))
+        denied, credentials = await self._check(scope, headers)
         scope[access_rules.CREDENTIALS] = credentials
         if denied is not None:
             await denied(scope, receive, sender.send)
@@ -75,9 +79,10 @@ class AccessMiddleware:
             is_allowed = partial(self._authenticator.is_still_valid, credentials)
             await stream.run(scope, receive, send, sender.send, is_allowed)
 
-    async def _check(self, scope: Scope) -> tuple[Response | None, access_rules.Credentials]:
+    async def _check(
+        self, scope: Scope, headers: Mapping[str, str]
+    ) -> tuple[Response | None, access_rules.Credentials]:
         """The error response to a request that may not reach the routes, and the credentials of one that may."""
-        headers = _headers(scope)
         length = headers.get("content-length", "0")
         has_body = "transfer-encoding" in headers or length.strip() not in ("", "0")
         peer = scope["client"][0] if scope.get("client") else None
@@ -119,7 +124,8 @@ def _error(path: str, status: int, code: str, detail: str, headers: Mapping[str,
 class _ResponseSender:
     """Adds the security headers, counts the request and logs one line; never any content."""
 
-    def __init__(self, send: Send, scope: Scope, request_counts: "Counter[tuple[str, int]]") -> None:
+    def __init__(self, send: Send, scope: Scope, request_counts: "Counter[tuple[str, int]]", *, secure: bool) -> None:
+        self._secure = secure
         self._send = send
         self._scope = scope
         self._request_counts = request_counts
@@ -128,7 +134,7 @@ class _ResponseSender:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             present = {name.lower() for name, _ in message.get("headers", ())}
-            missing = [pair for pair in SECURITY_HEADERS if pair[0] not in present]
+            missing = [pair for pair in SECURITY_HEADERS if pair[0] not in present] + [HSTS] * self._secure
             message = {**message, "headers": [*message.get("headers", ()), *missing]}
             self._log(message["status"])
         await self._send(message)

@@ -12,8 +12,9 @@ import anyio
 from anyio import to_thread
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
+from itsdangerous import BadSignature, Signer
 
-from holdfast.core.errors import InvalidInputError, NotAllowedError, StorageError
+from holdfast.core.errors import InvalidInputError, NotAllowedError, QuotaExceededError, StorageError
 from holdfast.ports.clock import Clock
 from holdfast.ports.keyring import ApiToken, Keyring, KeyringStore, Login
 from holdfast.server.access_rules import Credentials
@@ -21,11 +22,13 @@ from holdfast.server.access_rules import Credentials
 log = logging.getLogger("holdfast.http")
 
 COOKIE: Final = "holdfast"
+BROWSER_COOKIE: Final = "holdfast-browser"
 LOGIN_DAYS: Final = 30  # After which the password must be entered again, however often the login is used
 IDLE_DAYS: Final = 7.0
 RECENT: Final = 300.0  # Seconds after which the most sensitive changes need the password again
 MIN_PASSWORD: Final = 8
 SERVER_TOKEN: Final = "server"  # Stands for an id: the token of commands on this machine
+MAX_TOKENS: Final = 200
 _DAY: Final = 24 * 3600.0
 _SKEW: Final = 300.0  # Seconds by which the clock of the node that made a login may be ahead of ours
 _MAX_LOGINS: Final = 100  # The least recently used one makes room for another
@@ -50,7 +53,8 @@ class Authenticator:
         self._server_token = None if server_token is None else _digest(server_token)
         self._hasher = PasswordHasher()
         self._configured = None if password is None else self._hasher.hash(password)
-        self._verifying = anyio.CapacityLimiter(1)  # argon2 needs 64 MiB and tens of milliseconds by design
+        # argon2 needs 64 MiB and tens of milliseconds by design. Known browsers do not queue behind strangers.
+        self._verifying, self._verifying_known = anyio.CapacityLimiter(1), anyio.CapacityLimiter(1)
         self._idle = idle_days * _DAY
         self._used: dict[str, float] = {}  # Last use of logins, by id; saved every few minutes
 
@@ -176,11 +180,23 @@ class Authenticator:
 
     # ---- password ----
 
-    async def is_password(self, password: str) -> bool:
+    async def is_password(self, password: str, *, known: bool = False) -> bool:
+        """`known`: whether the client has logged in before."""
         hashed = self._password(self.keys.read())
-        return hashed is not None and await to_thread.run_sync(
-            _verify, self._hasher, hashed, password, limiter=self._verifying
-        )
+        limiter = self._verifying_known if known else self._verifying
+        return hashed is not None and await to_thread.run_sync(_verify, self._hasher, hashed, password, limiter=limiter)
+
+    def new_browser(self) -> str:
+        """The value of the cookie by which a browser that has logged in is recognized, until the password changes."""
+        return _browser_signer(self.keys.read()).sign(secrets.token_hex(16)).decode()
+
+    def find_browser(self, headers: Mapping[str, str], *, secure: bool) -> str | None:
+        """The id of a browser that has logged in before."""
+        cookie = _find_cookie(headers.get("cookie", ""), cookie_name(BROWSER_COOKIE, secure=secure))
+        try:
+            return _browser_signer(self.keys.read()).unsign(cookie).decode()
+        except BadSignature:
+            return None
 
     async def change_password(self, password: str) -> None:
         """Ends every login and token."""
@@ -222,7 +238,13 @@ def end_logins(keys: KeyringStore, *ids: str) -> bool:
 def issue_token(keys: KeyringStore, name: str, now: float) -> tuple[ApiToken, str]:
     secret = f"hf_{secrets.token_urlsafe(32)}"
     token = ApiToken(f"tok_{secrets.token_hex(8)}", name, _digest(secret), now)
-    keys.change(lambda ring: replace(ring, tokens=(*ring.tokens, token)))
+
+    def add(ring: Keyring) -> Keyring:
+        if len(ring.tokens) >= MAX_TOKENS:
+            raise QuotaExceededError("tokens", MAX_TOKENS, "Revoke one that is no longer used.")
+        return replace(ring, tokens=(*ring.tokens, token))
+
+    keys.change(add)
     return token, secret
 
 
@@ -237,6 +259,10 @@ def revoke_token(keys: KeyringStore, token_id: str) -> bool:
 def cookie_name(name: str = COOKIE, *, secure: bool) -> str:
     """Over HTTPS with the prefix by which browsers refuse such a cookie from a subdomain or an insecure page."""
     return f"__Host-{name}" if secure else name
+
+
+def _browser_signer(ring: Keyring) -> Signer:
+    return Signer(ring.cookie_key, salt="browser")
 
 
 def _find_cookie(header: str, wanted: str) -> str:

@@ -1,6 +1,8 @@
 """Log in and out, list logins, change the password, and manage API tokens."""
 
+import logging
 from dataclasses import asdict
+from typing import Final
 
 import anyio
 from anyio import to_thread
@@ -10,11 +12,13 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from holdfast.core.errors import NotFoundError
-from holdfast.server import authenticator
+from holdfast.server import authenticator, security_log
 from holdfast.server.access_rules import CREDENTIALS, Credentials, is_https
-from holdfast.server.authenticator import LOGIN_DAYS, cookie_name
+from holdfast.server.authenticator import BROWSER_COOKIE, COOKIE, LOGIN_DAYS, cookie_name
 from holdfast.server.client_address import client_address, device_name
+from holdfast.server.connection_limits import network_of
 from holdfast.server.context import ApiContext
+from holdfast.server.login_limiter import MAX_PAUSE
 from holdfast.server.parameters import IdPath
 from holdfast.server.reauthentication import require_recent_login
 from holdfast.server.routing import Router
@@ -23,33 +27,43 @@ from holdfast.server.schemas.base import shallow_fields
 
 router = Router("auth", "/api")
 
+_BROWSER_DAYS: Final = 365  # How long a browser is recognized as one that has logged in before
+
 
 async def _check_password(api: ApiContext, request: Request, password: str) -> None:
-    """Raises 401 for a wrong password, and 429 after too many attempts."""
-    client, limiter = request.client.host if request.client else "", api.login_limiter
-    wait = limiter.wait(client, anyio.current_time())
-    if wait > 0:
-        seconds = str(int(wait) + 1)
-        raise HTTPException(429, f"Too many attempts. Try again in {seconds} s.", {"Retry-After": seconds})
-    limiter.record_attempt(client, anyio.current_time())  # before the slow check, so that concurrent attempts count too
-    if not await api.authenticator.is_password(password):
+    """Raises 401 for a wrong password. After several wrong ones, the next is checked after a pause."""
+    address, secure = _address(api, request), is_https(request.headers)
+    known = _credentials(request).login or api.authenticator.find_browser(request.headers, secure=secure)
+    client = known or network_of(address)
+    wait = api.login_limiter.reserve(client, anyio.current_time())
+    if wait is None:
+        retry = {"Retry-After": str(int(MAX_PAUSE))}
+        raise HTTPException(429, "Too many attempts at the same time. Try again in a moment.", retry)
+    await anyio.sleep(wait)
+    if not await api.authenticator.is_password(password, known=known is not None):
+        security_log.record("wrong password", level=logging.WARNING, address=address)
         raise HTTPException(401, "Wrong password.")
-    limiter.reset(client)
+    api.login_limiter.reset(client)
 
 
 async def _log_in(api: ApiContext, request: Request, response: Response, *, renew: bool = False) -> Response:
     """`renew`: keep the id of the login that the request has."""
     device = device_name(request.headers.get("user-agent", ""))
     replacing = _credentials(request).login if renew else None
-    secure = is_https(request.headers)
-    response.set_cookie(
-        cookie_name(secure=secure),
-        await api.authenticator.log_in(device, _address(api, request), replacing),
-        max_age=LOGIN_DAYS * 24 * 3600,
-        httponly=True,
-        samesite="lax",
-        secure=secure,
-    )
+    address, secure = _address(api, request), is_https(request.headers)
+    cookies = [(COOKIE, await api.authenticator.log_in(device, address, replacing), LOGIN_DAYS)]
+    if api.authenticator.find_browser(request.headers, secure=secure) is None:
+        cookies.append((BROWSER_COOKIE, api.authenticator.new_browser(), _BROWSER_DAYS))
+    for name, value, days in cookies:
+        response.set_cookie(
+            cookie_name(name, secure=secure),
+            value,
+            max_age=days * 24 * 3600,
+            httponly=True,
+            samesite="lax",
+            secure=secure,
+        )
+    security_log.record("logged in", address=address, device=device)
     return response
 
 
@@ -99,6 +113,7 @@ async def change_password(api: ApiContext, request: Request, body: s.ChangePassw
     if api.authenticator.password_set:
         await _check_password(api, request, body.current or "")
     await api.authenticator.change_password(body.new)
+    security_log.record("password changed", address=_address(api, request))
     return await _log_in(api, request, Response(status_code=204))
 
 
@@ -108,6 +123,7 @@ async def logout(api: ApiContext, request: Request) -> Response:
     login = _credentials(request).login
     if login is not None:
         await to_thread.run_sync(authenticator.end_logins, api.authenticator.keys, login)
+        security_log.record("logged out", address=_address(api, request), login=login)
     return _log_out(request)
 
 
@@ -126,14 +142,16 @@ async def list_logins(api: ApiContext, request: Request) -> s.LoginListResponse:
 async def end_all_logins(api: ApiContext, request: Request) -> Response:
     """Log out everywhere, here too. Tokens stay valid."""
     await to_thread.run_sync(authenticator.end_logins, api.authenticator.keys)
+    security_log.record("logged out everywhere", address=_address(api, request))
     return _log_out(request)
 
 
 @router.delete("/logins/{lid}", status=204)
-async def end_login(api: ApiContext, lid: IdPath) -> None:
+async def end_login(api: ApiContext, request: Request, lid: IdPath) -> None:
     """Log out one browser. Its open streams end within seconds."""
     if not await to_thread.run_sync(authenticator.end_logins, api.authenticator.keys, lid):
         raise NotFoundError("login", lid)
+    security_log.record("logged out", address=_address(api, request), login=lid)
 
 
 @router.get("/tokens")
@@ -149,10 +167,12 @@ async def create_token(api: ApiContext, request: Request, body: s.CreateTokenReq
     require_recent_login(request, "create a token")
     keys, now = api.authenticator.keys, api.authenticator.clock.now()
     token, secret = await to_thread.run_sync(authenticator.issue_token, keys, body.name, now)
+    security_log.record("token created", address=_address(api, request), token=token.id, name=token.name)
     return s.CreatedTokenResponse.model_validate({**asdict(token), "token": secret})
 
 
 @router.delete("/tokens/{tid}", status=204)
-async def revoke_token(api: ApiContext, tid: IdPath) -> None:
+async def revoke_token(api: ApiContext, request: Request, tid: IdPath) -> None:
     if not await to_thread.run_sync(authenticator.revoke_token, api.authenticator.keys, tid):
         raise NotFoundError("token", tid)
+    security_log.record("token revoked", address=_address(api, request), token=tid)

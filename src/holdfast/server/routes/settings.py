@@ -6,6 +6,7 @@ from starlette.requests import Request
 
 from holdfast import __version__
 from holdfast.core.errors import NotAllowedError
+from holdfast.server import security_log
 from holdfast.server.context import ApiContext
 from holdfast.server.parameters import IdPath
 from holdfast.server.reauthentication import require_recent_login
@@ -40,6 +41,8 @@ async def change_settings(api: ApiContext, request: Request, body: s.UpdateSetti
         require_recent_login(request, "change the rules for tools")
     if values.get("tools", {}).get("shell") == "allow" and not api.authenticator.password_set:
         raise NotAllowedError("always allow the shell", "this server has no password; set one first")
+    if "tools" in values:
+        security_log.record("tool rules changed", rules=str(values["tools"]))
     await api.engine.preferences.change(values)
     return await read_settings(api)
 
@@ -51,6 +54,7 @@ async def set_key(api: ApiContext, request: Request, provider: IdPath, body: s.P
     if api.models is None:
         raise NotAllowedError("store a key", "no models are configured on this server")
     await api.models.set_key(provider, body.key)
+    security_log.record("provider key stored", provider=provider)
 
 
 @router.delete("/keys/{provider}", status=204)

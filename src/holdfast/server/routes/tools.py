@@ -1,12 +1,14 @@
 """Tools and MCP servers: list, add, change, remove, test."""
 
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import Field
 from starlette.requests import Request
 
 from holdfast.core.errors import NotAllowedError
 from holdfast.ports.agent import AgentError
+from holdfast.server import security_log
 from holdfast.server.context import ApiContext, ToolAdmin
 from holdfast.server.reauthentication import require_recent_login
 from holdfast.server.routing import Router
@@ -47,6 +49,7 @@ async def put_server(api: ApiContext, request: Request, name: ServerNamePath, bo
             "this server has no password; set one first, or add the command to holdfast.toml",
         )
     await require_tool_admin(api).put_server(name, body)
+    security_log.record("MCP server added", name=name, target=body.command or urlsplit(body.url or "").hostname or "")
 
 
 @router.delete("/mcp/{name}", status=204)
