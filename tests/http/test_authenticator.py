@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.ports.keyring import Keyring
 from holdfast.server.authenticator import COOKIE, IDLE_DAYS, LOGIN_DAYS, Authenticator
 from holdfast.server.client_address import client_address
 from holdfast.server.login_limiter import FORGET_AFTER, FREE_ATTEMPTS, MAX_PAUSE, LoginRateLimiter
@@ -128,3 +129,23 @@ async def test_an_address_is_believed_from_trusted_proxies_only(peer: str | None
     trusted = (ip_network("127.0.0.1"), ip_network("10.0.0.0/8"))
     assert client_address(peer, {"x-forwarded-for": forwarded}, trusted) == found
     assert client_address(peer, {"x-forwarded-for": forwarded}, ()) == (peer or "local")
+
+
+class CountedKeys(KeyFile):
+    """A keyring that counts how often it is read."""
+
+    reads = 0
+
+    def read(self) -> Keyring:
+        self.reads += 1
+        return super().read()
+
+
+async def test_a_request_reads_the_keyring_once(tmp_path: Path) -> None:
+    """Each read asks the file system, on the event loop."""
+    keys = CountedKeys(tmp_path)
+    authenticator = Authenticator(keys, FakeClock())
+    cookie = await authenticator.log_in("Firefox", "::1")
+    keys.reads = 0
+    await authenticator.authenticate({"cookie": f"{COOKIE}={cookie}", "authorization": "Bearer x"}, secure=False)
+    assert keys.reads == 1
