@@ -1,13 +1,18 @@
 """The lifetime of a login, the pace of password attempts, and the address of a client."""
 
-from ipaddress import ip_network
+import tempfile
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 
+import anyio
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.ports.keyring import Keyring
 from holdfast.server.authenticator import COOKIE, IDLE_DAYS, LOGIN_DAYS, Authenticator
-from holdfast.server.client_address import client_address
+from holdfast.server.client_address import client_address, device_name
+from holdfast.server.connection_limits import network_of
 from holdfast.server.login_limiter import FORGET_AFTER, FREE_ATTEMPTS, MAX_PAUSE, LoginRateLimiter
 from holdfast.storage.key_file import KeyFile
 from holdfast.testing import FakeClock
@@ -15,14 +20,12 @@ from holdfast.testing import FakeClock
 DAY = 24 * 3600.0
 
 
-pytestmark = pytest.mark.anyio
-
-
 async def logged_in(authenticator: Authenticator, cookie: str) -> bool:
     _, credentials = await authenticator.authenticate({"cookie": f"{COOKIE}={cookie}"}, secure=False)
     return credentials.login is not None
 
 
+@pytest.mark.anyio
 async def test_a_login_at_a_node_whose_clock_is_ahead_is_valid_everywhere(tmp_path: Path) -> None:
     """L7: the clocks of nodes differ by seconds; every node accepts the logins of the others."""
     clock, late = FakeClock(), FakeClock()
@@ -33,6 +36,7 @@ async def test_a_login_at_a_node_whose_clock_is_ahead_is_valid_everywhere(tmp_pa
 
 
 @pytest.mark.parametrize(("seconds", "counts"), [(DAY, True), (IDLE_DAYS * DAY + 1, False), (-DAY, False)])
+@pytest.mark.anyio
 async def test_a_login_ends_when_it_is_not_used(tmp_path: Path, seconds: float, counts: bool) -> None:
     """An idle login expires, and one from a clock that was far ahead is not accepted."""
     clock = FakeClock()
@@ -42,6 +46,7 @@ async def test_a_login_ends_when_it_is_not_used(tmp_path: Path, seconds: float, 
     assert await logged_in(authenticator, cookie) == counts
 
 
+@pytest.mark.anyio
 async def test_a_login_that_is_used_lasts_for_its_days(tmp_path: Path) -> None:
     """Its use is saved for other processes and the next start, in few writes; after a month it ends all the same."""
     clock, keys = FakeClock(), KeyFile(tmp_path)
@@ -63,6 +68,7 @@ async def test_a_login_that_is_used_lasts_for_its_days(tmp_path: Path) -> None:
     assert not await logged_in(authenticator, cookie)
 
 
+@pytest.mark.anyio
 async def test_the_number_of_logins_is_limited(tmp_path: Path) -> None:
     """The one that was not used for the longest time makes room for another."""
     clock, keys = FakeClock(), KeyFile(tmp_path)
@@ -79,6 +85,7 @@ def waits(limiter: LoginRateLimiter, client: str, count: int, now: float = 0.0) 
     return [limiter.reserve(client, now) for _ in range(count)]
 
 
+@pytest.mark.anyio
 async def test_a_few_attempts_are_free_then_each_doubles_the_pause() -> None:
     """Attempts at the same time wait for each other; those who would wait for long are turned away and do not count."""
     limiter = LoginRateLimiter()
@@ -88,6 +95,7 @@ async def test_a_few_attempts_are_free_then_each_doubles_the_pause() -> None:
     assert waits(limiter, "a", 1, now=1000.0) == [MAX_PAUSE]
 
 
+@pytest.mark.anyio
 async def test_each_client_has_its_own_count() -> None:
     """A count is reset after an hour, or by the right password."""
     limiter = LoginRateLimiter()
@@ -99,6 +107,7 @@ async def test_each_client_has_its_own_count() -> None:
     assert waits(limiter, "a", 1, now=FORGET_AFTER + 60.0) == [0.0]
 
 
+@pytest.mark.anyio
 async def test_the_memory_for_clients_is_limited() -> None:
     """The client that did not come for the longest time is forgotten first."""
     limiter = LoginRateLimiter()
@@ -124,6 +133,7 @@ async def test_the_memory_for_clients_is_limited() -> None:
         (None, "6.6.6.6", "local"),
     ],
 )
+@pytest.mark.anyio
 async def test_an_address_is_believed_from_trusted_proxies_only(peer: str | None, forwarded: str, found: str) -> None:
     """Each proxy adds the address that it saw; what comes before the last stranger is a claim of that stranger."""
     trusted = (ip_network("127.0.0.1"), ip_network("10.0.0.0/8"))
@@ -141,6 +151,7 @@ class CountedKeys(KeyFile):
         return super().read()
 
 
+@pytest.mark.anyio
 async def test_a_request_reads_the_keyring_once(tmp_path: Path) -> None:
     """Each read asks the file system, on the event loop."""
     keys = CountedKeys(tmp_path)
@@ -149,3 +160,31 @@ async def test_a_request_reads_the_keyring_once(tmp_path: Path) -> None:
     keys.reads = 0
     await authenticator.authenticate({"cookie": f"{COOKIE}={cookie}", "authorization": "Bearer x"}, secure=False)
     assert keys.reads == 1
+
+
+HEADER = st.text(st.characters(max_codepoint=255), max_size=300)
+ADDRESSES = st.lists(st.one_of(st.ip_addresses().map(str), HEADER, st.just("[::1%junk]:1")), max_size=15).map(",".join)
+
+
+@given(cookie=st.one_of(HEADER, HEADER.map(lambda text: f"{COOKIE}={text}")), token=HEADER, secure=st.booleans())
+def test_no_cookie_and_no_token_breaks_the_check(cookie: str, token: str, secure: bool) -> None:
+    """Whatever a client sends before it has logged in, it is nobody, and the answer is not an error."""
+
+    async def check() -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            authenticator = Authenticator(KeyFile(Path(directory)), FakeClock(), "the token")
+            headers = {"cookie": cookie, "authorization": f"Bearer {token}"}
+            _, credentials = await authenticator.authenticate(headers, secure=secure)
+            assert (credentials.login, credentials.token) == (None, None)
+            assert authenticator.find_browser(headers, secure=secure) is None
+
+    anyio.run(check)
+
+
+@given(forwarded=ADDRESSES, user_agent=HEADER)
+def test_an_address_is_always_one(forwarded: str, user_agent: str) -> None:
+    """Whatever `X-Forwarded-For` says, the address that is logged and paced is one, and so is the device's name."""
+    found = client_address("10.0.0.1", {"x-forwarded-for": forwarded}, (ip_network("0.0.0.0/0"), ip_network("::/0")))
+    assert str(ip_address(found)) == found
+    assert network_of(found)
+    assert device_name(user_agent).isprintable()
