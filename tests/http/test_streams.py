@@ -13,6 +13,7 @@ from starlette.types import Message
 from holdfast.agents.scripted import Hang, Say
 from holdfast.core.ids import LOCAL
 from holdfast.ports.store import RunQuery
+from holdfast.server.access_rules import Credentials
 from holdfast.server.app import build
 from holdfast.server.authenticator import Authenticator
 from holdfast.server.context import ApiContext
@@ -95,7 +96,7 @@ async def test_a_page_is_sent_in_pieces_so_that_a_slow_client_makes_progress() -
         sent.append(message.get("body", b""))
 
     stream = EventStream(OnePage(frames), StreamLimits(), first_frame=b"")
-    await stream.run({"type": "http"}, receive, send, send, lambda: True)
+    await stream.run({"type": "http"}, receive, send, send, Credentials(), lambda _: True)
     assert b"".join(sent) == b"".join(frames)
     assert max(map(len, sent)) <= 256 * 1024
 

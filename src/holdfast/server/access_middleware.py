@@ -5,7 +5,6 @@ import os
 import time
 from collections import Counter
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Final
 
 from starlette.responses import RedirectResponse, Response
@@ -55,6 +54,7 @@ class AccessMiddleware:
         machines can reach."""
         self._app = app
         self._authenticator = authenticator
+        self._is_still_valid = authenticator.is_still_valid  # One object for all streams
         self._max_body = max_body
         self._request_counts = request_counts
         self._exposed = exposed
@@ -66,6 +66,7 @@ class AccessMiddleware:
         headers = _headers(scope)
         sender = _ResponseSender(send, scope, self._request_counts, secure=access_rules.is_https(headers))
         denied, credentials = await self._check(scope, headers)
+        del headers  # a stream would keep them while it is open
         scope[access_rules.CREDENTIALS] = credentials
         if denied is not None:
             await denied(scope, receive, sender.send)
@@ -76,8 +77,7 @@ class AccessMiddleware:
         stream: EventStream | None = scope.pop(STREAM, None)
         if stream is not None:
             _shrink(scope)
-            is_allowed = partial(self._authenticator.is_still_valid, credentials)
-            await stream.run(scope, receive, send, sender.send, is_allowed)
+            await stream.run(scope, receive, send, sender.send, credentials, self._is_still_valid)
 
     async def _check(
         self, scope: Scope, headers: Mapping[str, str]

@@ -18,6 +18,8 @@ from anyio.abc import TaskGroup
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from holdfast.server.access_rules import Credentials
+
 HEADERS: Final = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store, no-transform"),
@@ -91,14 +93,19 @@ class EventStream(Response):
         scope[STREAM] = self
 
     async def run(
-        self, scope: Scope, receive: Receive, send: Send, begin: Send, is_allowed: Callable[[], bool]
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        begin: Send,
+        credentials: Credentials,
+        is_still_valid: Callable[[Credentials], bool],
     ) -> None:
-        """`begin` sends the response head, `send` the body. `is_allowed`: whether the client's login is still valid."""
-        self._is_allowed = is_allowed
+        """`begin` sends the response head, `send` the body. The stream ends with the client's credentials."""
         try:
             async with anyio.create_task_group() as tg:
                 self._source.start(tg)
-                tg.start_soon(self._watch, scope, receive, send, tg.cancel_scope)
+                tg.start_soon(self._watch, scope, receive, send, tg.cancel_scope, credentials, is_still_valid)
                 instead = None if self._response_instead is None else await self._response_instead()
                 if instead is not None:
                     self._done = True
@@ -136,7 +143,15 @@ class EventStream(Response):
         self._sent += written
         return written
 
-    async def _watch(self, scope: Scope, receive: Receive, send: Send, stream: anyio.CancelScope) -> None:
+    async def _watch(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        stream: anyio.CancelScope,
+        credentials: Credentials,
+        is_still_valid: Callable[[Credentials], bool],
+    ) -> None:
         limits, sent, idle = self._limits, 0, 0.0
         interval = min(limits.heartbeat, limits.write_deadline) / _CHECKS
         while True:
@@ -149,7 +164,7 @@ class EventStream(Response):
                 return
             except TimeoutError:
                 pass
-            if not self._is_allowed():
+            if not is_still_valid(credentials):
                 _abort(scope)
                 stream.cancel()
                 return
