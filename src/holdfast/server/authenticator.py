@@ -218,7 +218,9 @@ def set_password(keys: KeyringStore, password: str | None) -> None:
 def record_configured_password(keys: KeyringStore, password: str | None) -> None:
     """Ends every login and token if the configured password is not the one of the last start."""
     known, hasher = keys.read().configured_password, PasswordHasher()
-    if known == "" if password is None else known and _verify(hasher, known, password):
+    if password is None and known == "":
+        return
+    if password is not None and known and _verify(hasher, known, password):
         return
     hashed = "" if password is None else hasher.hash(password)
     ended = {} if known is None else _NO_ACCESS
