@@ -78,7 +78,7 @@ async def serving(limits: ConnectionLimits) -> AsyncIterator[Server]:
         if path == "/wait":
             await server.release.wait()
         names = b", ".join(name for name, _ in scope["headers"])
-        response = Download(chunks(), "file", {}) if path == "/endless" else PlainTextResponse("ok")
+        response = Download(chunks(), "file", {}, GUARD) if path == "/endless" else PlainTextResponse("ok")
         if path == "/headers":
             await Request(scope, receive).body()
             response = PlainTextResponse(b"[%b]" % names)

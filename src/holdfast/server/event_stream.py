@@ -165,13 +165,13 @@ class EventStream(Response):
             except TimeoutError:
                 pass
             if not is_still_valid(credentials):
-                _abort(scope)
+                abort_connection(scope)
                 stream.cancel()
                 return
             idle = idle + interval if self._sent == sent else 0.0
             sent = self._sent
             if self._sending and idle >= limits.write_deadline:
-                _abort(scope)
+                abort_connection(scope)
                 stream.cancel()
                 return
             if self._started and not self._sending and idle >= limits.heartbeat:
@@ -182,7 +182,7 @@ class EventStream(Response):
         with anyio.move_on_after(self._limits.write_deadline) as limit:
             await send({"type": "http.response.body", "body": HEARTBEAT, "more_body": True})
         if limit.cancelled_caught:
-            _abort(scope)
+            abort_connection(scope)
             stream.cancel()
 
 
@@ -199,7 +199,7 @@ def _bodies(frames: Sequence[bytes]) -> Iterator[bytes]:
     yield piece[0] if len(piece) == 1 else b"".join(piece)
 
 
-def _abort(scope: Scope) -> None:
+def abort_connection(scope: Scope) -> None:
     """Drops a client that does not read, together with the data buffered for it. A server without this extension closes
     the connection when it can."""
     abort = _extension(scope, "holdfast.abort")

@@ -50,7 +50,8 @@ async def download_file(api: ApiContext, fid: IdPath) -> Response:
         "Content-Security-Policy": "default-src 'none'; sandbox",
         "Cache-Control": "private, max-age=31536000, immutable",
     }
-    return Download(_content(api.engine.attachments, file), file.name, headers)
+    content = _content(api.engine.attachments, file)
+    return Download(content, file.name, headers, api.limits.streams.write_deadline)
 
 
 async def _content(attachments: Attachments, file: StoredFile) -> AsyncIterator[bytes]:

@@ -35,16 +35,18 @@ _NDJSON: Final = {"Content-Type": NDJSON, "Cache-Control": "no-store"}
 )
 async def export_session(api: ApiContext, sid: SessionIdPath, format: Literal["json", "markdown"] = "json") -> Response:
     """Export a session with its files for backup or import; `markdown`: the shown branch, for reading."""
+    deadline = api.limits.streams.write_deadline
     if format == "json":
-        return Download(api.engine.transfer.export(sid), f"{sid}.jsonl", _NDJSON)
+        return Download(api.engine.transfer.export(sid), f"{sid}.jsonl", _NDJSON, deadline)
     markdown = {"Content-Type": "text/markdown; charset=utf-8", "Cache-Control": "no-store"}
-    return Download(api.engine.transfer.read(sid), f"{sid}.md", markdown)
+    return Download(api.engine.transfer.read(sid), f"{sid}.md", markdown, deadline)
 
 
 @router.get("/export", responses={200: _EXPORT})
 async def export_all(api: ApiContext) -> Response:
     """Export all sessions, archived ones included. Sessions deleted during the export are left out."""
-    return Download(api.engine.transfer.export_all(), "holdfast.jsonl", _NDJSON)
+    deadline = api.limits.streams.write_deadline
+    return Download(api.engine.transfer.export_all(), "holdfast.jsonl", _NDJSON, deadline)
 
 
 @router.post("/import", status=201, raw_body={NDJSON: {"type": "string", "format": "binary"}})
