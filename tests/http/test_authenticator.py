@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.core.errors import NotAllowedError, ReauthenticationRequiredError
 from holdfast.ports.keyring import Keyring
-from holdfast.server.authenticator import COOKIE, IDLE_DAYS, LOGIN_DAYS, Authenticator
+from holdfast.server.authenticator import COOKIE, IDLE_DAYS, LOGIN_DAYS, Authenticator, issue_token, set_password
 from holdfast.server.client_address import client_address, device_name
 from holdfast.server.connection_limits import network_of
 from holdfast.server.login_limiter import FORGET_AFTER, FREE_ATTEMPTS, MAX_PAUSE, LoginRateLimiter
@@ -188,3 +189,21 @@ def test_an_address_is_always_one(forwarded: str, user_agent: str) -> None:
     assert str(ip_address(found)) == found
     assert network_of(found)
     assert device_name(user_agent).isprintable()
+
+
+@pytest.mark.anyio
+async def test_nothing_slips_in_while_the_password_is_changed(tmp_path: Path) -> None:
+    """Neither a login whose old password was checked just before, nor a token of a login that has just ended."""
+    keys, clock = KeyFile(tmp_path), FakeClock()
+    set_password(keys, "correct horse")
+    authenticator = Authenticator(keys, clock)
+    verified = await authenticator.verify_password("correct horse")
+    await authenticator.log_in("Firefox", "::1", None, verified)
+    (login,) = keys.read().logins
+    issue_token(keys, "before", clock.now(), login.id)
+    set_password(keys, "battery staple")
+    with pytest.raises(NotAllowedError):
+        await authenticator.log_in("Firefox", "::1", None, verified)
+    with pytest.raises(ReauthenticationRequiredError):
+        issue_token(keys, "after", clock.now(), login.id)
+    assert (keys.read().logins, keys.read().tokens) == ((), ())

@@ -14,7 +14,13 @@ from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
 from itsdangerous import BadSignature, Signer
 
-from holdfast.core.errors import InvalidInputError, NotAllowedError, QuotaExceededError, StorageError
+from holdfast.core.errors import (
+    InvalidInputError,
+    NotAllowedError,
+    QuotaExceededError,
+    ReauthenticationRequiredError,
+    StorageError,
+)
 from holdfast.ports.clock import Clock
 from holdfast.ports.keyring import ApiToken, Keyring, KeyringStore, Login
 from holdfast.server.access_rules import Credentials
@@ -111,14 +117,17 @@ class Authenticator:
         found = [replace(login, used_at=self._last_use(login)) for login in valid]
         return sorted(found, key=lambda login: login.used_at, reverse=True)
 
-    async def log_in(self, device: str, address: str, replacing: str | None = None) -> str:
+    async def log_in(self, device: str, address: str, replacing: str | None = None, verified: str | None = None) -> str:
         """Returns the value of the cookie. `replacing`: the id of a login of the same browser, which keeps its id and
-        gets a new cookie."""
+        gets a new cookie. `verified`: the hash of the password that was entered; if it is no longer the current one,
+        NotAllowedError is raised."""
         now = self.clock.now()
         cookie = f"{int(now)}.{secrets.token_urlsafe(32)}"
         login = Login(replacing or f"login_{secrets.token_hex(8)}", _digest(cookie), device, address, now, now)
 
         def add(ring: Keyring) -> Keyring:
+            if verified is not None and self._password(ring) != verified:
+                raise NotAllowedError("log in", "the password has just been changed; try again with the new one")
             others = sorted(self._valid(ring.logins, now), key=lambda other: other.used_at)
             others = [other for other in others if other.id != login.id]
             return replace(ring, logins=(*others[-_MAX_LOGINS + 1 :], login))
@@ -180,11 +189,14 @@ class Authenticator:
 
     # ---- password ----
 
-    async def is_password(self, password: str, *, known: bool = False) -> bool:
-        """`known`: whether the client has logged in before."""
+    async def verify_password(self, password: str, *, known: bool = False) -> str | None:
+        """Returns the hash that it was compared with, or None if it is wrong. `known`: whether the client has logged in
+        before."""
         hashed = self._password(self.keys.read())
         limiter = self._verifying_known if known else self._verifying
-        return hashed is not None and await to_thread.run_sync(_verify, self._hasher, hashed, password, limiter=limiter)
+        if hashed is None:
+            return None
+        return hashed if await to_thread.run_sync(_verify, self._hasher, hashed, password, limiter=limiter) else None
 
     def new_browser(self) -> str:
         """The value of the cookie by which a browser that has logged in is recognized, until the password changes."""
@@ -237,11 +249,14 @@ def end_logins(keys: KeyringStore, *ids: str) -> bool:
     return bool(found)
 
 
-def issue_token(keys: KeyringStore, name: str, now: float) -> tuple[ApiToken, str]:
+def issue_token(keys: KeyringStore, name: str, now: float, login: str | None = None) -> tuple[ApiToken, str]:
+    """`login`: the one that asks for it; if it has just been ended, ReauthenticationRequiredError is raised."""
     secret = f"hf_{secrets.token_urlsafe(32)}"
     token = ApiToken(f"tok_{secrets.token_hex(8)}", name, _digest(secret), now)
 
     def add(ring: Keyring) -> Keyring:
+        if login is not None and all(each.id != login for each in ring.logins):
+            raise ReauthenticationRequiredError("create a token")
         if len(ring.tokens) >= MAX_TOKENS:
             raise QuotaExceededError("tokens", MAX_TOKENS, "Revoke one that is no longer used.")
         return replace(ring, tokens=(*ring.tokens, token))

@@ -30,8 +30,9 @@ router = Router("auth", "/api")
 _BROWSER_DAYS: Final = 365  # How long a browser is recognized as one that has logged in before
 
 
-async def _check_password(api: ApiContext, request: Request, password: str) -> None:
-    """Raises 401 for a wrong password. After several wrong ones, the next is checked after a pause."""
+async def _check_password(api: ApiContext, request: Request, password: str) -> str:
+    """Returns the hash of the password, and raises 401 for a wrong one. After several of these, the next is checked
+    after a pause."""
     address, secure = _address(api, request), is_https(request.headers)
     known = _credentials(request).login or api.authenticator.find_browser(request.headers, secure=secure)
     client = known or network_of(address)
@@ -40,18 +41,20 @@ async def _check_password(api: ApiContext, request: Request, password: str) -> N
         retry = {"Retry-After": str(int(MAX_PAUSE))}
         raise HTTPException(429, "Too many attempts at the same time. Try again in a moment.", retry)
     await anyio.sleep(wait)
-    if not await api.authenticator.is_password(password, known=known is not None):
+    verified = await api.authenticator.verify_password(password, known=known is not None)
+    if verified is None:
         security_log.record("wrong password", level=logging.WARNING, address=address)
         raise HTTPException(401, "Wrong password.")
     api.login_limiter.reset(client)
+    return verified
 
 
-async def _log_in(api: ApiContext, request: Request, response: Response, *, renew: bool = False) -> Response:
-    """`renew`: keep the id of the login that the request has."""
+async def _log_in(api: ApiContext, request: Request, response: Response, verified: str | None = None) -> Response:
+    """`verified`: the hash of the password that was entered. The login that the request has is then renewed."""
     device = device_name(request.headers.get("user-agent", ""))
-    replacing = _credentials(request).login if renew else None
+    replacing = None if verified is None else _credentials(request).login
     address, secure = _address(api, request), is_https(request.headers)
-    cookies = [(COOKIE, await api.authenticator.log_in(device, address, replacing), LOGIN_DAYS)]
+    cookies = [(COOKIE, await api.authenticator.log_in(device, address, replacing, verified), LOGIN_DAYS)]
     if api.authenticator.find_browser(request.headers, secure=secure) is None:
         cookies.append((BROWSER_COOKIE, api.authenticator.new_browser(), _BROWSER_DAYS))
     for name, value, days in cookies:
@@ -90,8 +93,8 @@ async def login(api: ApiContext, request: Request, body: s.LoginRequest) -> Resp
     login, which counts as recent."""
     if not api.authenticator.password_set:
         return Response(status_code=204)
-    await _check_password(api, request, body.password)
-    return await _log_in(api, request, Response(status_code=204), renew=True)
+    verified = await _check_password(api, request, body.password)
+    return await _log_in(api, request, Response(status_code=204), verified)
 
 
 def open_link(api: ApiContext) -> Route:
@@ -166,7 +169,8 @@ async def create_token(api: ApiContext, request: Request, body: s.CreateTokenReq
     """Create an API token for a program. Only this response contains its secret. Needs a recent login."""
     require_recent_login(request, "create a token")
     keys, now = api.authenticator.keys, api.authenticator.clock.now()
-    token, secret = await to_thread.run_sync(authenticator.issue_token, keys, body.name, now)
+    login = _credentials(request).login
+    token, secret = await to_thread.run_sync(authenticator.issue_token, keys, body.name, now, login)
     security_log.record("token created", address=_address(api, request), token=token.id, name=token.name)
     return s.CreatedTokenResponse.model_validate({**asdict(token), "token": secret})
 
