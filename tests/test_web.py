@@ -1,6 +1,7 @@
 """The browser app's own tests, its size, and how the server hands it out."""
 
 import gzip
+import json
 import re
 import subprocess
 import sys
@@ -41,6 +42,18 @@ def test_the_first_load_is_small() -> None:
     named = re.findall(r'(?:src|href)="/static/app/([^"]+\.(?:js|css))"', (APP / "index.html").read_text())
     assert len(named) >= 2
     assert sum(len(gzip.compress((APP / name).read_bytes())) for name in named) < FIRST_LOAD
+
+
+def test_the_licenses_of_its_packages_come_with_the_app() -> None:
+    """Every package that the app contains is named with its license text, and none that only builds it."""
+    if not (APP / "index.html").exists():
+        pytest.skip("SKIPPED: the web app is not built (make install)")
+    notices = (APP / "third-party-notices.txt").read_text()
+    wanted = json.loads((WEB / "package.json").read_text())
+    heads = {line.partition(" ")[0] for line in notices.splitlines()}
+    assert set(wanted["dependencies"]) <= heads
+    assert not set(wanted["devDependencies"]) & heads
+    assert "Copyright (c) Meta Platforms, Inc. and affiliates." in notices
 
 
 def test_the_page_is_asked_for_each_time_and_its_parts_once(tmp_path: Path, fork_server: ForkServer) -> None:

@@ -1,4 +1,5 @@
-// Writes compressed copies next to the built files: the server sends them as they are.
+// Writes compressed copies next to the built files and the notices: the server sends them as they are.
+import "./notices.mjs";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
@@ -6,7 +7,7 @@ import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 const root = new URL("../src/holdfast/server/static/app", import.meta.url).pathname;
 for (const name of readdirSync(root, { recursive: true })) {
   const path = join(root, name);
-  if (!/\.(js|css|html|svg|webmanifest)$/.test(name) || !statSync(path).isFile()) continue;
+  if (!/\.(js|css|html|svg|txt|webmanifest)$/.test(name) || !statSync(path).isFile()) continue;
   const plain = readFileSync(path);
   writeFileSync(`${path}.gz`, gzipSync(plain, { level: 9 }));
   writeFileSync(`${path}.br`, brotliCompressSync(plain, { params: { [constants.BROTLI_PARAM_QUALITY]: 10 } }));

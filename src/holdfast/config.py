@@ -15,6 +15,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_origin
 
@@ -57,6 +58,7 @@ def _lowercase(value: Any) -> Any:
 
 
 def _split(value: Any) -> Any:
+    """A variable has a list as words with commas in between."""
     return [item.strip() for item in value.split(",") if item.strip()] if isinstance(value, str) else value
 
 
@@ -75,6 +77,7 @@ def _url_scheme(*schemes: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+Proxy = Annotated[str, AfterValidator(lambda text: str(ip_network(text, strict=False)))]
 Text = Annotated[str, Field(min_length=1)]
 Whole = Annotated[int, BeforeValidator(_reject_bool)]
 Number = Annotated[float, BeforeValidator(_reject_bool), Field(lt=1e9)]
@@ -164,6 +167,10 @@ class Config(Section):
     """Origins whose pages may call the APIs below /v1. With a password they need a token."""
     password: SecretStr | None = Field(default=None, min_length=1)
     """Takes precedence over the password that `holdfast password` stored."""
+    login_idle_days: Number = Field(default=7.0, gt=0.001)
+    """Days without use after which a browser must log in again."""
+    trusted_proxies: Annotated[tuple[Proxy, ...], BeforeValidator(_split)] = ()
+    """Addresses or networks of reverse proxies whose `X-Forwarded-For` header is believed."""
     store_url: Annotated[str, _url_scheme("postgresql", "postgres")] | None = Field(default=None, repr=False)
     """PostgreSQL, shared with other nodes. Unset, all data is in the data directory, used by this process alone."""
     journal_url: Annotated[str, _url_scheme("postgresql", "postgres", "redis", "rediss", "unix")] | None = Field(

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, Playwright, Response, expect
 
+from holdfast.storage.key_file import KeyFile
 from tests.browser.chat_page import answers, axe_violations, button, message_box, send, session_of, wait_idle
 from tests.browser.conftest import CHROMIUM, Open
 from tests.http.client import Served
@@ -113,10 +115,34 @@ def test_a_password_and_a_token(server: Served, open_page: Open, browser: Browse
     other.get_by_label("Password").fill("correct horse")
     other.keyboard.press("Enter")
     expect(message_box(other)).to_be_visible()
+    KeyFile(server.data_dir).change(
+        lambda ring: replace(
+            ring, logins=tuple(replace(login, created_at=login.created_at - 400) for login in ring.logins)
+        )
+    )
+    button(access, "Create token").click()
+    page.get_by_role("textbox", name="Name").fill("another script")
+    button(page, "Save").click()
+    asking = page.get_by_role("dialog", name="Confirm your password")
+    for password in ("wrong horse", "correct horse"):
+        asking.get_by_label("Password").fill(password)
+        button(asking, "Continue").click()
+        if password == "wrong horse":
+            expect(asking).to_contain_text("Wrong password.")
+    expect(access.get_by_role("list", name="Tokens")).to_contain_text("another script")
+    page.reload()
+    devices = access.get_by_role("list", name="Devices")
+    expect(devices.get_by_role("listitem")).to_have_count(2)
+    expect(devices).to_contain_text("This device")
+    devices.get_by_role("button", name=re.compile("^Log out: ")).click()
+    expect(devices.get_by_role("listitem")).to_have_count(1)
+    other.reload()
+    expect(other).to_have_url(re.compile("/login"))
     stranger.close()
+    assert axe_violations(page) == []
     button(access, "Log out").click()
     expect(page).to_have_url(re.compile("/login"))
-    console_errors[:] = [text for text in console_errors if "401" not in text]
+    console_errors[:] = [text for text in console_errors if "401" not in text and "403" not in text]
 
 
 def test_export_and_import(server: Served, open_page: Open) -> None:

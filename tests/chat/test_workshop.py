@@ -1,6 +1,8 @@
 """What agents work with, seen and changed through the API: models are tried, tools listed, MCP servers kept."""
 
+import socket
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from holdfast.server.authenticator import set_password
@@ -8,6 +10,7 @@ from holdfast.storage.key_file import KeyFile
 from tests.chat.stage import Stage
 from tests.http.client import Served
 from tests.http.conftest import Start
+from tests.http.streams import GUARD
 from tests.upstream import Head, says
 
 PROGRAM = str(Path(__file__).parents[1] / "tools" / "mcp_server.py")
@@ -82,3 +85,27 @@ def test_servers_of_the_configuration_stay_there(start: Start) -> None:
     assert server.call("PUT", "/api/mcp/half", {}, 422)["field"] == "command"
     assert server.call("PUT", "/api/mcp/half", {"url": "file:///etc/passwd"}, 422)["field"] == "url"
     server.call("PUT", "/api/mcp/Bad..Name", {"url": "http://127.0.0.1:1/"}, 422)
+
+
+def test_a_token_goes_to_its_own_address_only(start: Start) -> None:
+    """Another URL under the same name gets no token that was entered for the one before; the same URL keeps it."""
+    server = start()
+    with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
+        sent = []
+        for listener, token in ((first, "sk-secret"), (first, None), (second, None)):
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+            server.call("PUT", "/api/mcp/far", {"url": url, **({"token": token} if token else {})}, 204)
+            with ThreadPoolExecutor(1) as pool:
+                tried = pool.submit(server.post, "/api/mcp/far/test", {}, 200)
+                listener.settimeout(GUARD)
+                line, _ = listener.accept()
+                with line:
+                    line.settimeout(GUARD)
+                    head = b""
+                    while b"\r\n\r\n" not in head:
+                        head += line.recv(65536)
+                    line.sendall(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                assert not tried.result(GUARD)["ok"]
+            sent.append(b"sk-secret" in head)
+    assert sent == [True, True, False]
+    assert "sk-secret" not in (server.data_dir / "keys.json").read_text()

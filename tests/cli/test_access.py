@@ -1,4 +1,4 @@
-"""`holdfast password` and `holdfast token` next to a running server."""
+"""`holdfast password`, `holdfast token` and `holdfast logins` next to a running server."""
 
 import stat
 
@@ -60,3 +60,19 @@ def test_a_token_is_shown_once_and_can_be_taken_back(server: Served) -> None:
     ok("token", "revoke", listed["id"], data=data)
     assert server.http.get("/api/sessions", headers=shown).status_code == 401
     assert holdfast("token", "revoke", listed["id"], data=data).returncode == 1
+
+
+def test_logins_are_listed_and_ended(server: Served) -> None:
+    """A browser is listed with its device, and logged out at once: one of them, or all."""
+    data = server.data_dir
+    ok("password", "--stdin", data=data, stdin=b"correct horse\n")
+    agent = {"User-Agent": "Mozilla/5.0 (Windows NT 10.0) Chrome/140.0 Safari/537.36"}
+    for end in (lambda login: [login["id"]], lambda login: ["--all"]):
+        assert server.http.post("/api/login", json={"password": "correct horse"}, headers=agent).status_code == 204
+        [login] = as_json("logins", "list", data=data)
+        assert login["device"] == "Chrome on Windows"
+        assert "Chrome on Windows" in ok("logins", "list", data=data)
+        ok("logins", "end", *end(login), data=data)
+        assert server.http.get("/api/sessions").status_code == 401
+    assert holdfast("logins", "end", "login_x", data=data).returncode == 1
+    assert holdfast("logins", "end", data=data).returncode == 2

@@ -11,9 +11,11 @@ import pytest
 
 from holdfast.core.errors import StorageUnavailableError
 from holdfast.ports.keyring import ApiToken, Keyring
+from holdfast.server.authenticator import COOKIE, Authenticator
 from holdfast.storage.key_file import KeyFile
 from holdfast.storage.postgres import PostgresConfig
 from holdfast.storage.postgres.keyring import PostgresKeys
+from holdfast.system import SystemClock
 from tests.http.streams import until
 from tests.servers import PostgresServer
 
@@ -105,6 +107,23 @@ def test_a_keyring_is_one_for_all_nodes(place: PostgresConfig) -> None:
         assert {token.name for token in watching.read().tokens} == {f"name {n} \x00" for n in range(4)}
     finally:
         watching.close()
+
+
+@pytest.mark.anyio
+async def test_a_login_at_one_node_counts_at_the_next_at_once(place: PostgresConfig) -> None:
+    """L7: a browser's second request may reach a node before the news of its login does."""
+    nodes = [PostgresKeys(place) for _ in range(2)]
+    for keys in nodes:
+        keys.start_following()
+    try:
+        clock = SystemClock()
+        one, other = (Authenticator(keys, clock, password="correct horse") for keys in nodes)
+        for cookie, known in ((await one.log_in("Firefox", "::1"), True), (f"{int(clock.now())}.forged", False)):
+            _, credentials = await other.authenticate({"cookie": f"{COOKIE}={cookie}"}, secure=False)
+            assert (credentials.login is not None) == known
+    finally:
+        for keys in nodes:
+            keys.close()
 
 
 def test_looking_at_a_keyring_makes_nothing(postgres: PostgresServer) -> None:

@@ -1,73 +1,209 @@
-"""The lifetime of a login, and the rate limit for password attempts."""
+"""The lifetime of a login, the pace of password attempts, and the address of a client."""
 
+import tempfile
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 
+import anyio
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from holdfast.server.authenticator import COOKIE, COOKIE_DAYS, Authenticator
-from holdfast.server.login_limiter import FORGET_AFTER, FREE_ATTEMPTS, MAX_WAIT, LoginRateLimiter
+from holdfast.core.errors import NotAllowedError, ReauthenticationRequiredError
+from holdfast.ports.keyring import Keyring
+from holdfast.server.authenticator import COOKIE, IDLE_DAYS, LOGIN_DAYS, Authenticator, issue_token, set_password
+from holdfast.server.client_address import client_address, device_name
+from holdfast.server.connection_limits import network_of
+from holdfast.server.login_limiter import FORGET_AFTER, FREE_ATTEMPTS, MAX_PAUSE, LoginRateLimiter
 from holdfast.storage.key_file import KeyFile
 from holdfast.testing import FakeClock
 
 DAY = 24 * 3600.0
 
 
-def test_a_login_at_a_node_whose_clock_is_ahead_is_valid_everywhere(tmp_path: Path) -> None:
-    """L7: the clocks of nodes differ by seconds; every node accepts the cookies of the others."""
+async def logged_in(authenticator: Authenticator, cookie: str) -> bool:
+    _, credentials = await authenticator.authenticate({"cookie": f"{COOKIE}={cookie}"}, secure=False)
+    return credentials.login is not None
+
+
+@pytest.mark.anyio
+async def test_a_login_at_a_node_whose_clock_is_ahead_is_valid_everywhere(tmp_path: Path) -> None:
+    """L7: the clocks of nodes differ by seconds; every node accepts the logins of the others."""
     clock, late = FakeClock(), FakeClock()
     late.advance(-20.0)
     one, other = (Authenticator(KeyFile(tmp_path), each, password="correct horse") for each in (clock, late))
     for issuer, reader in ((one, other), (other, one)):
-        assert reader.check({"cookie": f"{COOKIE}={issuer.cookie()}"}).cookie
+        assert await logged_in(reader, await issuer.log_in("Firefox", "::1"))
 
 
-@pytest.mark.parametrize(("seconds", "counts"), [(DAY, True), (COOKIE_DAYS * DAY + 1, False), (-DAY, False)])
-def test_a_login_lasts_for_its_days(tmp_path: Path, seconds: float, counts: bool) -> None:
-    """A cookie expires, and one from a clock that was far ahead is not accepted."""
+@pytest.mark.parametrize(("seconds", "counts"), [(DAY, True), (IDLE_DAYS * DAY + 1, False), (-DAY, False)])
+@pytest.mark.anyio
+async def test_a_login_ends_when_it_is_not_used(tmp_path: Path, seconds: float, counts: bool) -> None:
+    """An idle login expires, and one from a clock that was far ahead is not accepted."""
     clock = FakeClock()
     authenticator = Authenticator(KeyFile(tmp_path), clock, password="correct horse")
-    cookie = authenticator.cookie()
+    cookie = await authenticator.log_in("Firefox", "::1")
     clock.advance(seconds)
-    assert authenticator.check({"cookie": f"{COOKIE}={cookie}"}).cookie == counts
+    assert await logged_in(authenticator, cookie) == counts
 
 
-def test_a_few_attempts_are_free_then_each_doubles_the_wait() -> None:
-    """Up to five minutes per attempt."""
-    limiter, waits = LoginRateLimiter(), []
-    for _ in range(FREE_ATTEMPTS + 20):
-        waits.append(limiter.wait("10.0.0.1", 0.0))
-        limiter.record_attempt("10.0.0.1", 0.0)
-    assert waits[:FREE_ATTEMPTS] == [0.0] * FREE_ATTEMPTS
-    assert waits[FREE_ATTEMPTS : FREE_ATTEMPTS + 4] == [1.0, 2.0, 4.0, 8.0]
-    assert waits[-1] == MAX_WAIT
+@pytest.mark.anyio
+async def test_a_login_that_is_used_lasts_for_its_days(tmp_path: Path) -> None:
+    """Its use is saved for other processes and the next start, in few writes; after a month it ends all the same."""
+    clock, keys = FakeClock(), KeyFile(tmp_path)
+    authenticator = Authenticator(keys, clock, password="correct horse")
+    cookie = await authenticator.log_in("Firefox", "::1")
+    before = (tmp_path / "keys.json").stat().st_ino
+    for _ in range(3):
+        clock.advance(60.0)
+        assert await logged_in(authenticator, cookie)
+        await authenticator.save_uses()
+    assert (tmp_path / "keys.json").stat().st_ino == before
+    for _ in range(LOGIN_DAYS - 1):
+        clock.advance(DAY)
+        assert await logged_in(authenticator, cookie)
+        await authenticator.save_uses()
+        assert [login.used_at for login in keys.read().logins] == [clock.now()]
+    assert await logged_in(Authenticator(keys, clock, password="correct horse"), cookie)
+    clock.advance(DAY)
+    assert not await logged_in(authenticator, cookie)
 
 
-def test_each_client_has_its_own_count() -> None:
+@pytest.mark.anyio
+async def test_the_number_of_logins_is_limited(tmp_path: Path) -> None:
+    """The one that was not used for the longest time makes room for another."""
+    clock, keys = FakeClock(), KeyFile(tmp_path)
+    authenticator = Authenticator(keys, clock, password="correct horse")
+    cookies = []
+    for _ in range(101):
+        clock.advance(1.0)
+        cookies.append(await authenticator.log_in("Firefox", "::1"))
+    assert len(keys.read().logins) == 100
+    assert [await logged_in(authenticator, cookie) for cookie in cookies[:2]] == [False, True]
+
+
+def waits(limiter: LoginRateLimiter, client: str, count: int, now: float = 0.0) -> list[float | None]:
+    return [limiter.reserve(client, now) for _ in range(count)]
+
+
+@pytest.mark.anyio
+async def test_a_few_attempts_are_free_then_each_doubles_the_pause() -> None:
+    """Attempts at the same time wait for each other; those who would wait for long are turned away and do not count."""
+    limiter = LoginRateLimiter()
+    assert waits(limiter, "a", FREE_ATTEMPTS) == [0.0] * FREE_ATTEMPTS
+    assert waits(limiter, "a", 9) == [1.0, 3.0, 7.0, 15.0, 30.0, 45.0, 60.0, None, None]
+    assert waits(limiter, "a", 1, now=1000.0) == [0.0]
+    assert waits(limiter, "a", 1, now=1000.0) == [MAX_PAUSE]
+
+
+@pytest.mark.anyio
+async def test_each_client_has_its_own_count() -> None:
     """A count is reset after an hour, or by the right password."""
     limiter = LoginRateLimiter()
-    for _ in range(FREE_ATTEMPTS):
-        limiter.record_attempt("a", 0.0)
-    assert limiter.wait("a", 0.0) > 0
-    assert limiter.wait("b", 0.0) == 0
-    assert limiter.wait("a", FORGET_AFTER) == 0
+    waits(limiter, "a", FREE_ATTEMPTS + 3)
+    assert waits(limiter, "b", FREE_ATTEMPTS) == [0.0] * FREE_ATTEMPTS
+    assert waits(limiter, "a", FREE_ATTEMPTS, now=FORGET_AFTER + 60.0) == [0.0] * FREE_ATTEMPTS
+    waits(limiter, "a", 1, now=FORGET_AFTER + 60.0)
     limiter.reset("a")
-    assert limiter.wait("a", 0.0) == 0
+    assert waits(limiter, "a", 1, now=FORGET_AFTER + 60.0) == [0.0]
 
 
-def test_many_addresses_have_a_common_limit() -> None:
-    """The memory for clients is limited too."""
-    limiter = LoginRateLimiter(free_in_total=100)
+@pytest.mark.anyio
+async def test_the_memory_for_clients_is_limited() -> None:
+    """The client that did not come for the longest time is forgotten first."""
+    limiter = LoginRateLimiter()
     for n in range(50_000):
-        limiter.record_attempt(f"address {n}", 0.0)
-    assert limiter.wait("one more", 0.0) == MAX_WAIT
-    assert len(limiter._by_client) <= 10_000
+        limiter.reserve(f"address {n}", 0.0)
+    assert len(limiter._clients) == 10_000
+    assert "address 49999" in limiter._clients
 
 
-def test_a_correct_password_clears_the_attempts_of_its_own_client_only() -> None:
-    """A successful login at one address does not lift the common limit that attempts from others have reached."""
-    limiter = LoginRateLimiter(free_in_total=10)
-    for n in range(12):
-        limiter.record_attempt(f"address {n}", 0.0)
-    limiter.record_attempt("own", 0.0)
-    limiter.reset("own")
-    assert limiter.wait("own", 0.0) == limiter.wait("another", 0.0) == 4.0
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "found"),
+    [
+        ("127.0.0.1", "203.0.113.7", "203.0.113.7"),
+        ("127.0.0.1", "6.6.6.6, 203.0.113.7", "203.0.113.7"),
+        ("127.0.0.1", "6.6.6.6, 203.0.113.7, 10.1.2.3", "203.0.113.7"),
+        ("::ffff:127.0.0.1", "[2001:db8::1]:443", "2001:db8::1"),
+        ("127.0.0.1", "203.0.113.7:5678", "203.0.113.7"),
+        ("127.0.0.1", "nonsense", "127.0.0.1"),
+        ("127.0.0.1", "6.6.6.6, nonsense", "127.0.0.1"),
+        ("127.0.0.1", "", "127.0.0.1"),
+        ("203.0.113.9", "6.6.6.6", "203.0.113.9"),
+        ("127.0.0.1", ", ".join(["10.0.0.1"] * 5000), "10.0.0.1"),
+        (None, "6.6.6.6", "local"),
+    ],
+)
+@pytest.mark.anyio
+async def test_an_address_is_believed_from_trusted_proxies_only(peer: str | None, forwarded: str, found: str) -> None:
+    """Each proxy adds the address that it saw; what comes before the last stranger is a claim of that stranger."""
+    trusted = (ip_network("127.0.0.1"), ip_network("10.0.0.0/8"))
+    assert client_address(peer, {"x-forwarded-for": forwarded}, trusted) == found
+    assert client_address(peer, {"x-forwarded-for": forwarded}, ()) == (peer or "local")
+
+
+class CountedKeys(KeyFile):
+    """A keyring that counts how often it is read."""
+
+    reads = 0
+
+    def read(self) -> Keyring:
+        self.reads += 1
+        return super().read()
+
+
+@pytest.mark.anyio
+async def test_a_request_reads_the_keyring_once(tmp_path: Path) -> None:
+    """Each read asks the file system, on the event loop."""
+    keys = CountedKeys(tmp_path)
+    authenticator = Authenticator(keys, FakeClock())
+    cookie = await authenticator.log_in("Firefox", "::1")
+    keys.reads = 0
+    await authenticator.authenticate({"cookie": f"{COOKIE}={cookie}", "authorization": "Bearer x"}, secure=False)
+    assert keys.reads == 1
+
+
+HEADER = st.text(st.characters(max_codepoint=255), max_size=300)
+ADDRESSES = st.lists(st.one_of(st.ip_addresses().map(str), HEADER, st.just("[::1%junk]:1")), max_size=15).map(",".join)
+
+
+@given(cookie=st.one_of(HEADER, HEADER.map(lambda text: f"{COOKIE}={text}")), token=HEADER, secure=st.booleans())
+def test_no_cookie_and_no_token_breaks_the_check(cookie: str, token: str, secure: bool) -> None:
+    """Whatever a client sends before it has logged in, it is nobody, and the answer is not an error."""
+
+    async def check() -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            authenticator = Authenticator(KeyFile(Path(directory)), FakeClock(), "the token")
+            headers = {"cookie": cookie, "authorization": f"Bearer {token}"}
+            _, credentials = await authenticator.authenticate(headers, secure=secure)
+            assert (credentials.login, credentials.token) == (None, None)
+            assert authenticator.find_browser(headers, secure=secure) is None
+
+    anyio.run(check)
+
+
+@given(forwarded=ADDRESSES, user_agent=HEADER)
+def test_an_address_is_always_one(forwarded: str, user_agent: str) -> None:
+    """Whatever `X-Forwarded-For` says, the address that is logged and paced is one, and so is the device's name."""
+    found = client_address("10.0.0.1", {"x-forwarded-for": forwarded}, (ip_network("0.0.0.0/0"), ip_network("::/0")))
+    assert str(ip_address(found)) == found
+    assert network_of(found)
+    assert device_name(user_agent).isprintable()
+
+
+@pytest.mark.anyio
+async def test_nothing_slips_in_while_the_password_is_changed(tmp_path: Path) -> None:
+    """Neither a login whose old password was checked just before, nor a token of a login that has just ended."""
+    keys, clock = KeyFile(tmp_path), FakeClock()
+    set_password(keys, "correct horse")
+    authenticator = Authenticator(keys, clock)
+    verified = await authenticator.verify_password("correct horse")
+    await authenticator.log_in("Firefox", "::1", None, verified)
+    (login,) = keys.read().logins
+    issue_token(keys, "before", clock.now(), login.id)
+    set_password(keys, "battery staple")
+    with pytest.raises(NotAllowedError):
+        await authenticator.log_in("Firefox", "::1", None, verified)
+    with pytest.raises(ReauthenticationRequiredError):
+        issue_token(keys, "after", clock.now(), login.id)
+    assert (keys.read().logins, keys.read().tokens) == ((), ())

@@ -78,7 +78,7 @@ async def serving(limits: ConnectionLimits) -> AsyncIterator[Server]:
         if path == "/wait":
             await server.release.wait()
         names = b", ".join(name for name, _ in scope["headers"])
-        response = Download(chunks(), "file", {}) if path == "/endless" else PlainTextResponse("ok")
+        response = Download(chunks(), "file", {}, GUARD) if path == "/endless" else PlainTextResponse("ok")
         if path == "/headers":
             await Request(scope, receive).body()
             response = PlainTextResponse(b"[%b]" % names)
@@ -255,24 +255,29 @@ def test_without_a_password_the_peer_must_be_this_machine() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "pause", "given_up_after"),
+    ("path", "pause", "size", "given_up_after"),
     [
-        ("/api/login", 9.0, 10.0),
-        ("/api/login", 100.0, 10.0),
-        ("/api/sessions", 100.0, 30.0),
-        ("/api/files", 100.0, 30.0),
-        ("/api/sessions", 9.0, None),
+        ("/api/login", 9.0, 1, 10.0),
+        ("/api/login", 100.0, 1, 10.0),
+        ("/api/sessions", 100.0, 1, 30.0),
+        ("/api/files", 100.0, 1, 30.0),
+        ("/api/sessions", 9.0, 1, 30.0),
+        ("/api/sessions", 29.0, 100_000, 30.0),
+        ("/api/files", 9.0, 50_000, 30.0),
+        ("/api/files", 9.0, 100_000, None),
+        ("/api/files", 29.0, 1_000_000, None),
+        ("/api/sessions", 0.5, 1, None),
     ],
 )
-def test_a_body_must_arrive_in_time(path: str, pause: float, given_up_after: float | None) -> None:
-    """At login as a whole, where anybody may send one; elsewhere without a long pause."""
+def test_a_body_must_arrive_in_time(path: str, pause: float, size: int, given_up_after: float | None) -> None:
+    """At login as a whole, where anybody may send one; elsewhere at a slow pace, which a trickle does not keep."""
 
     async def receive() -> Message:
         await anyio.sleep(pause)
-        return {"type": "http.request", "body": b"x", "more_body": True}
+        return {"type": "http.request", "body": b"x" * size, "more_body": True}
 
     async def read() -> float | None:
-        limited, began = limit_body(receive, path, 1000), anyio.current_time()
+        limited, began = limit_body(receive, path, 10**9), anyio.current_time()
         try:
             for _ in range(50):
                 await limited()
@@ -281,6 +286,22 @@ def test_a_body_must_arrive_in_time(path: str, pause: float, given_up_after: flo
         return None
 
     assert trio.run(read, clock=MockClock(autojump_threshold=0)) == pytest.approx(given_up_after)
+
+
+def test_the_time_of_the_server_is_not_the_clients() -> None:
+    """An import may take longer to store than to send: a client that waits for the server is not given up."""
+
+    async def receive() -> Message:
+        await anyio.sleep(0.5)
+        return {"type": "http.request", "body": b"x", "more_body": True}
+
+    async def store() -> None:
+        limited = limit_body(receive, "/api/import", 1000)
+        for _ in range(50):
+            await limited()
+            await anyio.sleep(60.0)
+
+    trio.run(store, clock=MockClock(autojump_threshold=0))
 
 
 def test_a_login_is_small(shared: Served) -> None:

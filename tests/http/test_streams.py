@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import socket
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from starlette.types import Message
 from holdfast.agents.scripted import Hang, Say
 from holdfast.core.ids import LOCAL
 from holdfast.ports.store import RunQuery
+from holdfast.server.access_rules import Credentials
 from holdfast.server.app import build
 from holdfast.server.authenticator import Authenticator
 from holdfast.server.context import ApiContext
@@ -71,6 +73,28 @@ def test_a_client_that_stops_reading_is_dropped_and_loses_nothing(start: Start) 
     assert (len(said), set(said)) == (50_000 * 200, {"x"})
 
 
+@pytest.mark.parametrize("path", ["/api/files/{fid}/content", "/api/export"])
+def test_a_download_that_nobody_reads_is_dropped(start: Start, path: str) -> None:
+    """L6: the connection and what is buffered for it, of a file and of an export; a client that reads gets it all."""
+    server = start(write_deadline=0.5)
+    content = b"x" * 20_000_000
+    fid = server.http.post("/api/files", files={"file": ("a.txt", content, "text/plain")}).json()["id"]
+    part = {"type": "file", "file_id": fid}
+    rid = server.post(f"/api/sessions/{server.session()}/runs", {"input": [part]}, 202)["run"]["id"]
+    server.events(rid)
+    path = path.format(fid=fid)
+    with socket.socket() as line:
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        line.settimeout(GUARD)
+        line.connect(server.address)
+        line.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert line.recv(100)
+        waiting = select.poll()
+        waiting.register(line, 0)  # for its end alone
+        assert waiting.poll(GUARD * 1000)
+    assert len(server.http.get(path).content) >= len(content)
+
+
 class OnePage(EventSource):
     """A source with all its frames in one page."""
 
@@ -94,7 +118,8 @@ async def test_a_page_is_sent_in_pieces_so_that_a_slow_client_makes_progress() -
     async def send(message: Message) -> None:
         sent.append(message.get("body", b""))
 
-    await EventStream(OnePage(frames), StreamLimits(), first_frame=b"").run({"type": "http"}, receive, send, send)
+    stream = EventStream(OnePage(frames), StreamLimits(), first_frame=b"")
+    await stream.run({"type": "http"}, receive, send, send, Credentials(), lambda _: True)
     assert b"".join(sent) == b"".join(frames)
     assert max(map(len, sent)) <= 256 * 1024
 

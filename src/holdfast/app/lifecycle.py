@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from functools import partial
+from ipaddress import ip_network
 from pathlib import Path
 
 import anyio
@@ -34,7 +35,7 @@ from holdfast.engine.settings import EngineSettings
 from holdfast.ports.keyring import KeyringStore
 from holdfast.server import app, peer_user, uvicorn_server
 from holdfast.server.access_rules import is_loopback
-from holdfast.server.authenticator import Authenticator
+from holdfast.server.authenticator import Authenticator, record_configured_password
 from holdfast.server.context import MIB, ApiContext, ServerLimits
 from holdfast.server.event_stream import StreamLimits
 from holdfast.server_file import SERVER_FILE, ServerAddress
@@ -59,7 +60,9 @@ async def serve(
         settings = settings or engine_settings(config)
         async with _open_server(config, keys, build_agents, settings, wrap_storage) as (node, services, token):
             # Built before the engine starts, whose recovery would compete for the processor.
-            http_app = _http_app(config, node, services, keys, token, exposed=not is_loopback(config.host))
+            await to_thread.run_sync(record_configured_password, keys, _configured_password(config))
+            authenticator = _authenticator(config, keys, token)
+            http_app = _http_app(config, node, services, authenticator, exposed=not is_loopback(config.host))
 
             async def serve_http(_: TaskGroup) -> None:
                 async with _server_file(config, listener, token) as url, anyio.create_task_group() as tasks:
@@ -70,6 +73,7 @@ async def serve(
                     )
                     tasks.start_soon(_stop_on_signal, node.engine, web)
                     _start_titles(tasks, node, services)
+                    tasks.start_soon(_in_background, "saving the use of logins", authenticator.run)
                     tasks.start_soon(_in_background, "warming up", partial(_warm_up, services))
                     await web.serve([listener])
                     tasks.cancel_scope.cancel()
@@ -85,7 +89,7 @@ async def serve_command(
         path = Path(directory) / "socket"
         settings = engine_settings(config.model_copy(update={"drain": 0.0}))
         async with _open_server(config, keys, build_agents, settings) as (node, services, token):
-            http_app = _http_app(config, node, services, keys, token, exposed=False)
+            http_app = _http_app(config, node, services, _authenticator(config, keys, token), exposed=False)
 
             def started() -> None:
                 task_status.started(ServerAddress("http://localhost", token, path))
@@ -137,13 +141,16 @@ async def _run(node: Node, services: AgentServices, serve_http: Callable[[TaskGr
         connections.cancel_scope.cancel()
 
 
+def _authenticator(config: Config, keys: KeyringStore, token: str) -> Authenticator:
+    return Authenticator(keys, SystemClock(), token, _configured_password(config), config.login_idle_days)
+
+
 def _http_app(
-    config: Config, node: Node, services: AgentServices, keys: KeyringStore, token: str, *, exposed: bool
+    config: Config, node: Node, services: AgentServices, authenticator: Authenticator, *, exposed: bool
 ) -> ASGIApp:
-    password = None if config.password is None else config.password.get_secret_value()
     context = ApiContext(
         node.engine,
-        Authenticator(keys, SystemClock(), token, password),
+        authenticator,
         [(name, agent.can_continue) for name, agent in services.agents.items()],
         models=services.models,
         measure_context=services.context_usage,
@@ -156,6 +163,7 @@ def _http_app(
         confirm_memories=config.memory.confirm,
         cors_origins=config.cors_origins,
         exposed=exposed,
+        trusted_proxies=tuple(ip_network(proxy) for proxy in config.trusted_proxies),
     )
     return app.build(context)
 
@@ -192,6 +200,10 @@ def _check_password(config: Config, keys: KeyringStore) -> None:
             f"{config.host} is reachable from other machines, but no password is set. Set one with "
             "`holdfast password`, or listen on 127.0.0.1",
         )
+
+
+def _configured_password(config: Config) -> str | None:
+    return None if config.password is None else config.password.get_secret_value()
 
 
 def _has_password(config: Config, keys: KeyringStore) -> bool:

@@ -124,6 +124,6 @@ def _copy_keys(config: Config) -> None:
     empty = replace(Keyring(""), cookie_key="")
 
     def change(ring: Keyring) -> Keyring:
-        return original if replace(ring, cookie_key="") == empty else ring
+        return original if replace(ring, cookie_key="", configured_password=None) == empty else ring
 
     cluster.keys(config).change(change)

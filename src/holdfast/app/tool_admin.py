@@ -10,7 +10,7 @@ from holdfast.agents.chat.summary_and_title import ask
 from holdfast.app.late_engine import LateEngine
 from holdfast.app.models import set_provider_key
 from holdfast.config import Config, McpSection
-from holdfast.core.errors import InvalidInputError, NotAllowedError, NotFoundError
+from holdfast.core.errors import InvalidInputError, NotAllowedError, NotFoundError, QuotaExceededError
 from holdfast.core.ids import LOCAL
 from holdfast.core.parts import Json
 from holdfast.ports.agent import AgentError, Turn
@@ -22,6 +22,7 @@ from holdfast.tools.mcp.servers import McpServers
 from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
 
 _KEY_PREFIX: Final = "mcp:"  # Before the server's name, in the keyring
+_MAX_SERVERS: Final = 50
 _TEST_TOKENS: Final = 1000  # Enough for a one-word answer of a reasoning model
 
 
@@ -84,10 +85,15 @@ class AppToolAdmin:
         if server.url is not None and urlsplit(server.url).scheme not in ("http", "https"):
             raise InvalidInputError("url", "must start with http:// or https://")
         setting = server.model_dump(include={"url"} if server.command is None else {"command", "args"})
+        added = _added(await self._settings())
+        if name not in added and len(added) >= _MAX_SERVERS:
+            raise QuotaExceededError("MCP servers", _MAX_SERVERS, "Remove one that is no longer used.")
+        if server.token is not None or added.get(name, {}).get("url") != server.url:
+            await self._store_token(name, None)  # first: at no time may a token go to an address it is not for
+        settings = await self._late_engine.engine.preferences.change({"mcp": {**added, name: setting}})
         if server.token is not None:
             await self._store_token(name, server.token)
-        added = {**_added(await self._settings()), name: setting}
-        self._configure(await self._late_engine.engine.preferences.change({"mcp": added}))
+        self._configure(settings)
 
     async def drop_server(self, name: str) -> None:
         added = dict(_added(await self._settings()))

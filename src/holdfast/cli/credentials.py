@@ -1,4 +1,4 @@
-"""`holdfast password` and `holdfast token`: they change the keyring, also while a server is running."""
+"""`holdfast password`, `holdfast token` and `holdfast logins`: they change the keyring, also while one runs."""
 
 import sys
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def add(app: typer.Typer, context: CliContext) -> None:
         data_dir: DataDir = None,
         config: ConfigFile = None,
     ) -> None:
-        """Set the password for logging in. Everyone is logged out.
+        """Set the password for logging in. This ends all logins and tokens.
 
         \b
         Examples:
@@ -40,11 +40,14 @@ def add(app: typer.Typer, context: CliContext) -> None:
                 context.terminal.note("Password removed. The server now accepts only connections from this machine.")
                 return
             authenticator.set_password(keys, _read_password(stdin, authenticator.MIN_PASSWORD))
-            context.terminal.note("Password set. Everyone has to log in again.")
+            context.terminal.note("Password set. Everyone has to log in again, and all tokens are revoked.")
 
     tokens = typer.Typer(help="Manage access tokens for programs.", no_args_is_help=True)
     app.add_typer(tokens, name="token")
     _add_token_commands(tokens, context)
+    logins = typer.Typer(help="List browsers that are logged in, and log them out.", no_args_is_help=True)
+    app.add_typer(logins, name="logins")
+    _add_login_commands(logins, context)
 
 
 @contextmanager
@@ -117,3 +120,45 @@ def _add_token_commands(app: typer.Typer, context: CliContext) -> None:
             if not authenticator.revoke_token(keys, token_id):
                 raise CommandError(f"No token {token_id!r}. List them with `holdfast token list`.")
             context.terminal.note(f"Revoked token {token_id}.")
+
+
+def _add_login_commands(app: typer.Typer, context: CliContext) -> None:
+    @app.command("list", epilog="Example: holdfast logins list")
+    def list_logins(as_json: AsJson = False, data_dir: DataDir = None, config: ConfigFile = None) -> None:
+        """List browsers that are logged in."""
+        from holdfast.server.authenticator import Authenticator
+
+        settings = context.config(data_dir, config)
+        with _keys(context, data_dir, config) as keys:
+            found = Authenticator(keys, SystemClock(), idle_days=settings.login_idle_days).logins()
+        rows = [(login, iso_timestamp(login.created_at), iso_timestamp(login.used_at)) for login in found]
+        if as_json:
+            context.terminal.json(
+                [
+                    {"id": each.id, "device": each.device, "address": each.address, "created_at": made, "used_at": used}
+                    for each, made, used in rows
+                ]
+            )
+        else:
+            context.terminal.table(
+                ("id", "last used", "device", "address"),
+                [(each.id, format_age(used), each.device, each.address) for each, _, used in rows],
+            )
+
+    @app.command(epilog="Example: holdfast logins end --all")
+    def end(
+        login_id: Annotated[str | None, typer.Argument(help="Login ID, as shown by `logins list`.")] = None,
+        every: Annotated[bool, typer.Option("--all", help="Log out every browser.")] = False,
+        data_dir: DataDir = None,
+        config: ConfigFile = None,
+    ) -> None:
+        """Log out one browser, or all of them."""
+        from holdfast.server import authenticator
+
+        with _keys(context, data_dir, config) as keys:
+            if (login_id is None) != every:
+                raise CommandError("Name one login, or pass --all.", ExitCode.USAGE)
+            ended = authenticator.end_logins(keys, *([] if login_id is None else [login_id]))
+            if not ended and login_id is not None:
+                raise CommandError(f"No login {login_id!r}. List them with `holdfast logins list`.")
+            context.terminal.note("Logged out everywhere." if every else f"Logged out {login_id}.")

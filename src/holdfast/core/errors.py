@@ -64,6 +64,20 @@ class NotAllowedError(HoldfastError):
     why: str
 
 
+class QuotaExceededError(HoldfastError):
+    code = "quota-exceeded"
+    template = "There are already {limit} {what}. {remedy}"
+    what: str
+    limit: int
+    remedy: str
+
+
+class ReauthenticationRequiredError(HoldfastError):
+    code = "reauthentication-required"
+    template = "Enter your password again to {what}. A token is not enough for this: log in first."
+    what: str
+
+
 class AlreadyDecidedError(HoldfastError):
     code = "already-decided"
     template = "Approval {approval} was already answered with {decision!r}."

@@ -26,9 +26,10 @@ class Admission:
         """Why nothing new is accepted now; None if it is."""
         if self._is_draining():
             return DrainingError()
-        free = self._node.store.free_bytes()
-        if free is not None and free < self._node.settings.disk_reserve:
-            return StorageFullError("The disk is almost full. Free some space; open runs can still be saved.")
+        try:
+            check_disk_space(self._node)
+        except StorageFullError as full:
+            return full
         if self._damage is not None and anyio.current_time() - self._checked_at >= _RECHECK:
             await self.check_journal()
         return self._damage
@@ -53,3 +54,10 @@ class Admission:
             self._damage = None
             if before is not None:
                 log.warning("The journal can be used again.")
+
+
+def check_disk_space(node: NodeContext, size: int = 0) -> None:
+    """Raises StorageFullError if less than the reserve would be free after another `size` bytes."""
+    free = node.store.free_bytes()
+    if free is not None and free - size < node.settings.disk_reserve:
+        raise StorageFullError("The disk is almost full. Free some space; open runs can still be saved.")

@@ -7,6 +7,7 @@ from anyio import to_thread
 
 from holdfast.core.errors import NotFoundError
 from holdfast.core.ids import LOCAL, FileId, OwnerId
+from holdfast.engine.admission import check_disk_space
 from holdfast.engine.node_context import NodeContext
 from holdfast.ports.files import Files, IncomingFile
 from holdfast.ports.store import StoredFile, Tx
@@ -24,6 +25,10 @@ class Attachments:
     def begin(self) -> IncomingFile:
         """Blocking, like the methods of its result: call them on a worker thread."""
         return self._files.begin()
+
+    def require_space(self, size: int) -> None:
+        """Raises StorageFullError if `size` more bytes would use up the reserve that open runs are saved in."""
+        check_disk_space(self._node, size)
 
     async def add(self, incoming: IncomingFile, name: str, media_type: str, owner: OwnerId = LOCAL) -> StoredFile:
         """Store a complete upload under a name. Durable when this returns."""

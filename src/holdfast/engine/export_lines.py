@@ -52,7 +52,7 @@ class _Line(BaseModel):
 
 class _SessionLine(_Line):
     id: SessionId
-    title: str
+    title: Annotated[str, Field(max_length=500)]
     titled_by: Literal["nobody", "model", "person"]
     agent: str
     model: str | None

@@ -1,4 +1,4 @@
-"""The keyring port: password hash, API tokens and provider keys."""
+"""The keyring port: password hash, logins, API tokens and provider keys."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,17 +16,36 @@ class ApiToken:
 
 
 @dataclass(frozen=True, slots=True)
+class Login:
+    """A browser that is logged in. Its cookie is stored as a digest."""
+
+    id: str
+    sha256: str
+    device: str  # Such as "Firefox on Linux"
+    address: str
+    created_at: float  # When the password was entered
+    used_at: float  # The last request, to within minutes
+
+
+@dataclass(frozen=True, slots=True)
 class Keyring:
     """The secrets of a server. Never exported, returned or logged."""
 
-    cookie_key: str = field(repr=False)  # Signs login cookies. Replacing it ends every login.
+    cookie_key: str = field(repr=False)  # Signs the cookies of known browsers
     password: str | None = field(default=None, repr=False)  # Argon2id hash; None: not required on the local machine
     tokens: tuple[ApiToken, ...] = ()
     provider_keys: Mapping[str, str] = field(default_factory=dict, repr=False)  # Entered in the settings, by provider
+    logins: tuple[Login, ...] = ()
+    configured_password: str | None = field(default=None, repr=False)
+    """Argon2id hash of the password that the configuration named at the last start; empty if it named none, and None if
+    there was no start yet."""
 
 
 class KeyringStore(Protocol):
-    """Storage of the keyring. Synchronous; the next `read` sees a change by another process."""
+    """Storage of the keyring. Synchronous; `read` sees a change by another process at once, and one by another node
+    after at most `lag` seconds, usually milliseconds."""
+
+    lag: float
 
     def read(self) -> Keyring: ...
     def change(self, work: Callable[[Keyring], Keyring]) -> Keyring:

@@ -32,7 +32,10 @@ SECURITY_HEADERS: Final = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+    (b"cache-control", b"no-store"),
 )
+"""On every response that does not have its own."""
+HSTS: Final = (b"strict-transport-security", b"max-age=31536000")  # Over HTTPS: a year without plain HTTP
 _STREAM_SCOPE: Final = ("type", "asgi", "method", "path", "http_version", "extensions")
 """The parts of the scope that a running stream still needs."""
 
@@ -51,6 +54,7 @@ class AccessMiddleware:
         machines can reach."""
         self._app = app
         self._authenticator = authenticator
+        self._is_still_valid = authenticator.is_still_valid  # One object for all streams
         self._max_body = max_body
         self._request_counts = request_counts
         self._exposed = exposed
@@ -59,8 +63,11 @@ class AccessMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        sender = _ResponseSender(send, scope, self._request_counts)
-        denied = self._check(scope)
+        headers = _headers(scope)
+        sender = _ResponseSender(send, scope, self._request_counts, secure=access_rules.is_https(headers))
+        denied, credentials = await self._check(scope, headers)
+        del headers  # a stream would keep them while it is open
+        scope[access_rules.CREDENTIALS] = credentials
         if denied is not None:
             await denied(scope, receive, sender.send)
         elif scope["method"] in access_rules.SAFE_METHODS:
@@ -70,32 +77,40 @@ class AccessMiddleware:
         stream: EventStream | None = scope.pop(STREAM, None)
         if stream is not None:
             _shrink(scope)
-            await stream.run(scope, receive, send, sender.send)
+            await stream.run(scope, receive, send, sender.send, credentials, self._is_still_valid)
 
-    def _check(self, scope: Scope) -> Response | None:
-        """The error response to a request that may not reach the routes."""
-        headers = _headers(scope)
+    async def _check(
+        self, scope: Scope, headers: Mapping[str, str]
+    ) -> tuple[Response | None, access_rules.Credentials]:
+        """The error response to a request that may not reach the routes, and the credentials of one that may."""
         length = headers.get("content-length", "0")
         has_body = "transfer-encoding" in headers or length.strip() not in ("", "0")
         peer = scope["client"][0] if scope.get("client") else None
         try:
-            password_set = self._authenticator.password_set
+            secure = access_rules.is_https(headers)
+            password_set, credentials = await self._authenticator.authenticate(headers, secure=secure)
             same_user = password_set or _peer_user(scope) == os.geteuid()
             facts = access_rules.RequestFacts(scope["method"], scope["path"], headers, has_body, peer, same_user)
             denied = access_rules.decide_access(
                 facts,
                 password_set=password_set,
                 exposed=self._exposed,
-                credentials=self._authenticator.check(headers),
+                credentials=credentials,
             )
         except StorageError as error:
             retry = {"Retry-After": str(problem_details.RETRY_AFTER)}
-            return _error(scope["path"], problem_details.status_of(error), error.code, str(error), retry)
+            refusal = _error(scope["path"], problem_details.status_of(error), error.code, str(error), retry)
+            return refusal, access_rules.Credentials()
+        return self._refusal(facts, length, denied), credentials
+
+    def _refusal(
+        self, facts: access_rules.RequestFacts, length: str, denied: access_rules.AccessDenied | None
+    ) -> Response | None:
         if denied is None:
             if is_too_large(facts.path, length, self._max_body):
                 return _error(facts.path, 413, "too-large", too_large_message(facts.path, self._max_body))
             return None
-        if denied.status == 401 and facts.method == "GET" and "text/html" in headers.get("accept", ""):
+        if denied.status == 401 and facts.method == "GET" and "text/html" in facts.headers.get("accept", ""):
             return RedirectResponse("/login", 303)
         challenge = {"WWW-Authenticate": "Bearer"} if denied.status == 401 else None
         return _error(facts.path, denied.status, denied.code, denied.detail, challenge)
@@ -109,7 +124,8 @@ def _error(path: str, status: int, code: str, detail: str, headers: Mapping[str,
 class _ResponseSender:
     """Adds the security headers, counts the request and logs one line; never any content."""
 
-    def __init__(self, send: Send, scope: Scope, request_counts: "Counter[tuple[str, int]]") -> None:
+    def __init__(self, send: Send, scope: Scope, request_counts: "Counter[tuple[str, int]]", *, secure: bool) -> None:
+        self._secure = secure
         self._send = send
         self._scope = scope
         self._request_counts = request_counts
@@ -118,7 +134,7 @@ class _ResponseSender:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             present = {name.lower() for name, _ in message.get("headers", ())}
-            missing = [pair for pair in SECURITY_HEADERS if pair[0] not in present]
+            missing = [pair for pair in SECURITY_HEADERS if pair[0] not in present] + [HSTS] * self._secure
             message = {**message, "headers": [*message.get("headers", ()), *missing]}
             self._log(message["status"])
         await self._send(message)

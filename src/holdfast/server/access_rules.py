@@ -17,6 +17,8 @@ PROXY_HEADERS: Final = ("forwarded", "via", "x-real-ip", "x-client-ip", "true-cl
 NDJSON: Final = "application/x-ndjson"
 NON_JSON_BODIES: Final = {"/api/files": "multipart/form-data", "/api/import": NDJSON}
 """Paths whose body is not JSON, with its media type. They have size limits of their own."""
+CREDENTIALS: Final = "holdfast.credentials"
+"""Key in the ASGI scope under which routes find the `Credentials`."""
 PATHS_WITHOUT_LOGIN: Final = frozenset({"/login", "/api/login", "/open", "/healthz", "/readyz"})
 """Login itself, the link with the server's token, and health checks. `/static/` needs no login either."""
 
@@ -33,10 +35,11 @@ class RequestFacts:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The valid credentials of a request."""
+    """The valid credentials of a request: ids of the login whose cookie it has, and of the token."""
 
-    cookie: bool = False
-    token: bool = False
+    login: str | None = None
+    token: str | None = None
+    recent: bool = False  # Whether the password was entered a short while ago, or cannot be asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +66,16 @@ def decide_access(
     denied = _check_content_type(facts) or _check_origin(facts)
     if denied is not None:
         return denied
-    if credentials.cookie or facts.path in PATHS_WITHOUT_LOGIN or facts.path.startswith("/static/"):
+    if credentials.login or facts.path in PATHS_WITHOUT_LOGIN or facts.path.startswith("/static/"):
         return None
     return AccessDenied(
         401, "unauthorized", "This server has a password. Log in, or send a token in the Authorization header."
     )
+
+
+def is_https(headers: Mapping[str, str]) -> bool:
+    """Whether the browser's connection is encrypted; this server itself speaks HTTP to a proxy that says so."""
+    return headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower() == "https"
 
 
 def is_loopback(host: str) -> bool:
@@ -102,7 +110,7 @@ def _check_local(facts: RequestFacts, credentials: Credentials) -> AccessDenied 
             f"The request came through a proxy (header {proxied}). A server behind a proxy needs a password: set one "
             "with `holdfast password`.",
         )
-    known = facts.same_user or credentials.token or credentials.cookie
+    known = facts.same_user or credentials.token or credentials.login
     if not known and facts.path not in PATHS_WITHOUT_LOGIN:
         return AccessDenied(
             403,

@@ -2,101 +2,219 @@
 
 import hashlib
 import hmac
+import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import anyio
 from anyio import to_thread
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
-from itsdangerous import BadSignature, TimestampSigner
+from itsdangerous import BadSignature, Signer
 
-from holdfast.core.errors import InvalidInputError, NotAllowedError
+from holdfast.core.errors import (
+    InvalidInputError,
+    NotAllowedError,
+    QuotaExceededError,
+    ReauthenticationRequiredError,
+    StorageError,
+)
 from holdfast.ports.clock import Clock
-from holdfast.ports.keyring import ApiToken, KeyringStore
+from holdfast.ports.keyring import ApiToken, Keyring, KeyringStore, Login
 from holdfast.server.access_rules import Credentials
 
+log = logging.getLogger("holdfast.http")
+
 COOKIE: Final = "holdfast"
-COOKIE_DAYS: Final = 30
-_SKEW: Final = 300.0  # Seconds by which the clock of the node that issued a cookie may be ahead of ours
+BROWSER_COOKIE: Final = "holdfast-browser"
+LOGIN_DAYS: Final = 30  # After which the password must be entered again, however often the login is used
+IDLE_DAYS: Final = 7.0
+RECENT: Final = 300.0  # Seconds after which the most sensitive changes need the password again
 MIN_PASSWORD: Final = 8
-
-
-class _Signer(TimestampSigner):
-    def __init__(self, key: str, salt: str, clock: Clock) -> None:
-        super().__init__(key, salt=salt)
-        self._clock = clock
-
-    def get_timestamp(self) -> int:
-        return int(self._clock.now())
+SERVER_TOKEN: Final = "server"  # Stands for an id: the token of commands on this machine
+MAX_TOKENS: Final = 200
+_DAY: Final = 24 * 3600.0
+_SKEW: Final = 300.0  # Seconds by which the clock of the node that made a login may be ahead of ours
+_MAX_LOGINS: Final = 100  # The least recently used one makes room for another
+_SAVE_EVERY: Final = 60.0
+_POLL: Final = 0.02
+_NO_ACCESS: Final[Mapping[str, Any]] = {"logins": (), "tokens": ()}
 
 
 class Authenticator:
     def __init__(
-        self, keys: KeyringStore, clock: Clock, server_token: str | None = None, password: str | None = None
+        self,
+        keys: KeyringStore,
+        clock: Clock,
+        server_token: str | None = None,
+        password: str | None = None,
+        idle_days: float = IDLE_DAYS,
     ) -> None:
         """`server_token`: for commands on this machine, valid while the server runs. `password`: configured outside the
-        keyring; it takes precedence over the stored one."""
+        keyring; it takes precedence over the stored one. `idle_days`: after which an unused login ends."""
         self.keys = keys
         self.clock = clock
         self._server_token = None if server_token is None else _digest(server_token)
         self._hasher = PasswordHasher()
         self._configured = None if password is None else self._hasher.hash(password)
-        self._configured_digest = None if password is None else _digest(password)
-        self._verifying = anyio.CapacityLimiter(1)  # argon2 needs 64 MiB and tens of milliseconds by design
+        # argon2 needs 64 MiB and tens of milliseconds by design. Known browsers do not queue behind strangers.
+        self._verifying, self._verifying_known = anyio.CapacityLimiter(1), anyio.CapacityLimiter(1)
+        self._idle = idle_days * _DAY
+        self._used: dict[str, float] = {}  # Last use of logins, by id; saved every few minutes
 
-    @property
-    def _password(self) -> str | None:
-        return self._configured or self.keys.read().password
+    def _password(self, ring: Keyring) -> str | None:
+        return self._configured or ring.password
 
     @property
     def password_set(self) -> bool:
-        return self._password is not None
+        return self._password(self.keys.read()) is not None
 
-    def check(self, headers: Mapping[str, str]) -> Credentials:
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        token = token if scheme.lower() == "bearer" else headers.get("x-api-key", "")  # as Anthropic's clients send it
-        known = bool(token) and self._knows(token.strip())
-        return Credentials(cookie="cookie" in headers and self._is_signed(headers["cookie"]), token=known)
+    async def authenticate(self, headers: Mapping[str, str], *, secure: bool) -> tuple[bool, Credentials]:
+        """Whether a password is set, and the valid credentials of a request. Reads the keyring once."""
+        ring, now = self.keys.read(), self.clock.now()
+        scheme, _, bearer = headers.get("authorization", "").partition(" ")
+        secret = (
+            bearer if scheme.lower() == "bearer" else headers.get("x-api-key", "")
+        )  # as Anthropic's clients send it
+        token = self._find_token(ring, secret.strip()) if secret.strip() else None
+        cookie = _find_cookie(headers.get("cookie", ""), cookie_name(secure=secure))
+        login = self._find_login(ring, cookie, now)
+        if login is None and self.keys.lag and _is_new(cookie, now):
+            ring, login = await self._await_login(cookie)
+        if login is not None:
+            self._used[login.id] = now
+        password_set = self._password(ring) is not None
+        recent = not password_set or token == SERVER_TOKEN or (login is not None and now - login.created_at <= RECENT)
+        return password_set, Credentials(None if login is None else login.id, token, recent)
 
-    def _knows(self, token: str) -> bool:
-        given = _digest(token)
-        known = [item.sha256 for item in self.keys.read().tokens]
-        if self._server_token is not None:
-            known.append(self._server_token)
-        return sum(hmac.compare_digest(given, digest) for digest in known) > 0  # compares all: constant time
-
-    # ---- cookies ----
-
-    def _signer(self) -> _Signer:
-        """Its salt contains the password's hash, so that a new password ends every login. For a configured password
-        it contains the digest, which is the same on every node."""
-        return _Signer(self.keys.read().cookie_key, f"login {self._configured_digest or self._password}", self.clock)
-
-    def cookie(self) -> str:
-        return self._signer().sign(secrets.token_hex(16)).decode()
-
-    def _is_signed(self, header: str) -> bool:
-        # Not `SimpleCookie`: the time it takes grows with the square of a hostile header's length.
-        pairs = (pair.strip().partition("=") for pair in header.split(";"))
-        value = next((value for name, _, value in pairs if name == COOKIE), "")
+    def is_still_valid(self, credentials: Credentials) -> bool:
+        """Whether a stream that was opened with these credentials may go on."""
         try:
-            _, issued = self._signer().unsign(value, return_timestamp=True)
-        except BadSignature:
-            return False
-        # The signer's own age check rejects a cookie of a node whose clock is a second ahead.
-        return -_SKEW <= self.clock.now() - issued.timestamp() <= COOKIE_DAYS * 24 * 3600
+            ring, now = self.keys.read(), self.clock.now()
+        except StorageError:
+            return True  # nothing says that the login has ended
+        if credentials.token is not None:
+            return credentials.token == SERVER_TOKEN or any(token.id == credentials.token for token in ring.tokens)
+        if credentials.login is not None:
+            return any(login.id == credentials.login for login in self._valid(ring.logins, now))
+        return self._password(ring) is None
+
+    def is_server_token(self, token: str) -> bool:
+        return self._server_token is not None and hmac.compare_digest(_digest(token), self._server_token)
+
+    def _find_token(self, ring: Keyring, secret: str) -> str | None:
+        digest = _digest(secret)
+        known = [(token.id, token.sha256) for token in ring.tokens]
+        if self._server_token is not None:
+            known.append((SERVER_TOKEN, self._server_token))
+        found = [tid for tid, sha256 in known if hmac.compare_digest(digest, sha256)]  # compares all: constant time
+        return found[0] if found else None
+
+    # ---- logins ----
+
+    def logins(self) -> list[Login]:
+        """The valid ones, the most recently used first."""
+        valid = self._valid(self.keys.read().logins, self.clock.now())
+        found = [replace(login, used_at=self._last_use(login)) for login in valid]
+        return sorted(found, key=lambda login: login.used_at, reverse=True)
+
+    async def log_in(self, device: str, address: str, replacing: str | None = None, verified: str | None = None) -> str:
+        """Returns the value of the cookie. `replacing`: the id of a login of the same browser, which keeps its id and
+        gets a new cookie. `verified`: the hash of the password that was entered; if it is no longer the current one,
+        NotAllowedError is raised."""
+        now = self.clock.now()
+        cookie = f"{int(now)}.{secrets.token_urlsafe(32)}"
+        login = Login(replacing or f"login_{secrets.token_hex(8)}", _digest(cookie), device, address, now, now)
+
+        def add(ring: Keyring) -> Keyring:
+            if verified is not None and self._password(ring) != verified:
+                raise NotAllowedError("log in", "the password has just been changed; try again with the new one")
+            others = sorted(self._valid(ring.logins, now), key=lambda other: other.used_at)
+            others = [other for other in others if other.id != login.id]
+            return replace(ring, logins=(*others[-_MAX_LOGINS + 1 :], login))
+
+        await to_thread.run_sync(self.keys.change, add)
+        return cookie
+
+    async def run(self) -> None:
+        """Saves when logins were last used, until it is cancelled."""
+        while True:
+            await anyio.sleep(min(_SAVE_EVERY, self._idle / 10))
+            try:
+                await self.save_uses()
+            except StorageError as error:
+                log.warning("the last use of logins could not be saved: %s", error)
+
+    async def save_uses(self) -> None:
+        """Also removes logins that have expired. Writes only if a saved time is too old to judge an idle login by."""
+        ring, now = self.keys.read(), self.clock.now()
+        saved_often_enough = min(10 * _SAVE_EVERY, self._idle / 10)
+        if all(self._last_use(login) - login.used_at < saved_often_enough for login in self._valid(ring.logins, now)):
+            return
+
+        def save(ring: Keyring) -> Keyring:
+            valid = self._valid(ring.logins, now)
+            return replace(ring, logins=tuple(replace(login, used_at=self._last_use(login)) for login in valid))
+
+        ring = await to_thread.run_sync(self.keys.change, save)
+        known = {login.id for login in ring.logins}
+        self._used = {lid: used for lid, used in self._used.items() if lid in known}
+
+    def _valid(self, logins: Iterable[Login], now: float) -> list[Login]:
+        return [
+            login
+            for login in logins
+            if -_SKEW <= now - login.created_at <= LOGIN_DAYS * _DAY and now - self._last_use(login) <= self._idle
+        ]
+
+    def _last_use(self, login: Login) -> float:
+        return max(login.used_at, self._used.get(login.id, 0.0))
+
+    def _find_login(self, ring: Keyring, cookie: str, now: float) -> Login | None:
+        if not cookie:
+            return None
+        digest = _digest(cookie)
+        found = [login for login in ring.logins if hmac.compare_digest(login.sha256, digest)]
+        return next(iter(self._valid(found, now)), None)
+
+    async def _await_login(self, cookie: str) -> tuple[Keyring, Login | None]:
+        """Another node may have made the login a moment ago, and our copy of the keyring may not have it yet."""
+        ring, login = self.keys.read(), None
+        for _ in range(int(self.keys.lag / _POLL)):
+            await anyio.sleep(_POLL)
+            ring = self.keys.read()
+            login = self._find_login(ring, cookie, self.clock.now())
+            if login is not None:
+                break
+        return ring, login
 
     # ---- password ----
 
-    async def is_password(self, password: str) -> bool:
-        hashed = self._password
-        return hashed is not None and await to_thread.run_sync(self._verify, hashed, password, limiter=self._verifying)
+    async def verify_password(self, password: str, *, known: bool = False) -> str | None:
+        """Returns the hash that it was compared with, or None if it is wrong. `known`: whether the client has logged in
+        before."""
+        hashed = self._password(self.keys.read())
+        limiter = self._verifying_known if known else self._verifying
+        if hashed is None:
+            return None
+        return hashed if await to_thread.run_sync(_verify, self._hasher, hashed, password, limiter=limiter) else None
+
+    def new_browser(self) -> str:
+        """The value of the cookie by which a browser that has logged in is recognized, until the password changes."""
+        return _browser_signer(self.keys.read()).sign(secrets.token_hex(16)).decode()
+
+    def find_browser(self, headers: Mapping[str, str], *, secure: bool) -> str | None:
+        """The id of a browser that has logged in before."""
+        cookie = _find_cookie(headers.get("cookie", ""), cookie_name(BROWSER_COOKIE, secure=secure))
+        try:
+            return _browser_signer(self.keys.read()).unsign(cookie).decode()
+        except BadSignature:
+            return None
 
     async def change_password(self, password: str) -> None:
-        """Ends every login."""
+        """Ends every login and token."""
         if self._configured is not None:
             raise NotAllowedError(
                 "change the password", "it is set by HOLDFAST_PASSWORD or holdfast.toml; change it there"
@@ -105,23 +223,48 @@ class Authenticator:
             raise InvalidInputError("new", f"must have at least {MIN_PASSWORD} characters")
         await to_thread.run_sync(set_password, self.keys, password, limiter=self._verifying)
 
-    def _verify(self, hashed: str, password: str) -> bool:
-        try:
-            return self._hasher.verify(hashed, password)
-        except (Argon2Error, InvalidHashError):
-            return False
-
 
 def set_password(keys: KeyringStore, password: str | None) -> None:
-    """Sets or removes the password; both end every login."""
+    """Sets or removes the password; both end every login and token."""
     hashed = None if password is None else PasswordHasher().hash(password)
-    keys.change(lambda ring: replace(ring, password=hashed, cookie_key=secrets.token_hex(32)))
+    keys.change(lambda ring: replace(ring, password=hashed, cookie_key=secrets.token_hex(32), **_NO_ACCESS))
 
 
-def issue_token(keys: KeyringStore, name: str, now: float) -> tuple[ApiToken, str]:
+def record_configured_password(keys: KeyringStore, password: str | None) -> None:
+    """Ends every login and token if the configured password is not the one of the last start."""
+    known, hasher = keys.read().configured_password, PasswordHasher()
+    if password is None and known == "":
+        return
+    if password is not None and known and _verify(hasher, known, password):
+        return
+    hashed = "" if password is None else hasher.hash(password)
+    ended = {} if known is None else _NO_ACCESS
+    keys.change(lambda ring: replace(ring, configured_password=hashed, **ended))
+
+
+def end_logins(keys: KeyringStore, *ids: str) -> bool:
+    """Ends these logins, or all if none is named. Returns whether there was one."""
+    found = [login.id for login in keys.read().logins if not ids or login.id in ids]
+    if found:
+        keys.change(
+            lambda ring: replace(ring, logins=tuple(each for each in ring.logins if ids and each.id not in ids))
+        )
+    return bool(found)
+
+
+def issue_token(keys: KeyringStore, name: str, now: float, login: str | None = None) -> tuple[ApiToken, str]:
+    """`login`: the one that asks for it; if it has just been ended, ReauthenticationRequiredError is raised."""
     secret = f"hf_{secrets.token_urlsafe(32)}"
     token = ApiToken(f"tok_{secrets.token_hex(8)}", name, _digest(secret), now)
-    keys.change(lambda ring: replace(ring, tokens=(*ring.tokens, token)))
+
+    def add(ring: Keyring) -> Keyring:
+        if login is not None and all(each.id != login for each in ring.logins):
+            raise ReauthenticationRequiredError("create a token")
+        if len(ring.tokens) >= MAX_TOKENS:
+            raise QuotaExceededError("tokens", MAX_TOKENS, "Revoke one that is no longer used.")
+        return replace(ring, tokens=(*ring.tokens, token))
+
+    keys.change(add)
     return token, secret
 
 
@@ -131,6 +274,33 @@ def revoke_token(keys: KeyringStore, token_id: str) -> bool:
     if found:
         keys.change(lambda ring: replace(ring, tokens=tuple(t for t in ring.tokens if t.id != token_id)))
     return found
+
+
+def cookie_name(name: str = COOKIE, *, secure: bool) -> str:
+    """Over HTTPS with the prefix by which browsers refuse such a cookie from a subdomain or an insecure page."""
+    return f"__Host-{name}" if secure else name
+
+
+def _browser_signer(ring: Keyring) -> Signer:
+    return Signer(ring.cookie_key, salt="browser")
+
+
+def _find_cookie(header: str, wanted: str) -> str:
+    # Not `SimpleCookie`: the time it takes grows with the square of a hostile header's length.
+    pairs = (pair.strip().partition("=") for pair in header.split(";"))
+    return next((value for name, _, value in pairs if name == wanted), "")
+
+
+def _is_new(cookie: str, now: float) -> bool:
+    issued = cookie.partition(".")[0]
+    return issued.isascii() and issued.isdigit() and len(issued) < 15 and abs(now - int(issued)) <= _SKEW
+
+
+def _verify(hasher: PasswordHasher, hashed: str, password: str) -> bool:
+    try:
+        return hasher.verify(hashed, password)
+    except (Argon2Error, InvalidHashError):
+        return False
 
 
 def _digest(token: str) -> str:

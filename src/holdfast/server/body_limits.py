@@ -10,7 +10,8 @@ from holdfast.server.access_rules import NON_JSON_BODIES, PATHS_WITHOUT_LOGIN
 
 _LOGIN_BODY: Final = 8 * 1024
 _LOGIN_TIME: Final = 10.0  # Seconds in which a body must be complete where anybody may send one
-_PAUSE: Final = 30.0  # Seconds without a byte after which any other body is given up
+_WAIT: Final = 30.0  # Seconds that the server waits for each `_PROGRESS` bytes of any other body, or for its end
+_PROGRESS: Final = 240 * 1024
 
 
 def is_too_large(path: str, length: str, max_body: int) -> bool:
@@ -24,22 +25,27 @@ def too_large_message(path: str, max_body: int) -> str:
 
 
 def limit_body(receive: Receive, path: str, max_body: int) -> Receive:
-    """Counts the bytes that arrive, because Content-Length may be missing or wrong."""
+    """Counts the bytes that arrive, because Content-Length may be missing or wrong, and the time that the server
+    waits for the client: an import may take longer to store than to send."""
     limit = _size_limit(path, max_body)
-    give_up_at = anyio.current_time() + _LOGIN_TIME if path in PATHS_WITHOUT_LOGIN else None
+    longest = _LOGIN_TIME if path in PATHS_WITHOUT_LOGIN else _WAIT
     received, complete = 0, False
+    waited, progress = 0.0, 0
 
     async def receive_limited() -> Message:
-        nonlocal received, complete
+        nonlocal received, complete, waited, progress
         if complete:
             return await receive()  # waits for the client to disconnect
-        wait = _PAUSE if give_up_at is None else give_up_at - anyio.current_time()
+        began = anyio.current_time()
         try:
-            with anyio.fail_after(max(wait, 0.0)):
+            with anyio.fail_after(max(longest - waited, 0.0)):
                 message = await receive()
         except TimeoutError:
             raise HTTPException(408, "The request body did not arrive in time.", {"Connection": "close"}) from None
-        received += len(message.get("body", b""))
+        size = len(message.get("body", b""))
+        received, progress, waited = received + size, progress + size, waited + anyio.current_time() - began
+        if progress >= _PROGRESS:
+            waited, progress = 0.0, 0
         if limit is not None and received > limit:
             raise HTTPException(413, too_large_message(path, max_body))
         complete = not message.get("more_body", False)

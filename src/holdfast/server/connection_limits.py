@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from holdfast.server.access_rules import is_loopback
+from holdfast.server.client_address import LOCAL
 
 _MOST_FILES: Final = 65_536
 _MOST_CONNECTIONS: Final = 16_384
@@ -64,6 +65,8 @@ class ConnectionLimits:
 
 def network_of(address: str) -> str:
     """The addresses that one client has at will: an IPv4 address, or an IPv6 network of 64 bits."""
+    if address == LOCAL:
+        return address
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv4Address) or found.is_loopback or found.ipv4_mapped is not None:
         return address

@@ -12,6 +12,7 @@ from holdfast.engine.engine import Engine
 from holdfast.ports.agent import Summarizer
 from holdfast.ports.model import ModelInfo
 from holdfast.server.authenticator import Authenticator
+from holdfast.server.client_address import Network
 from holdfast.server.event_stream import StreamLimits
 from holdfast.server.login_limiter import LoginRateLimiter
 from holdfast.server.schemas.settings import McpServerRequest, McpServerResponse, ToolResponse
@@ -78,6 +79,7 @@ class ApiContext:
     backup: MakeBackup | None = None  # None if the storage has its own backup tools
     confirm_memories: bool = False  # Whether facts are used only after a person confirmed them
     cors_origins: Sequence[str] = ()  # Origins whose pages may call the APIs below `/v1`
+    trusted_proxies: tuple[Network, ...] = ()  # Whose `X-Forwarded-For` is believed
     exposed: bool = False  # Whether the server listens on an address that other machines can reach
     limits: ServerLimits = field(default_factory=ServerLimits)
     request_counts: "Counter[tuple[str, int]]" = field(default_factory=Counter)  # By method and status

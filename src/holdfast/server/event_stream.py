@@ -2,7 +2,8 @@
 
 Two tasks per stream. One sends the frames of its source; once the client is up to date, new frames are written to its
 connection directly and this task sleeps. The other notices a disconnect whatever the first one awaits, sends heartbeat
-comments on a silent connection, and drops a client that has not read for too long. There is no timer per event.
+comments on a silent connection, and drops a client that has not read for too long or whose login has ended. There is
+no timer per event.
 """
 
 from asyncio import timeout  # an anyio cancel scope would cost another kilobyte per idle client
@@ -16,6 +17,8 @@ import anyio
 from anyio.abc import TaskGroup
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
+
+from holdfast.server.access_rules import Credentials
 
 HEADERS: Final = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -89,12 +92,20 @@ class EventStream(Response):
         memory of an idle stream."""
         scope[STREAM] = self
 
-    async def run(self, scope: Scope, receive: Receive, send: Send, begin: Send) -> None:
-        """`begin` sends the response head, `send` the body."""
+    async def run(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        begin: Send,
+        credentials: Credentials,
+        is_still_valid: Callable[[Credentials], bool],
+    ) -> None:
+        """`begin` sends the response head, `send` the body. The stream ends with the client's credentials."""
         try:
             async with anyio.create_task_group() as tg:
                 self._source.start(tg)
-                tg.start_soon(self._watch, scope, receive, send, tg.cancel_scope)
+                tg.start_soon(self._watch, scope, receive, send, tg.cancel_scope, credentials, is_still_valid)
                 instead = None if self._response_instead is None else await self._response_instead()
                 if instead is not None:
                     self._done = True
@@ -132,7 +143,15 @@ class EventStream(Response):
         self._sent += written
         return written
 
-    async def _watch(self, scope: Scope, receive: Receive, send: Send, stream: anyio.CancelScope) -> None:
+    async def _watch(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        stream: anyio.CancelScope,
+        credentials: Credentials,
+        is_still_valid: Callable[[Credentials], bool],
+    ) -> None:
         limits, sent, idle = self._limits, 0, 0.0
         interval = min(limits.heartbeat, limits.write_deadline) / _CHECKS
         while True:
@@ -145,10 +164,14 @@ class EventStream(Response):
                 return
             except TimeoutError:
                 pass
+            if not is_still_valid(credentials):
+                abort_connection(scope)
+                stream.cancel()
+                return
             idle = idle + interval if self._sent == sent else 0.0
             sent = self._sent
             if self._sending and idle >= limits.write_deadline:
-                _abort(scope)
+                abort_connection(scope)
                 stream.cancel()
                 return
             if self._started and not self._sending and idle >= limits.heartbeat:
@@ -159,7 +182,7 @@ class EventStream(Response):
         with anyio.move_on_after(self._limits.write_deadline) as limit:
             await send({"type": "http.response.body", "body": HEARTBEAT, "more_body": True})
         if limit.cancelled_caught:
-            _abort(scope)
+            abort_connection(scope)
             stream.cancel()
 
 
@@ -176,7 +199,7 @@ def _bodies(frames: Sequence[bytes]) -> Iterator[bytes]:
     yield piece[0] if len(piece) == 1 else b"".join(piece)
 
 
-def _abort(scope: Scope) -> None:
+def abort_connection(scope: Scope) -> None:
     """Drops a client that does not read, together with the data buffered for it. A server without this extension closes
     the connection when it can."""
     abort = _extension(scope, "holdfast.abort")

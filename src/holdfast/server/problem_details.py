@@ -10,6 +10,7 @@ from holdfast.core import errors as e
 from holdfast.server.routing import RequestValidationError
 
 STATUS: Final[Mapping[type[e.HoldfastError], int]] = {
+    e.ReauthenticationRequiredError: 403,
     e.NotFoundError: 404,
     e.SessionBusyError: 409,
     e.NotAllowedError: 409,
@@ -19,6 +20,7 @@ STATUS: Final[Mapping[type[e.HoldfastError], int]] = {
     e.JournalPrunedError: 410,
     e.VersionMismatchError: 412,
     e.InvalidInputError: 422,
+    e.QuotaExceededError: 429,
     e.KeyReusedError: 422,
     e.BrokenSequenceError: 503,
     e.DrainingError: 503,
@@ -42,7 +44,8 @@ TITLES: Final[Mapping[int, str]] = {
     413: "Too large",
     415: "Unsupported media type",
     422: "Invalid request",
-    429: "Too many attempts",
+    429: "Too many requests",
+    431: "Request headers too large",
     500: "Internal server error",
     503: "Temporarily unavailable",
     507: "Storage full",

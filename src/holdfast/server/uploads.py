@@ -2,7 +2,7 @@
 largest size is `max_file_mb` of the configuration."""
 
 import codecs
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -36,6 +36,7 @@ _MAGIC: Final = (
 _TEXTUAL: Final = frozenset(
     {"application/json", "application/xml", "application/yaml", "application/toml", "application/x-yaml"}
 )
+_INERT: Final = frozenset({"application/json", "application/pdf", "text/csv", "text/markdown", "text/plain"})
 
 
 class _Form:
@@ -112,6 +113,14 @@ def detect_media_type(start: bytes, declared: str) -> str | None:
     return declared if safe and (plain or declared in _TEXTUAL) else "text/plain"
 
 
+def served_media_type(stored: str) -> str:
+    """The type to send a stored file with. No browser runs it as a script, a style sheet or a document of this server:
+    whatever could be one is plain text."""
+    if stored in _INERT or stored in (kind for _, kind in _MAGIC) or stored == "image/webp":
+        return stored
+    return "text/plain; charset=utf-8"
+
+
 def _is_text(start: bytes) -> bool:
     if b"\0" in start:
         return False
@@ -132,7 +141,7 @@ async def receive_file(
     form = _Form(boundary)
     try:
         with await to_thread.run_sync(attachments.begin) as incoming:
-            start, size = await _receive(form, body, incoming, limit)
+            start, size = await _receive(form, body, incoming, limit, attachments.require_space)
             if not form.seen:
                 raise InvalidInputError("file", "is required; the form has no field with this name")
             if not form.ended:
@@ -149,9 +158,12 @@ async def receive_file(
         raise HTTPException(400, "The connection closed before the whole file arrived.") from None
 
 
-async def _receive(form: _Form, body: AsyncIterator[bytes], incoming: IncomingFile, limit: int) -> tuple[bytes, int]:
+async def _receive(
+    form: _Form, body: AsyncIterator[bytes], incoming: IncomingFile, limit: int, require_space: Callable[[int], None]
+) -> tuple[bytes, int]:
     start, size, total = b"", 0, 0
     async for chunk in body:
+        require_space(len(chunk))
         form.parser.write(chunk)
         pieces, form.pieces = form.pieces, []
         data = b"".join(pieces)

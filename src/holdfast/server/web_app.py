@@ -27,6 +27,7 @@ _TYPES: Final = {
     "png": "image/png",
     "svg": "image/svg+xml",
     "ttf": "font/ttf",
+    "txt": "text/plain; charset=utf-8",
     "webmanifest": "application/manifest+json",
     "woff": "font/woff",
     "woff2": "font/woff2",

@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.core.errors import StorageUnavailableError
-from holdfast.ports.keyring import ApiToken, Keyring
+from holdfast.ports.keyring import ApiToken, Keyring, Login
 from holdfast.storage import filesystem
 
 _FileVersion = tuple[int, int, int]
 
 
 class KeyFile:
+    lag = 0.0
+
     def __init__(self, directory: Path) -> None:
         self._path = directory / "keys.json"
         self._unusable = f"{self._path} cannot be used"
@@ -70,4 +72,6 @@ class KeyFile:
 
 def keyring_from_json(data: Mapping[str, Any]) -> Keyring:
     tokens = tuple(ApiToken(t["id"], t["name"], t["sha256"], t["created_at"]) for t in data["tokens"])
-    return Keyring(data["cookie_key"], data["password"], tokens, dict(data["provider_keys"]))
+    logins = tuple(Login(**login) for login in data.get("logins", ()))  # not in files of version 0.1
+    keys, configured = dict(data["provider_keys"]), data.get("configured_password")
+    return Keyring(data["cookie_key"], data["password"], tokens, keys, logins, configured)

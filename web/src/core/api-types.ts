@@ -150,8 +150,25 @@ export type ImportedSessionResponse = {
   readonly files: number;
 };
 
+export type LoginListResponse = {
+  readonly items: readonly LoginResponse[];
+  readonly next: string | null;
+};
+
 export type LoginRequest = {
   readonly password: string;
+};
+
+export type LoginResponse = {
+  readonly id: string;
+  readonly device: string;
+  readonly address: string;
+  /** When the password was entered. */
+  readonly created_at: string;
+  /** The last request, to within minutes. */
+  readonly used_at: string;
+  /** Whether this request belongs to it. */
+  readonly current: boolean;
 };
 
 export type McpServerListResponse = {

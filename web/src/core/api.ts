@@ -27,9 +27,37 @@ export function errorMessage(error: unknown): string {
 const TIMEOUT_MS = 30_000;
 
 export class Api {
+  /** Asks for the password before a sensitive change, with the reason why the last one was wrong; null: canceled. */
+  askPassword: ((problem: string | null) => Promise<string | null>) | null = null;
+
   constructor(private readonly env: Env) {}
 
   async call<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
+    try {
+      return await this.request<T>(method, path, body, headers);
+    } catch (error) {
+      const asks = error instanceof ApiError && error.code === "reauthentication-required";
+      if (!asks || !(await this.confirmPassword())) throw error;
+      return await this.request<T>(method, path, body, headers);
+    }
+  }
+
+  private async confirmPassword(): Promise<boolean> {
+    let problem: string | null = null;
+    while (this.askPassword) {
+      const password = await this.askPassword(problem);
+      if (!password) return false;
+      try {
+        await this.request("POST", "/api/login", { password }, {});
+        return true;
+      } catch (error) {
+        problem = errorMessage(error);
+      }
+    }
+    return false;
+  }
+
+  private async request<T>(method: string, path: string, body: unknown, headers: Record<string, string>): Promise<T> {
     const timeout = new AbortController();
     const cancelTimeout = this.env.setTimer(TIMEOUT_MS, () => timeout.abort());
     const init: RequestInit = { method, headers, signal: timeout.signal };

@@ -10,6 +10,8 @@ export interface DialogRequest {
   readonly field?: string;
   readonly value?: string;
   readonly secret?: boolean;
+  /** Whether the field is the user's own password, which the browser may fill in. */
+  readonly ownPassword?: boolean;
   /** The label of an optional checkbox. */
   readonly option?: string;
   readonly onAnswer: (value: string | null) => void;
@@ -23,6 +25,12 @@ const open = (request: Omit<DialogRequest, "onAnswer">) =>
 /** Returns the text, or null if the dialog was canceled. */
 export function askText(title: string, field: string, value: string, secret = false): Promise<string | null> {
   return open({ title, field, value, action: "Save", secret });
+}
+
+/** Returns the password, or null if the dialog was canceled. `problem`: why the last one was not accepted. */
+export function askPassword(problem: string | null): Promise<string | null> {
+  const detail = problem ?? "This is a sensitive change. Enter your password to continue.";
+  return open({ title: "Confirm your password", detail, field: "Password", action: "Continue", ownPassword: true });
 }
 
 /** Returns whether the user confirmed, and whether the option was checked. */

@@ -5,6 +5,7 @@ import { App } from "../core/app.ts";
 import { AppLayout } from "./AppLayout.tsx";
 import { browserEnv } from "./browser-env.ts";
 import { AppProvider } from "./context.ts";
+import { askPassword } from "./dialogs.ts";
 
 const PRELOAD_DELAY_MS = 1500;
 
@@ -13,6 +14,7 @@ const preload = () => Promise.all([import("./markdown/Markdown.tsx"), import("./
 setTimeout(() => void preload().catch(() => undefined), PRELOAD_DELAY_MS);
 
 const app = new App(browserEnv);
+app.api.askPassword = askPassword;
 app.start();
 const root = document.getElementById("root");
 if (root) {

@@ -6,10 +6,10 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 
 from holdfast.core import message_tree as tree
-from holdfast.core.errors import KeyReusedError, NotAllowedError, NotFoundError, SessionBusyError
+from holdfast.core.errors import KeyReusedError, NotAllowedError, NotFoundError, QuotaExceededError, SessionBusyError
 from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
 from holdfast.core.lease import NodeIdentity
 from holdfast.core.parts import FilePart, Json, Part
@@ -27,6 +27,7 @@ from holdfast.engine.transactions.row_access import (
 from holdfast.engine.transactions.run_queue import with_lease
 from holdfast.ports.store import Change, Tx
 
+MAX_QUEUED: Final = 100  # Turns of one session that wait
 OnBusy = Literal["queue", "reject", "interrupt"]
 
 
@@ -93,6 +94,8 @@ def submit(tx: Tx, request: TurnRequest) -> Accepted:
     active = [run for run in others if run.in_tree]
     if request.on_busy == "reject":
         raise SessionBusyError(session.id, (active or others)[0].id)
+    if len(others) - len(active) >= MAX_QUEUED:
+        raise QuotaExceededError("messages in the queue", MAX_QUEUED, "Wait for some to be answered, or cancel them.")
     if request.on_busy == "queue":
         return _enqueue(tx, request, session, rank=max(new_rank(tx), others[-1].rank + 1))
     stop = tuple(set_intent(tx, run, SUPERSEDED) for run in active)

@@ -1,6 +1,8 @@
-"""Log in and out, change the password, and manage API tokens."""
+"""Log in and out, list logins, change the password, and manage API tokens."""
 
+import logging
 from dataclasses import asdict
+from typing import Final
 
 import anyio
 from anyio import to_thread
@@ -10,48 +12,89 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from holdfast.core.errors import NotFoundError
-from holdfast.server import authenticator
-from holdfast.server.authenticator import COOKIE, COOKIE_DAYS
+from holdfast.server import authenticator, security_log
+from holdfast.server.access_rules import CREDENTIALS, Credentials, is_https
+from holdfast.server.authenticator import BROWSER_COOKIE, COOKIE, LOGIN_DAYS, cookie_name
+from holdfast.server.client_address import client_address, device_name
+from holdfast.server.connection_limits import network_of
 from holdfast.server.context import ApiContext
+from holdfast.server.login_limiter import MAX_PAUSE
 from holdfast.server.parameters import IdPath
+from holdfast.server.reauthentication import require_recent_login
 from holdfast.server.routing import Router
 from holdfast.server.schemas import auth as s
+from holdfast.server.schemas.base import shallow_fields
 
 router = Router("auth", "/api")
 
+_BROWSER_DAYS: Final = 365  # How long a browser is recognized as one that has logged in before
 
-async def _check_password(api: ApiContext, request: Request, password: str) -> None:
-    """Raises 401 for a wrong password, and 429 after too many attempts."""
-    client, limiter = request.client.host if request.client else "", api.login_limiter
-    wait = limiter.wait(client, anyio.current_time())
-    if wait > 0:
-        seconds = str(int(wait) + 1)
-        raise HTTPException(429, f"Too many attempts. Try again in {seconds} s.", {"Retry-After": seconds})
-    limiter.record_attempt(client, anyio.current_time())  # before the slow check, so that concurrent attempts count too
-    if not await api.authenticator.is_password(password):
+
+async def _check_password(api: ApiContext, request: Request, password: str) -> str:
+    """Returns the hash of the password, and raises 401 for a wrong one. After several of these, the next is checked
+    after a pause."""
+    address, secure = _address(api, request), is_https(request.headers)
+    known = _credentials(request).login or api.authenticator.find_browser(request.headers, secure=secure)
+    client = known or network_of(address)
+    wait = api.login_limiter.reserve(client, anyio.current_time())
+    if wait is None:
+        retry = {"Retry-After": str(int(MAX_PAUSE))}
+        raise HTTPException(429, "Too many attempts at the same time. Try again in a moment.", retry)
+    await anyio.sleep(wait)
+    verified = await api.authenticator.verify_password(password, known=known is not None)
+    if verified is None:
+        security_log.record("wrong password", level=logging.WARNING, address=address)
         raise HTTPException(401, "Wrong password.")
-    limiter.reset(client)
+    api.login_limiter.reset(client)
+    return verified
 
 
-def _log_in(api: ApiContext, request: Request, response: Response) -> Response:
-    response.set_cookie(
-        COOKIE,
-        api.authenticator.cookie(),
-        max_age=COOKIE_DAYS * 24 * 3600,
-        httponly=True,
-        samesite="lax",
-        secure=_is_https(request),
-    )
+async def _log_in(api: ApiContext, request: Request, response: Response, verified: str | None = None) -> Response:
+    """`verified`: the hash of the password that was entered. The login that the request has is then renewed."""
+    device = device_name(request.headers.get("user-agent", ""))
+    replacing = None if verified is None else _credentials(request).login
+    address, secure = _address(api, request), is_https(request.headers)
+    cookies = [(COOKIE, await api.authenticator.log_in(device, address, replacing, verified), LOGIN_DAYS)]
+    if api.authenticator.find_browser(request.headers, secure=secure) is None:
+        cookies.append((BROWSER_COOKIE, api.authenticator.new_browser(), _BROWSER_DAYS))
+    for name, value, days in cookies:
+        response.set_cookie(
+            cookie_name(name, secure=secure),
+            value,
+            max_age=days * 24 * 3600,
+            httponly=True,
+            samesite="lax",
+            secure=secure,
+        )
+    security_log.record("logged in", address=address, device=device)
     return response
+
+
+def _log_out(request: Request) -> Response:
+    secure = is_https(request.headers)
+    response = Response(status_code=204, headers={"Clear-Site-Data": '"cache"'})  # attached files are cached
+    response.delete_cookie(cookie_name(secure=secure), httponly=True, samesite="lax", secure=secure)
+    return response
+
+
+def _credentials(request: Request) -> Credentials:
+    found: Credentials = request.scope[CREDENTIALS]
+    return found
+
+
+def _address(api: ApiContext, request: Request) -> str:
+    peer = request.client.host if request.client else None
+    return client_address(peer, request.headers, api.trusted_proxies)
 
 
 @router.post("/login", status=204)
 async def login(api: ApiContext, request: Request, body: s.LoginRequest) -> Response:
-    """Log in with the password; the response sets a cookie."""
+    """Log in with the password; the response sets a cookie. A browser that is logged in gets a new cookie for the same
+    login, which counts as recent."""
     if not api.authenticator.password_set:
         return Response(status_code=204)
-    await _check_password(api, request, body.password)
-    return _log_in(api, request, Response(status_code=204))
+    verified = await _check_password(api, request, body.password)
+    return await _log_in(api, request, Response(status_code=204), verified)
 
 
 def open_link(api: ApiContext) -> Route:
@@ -59,29 +102,59 @@ def open_link(api: ApiContext) -> Route:
     token, logs the browser in and leads to the page."""
 
     async def open_page(request: Request) -> Response:
-        given = {"authorization": f"Bearer {request.query_params.get('token', '')}"}
-        if not api.authenticator.check(given).token:
+        if not api.authenticator.is_server_token(request.query_params.get("token", "")):
             raise HTTPException(403, "This link is no longer valid. Open the one that the server printed at its start.")
-        return _log_in(api, request, RedirectResponse("/", 303))
+        return await _log_in(api, request, RedirectResponse("/", 303))
 
     return Route("/open", open_page, methods=["GET"])
 
 
 @router.post("/password", status=204)
 async def change_password(api: ApiContext, request: Request, body: s.ChangePasswordRequest) -> Response:
-    """Set or change the password; changing needs the current one. This ends every login except the caller's."""
+    """Set or change the password; changing needs the current one. This ends every login and token; the caller gets a
+    new login."""
     if api.authenticator.password_set:
         await _check_password(api, request, body.current or "")
     await api.authenticator.change_password(body.new)
-    return _log_in(api, request, Response(status_code=204))
+    security_log.record("password changed", address=_address(api, request))
+    return await _log_in(api, request, Response(status_code=204))
 
 
 @router.post("/logout", status=204)
-async def logout(request: Request) -> Response:
-    """Log out: the response deletes the cookie."""
-    response = Response(status_code=204)
-    response.delete_cookie(COOKIE, httponly=True, samesite="lax", secure=_is_https(request))
-    return response
+async def logout(api: ApiContext, request: Request) -> Response:
+    """Log out: the login ends, and the response deletes the cookie."""
+    login = _credentials(request).login
+    if login is not None:
+        await to_thread.run_sync(authenticator.end_logins, api.authenticator.keys, login)
+        security_log.record("logged out", address=_address(api, request), login=login)
+    return _log_out(request)
+
+
+@router.get("/logins")
+async def list_logins(api: ApiContext, request: Request) -> s.LoginListResponse:
+    """List the browsers that are logged in, the most recently used first."""
+    own = _credentials(request).login
+    items = [
+        s.LoginResponse.model_validate({**shallow_fields(login), "current": login.id == own})
+        for login in api.authenticator.logins()
+    ]
+    return s.LoginListResponse(items=items, next=None)
+
+
+@router.delete("/logins", status=204)
+async def end_all_logins(api: ApiContext, request: Request) -> Response:
+    """Log out everywhere, here too. Tokens stay valid."""
+    await to_thread.run_sync(authenticator.end_logins, api.authenticator.keys)
+    security_log.record("logged out everywhere", address=_address(api, request))
+    return _log_out(request)
+
+
+@router.delete("/logins/{lid}", status=204)
+async def end_login(api: ApiContext, request: Request, lid: IdPath) -> None:
+    """Log out one browser. Its open streams end within seconds."""
+    if not await to_thread.run_sync(authenticator.end_logins, api.authenticator.keys, lid):
+        raise NotFoundError("login", lid)
+    security_log.record("logged out", address=_address(api, request), login=lid)
 
 
 @router.get("/tokens")
@@ -92,18 +165,18 @@ async def list_tokens(api: ApiContext) -> s.TokenListResponse:
 
 
 @router.post("/tokens", status=201)
-async def create_token(api: ApiContext, body: s.CreateTokenRequest) -> s.CreatedTokenResponse:
-    """Create an API token for a program. Only this response contains its secret."""
+async def create_token(api: ApiContext, request: Request, body: s.CreateTokenRequest) -> s.CreatedTokenResponse:
+    """Create an API token for a program. Only this response contains its secret. Needs a recent login."""
+    require_recent_login(request, "create a token")
     keys, now = api.authenticator.keys, api.authenticator.clock.now()
-    token, secret = await to_thread.run_sync(authenticator.issue_token, keys, body.name, now)
+    login = _credentials(request).login
+    token, secret = await to_thread.run_sync(authenticator.issue_token, keys, body.name, now, login)
+    security_log.record("token created", address=_address(api, request), token=token.id, name=token.name)
     return s.CreatedTokenResponse.model_validate({**asdict(token), "token": secret})
 
 
 @router.delete("/tokens/{tid}", status=204)
-async def revoke_token(api: ApiContext, tid: IdPath) -> None:
+async def revoke_token(api: ApiContext, request: Request, tid: IdPath) -> None:
     if not await to_thread.run_sync(authenticator.revoke_token, api.authenticator.keys, tid):
         raise NotFoundError("token", tid)
-
-
-def _is_https(request: Request) -> bool:
-    return "https" in (request.url.scheme, request.headers.get("x-forwarded-proto", ""))
+    security_log.record("token revoked", address=_address(api, request), token=tid)

@@ -16,7 +16,7 @@ from holdfast.server.downloads import Download
 from holdfast.server.parameters import IdPath
 from holdfast.server.routing import ResponseInfo, Router
 from holdfast.server.schemas.files import FileResponse
-from holdfast.server.uploads import receive_file
+from holdfast.server.uploads import receive_file, served_media_type
 
 router = Router("files", "/api/files")
 
@@ -28,7 +28,9 @@ _FORM: Final = {"type": "object", "required": ["file"], "properties": {"file": _
 @router.post("", status=201, raw_body={"multipart/form-data": _FORM})
 async def upload_file(api: ApiContext, request: Request) -> FileResponse:
     """Upload one file as the form field `file`: an image, a PDF or text. Messages refer to it by its id."""
-    content_type = request.headers.get("content-type", "")
+    content_type, length = request.headers.get("content-type", ""), request.headers.get("content-length", "")
+    if length.isdigit() and len(length) < 18:
+        api.engine.attachments.require_space(int(length))  # before it is sent
     file = await receive_file(content_type, request.stream(), api.engine.attachments, api.limits.max_file)
     return FileResponse.model_validate(file)
 
@@ -43,12 +45,13 @@ async def download_file(api: ApiContext, fid: IdPath) -> Response:
     """Download the content. Browsers save it and never display it as a page of this server."""
     file = await api.engine.attachments.file(FileId(fid))
     headers = {
-        "Content-Type": file.media_type.encode("ascii", "replace").decode(),
+        "Content-Type": served_media_type(file.media_type),
         "Content-Length": str(file.size),
         "Content-Security-Policy": "default-src 'none'; sandbox",
         "Cache-Control": "private, max-age=31536000, immutable",
     }
-    return Download(_content(api.engine.attachments, file), file.name, headers)
+    content = _content(api.engine.attachments, file)
+    return Download(content, file.name, headers, api.limits.streams.write_deadline)
 
 
 async def _content(attachments: Attachments, file: StoredFile) -> AsyncIterator[bytes]:

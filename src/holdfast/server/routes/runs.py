@@ -6,6 +6,7 @@ from functools import partial
 from typing import Annotated, Final, get_args
 
 from pydantic import Field
+from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.core.errors import InvalidInputError
@@ -18,6 +19,7 @@ from holdfast.server import parameters as p
 from holdfast.server.context import ApiContext
 from holdfast.server.event_sources import RunSource, respond_with_run
 from holdfast.server.event_stream import EventStream
+from holdfast.server.reauthentication import require_recent_login
 from holdfast.server.routing import STREAM_RESPONSE, Header, ResponseInfo, Router, json_response
 from holdfast.server.schemas import runs as s
 
@@ -148,9 +150,11 @@ async def recover_run(api: ApiContext, rid: p.RunIdPath) -> s.RunResponse:
 
 @router.post("/runs/{rid}/approvals/{aid}")
 async def decide_approval(
-    api: ApiContext, rid: p.RunIdPath, aid: p.IdPath, body: s.ApprovalDecisionRequest
+    api: ApiContext, request: Request, rid: p.RunIdPath, aid: p.IdPath, body: s.ApprovalDecisionRequest
 ) -> s.RunResponse:
-    """Allow or deny a tool call that waits for approval. The first decision wins."""
+    """Allow or deny a tool call that waits for approval. The first decision wins. `always` needs a recent login."""
+    if body.decision == "always":
+        require_recent_login(request, "always allow a tool")
     return s.RunResponse.model_validate(await api.engine.runs.decide(rid, ApprovalId(aid), body.decision))
 
 

@@ -2,10 +2,14 @@
 
 from typing import Any
 
+from starlette.requests import Request
+
 from holdfast import __version__
 from holdfast.core.errors import NotAllowedError
+from holdfast.server import security_log
 from holdfast.server.context import ApiContext
 from holdfast.server.parameters import IdPath
+from holdfast.server.reauthentication import require_recent_login
 from holdfast.server.routing import Router
 from holdfast.server.schemas import settings as s
 
@@ -29,21 +33,28 @@ async def read_settings(api: ApiContext) -> s.SettingsResponse:
 
 
 @router.patch("")
-async def change_settings(api: ApiContext, body: s.UpdateSettingsRequest) -> s.SettingsResponse:
-    """Change the default model, or which tools are allowed, ask first or are denied."""
+async def change_settings(api: ApiContext, request: Request, body: s.UpdateSettingsRequest) -> s.SettingsResponse:
+    """Change the default model, or which tools are allowed, ask first or are denied. Another rule for a tool needs a
+    recent login."""
     values: dict[str, Any] = {name: getattr(body, name) for name in body.model_fields_set}
+    if "tools" in values and values["tools"] != ((await api.engine.preferences.settings()).get("tools") or {}):
+        require_recent_login(request, "change the rules for tools")
     if values.get("tools", {}).get("shell") == "allow" and not api.authenticator.password_set:
         raise NotAllowedError("always allow the shell", "this server has no password; set one first")
+    if "tools" in values:
+        security_log.record("tool rules changed", rules=str(values["tools"]))
     await api.engine.preferences.change(values)
     return await read_settings(api)
 
 
 @router.put("/keys/{provider}", status=204)
-async def set_key(api: ApiContext, provider: IdPath, body: s.ProviderKeyRequest) -> None:
-    """Store a provider's API key on this server. It is never returned."""
+async def set_key(api: ApiContext, request: Request, provider: IdPath, body: s.ProviderKeyRequest) -> None:
+    """Store a provider's API key on this server. It is never returned. Needs a recent login."""
+    require_recent_login(request, "store a key")
     if api.models is None:
         raise NotAllowedError("store a key", "no models are configured on this server")
     await api.models.set_key(provider, body.key)
+    security_log.record("provider key stored", provider=provider)
 
 
 @router.delete("/keys/{provider}", status=204)

@@ -1,12 +1,16 @@
 """Tools and MCP servers: list, add, change, remove, test."""
 
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import Field
+from starlette.requests import Request
 
 from holdfast.core.errors import NotAllowedError
 from holdfast.ports.agent import AgentError
+from holdfast.server import security_log
 from holdfast.server.context import ApiContext, ToolAdmin
+from holdfast.server.reauthentication import require_recent_login
 from holdfast.server.routing import Router
 from holdfast.server.schemas import settings as s
 
@@ -35,14 +39,17 @@ async def list_servers(api: ApiContext) -> s.McpServerListResponse:
 
 
 @router.put("/mcp/{name}", status=204)
-async def put_server(api: ApiContext, name: ServerNamePath, body: s.McpServerRequest) -> None:
-    """Add an MCP server, or change one that was added here."""
+async def put_server(api: ApiContext, request: Request, name: ServerNamePath, body: s.McpServerRequest) -> None:
+    """Add an MCP server, or change one that was added here. Its token is kept only if the URL stays the same. Needs a
+    recent login."""
+    require_recent_login(request, "add or change an MCP server")
     if body.command is not None and not api.authenticator.password_set:
         raise NotAllowedError(
             "add a local command",
             "this server has no password; set one first, or add the command to holdfast.toml",
         )
     await require_tool_admin(api).put_server(name, body)
+    security_log.record("MCP server added", name=name, target=body.command or urlsplit(body.url or "").hostname or "")
 
 
 @router.delete("/mcp/{name}", status=204)

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from holdfast.core.errors import HoldfastError, NotAllowedError
 from holdfast.engine.transfer import FileRules, ImportedSession
-from holdfast.server.access_rules import NDJSON
+from holdfast.server.access_rules import CREDENTIALS, NDJSON
 from holdfast.server.context import ApiContext, MakeBackup
 from holdfast.server.downloads import Download
 from holdfast.server.event_sources import ProducedSource
@@ -35,16 +35,18 @@ _NDJSON: Final = {"Content-Type": NDJSON, "Cache-Control": "no-store"}
 )
 async def export_session(api: ApiContext, sid: SessionIdPath, format: Literal["json", "markdown"] = "json") -> Response:
     """Export a session with its files for backup or import; `markdown`: the shown branch, for reading."""
+    deadline = api.limits.streams.write_deadline
     if format == "json":
-        return Download(api.engine.transfer.export(sid), f"{sid}.jsonl", _NDJSON)
+        return Download(api.engine.transfer.export(sid), f"{sid}.jsonl", _NDJSON, deadline)
     markdown = {"Content-Type": "text/markdown; charset=utf-8", "Cache-Control": "no-store"}
-    return Download(api.engine.transfer.read(sid), f"{sid}.md", markdown)
+    return Download(api.engine.transfer.read(sid), f"{sid}.md", markdown, deadline)
 
 
 @router.get("/export", responses={200: _EXPORT})
 async def export_all(api: ApiContext) -> Response:
     """Export all sessions, archived ones included. Sessions deleted during the export are left out."""
-    return Download(api.engine.transfer.export_all(), "holdfast.jsonl", _NDJSON)
+    deadline = api.limits.streams.write_deadline
+    return Download(api.engine.transfer.export_all(), "holdfast.jsonl", _NDJSON, deadline)
 
 
 @router.post("/import", status=201, raw_body={NDJSON: {"type": "string", "format": "binary"}})
@@ -70,7 +72,7 @@ async def import_sessions(api: ApiContext, request: Request) -> ImportResponse:
 async def create_backup(api: ApiContext, request: Request, body: BackupRequest) -> EventStream:
     """Copy all data to a new or empty directory on the server. The stream reports `progress`, then `done` or `failed`;
     closing it stops the backup. Requires a token."""
-    if not api.authenticator.check({"authorization": request.headers.get("authorization", "")}).token:
+    if request.scope[CREDENTIALS].token is None:
         raise HTTPException(403, "A backup needs a token. Use the command `holdfast backup`.")
     if api.backup is None:
         raise NotAllowedError("make a backup", "this server's storage has its own backup tools")

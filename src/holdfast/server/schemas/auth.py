@@ -1,4 +1,4 @@
-"""Passwords and API tokens."""
+"""Passwords, logins and API tokens."""
 
 from typing import Annotated
 
@@ -16,6 +16,18 @@ class LoginRequest(RequestModel):
 class ChangePasswordRequest(RequestModel):
     current: Annotated[str, Field(max_length=1000)] | None = None
     new: PasswordField
+
+
+class LoginResponse(ResponseModel):
+    id: str
+    device: str
+    address: str
+    created_at: Annotated[Timestamp, Field(description="When the password was entered.")]
+    used_at: Annotated[Timestamp, Field(description="The last request, to within minutes.")]
+    current: Annotated[bool, Field(description="Whether this request belongs to it.")]
+
+
+class LoginListResponse(ListResponse[LoginResponse]): ...
 
 
 class CreateTokenRequest(RequestModel):

@@ -3,7 +3,8 @@
 from dataclasses import fields
 from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema
+from pydantic_core import to_json
 
 from holdfast.core.export_format import iso_timestamp
 from holdfast.core.ids import MessageId, SessionId
@@ -54,8 +55,19 @@ Title = Annotated[str, Field(max_length=500)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Instructions = Annotated[str, Field(max_length=MAX_TEXT)]
 Tags = Annotated[list[Annotated[str, Field(min_length=1, max_length=100)]], Field(max_length=50)]
+MAX_SETTINGS = 64 * 1024
+
+
+def _check_size(settings: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    if len(to_json(settings)) > MAX_SETTINGS:
+        raise ValueError(f"must have at most {MAX_SETTINGS} bytes as JSON")
+    return settings
+
+
 ModelSettings = Annotated[
-    dict[str, JsonValue], Field(max_length=50, description="temperature, max_tokens and others, passed to the model.")
+    dict[str, JsonValue],
+    Field(max_length=50, description="temperature, max_tokens and others, passed to the model; at most 64 kB."),
+    AfterValidator(_check_size),
 ]
 MessageIdField = Annotated[MessageId, Field(min_length=1, max_length=200)]
 SessionIdField = Annotated[SessionId, Field(min_length=1, max_length=200)]

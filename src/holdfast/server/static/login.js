@@ -6,6 +6,9 @@ form.addEventListener("submit", async (event) => {
   event.preventDefault();
   problem.textContent = "";
   button.disabled = true;
+  const slow = setTimeout(() => {
+    problem.textContent = "Still checking. Several wrong passwords in a row slow this down.";
+  }, 2000);
   try {
     const response = await fetch("/api/login", {
       method: "POST",
@@ -21,6 +24,7 @@ form.addEventListener("submit", async (event) => {
   } catch {
     problem.textContent = "The server is unreachable. Check that it is running.";
   }
+  clearTimeout(slow);
   button.disabled = false;
   form.password.select();
 });

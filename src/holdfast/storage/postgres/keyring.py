@@ -28,6 +28,8 @@ _POLL: Final = 0.2
 
 
 class PostgresKeys:
+    lag = 1.0
+
     def __init__(self, config: PostgresConfig) -> None:
         self._config = config
         self._cached: Keyring | None = None

@@ -27,6 +27,9 @@ export function About({ settings }: SettingsProps) {
         <a className={buttonClass(undefined, true)} href="/metrics">
           Metrics
         </a>
+        <a className={buttonClass(undefined, true)} href="/static/app/third-party-notices.txt">
+          Licenses
+        </a>
       </Item>
     </ItemList>
   );

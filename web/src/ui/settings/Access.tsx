@@ -1,11 +1,12 @@
-// The password, and access tokens for scripts and apps.
+// The password, the devices that are logged in, and access tokens for scripts and apps.
 
 import { type FormEvent, useState } from "react";
 import { errorMessage } from "../../core/api.ts";
-import type { CreatedTokenResponse, TokenResponse } from "../../core/api-types.ts";
+import type { CreatedTokenResponse, LoginResponse, TokenResponse } from "../../core/api-types.ts";
 import { useApp } from "../context.ts";
-import { askText } from "../dialogs.ts";
+import { askConfirmation, askText } from "../dialogs.ts";
 import { formatTime } from "../format.ts";
+import { Alert } from "../widgets/Alert.tsx";
 import { Button, CopyButton } from "../widgets/buttons.tsx";
 import forms from "../widgets/forms.module.css";
 import { Item, ItemAction, ItemList } from "../widgets/ItemList.tsx";
@@ -17,6 +18,7 @@ export function Access(props: SettingsProps) {
   return (
     <>
       <Password {...props} />
+      {props.settings?.password_set && <Devices />}
       <Tokens />
     </>
   );
@@ -33,7 +35,7 @@ function Password({ settings, reload }: SettingsProps) {
     try {
       await api.post("/api/password", { new: fields.get("new"), ...(isSet ? { current: fields.get("current") } : {}) });
       form.reset();
-      setResult("Password saved. Other browsers must log in again.");
+      setResult("Password saved. Other devices were logged out, and all tokens were revoked.");
       await reload();
     } catch (error) {
       setResult(errorMessage(error));
@@ -69,20 +71,67 @@ function Password({ settings, reload }: SettingsProps) {
   );
 }
 
+function Devices() {
+  const { api } = useApp();
+  const [logins, reload] = useItems<LoginResponse>("/api/logins");
+  const [problem, setProblem] = useState<string | null>(null);
+  const logOut = async (id: string) => {
+    try {
+      await api.call("DELETE", `/api/logins/${id}`);
+      setProblem(null);
+    } catch (error) {
+      setProblem(errorMessage(error));
+    }
+    await reload();
+  };
+  const logOutEverywhere = async () => {
+    const detail = "You will have to log in again on every device, this one included. Tokens keep working.";
+    const { confirmed } = await askConfirmation("Log out everywhere?", detail, "Log out everywhere");
+    if (!confirmed) return;
+    try {
+      await api.call("DELETE", "/api/logins");
+      location.assign("/login");
+    } catch (error) {
+      setProblem(errorMessage(error));
+    }
+  };
+  return (
+    <>
+      <h3 className={text.subsectionTitle}>Devices</h3>
+      {problem && <Alert text={problem} />}
+      <ItemList label="Devices">
+        {logins.map(({ id, device, address, used_at, current }) => (
+          <Item key={id} title={device} facts={[current ? "This device" : `Last used ${formatTime(used_at)}`, address]}>
+            {!current && <ItemAction name="Log out" of={`${device}, ${address}`} onClick={() => void logOut(id)} />}
+          </Item>
+        ))}
+      </ItemList>
+      {logins.length > 0 && <Button onClick={() => void logOutEverywhere()}>Log out everywhere</Button>}
+    </>
+  );
+}
+
 function Tokens() {
   const { api } = useApp();
   const [tokens, reload] = useItems<TokenResponse>("/api/tokens");
   const [created, setCreated] = useState<string | null>(null);
+  const [problem, setProblem] = useState<string | null>(null);
   const create = async () => {
     const name = (await askText("Create token", "Name", ""))?.trim();
     if (!name) return;
-    const { token } = await api.post<CreatedTokenResponse>("/api/tokens", { name });
-    setCreated(token);
+    try {
+      setCreated((await api.post<CreatedTokenResponse>("/api/tokens", { name })).token);
+      setProblem(null);
+    } catch (error) {
+      setProblem(errorMessage(error));
+    }
     await reload();
   };
   return (
     <>
+      <h3 className={text.subsectionTitle}>Tokens</h3>
       <p className={text.quiet}>Tokens let scripts and apps use the API without your password.</p>
+      {problem && <Alert text={problem} />}
       {created && (
         <NoticeBox
           kind="warning"

@@ -13,7 +13,7 @@ export function PromptDialog() {
 }
 
 function OpenPrompt({ request }: { request: DialogRequest }) {
-  const { title, detail, field, action, secret, option, onAnswer } = request;
+  const { title, detail, field, action, secret, ownPassword, option, onAnswer } = request;
   const [value, setValue] = useState(request.value ?? "");
   const close = (answer: string | null) => {
     dialogRequest.set(null);
@@ -35,8 +35,8 @@ function OpenPrompt({ request }: { request: DialogRequest }) {
           <label>
             {field}
             <input
-              type={secret ? "password" : "text"}
-              autoComplete="off"
+              type={secret || ownPassword ? "password" : "text"}
+              autoComplete={ownPassword ? "current-password" : "off"}
               value={value}
               onChange={(event) => setValue(event.target.value)}
             />

@@ -1,0 +1,77 @@
+"""Limits on what one person, or whoever has a token, can pile up."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.http.client import Served
+
+MAX_QUEUED = 100
+
+
+def test_the_queue_of_a_session_is_limited(server: Served) -> None:
+    """The message that is one too many is refused, whether it would wait or interrupt; a repeat of one is not."""
+    sid = server.session()
+    server.stand(sid, [{"say": "x"}, {"meet": "here"}])
+    *_, last = [server.begin(sid, "more", key=f"key {n}") for n in range(MAX_QUEUED)]
+    for how in ("queue", "interrupt"):
+        refused = server.call("POST", f"/api/sessions/{sid}/runs", {"input": "more", "on_busy": how}, 429)
+        assert refused["type"] == "quota-exceeded"
+    assert len(server.look(sid)["queued_runs"]) == MAX_QUEUED
+    assert server.send(sid, "more", key=f"key {MAX_QUEUED - 1}", expect=202)["run"]["id"] == last
+    server.cancel(last)
+    server.send(sid, "more")
+
+
+def large(size: int) -> dict[str, Any]:
+    return {"logit_bias": {"x": "y" * size}}
+
+
+def test_settings_of_a_session_are_limited(server: Served) -> None:
+    """They are read with every list: at creation, in a change and with a run."""
+    sid = server.session(settings=large(60_000))
+    for method, path, body in (
+        ("POST", "/api/sessions", {"settings": large(70_000)}),
+        ("PATCH", f"/api/sessions/{sid}", {"settings": large(70_000)}),
+        ("POST", f"/api/sessions/{sid}/runs", {"input": "x", "settings": large(70_000)}),
+    ):
+        assert server.call(method, path, body, 422)["field"] == "settings"
+
+
+def test_titles_are_limited_in_imports_too(server: Served) -> None:
+    """As in the API: a list with them stays small."""
+    server.events(server.send(server.session(title="t" * 500), "x")["run"]["id"])
+    lines = server.http.get("/api/export").text
+    headers = {"Content-Type": "application/x-ndjson"}
+    assert server.http.post("/api/import", content=lines, headers=headers).status_code == 201
+    longer = lines.replace("t" * 500, "t" * 501)
+    answer = server.http.post("/api/import", content=longer, headers=headers)
+    assert (answer.status_code, "title" in answer.text) == (422, True)
+
+
+def test_uploads_leave_the_reserve_of_the_disk_alone(server: Served) -> None:
+    """Open runs are saved in it: an upload that would use it up is refused, however small its first piece."""
+    reserve = 64 * 1024 * 1024
+    for free, size, status in ((0, 10, 507), (reserve + 100_000, 200_000, 507), (reserve + 1_000_000, 10, 201)):
+        server.order(free=free)
+        answer = server.http.post("/api/files", files={"file": ("a.txt", b"x" * size, "text/plain")})
+        assert answer.status_code == status, answer.text
+
+
+@pytest.mark.parametrize("declared", ["text/javascript", "text/css", "text/xml", "application/xml", "text/x-component"])
+def test_an_upload_is_never_served_as_code(server: Served, declared: str) -> None:
+    """Our own policy allows scripts and styles of this server, so no upload may be one."""
+    answer = server.http.post("/api/files", files={"file": ("a.js", b"alert(1)", declared)})
+    assert answer.status_code == 201
+    served = server.http.get(f"/api/files/{answer.json()['id']}/content")
+    assert served.headers["content-type"] == "text/plain; charset=utf-8"
+    assert served.headers["x-content-type-options"] == "nosniff"
+    assert served.content == b"alert(1)"
+
+
+@pytest.mark.parametrize("declared", ["text/plain", "text/markdown", "text/csv", "application/json"])
+def test_an_upload_without_code_keeps_its_type(server: Served, declared: str) -> None:
+    """A type that no browser runs is served as it was stored."""
+    answer = server.http.post("/api/files", files={"file": ("a", json.dumps([1]).encode(), declared)})
+    assert server.http.get(f"/api/files/{answer.json()['id']}/content").headers["content-type"] == declared
