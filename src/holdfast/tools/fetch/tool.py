@@ -70,11 +70,11 @@ class FetchTool:
         try:
             with anyio.fail_after(self.limits.seconds):
                 render = await self._get(_check_url(args["url"]))
+                return await to_thread.run_sync(render, abandon_on_cancel=True)
         except TimeoutError:
             raise ToolError(f"The page did not answer within {self.limits.seconds:g} seconds.") from None
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
             raise ToolError(f"The page could not be fetched: {error}") from None
-        return await to_thread.run_sync(render, abandon_on_cancel=True)
 
     async def _get(self, url: URL) -> Callable[[], ToolResult]:
         """A function that renders the page, or says that it moved to another host, which needs a call of its own."""
