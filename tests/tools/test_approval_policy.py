@@ -97,7 +97,7 @@ def test_arguments_are_checked(args: object, says: str | None) -> None:
 
 @pytest.mark.parametrize(
     "schema",
-    [{"$ref": "http://127.0.0.1:9/schema.json"}, {"$ref": "#/nowhere"}, {"properties": {"a": {"pattern": "("}}}],
+    [{"$ref": "http://127.0.0.1:9/schema.json"}, {"$ref": "#/nowhere"}, {"properties": ["a"]}, {"allOf": 1}, 7],
 )
 def test_a_schema_that_cannot_be_used_is_told(schema: dict[str, object]) -> None:
     """E1: a broken or remote schema of a foreign tool neither raises nor reaches out to the network."""

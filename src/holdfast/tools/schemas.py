@@ -1,11 +1,13 @@
 """JSON schemas of tools: the description of a built-in tool, and the validation of a call's arguments."""
 
-import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Final
 
 from holdfast.core.parts import Json
 from holdfast.ports.model import ToolSpec
+from holdfast.tools.schema_validator import InvalidSchemaError, SchemaTooComplexError, SchemaValidator
+
+MAX_DEPTH: Final = 100  # Of schemas and arguments: parsers give up at a depth of 200
 
 
 def object_spec(name: str, description: str, properties: Mapping[str, Json], *required: str) -> ToolSpec:
@@ -14,24 +16,31 @@ def object_spec(name: str, description: str, properties: Mapping[str, Json], *re
     return ToolSpec(name, description, schema)
 
 
-def argument_problem(schema: Mapping[str, Json], args: Json) -> str | None:
-    """What is wrong with the arguments, in words that a model can act on; None if they are valid. References to other
-    documents are not followed. jsonschema is imported here, and by `app/deferred_imports.py` in the background, so that
-    start-up does not wait for it."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError, best_match
-    from referencing import Registry
-    from referencing.exceptions import Unresolvable
+def is_too_deep(value: Json) -> bool:
+    """Whether objects and lists are nested more than `MAX_DEPTH` deep. Goes level by level, so no depth is too much."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        lists = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
+        if not lists:
+            return False
+        level = [item for items in lists for item in items]
+    return True
 
+
+def argument_problem(schema: Mapping[str, Json], args: Json) -> str | None:
+    """What is wrong with the arguments, in words that a model can act on; None if they are valid."""
     if not isinstance(args, dict):
         names = {str: "a string", list: "a list", bool: "a boolean", int: "a number", float: "a number"}
         return f"The arguments must be a JSON object, but were {names.get(type(args), 'null')}."
-    registry: Registry[Any] = Registry()
+    if is_too_deep(args):
+        return f"The arguments are nested more than {MAX_DEPTH} levels deep. Send them in a flatter form."
     try:
-        error = best_match(Draft202012Validator(schema, registry=registry).iter_errors(args))
-    except (SchemaError, Unresolvable, re.error) as invalid:
-        return f"The tool's own schema is invalid ({type(invalid).__name__}). Use another tool."
-    if error is None:
+        violation = SchemaValidator(schema).find_violation(args)
+    except SchemaTooComplexError:
+        return "The tool's own schema is too complex to check these arguments. Send less at once, or use another tool."
+    except InvalidSchemaError as error:
+        return f"The tool's own schema is invalid ({str(error)[:200]}). Use another tool."
+    if violation is None:
         return None
-    path = ".".join(str(step) for step in error.absolute_path)
-    return f"The arguments do not match the tool's schema. {f'{path}: ' if path else ''}{error.message[:500]}"
+    path = ".".join(str(step)[:100] for step in violation.path[:20])
+    return f"The arguments do not match the tool's schema. {f'{path}: ' if path else ''}{violation.message[:500]}"

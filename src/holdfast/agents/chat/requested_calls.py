@@ -8,6 +8,7 @@ from typing import Final
 from holdfast.core.parts import Json, Part, TextPart, ToolPart, ToolState
 from holdfast.ports.model import ToolCall
 
+MAX_CALLS: Final = 128  # Calls of one answer that are run
 SETTLED: Final[frozenset[ToolState]] = frozenset({"done", "denied"})
 
 
@@ -19,13 +20,13 @@ class RequestedCall(ToolCall):
 
 
 def complete_args(part: ToolPart) -> Mapping[str, Json] | None:
-    """The arguments, or None while the model is still writing them.
+    """The arguments, or None while the model is still writing them, or if they are nested too deeply to be parsed.
 
     A proper prefix of a JSON object is never itself an object, so text that parses as one is complete."""
     if isinstance(part.args, str):
         try:
             args = json.loads(part.args)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         return args if isinstance(args, dict) else None
     return part.args if isinstance(part.args, dict) else None
