@@ -107,6 +107,13 @@ class McpSection(Section):
         return self
 
 
+class ShellSection(Section):
+    sandbox: Literal["auto", "off", "required"] = "auto"
+    """Whether commands run in bubblewrap: where it works, never, or always (else they are refused)."""
+    network: bool = False  # Whether sandboxed commands have network access
+    env: list[str] = []  # Names of further environment variables that commands inherit
+
+
 class ModelsSection(Section):
     default: str | None = None
 
@@ -164,6 +171,7 @@ class Config(Section):
     providers: dict[str, ProviderSection] = {}
     mcp: dict[str, McpSection] = {}
     tools: dict[str, Rule] = {}  # Approval rules by tool name or pattern
+    shell: ShellSection = ShellSection()
     memory: MemorySection = MemorySection()
     models: ModelsSection = ModelsSection()
 
@@ -188,7 +196,7 @@ class Config(Section):
         return self.store_url is not None or (self.data_dir / "holdfast.db").exists()
 
 
-SECTIONS: Final = ("providers", "mcp", "tools", "memory", "models")
+SECTIONS: Final = ("providers", "mcp", "tools", "shell", "memory", "models")
 
 
 class Setting(NamedTuple):

@@ -330,6 +330,13 @@ def test_guessing_is_slowed_down(guarded: Served) -> None:
     assert late.status_code == 429 or time.monotonic() - asked_at[-3] >= 2.0 ** (len(answers) - 6)
 
 
+def test_no_token_without_a_password(shared: Served) -> None:
+    """A token would let whatever made it in an unguarded moment, such as a command, come back later."""
+    refused = shared.post("/api/tokens", {"name": "laptop"}, 409)
+    assert "no password" in refused["detail"]
+    assert shared.get("/api/tokens")["items"] == []
+
+
 def test_tokens_are_shown_once_and_kept_hashed(guarded: Served) -> None:
     """A token opens the API until it is revoked, and cannot be read back from anywhere."""
     guarded.http.post("/api/login", json={"password": PASSWORD})

@@ -1,6 +1,7 @@
 """The tools and MCP servers of the chat agent, as the settings page lists and changes them."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -16,9 +17,10 @@ from holdfast.ports.agent import AgentError
 from holdfast.ports.keyring import KeyringStore
 from holdfast.ports.model import Model
 from holdfast.ports.tool import Tool, ToolError
-from holdfast.server.schemas.settings import McpServerRequest, McpServerResponse, ToolResponse
+from holdfast.server.schemas.settings import McpServerRequest, McpServerResponse, ShellSandboxResponse, ToolResponse
 from holdfast.tools.mcp.servers import McpServers
 from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
+from holdfast.tools.shell_sandbox import ShellSandbox
 
 _KEY_PREFIX: Final = "mcp:"  # Before the server's name, in the keyring
 _TEST_TOKENS: Final = 1000  # Enough for a one-word answer of a reasoning model
@@ -35,11 +37,13 @@ class AppToolAdmin:
         find_model: Callable[[str | None], Awaitable[Model]],
         own: Sequence[Tool],
         configured: Sequence[McpServer],
+        sandbox: ShellSandbox,
     ) -> None:
         self._late_engine = late_engine
         self._keys = keys
         self._find_model = find_model
         self.own = own
+        self._sandbox = sandbox
         self._configured = {server.name: server for server in configured}
         self.mcp = McpServers(configured)
 
@@ -58,6 +62,9 @@ class AppToolAdmin:
             ToolResponse(name=tool.spec.name, description=tool.spec.description, rule=tool.traits.rule, server=server)
             for tool, server in found
         ]
+
+    async def shell_sandbox(self) -> ShellSandboxResponse:
+        return ShellSandboxResponse.model_validate(asdict(await self._sandbox.status()))
 
     # ---- MCP servers ----
 

@@ -32,6 +32,7 @@ def add(root: typer.Typer, context: CliContext) -> None:
         Exits with 0 if everything is fine and with 1 if something needs attention.
         """
         from holdfast import app
+        from holdfast.app.agents import shell_sandbox
         from holdfast.app.models import check_models
 
         settings = context.config(data_dir, config)
@@ -39,6 +40,10 @@ def add(root: typer.Typer, context: CliContext) -> None:
             findings = [*_check_installation(settings), *app.examine(settings)]
             if context.agents is None:
                 findings.append(anyio.run(check_models, settings, os.environ, Path.home()))
+                status = anyio.run(shell_sandbox(settings, Path.home()).status)
+                findings.append(
+                    CheckResult("shell sandbox", status.active or settings.shell.sandbox != "required", str(status))
+                )
         ok = all(finding.ok for finding in findings)
         if as_json:
             context.terminal.json({"ok": ok, "findings": [asdict(each) for each in findings]})

@@ -399,6 +399,16 @@ export type SettingsResponse = {
   readonly version: string;
 };
 
+/** How commands of the shell tool are confined. */
+export type ShellSandboxResponse = {
+  /** Whether commands run in bubblewrap. */
+  readonly active: boolean;
+  /** Whether commands can use the network. */
+  readonly network: boolean;
+  /** Why there is no sandbox. */
+  readonly reason: string | null;
+};
+
 export type StartRunRequest = {
   readonly input: MessageInput;
   readonly model?: string | null;
@@ -436,6 +446,7 @@ export type TokenResponse = {
 export type ToolListResponse = {
   readonly items: readonly ToolResponse[];
   readonly next: string | null;
+  readonly shell_sandbox?: ShellSandboxResponse | null;
 };
 
 export type ToolPartResponse = {

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from holdfast.core.errors import NotFoundError
+from holdfast.core.errors import NotAllowedError, NotFoundError
 from holdfast.server import authenticator
 from holdfast.server.authenticator import COOKIE, COOKIE_DAYS
 from holdfast.server.context import ApiContext
@@ -94,6 +94,8 @@ async def list_tokens(api: ApiContext) -> s.TokenListResponse:
 @router.post("/tokens", status=201)
 async def create_token(api: ApiContext, body: s.CreateTokenRequest) -> s.CreatedTokenResponse:
     """Create an API token for a program. Only this response contains its secret."""
+    if not api.authenticator.password_set:
+        raise NotAllowedError("create a token", "this server has no password; set one first")
     keys, now = api.authenticator.keys, api.authenticator.clock.now()
     token, secret = await to_thread.run_sync(authenticator.issue_token, keys, body.name, now)
     return s.CreatedTokenResponse.model_validate({**asdict(token), "token": secret})

@@ -71,7 +71,16 @@ class ToolResponse(ResponseModel):
     server: str | None  # The MCP server that provides the tool
 
 
-class ToolListResponse(ListResponse[ToolResponse]): ...
+class ShellSandboxResponse(ResponseModel):
+    """How commands of the shell tool are confined."""
+
+    active: Annotated[bool, Field(description="Whether commands run in bubblewrap.")]
+    network: Annotated[bool, Field(description="Whether commands can use the network.")]
+    reason: Annotated[str | None, Field(description="Why there is no sandbox.")]
+
+
+class ToolListResponse(ListResponse[ToolResponse]):
+    shell_sandbox: ShellSandboxResponse | None = None
 
 
 class McpServerResponse(ResponseModel):
