@@ -22,7 +22,7 @@ from holdfast.core.parts import plain_text
 from holdfast.ports.agent import Turn
 from holdfast.ports.keyring import KeyringStore
 from holdfast.ports.model import Ability, ModelInfo
-from holdfast.server.schemas.settings import McpServerRequest, McpServerResponse, ShellSandboxResponse, ToolResponse
+from holdfast.server.schemas.settings import McpServerRequest, McpServerResponse, ToolResponse
 from tests.nursery import write_line
 
 ANSWER: Final = """High water follows the moon, so the table needs **one phase a day**. I changed `tide()` to use it:
@@ -141,9 +141,6 @@ class FakeTools:
             ("charts__soundings", "Depths around a position.", "ask", "charts"),
         ]
         return [ToolResponse(name=name, description=text, rule=rule, server=at) for name, text, rule, at in found]
-
-    async def shell_sandbox(self) -> ShellSandboxResponse:
-        return ShellSandboxResponse(active=True, network=False, reason=None)
 
     async def servers(self) -> Sequence[McpServerResponse]:
         return list(self._servers.values())

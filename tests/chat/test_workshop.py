@@ -37,6 +37,9 @@ def test_tools_are_listed_with_what_they_do_by_themselves(shared: Served) -> Non
     assert tools["shell"]["rule"] == "ask"
     assert tools["read_file"]["rule"] == "allow"
     assert all(tool["server"] is None and tool["description"] for tool in tools.values())
+    assert tools["read_file"]["sandbox"] is None
+    sandbox = tools["shell"]["sandbox"]
+    assert sandbox["active"] != bool(sandbox["reason"])
 
 
 def test_a_program_for_tools_needs_a_password(start: Start) -> None:

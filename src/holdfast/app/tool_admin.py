@@ -20,6 +20,7 @@ from holdfast.ports.tool import Tool, ToolError
 from holdfast.server.schemas.settings import McpServerRequest, McpServerResponse, ShellSandboxResponse, ToolResponse
 from holdfast.tools.mcp.servers import McpServers
 from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
+from holdfast.tools.shell import ShellTool
 from holdfast.tools.shell_sandbox import ShellSandbox
 
 _KEY_PREFIX: Final = "mcp:"  # Before the server's name, in the keyring
@@ -58,13 +59,17 @@ class AppToolAdmin:
     async def tools(self) -> Sequence[ToolResponse]:
         found: list[tuple[Tool, str | None]] = [(tool, None) for tool in self.own]
         found += [(tool, tool.spec.name.partition("__")[0]) for tool in await self.mcp_tools()]
+        sandbox = ShellSandboxResponse.model_validate(asdict(await self._sandbox.status()))
         return [
-            ToolResponse(name=tool.spec.name, description=tool.spec.description, rule=tool.traits.rule, server=server)
+            ToolResponse(
+                name=tool.spec.name,
+                description=tool.spec.description,
+                rule=tool.traits.rule,
+                server=server,
+                sandbox=sandbox if isinstance(tool, ShellTool) else None,
+            )
             for tool, server in found
         ]
-
-    async def shell_sandbox(self) -> ShellSandboxResponse:
-        return ShellSandboxResponse.model_validate(asdict(await self._sandbox.status()))
 
     # ---- MCP servers ----
 

@@ -13,7 +13,7 @@ from holdfast.ports.model import ModelInfo
 from holdfast.server.authenticator import Authenticator
 from holdfast.server.event_stream import StreamLimits
 from holdfast.server.login_limiter import LoginRateLimiter
-from holdfast.server.schemas.settings import McpServerRequest, McpServerResponse, ShellSandboxResponse, ToolResponse
+from holdfast.server.schemas.settings import McpServerRequest, McpServerResponse, ToolResponse
 
 MIB = 1024 * 1024
 
@@ -43,7 +43,6 @@ class ToolAdmin(Protocol):
         """Returns a short answer of the model. Raises AgentError with a message for people."""
 
     async def tools(self) -> Sequence[ToolResponse]: ...
-    async def shell_sandbox(self) -> ShellSandboxResponse: ...
     async def servers(self) -> Sequence[McpServerResponse]: ...
     async def try_server(self, name: str) -> Sequence[str]:
         """Connects and returns the names of the server's tools. Raises NotFoundError or AgentError."""

@@ -446,7 +446,6 @@ export type TokenResponse = {
 export type ToolListResponse = {
   readonly items: readonly ToolResponse[];
   readonly next: string | null;
-  readonly shell_sandbox?: ShellSandboxResponse | null;
 };
 
 export type ToolPartResponse = {
@@ -468,6 +467,7 @@ export type ToolResponse = {
   readonly description: string;
   readonly rule: "allow" | "ask" | "deny";
   readonly server: string | null;
+  readonly sandbox?: ShellSandboxResponse | null;
 };
 
 /** Only the given fields change. */

@@ -24,10 +24,8 @@ def require_tool_admin(api: ApiContext) -> ToolAdmin:
 @router.get("/tools")
 async def list_tools(api: ApiContext) -> s.ToolListResponse:
     """List the built-in tools and those of the MCP servers that can be reached."""
-    if api.tool_admin is None:
-        return s.ToolListResponse(items=[], next=None)
-    sandbox = await api.tool_admin.shell_sandbox()
-    return s.ToolListResponse(items=list(await api.tool_admin.tools()), next=None, shell_sandbox=sandbox)
+    found = [] if api.tool_admin is None else await api.tool_admin.tools()
+    return s.ToolListResponse(items=list(found), next=None)
 
 
 @router.get("/mcp")

@@ -64,13 +64,6 @@ class McpServerRequest(RequestModel):
     ] = None
 
 
-class ToolResponse(ResponseModel):
-    name: str
-    description: str
-    rule: ToolRule  # The default, for a tool without a rule in the settings
-    server: str | None  # The MCP server that provides the tool
-
-
 class ShellSandboxResponse(ResponseModel):
     """How commands of the shell tool are confined."""
 
@@ -79,8 +72,15 @@ class ShellSandboxResponse(ResponseModel):
     reason: Annotated[str | None, Field(description="Why there is no sandbox.")]
 
 
-class ToolListResponse(ListResponse[ToolResponse]):
-    shell_sandbox: ShellSandboxResponse | None = None
+class ToolResponse(ResponseModel):
+    name: str
+    description: str
+    rule: ToolRule  # The default, for a tool without a rule in the settings
+    server: str | None  # The MCP server that provides the tool
+    sandbox: ShellSandboxResponse | None = None  # Of the shell tool only
+
+
+class ToolListResponse(ListResponse[ToolResponse]): ...
 
 
 class McpServerResponse(ResponseModel):
