@@ -1,5 +1,6 @@
 """The tools and MCP servers of the chat agent, as the settings page lists and changes them."""
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
@@ -23,7 +24,9 @@ from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
 from holdfast.tools.shell import ShellTool
 from holdfast.tools.shell_sandbox import ShellSandbox
 
-_KEY_PREFIX: Final = "mcp:"  # Before the server's name, in the keyring
+_KEY_PREFIX: Final = "mcp:"  # Before the server's name, in the keyring: its token, variables and headers
+_ENV_PREFIX: Final = "mcp-env:"
+_HEADERS_PREFIX: Final = "mcp-headers:"
 _TEST_TOKENS: Final = 1000  # Enough for a one-word answer of a reasoning model
 
 
@@ -93,10 +96,15 @@ class AppToolAdmin:
             raise InvalidInputError("command", "either a command or a url is required, not both")
         if server.url is not None and urlsplit(server.url).scheme not in ("http", "https"):
             raise InvalidInputError("url", "must start with http:// or https://")
-        setting = server.model_dump(include={"url"} if server.command is None else {"command", "args"})
+        if (server.headers if server.command is not None else server.env or server.cwd) is not None:
+            raise InvalidInputError("headers", "env and cwd belong to a command, headers to a url")
+        setting = server.model_dump(include={"url"} if server.command is None else {"command", "args", "cwd"})
+        if _target((await self._added()).get(name, {})) != _target(setting):
+            await self._store_secrets(name, {}, {})  # first: at no time may they go where they are not for
         if server.token is not None:
             await self._store_token(name, server.token)
         await self._late_engine.engine.preferences.change({"mcp": {**await self._added(), name: setting}})
+        await self._store_secrets(name, server.env, server.headers)
         await self._configure()
 
     async def drop_server(self, name: str) -> None:
@@ -107,15 +115,16 @@ class AppToolAdmin:
             raise NotFoundError("MCP server", name)
         await self._late_engine.engine.preferences.change({"mcp": added})
         await self._store_token(name, None)
+        await self._store_secrets(name, {}, {})
         await self._configure()
 
     async def _added(self) -> Mapping[str, Any]:
         return (await self._late_engine.engine.preferences.settings(LOCAL)).get("mcp") or {}
 
     async def _configure(self) -> Sequence[McpServer]:
-        tokens = self._keys.read().provider_keys
+        secrets = self._keys.read().provider_keys
         added = [
-            _added_server(name, setting, tokens.get(_KEY_PREFIX + name))
+            _added_server(name, setting, secrets)
             for name, setting in (await self._added()).items()
             if name not in self._configured
         ]
@@ -125,6 +134,13 @@ class AppToolAdmin:
 
     async def _store_token(self, name: str, token: str | None) -> None:
         await to_thread.run_sync(set_provider_key, self._keys, _KEY_PREFIX + name, token)
+
+    async def _store_secrets(self, name: str, env: Mapping[str, str] | None, headers: Mapping[str, str] | None) -> None:
+        """None keeps what is stored."""
+        for prefix, values in ((_ENV_PREFIX, env), (_HEADERS_PREFIX, headers)):
+            if values is not None:
+                text = json.dumps(dict(values)) if values else None
+                await to_thread.run_sync(set_provider_key, self._keys, prefix + name, text)
 
 
 def mcp_servers(config: Config) -> tuple[McpServer, ...]:
@@ -141,10 +157,20 @@ def _configured_server(name: str, section: McpSection) -> McpServer:
     return HttpServer(name, section.url, headers, trusted=section.trusted is True)
 
 
-def _added_server(name: str, setting: Mapping[str, Any], token: str | None) -> McpServer:
+def _target(setting: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    """What secrets are for: the program with its arguments, or the address."""
+    return setting.get("url"), setting.get("command"), setting.get("args")
+
+
+def _added_server(name: str, setting: Mapping[str, Any], secrets: Mapping[str, str]) -> McpServer:
     if "command" in setting:
-        return StdioServer(name, setting["command"], tuple(setting.get("args", ())))
-    return HttpServer(name, setting["url"], {} if token is None else {"Authorization": f"Bearer {token}"})
+        env = json.loads(secrets.get(_ENV_PREFIX + name, "{}"))
+        return StdioServer(name, setting["command"], tuple(setting.get("args", ())), env, setting.get("cwd"))
+    headers = json.loads(secrets.get(_HEADERS_PREFIX + name, "{}"))
+    token = secrets.get(_KEY_PREFIX + name)
+    return HttpServer(
+        name, setting["url"], headers if token is None else {**headers, "Authorization": f"Bearer {token}"}
+    )
 
 
 def _info(server: McpServer, editable: bool, state: Any) -> McpServerResponse:
@@ -153,6 +179,10 @@ def _info(server: McpServer, editable: bool, state: Any) -> McpServerResponse:
         kind="stdio" if isinstance(server, StdioServer) else "http",
         target=" ".join((server.command, *server.args)) if isinstance(server, StdioServer) else server.url,
         editable=editable,
+        cwd=server.cwd if isinstance(server, StdioServer) else None,
+        env=sorted(server.env) if isinstance(server, StdioServer) else [],
+        headers=[] if isinstance(server, StdioServer) else sorted(server.headers),
         connected=state.connected,
         failure=state.failure,
+        stderr=state.stderr or None,
     )

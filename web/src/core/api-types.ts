@@ -161,7 +161,12 @@ export type McpServerListResponse = {
 export type McpServerRequest = {
   readonly command?: string | null;
   readonly args?: readonly string[];
+  /** Environment variables of the command. They are stored and never returned. */
+  readonly env?: { readonly [key: string]: Json } | null;
+  readonly cwd?: string | null;
   readonly url?: string | null;
+  /** Further headers of requests. They are stored and never returned. */
+  readonly headers?: { readonly [key: string]: Json } | null;
   /** Sent as `Authorization: Bearer …`. It is stored and never returned. */
   readonly token?: string | null;
 };
@@ -171,8 +176,13 @@ export type McpServerResponse = {
   readonly kind: "stdio" | "http";
   readonly target: string;
   readonly editable: boolean;
+  readonly cwd?: string | null;
+  readonly env?: readonly string[];
+  readonly headers?: readonly string[];
   readonly connected: boolean;
   readonly failure: string | null;
+  /** The end of the error output of a command. */
+  readonly stderr?: string | null;
 };
 
 export type McpServerTestResponse = {
