@@ -43,7 +43,7 @@ def test_an_answer_with_thousands_of_calls_is_cut_and_the_model_told(shared: Ser
     assert took < 15, "8,000 calls took 23 s before they were limited"
 
 
-@pytest.mark.parametrize("depth", [150, 5_000, 100_000])
+@pytest.mark.parametrize("depth", [150, 900, 5_000, 100_000])
 def test_deeply_nested_arguments_are_refused_and_the_session_goes_on(shared: Served, up: Stage, depth: int) -> None:
     """E1: the model is told, and later turns of the session, which send the call again, succeed."""
     name = f"nesting-{depth}"

@@ -106,6 +106,14 @@ def test_a_schema_that_cannot_be_used_is_told(schema: dict[str, object]) -> None
     assert "schema is invalid" in problem
 
 
+def test_a_deep_result_becomes_text() -> None:
+    """E1: what a parser of journals or pages could not read back is kept as a string."""
+    content: object = "end"
+    for _ in range(190):
+        content = [content]
+    assert cap_result(ToolResult(content)).content == "[" * 190 + '"end"' + "]" * 190
+
+
 def test_a_long_result_keeps_its_head_and_tail() -> None:
     """E1: what is left out is said, and how much."""
     result = cap_result(ToolResult("a" * 600 + "b" * 600, is_error=True), 300)

@@ -4,6 +4,7 @@ import json
 
 from holdfast.core.parts import Json
 from holdfast.ports.tool import ToolResult
+from holdfast.tools.schemas import is_too_deep
 
 MAX_RESULT = 100_000  # Characters of one result: several fit into a model's context, and one into a journal event
 
@@ -33,6 +34,8 @@ def shorten(text: str, limit: int) -> str:
 
 
 def _is_json(content: Json) -> bool:
+    if is_too_deep(content):
+        return False
     try:
         json.dumps(content, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError):

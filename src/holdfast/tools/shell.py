@@ -116,7 +116,7 @@ class ShellTool:
 
     async def _start(self, command: str, workspace: Path, control: int) -> Process:
         await anyio.Path(workspace).mkdir(mode=0o700, parents=True, exist_ok=True)
-        wrapped = await self.sandbox.wrap(["sh", "-c", command], workspace)
+        wrapped = await self.sandbox.wrap(["/bin/sh", "-c", command], workspace)
         return await anyio.open_process(
             [sys.executable, "-I", "-S", _SUBREAPER, *wrapped],
             stdin=control,

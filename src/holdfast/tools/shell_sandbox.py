@@ -19,7 +19,9 @@ _CREDENTIALS: Final = (
     *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".netrc", ".pgpass"),
     *(".git-credentials", ".config/gcloud", ".config/gh", ".local/share/keyrings", ".mozilla", ".config/chromium"),
 )
-"""What is hidden of the home directory, beside the server's data."""
+"""What is hidden of the home directory. `.cache` is empty too, because many programs want to write to it."""
+_KEPT_OF_RUN: Final = ("/run/systemd/resolve", "/run/NetworkManager", "/run/current-system", "/run/opengl-driver")
+"""Name servers, and the programs of NixOS."""
 _TRY_TIMEOUT: Final = 10.0
 
 
@@ -41,6 +43,7 @@ class ShellSandbox:
     home: Path | None = None
     mode: SandboxMode = "auto"
     network: bool = False
+    _program: str = ""
     _status: SandboxStatus | None = None
 
     async def status(self) -> SandboxStatus:
@@ -61,7 +64,8 @@ class ShellSandbox:
 
     async def _try(self) -> str | None:
         """Why bubblewrap cannot be used, or None."""
-        if shutil.which("bwrap") is None:
+        self._program = shutil.which("bwrap") or ""
+        if not self._program:
             return "bubblewrap is not installed"
         try:
             with anyio.fail_after(_TRY_TIMEOUT):
@@ -73,16 +77,23 @@ class ShellSandbox:
         return f"bubblewrap does not work here ({done.stderr.decode(errors='replace').strip()[:200]})"
 
     def _arguments(self, command: Sequence[str], workspace: Path) -> list[str]:
-        found = [*(self.home / name for name in _CREDENTIALS if self.home is not None), *self.hidden]
-        hide = [_hide(path.resolve()) for path in found if path.exists()]
+        in_home = [] if self.home is None else [self.home / name for name in (*_CREDENTIALS, ".cache")]
+        hide = [_hide(path.resolve()) for path in (*in_home, *self.hidden) if path.exists()]
         place = str(workspace.resolve())
         return [
-            *("bwrap", "--die-with-parent", "--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
+            *(
+                self._program,
+                "--die-with-parent",
+                "--unshare-user-try",
+                "--unshare-pid",
+                "--unshare-ipc",
+                "--unshare-uts",
+            ),
             *("--unshare-cgroup-try", "--cap-drop", "ALL", *(() if self.network else ("--unshare-net",))),
             *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
             # Read-only, a socket could still be connected to.
             *("--tmpfs", "/tmp", "--tmpfs", "/var/tmp", "--tmpfs", "/run"),
-            *("--ro-bind-try", "/run/systemd/resolve", "/run/systemd/resolve"),
+            *(word for path in _KEPT_OF_RUN for word in ("--ro-bind-try", path, path)),
             *(word for words in hide for word in words),
             *("--bind", place, place, "--chdir", place, "--setenv", "TMPDIR", "/tmp", "--", *command),
         ]

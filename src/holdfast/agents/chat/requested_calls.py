@@ -7,6 +7,7 @@ from typing import Final
 
 from holdfast.core.parts import Json, Part, TextPart, ToolPart, ToolState
 from holdfast.ports.model import ToolCall
+from holdfast.tools.schemas import is_too_deep
 
 MAX_CALLS: Final = 128  # Calls of one answer that are run
 SETTLED: Final[frozenset[ToolState]] = frozenset({"done", "denied"})
@@ -20,7 +21,7 @@ class RequestedCall(ToolCall):
 
 
 def complete_args(part: ToolPart) -> Mapping[str, Json] | None:
-    """The arguments, or None while the model is still writing them, or if they are nested too deeply to be parsed.
+    """The arguments, or None while the model is still writing them, or if they are nested too deeply to be used.
 
     A proper prefix of a JSON object is never itself an object, so text that parses as one is complete."""
     if isinstance(part.args, str):
@@ -28,7 +29,7 @@ def complete_args(part: ToolPart) -> Mapping[str, Json] | None:
             args = json.loads(part.args)
         except (ValueError, RecursionError):
             return None
-        return args if isinstance(args, dict) else None
+        return args if isinstance(args, dict) and not is_too_deep(args) else None
     return part.args if isinstance(part.args, dict) else None
 
 

@@ -17,11 +17,13 @@ from holdfast.tools.mcp import tool_mapping
 from holdfast.tools.mcp.connection import McpConnection, StderrTail
 from holdfast.tools.mcp.media_files import save_media
 from holdfast.tools.mcp.resource_tools import resource_tools
+from holdfast.tools.mcp.tool_listing import MAX_TOOLS
 from holdfast.tools.mcp.tool_mapping import McpServer
 
 log = logging.getLogger("holdfast.tools")
 
 _MAX_PAGES: Final = 20
+_MAX_DESCRIPTION: Final = 20_000  # Characters
 _CALL_ERRORS: Final = frozenset({-32602, -32601, -32603, -32001})
 """Error codes that leave the connection usable: bad arguments, no such tool, internal error, timeout."""
 
@@ -153,7 +155,7 @@ class _McpClient:
                     page = await connection.client.list_tools(cursor=cursor)
                     tools += [self._tool(tool, connection.instructions) for tool in page.tools]
                     cursor = page.next_cursor
-                    if cursor is None:
+                    if cursor is None or len(tools) >= MAX_TOOLS:
                         break
         except Exception as error:  # the SDK's and its transports' errors are many
             connection.closed.set()
@@ -184,7 +186,7 @@ class _McpClient:
 
     def _tool(self, tool: Any, instructions: str) -> "McpTool":
         name = tool_mapping.tool_name(self.server.name, tool.name)
-        spec = ToolSpec(name, tool.description or tool.title or tool.name, tool.input_schema)
+        spec = ToolSpec(name, (tool.description or tool.title or tool.name)[:_MAX_DESCRIPTION], tool.input_schema)
         traits = tool_mapping.traits(tool.annotations, trusted=self.server.trusted, instructions=instructions)
         return McpTool(self, tool.name, spec, traits)
 

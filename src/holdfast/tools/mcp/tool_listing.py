@@ -10,7 +10,7 @@ from holdfast.tools.schemas import is_too_deep
 
 log = logging.getLogger("holdfast.tools")
 
-MAX_TOOLS: Final = 1_000  # Of one page
+MAX_TOOLS: Final = 1_000  # Of one page; after so many, no further page is asked for
 _MAX_SCHEMA: Final = 100_000  # Characters
 
 
