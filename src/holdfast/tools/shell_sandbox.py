@@ -15,10 +15,13 @@ from holdfast.ports.tool import ToolError
 
 SandboxMode = Literal["auto", "off", "required"]
 
+# fmt: off
 _CREDENTIALS: Final = (
-    *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".netrc", ".pgpass"),
-    *(".git-credentials", ".config/gcloud", ".config/gh", ".local/share/keyrings", ".mozilla", ".config/chromium"),
+    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".netrc", ".pgpass", ".git-credentials",
+    ".npmrc", ".pypirc", ".mozilla", ".cargo/credentials.toml", ".config/gcloud", ".config/gh", ".config/chromium",
+    ".config/google-chrome", ".local/share/keyrings",
 )
+# fmt: on
 """What is hidden of the home directory. `.cache` is empty too, because many programs want to write to it."""
 _KEPT_OF_RUN: Final = ("/run/systemd/resolve", "/run/NetworkManager", "/run/current-system", "/run/opengl-driver")
 """Name servers, and the programs of NixOS."""
