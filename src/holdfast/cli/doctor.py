@@ -40,10 +40,9 @@ def add(root: typer.Typer, context: CliContext) -> None:
             findings = [*_check_installation(settings), *app.examine(settings)]
             if context.agents is None:
                 findings.append(anyio.run(check_models, settings, os.environ, Path.home()))
-                status = anyio.run(shell_sandbox(settings, Path.home()).status)
-                findings.append(
-                    CheckResult("shell sandbox", status.active or settings.shell.sandbox != "required", str(status))
-                )
+            status = anyio.run(shell_sandbox(settings, Path.home()).status)
+            is_fine = status.active or settings.shell.sandbox != "required"
+            findings.append(CheckResult("shell sandbox", is_fine, str(status)))
         ok = all(finding.ok for finding in findings)
         if as_json:
             context.terminal.json({"ok": ok, "findings": [asdict(each) for each in findings]})
