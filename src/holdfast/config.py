@@ -112,6 +112,7 @@ class ShellSection(Section):
     """Whether commands run in bubblewrap: where it works, never, or always (else they are refused)."""
     network: bool = False  # Whether sandboxed commands have network access
     env: list[str] = []  # Names of further environment variables that commands inherit
+    hide: list[str] = []  # Further files and directories that sandboxed commands cannot see
 
 
 class ModelsSection(Section):
@@ -248,6 +249,9 @@ def load(flags: Mapping[str, Any], *, home: Path, file: Path | None = None) -> L
         config = Config(**{"data_dir": default_data_dir, **written, **variables, **given})
     except ValidationError as error:
         raise _config_error(error.errors()[0], sources) from None
+    if named is not None:  # the data directory's own file is hidden with it
+        hide = [*config.shell.hide, str(path.absolute())]
+        config = config.model_copy(update={"shell": config.shell.model_copy(update={"hide": hide})})
     return LoadedConfig(config, path, sources)
 
 

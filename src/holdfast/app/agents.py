@@ -106,7 +106,8 @@ def build_agents(
 
 
 def shell_sandbox(config: Config, home: Path) -> ShellSandbox:
-    return ShellSandbox((config.data_dir,), home, config.shell.sandbox, config.shell.network)
+    hidden = (config.data_dir, *(Path(path).expanduser() for path in config.shell.hide))
+    return ShellSandbox(hidden, home, config.shell.sandbox, config.shell.network)
 
 
 async def _approval_policy(config: Config, keys: KeyringStore, late_engine: LateEngine, turn: Turn) -> ApprovalPolicy:
