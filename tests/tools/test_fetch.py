@@ -418,6 +418,20 @@ def test_time_grows_no_faster_than_the_page(fragments: list[str]) -> None:
     assert seconds(80_000) < 30 * max(seconds(10_000), 0.01)
 
 
+@pytest.mark.parametrize("charset", ["punycode", "unicode_escape", "zlib", "nonsense", "utf-7"])
+async def test_an_odd_charset_costs_nothing(bench: Bench, charset: str) -> None:
+    """X5: a page may name any encoding, also one that decodes in quadratic time."""
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(body=b"a" * 2_500_000, headers={"Content-Type": f"text/plain; charset={charset}"})
+
+    async with site(answer) as found:
+        began = time.process_time()
+        result = await bench.run(FetchTool(lambda _: True), url=f"http://127.0.0.1:{found.port}/")
+    assert "aaaa" in result.content
+    assert time.process_time() - began < 15
+
+
 async def test_what_unpacks_to_gigabytes_takes_no_room() -> None:
     """L6: a packed answer is unpacked only as far as it is kept."""
 

@@ -30,6 +30,8 @@ _HEADERS: Final = {
     "Accept": "text/html, text/*, application/json;q=0.9, application/xml;q=0.8",
     "Accept-Encoding": "gzip, deflate",
 }
+_NOT_FOR_PAGES: Final = frozenset({"punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined"})
+"""Encodings of Python that no page has; punycode takes quadratic time."""
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
@@ -150,8 +152,8 @@ def _decode(body: bytes, charset: str | None) -> str:
         found = re.search(rb"<meta[^>]{0,200}charset=[\"']?([\w-]{1,40})", body[:2048], re.IGNORECASE)
         charset = found[1].decode() if found else "utf-8"
     try:
-        codecs.lookup(charset)
-        return body.decode(charset, "replace")
+        name = codecs.lookup(charset).name
+        return body.decode("utf-8" if name in _NOT_FOR_PAGES else name, "replace")
     except (LookupError, ValueError):
         return body.decode("utf-8", "replace")
 
