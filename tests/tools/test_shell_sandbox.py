@@ -7,10 +7,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from holdfast.tools.shell import ShellLimits, ShellTool
@@ -109,6 +111,31 @@ async def test_a_sandboxed_command_ends_like_any_other(bench: Bench, shell: Shel
         assert (await bench.run(shell, command="kill -9 $$")).content == "[exit code 137]"
         stopped = await bench.run(shell, command="echo begun; sleep 1000", timeout=1)
     assert stopped.content == "begun\n[stopped after 1 seconds]"
+
+
+def _running(argument: str) -> list[str]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit() and argument.encode() in (entry / "cmdline").read_bytes():
+                found.append(entry.name)
+    return found
+
+
+@needs_bubblewrap
+async def test_cancel_ends_everything_in_the_sandbox(bench: Bench, shell: ShellTool) -> None:
+    """C7: children, those in sessions of their own and those that ignore SIGTERM are gone when the cancel is done."""
+    mark = f"{os.getpid()}{id(bench)}"  # an argument that no other process has
+    stubborn = f'trap "" TERM; echo ready; while :; do sleep {mark}; done'
+    command = f"sh -c '{stubborn}' & (setsid sh -c '{stubborn}' &) ; {stubborn}"
+    with anyio.fail_after(GUARD):
+        async with anyio.create_task_group() as tg:
+            tg.start_soon(lambda: bench.run(shell, command=command))
+            await bench.until("ready\n", 3)
+            assert _running(mark)
+            tg.cancel_scope.cancel()
+        while _running(mark):
+            await anyio.lowlevel.checkpoint()
 
 
 @pytest.mark.parametrize("mode", ["off", "required"])
