@@ -161,15 +161,16 @@ chromium:
 		(apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium) >/dev/null 2>&1 || true; \
 	fi
 
-# The cluster tests start their own PostgreSQL, Redis and nginx from Debian's packages. policy-rc.d keeps the installation
+# The tests start their own PostgreSQL, Redis, nginx and bubblewrap from Debian's packages. policy-rc.d keeps the installation
 # from starting the services.
 servers:
 	@missing=; \
 	ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || missing="$$missing postgresql"; \
 	command -v redis-server >/dev/null || missing="$$missing redis-server"; \
+	command -v bwrap >/dev/null || missing="$$missing bubblewrap"; \
 	[ -x /usr/sbin/nginx ] || command -v nginx >/dev/null || missing="$$missing nginx-light"; \
 	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		echo "Installing$$missing for the cluster tests"; \
+		echo "Installing$$missing for the tests"; \
 		mkdir -p /etc/postgresql-common; \
 		[ -e /etc/postgresql-common/createcluster.conf ] || \
 			echo "create_main_cluster = false" > /etc/postgresql-common/createcluster.conf; \
@@ -181,7 +182,7 @@ servers:
 	fi; \
 	if [ -n "$$missing" ]; then \
 		echo "***" >&2; \
-		echo "*** NOT TESTED: storage on PostgreSQL and Redis, and the cluster. Missing:$$missing" >&2; \
+		echo "*** NOT TESTED: storage on PostgreSQL and Redis, the cluster, or the sandbox. Missing:$$missing" >&2; \
 		echo "*** Install these packages, or run \`make test\` as root on Debian." >&2; \
 		echo "***" >&2; \
 	fi

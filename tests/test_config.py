@@ -87,6 +87,8 @@ def test_a_named_file_replaces_that_of_the_data_directory(load: Load, tmp_path: 
     named.write_text('data_dir = "here"\n')
     for found in (load.everything("port = 9", file=named), load.everything("port = 9", HOLDFAST_CONFIG=str(named))):
         assert (found.config.data_dir, found.config.port) == (tmp_path / "here", 8484)
+        assert found.config.shell.hide == [str(named)], "commands must not read the keys in it"
+    assert load("port = 9").shell.hide == []
     other = tmp_path / "other"
     other.mkdir()
     (other / "holdfast.toml").write_text("port = 7\n")

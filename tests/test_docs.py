@@ -12,7 +12,7 @@ import anyio
 import pytest
 from pydantic import BaseModel
 
-from holdfast.config import SECTIONS, Config, McpSection, MemorySection, ModelsSection, ProviderSection
+from holdfast.config import SECTIONS, Config, McpSection, MemorySection, ModelsSection, ProviderSection, ShellSection
 from holdfast.server.app import native_endpoints
 from tests.http.client import Served
 from tests.http.conftest import fresh as server
@@ -79,7 +79,7 @@ def test_calls_of_the_tutorial_work(server: Served) -> None:
 def test_reference_lists_every_setting() -> None:
     """Each setting, section and key of `holdfast.toml` is in the configuration reference."""
     page = (DOCS / "reference" / "configuration.md").read_text()
-    sections: list[type[BaseModel]] = [ProviderSection, McpSection, ModelsSection, MemorySection]
+    sections: list[type[BaseModel]] = [ProviderSection, McpSection, ModelsSection, MemorySection, ShellSection]
     keys = {name for section in sections for name in section.model_fields}
     names = (set(Config.model_fields) - set(SECTIONS)) | keys
     assert [name for name in sorted(names) if not re.search(rf"`(\[[a-z.]+\] )?{name}`|\[memory\.{name}\]", page)] == []

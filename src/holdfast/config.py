@@ -120,6 +120,14 @@ class McpSection(Section):
         return self
 
 
+class ShellSection(Section):
+    sandbox: Literal["auto", "off", "required"] = "auto"
+    """Whether commands run in bubblewrap: where it works, never, or always (else they are refused)."""
+    network: bool = False  # Whether sandboxed commands have network access
+    env: list[str] = []  # Names of further environment variables that commands inherit
+    hide: list[str] = []  # Further files and directories that sandboxed commands cannot see
+
+
 class ModelsSection(Section):
     default: str | None = None
 
@@ -187,6 +195,7 @@ class Config(Section):
     providers: dict[str, ProviderSection] = {}
     mcp: dict[str, McpSection] = {}
     tools: dict[str, Rule] = {}  # Approval rules by tool name or pattern
+    shell: ShellSection = ShellSection()
     memory: MemorySection = MemorySection()
     models: ModelsSection = ModelsSection()
 
@@ -211,7 +220,7 @@ class Config(Section):
         return self.store_url is not None or (self.data_dir / "holdfast.db").exists()
 
 
-SECTIONS: Final = ("providers", "mcp", "tools", "memory", "models")
+SECTIONS: Final = ("providers", "mcp", "tools", "shell", "memory", "models")
 
 
 class Setting(NamedTuple):
@@ -263,6 +272,9 @@ def load(flags: Mapping[str, Any], *, home: Path, file: Path | None = None) -> L
         config = Config(**{"data_dir": default_data_dir, **written, **variables, **given})
     except ValidationError as error:
         raise _config_error(error.errors()[0], sources) from None
+    if named is not None:  # the data directory's own file is hidden with it
+        hide = [*config.shell.hide, str(path.absolute())]
+        config = config.model_copy(update={"shell": config.shell.model_copy(update={"hide": hide})})
     return LoadedConfig(config, path, sources)
 
 

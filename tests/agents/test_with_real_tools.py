@@ -9,6 +9,7 @@ import pytest
 from holdfast.core.parts import Json, TextPart
 from holdfast.ports.tool import ToolTraits
 from holdfast.tools.approval_policy import ApprovalPolicy
+from holdfast.tools.shell import ShellTool
 from holdfast.tools.toolbox import Toolbox, builtin_tools
 from tests.agents.models import ScriptedModel, Trace, answers, chat
 from tests.harness import World, running
@@ -21,7 +22,7 @@ STUBBORN = "trap '' TERM; echo $$; while :; do sleep 100; done"
 
 
 def agent(model: ScriptedModel, root: Path, **options: Any) -> Any:
-    return chat(model, *builtin_tools(ENVIRONMENT), workspaces=root, **options)
+    return chat(model, *builtin_tools(ShellTool(ENVIRONMENT)), workspaces=root, **options)
 
 
 @pytest.mark.parametrize(

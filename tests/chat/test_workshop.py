@@ -40,6 +40,9 @@ def test_tools_are_listed_with_what_they_do_by_themselves(shared: Served) -> Non
     assert tools["shell"]["rule"] == "ask"
     assert tools["read_file"]["rule"] == "allow"
     assert all(tool["server"] is None and tool["description"] for tool in tools.values())
+    assert tools["read_file"]["sandbox"] is None
+    sandbox = tools["shell"]["sandbox"]
+    assert sandbox["active"] != bool(sandbox["reason"])
 
 
 def test_a_program_for_tools_needs_a_password(start: Start) -> None:
@@ -74,6 +77,56 @@ def test_servers_are_added_tried_kept_and_removed(start: Start, tmp_path: Path) 
     assert server.get("/api/mcp")["items"] == []
     assert {tool["server"] for tool in server.get("/api/tools")["items"]} == {None}
     server.call("DELETE", "/api/mcp/mine", None, 404)
+
+
+def test_servers_have_variables_headers_and_a_directory(start: Start, tmp_path: Path) -> None:
+    """Values are stored and never shown, reach the program, and do not follow to another program or address."""
+    server = logged_in(start())
+    effects = str(tmp_path / "effects")
+    program = {"command": sys.executable, "args": [PROGRAM, effects]}
+    server.call("PUT", "/api/mcp/mine", {**program, "env": {"GIVEN": "s3cret"}, "cwd": str(tmp_path)}, 204)
+    assert server.post("/api/mcp/mine/test", {}, 200)["ok"]
+    remote = {"url": "http://127.0.0.1:1/mcp", "headers": {"X-Key": "s3cret"}}
+    server.call("PUT", "/api/mcp/far", remote, 204)
+    listed = server.http.get("/api/mcp")
+    assert "s3cret" not in listed.text
+    mine, far = sorted(listed.json()["items"], key=lambda each: str(each["kind"]), reverse=True)
+    assert (mine["env"], mine["cwd"], far["headers"]) == (["GIVEN"], str(tmp_path), ["X-Key"])
+    server.call("PUT", "/api/mcp/mine", {**program, "cwd": str(tmp_path)}, 204)
+    assert server.get("/api/mcp")["items"][0]["env"] == ["GIVEN"], "omitted variables are kept"
+    server.call("PUT", "/api/mcp/mine", {"command": sys.executable, "args": ["-c", "other"]}, 204)
+    server.call("PUT", "/api/mcp/far", {"url": "http://127.0.0.1:2/mcp"}, 204)
+    for each in server.get("/api/mcp")["items"]:
+        assert (each["env"], each["headers"]) == ([], [])
+    for wrong in (
+        {**program, "headers": {"X": "y"}},
+        {**remote, "env": {"A": "b"}},
+        {**remote, "headers": {"X": "a\r\nB: c"}},
+    ):
+        server.call("PUT", "/api/mcp/wrong", wrong, 422)
+    assert "s3cret" not in (server.data_dir / "keys.json").read_text()
+
+
+def test_instructions_of_a_server_reach_the_model(start: Start, up: Stage, tmp_path: Path) -> None:
+    """They are in the system prompt, marked as the server's, if the model is offered tools."""
+    program = {"command": sys.executable, "args": [PROGRAM, str(tmp_path / "effects")]}
+    server = start(more={"mcp": {"sums": program}})
+    model = up.play("instructed", says("Fine."))
+    assert server.ended(server.begin(server.session(), "Hello", model=model))["status"] == "complete"
+    system = up.asked("instructed")["messages"][0]
+    assert system["role"] == "system"
+    assert "- sums: Add before you note." in system["content"]
+
+
+def test_the_error_output_of_a_program_is_shown(start: Start) -> None:
+    """A program that does not start says why, when it is tested and in the list."""
+    server = logged_in(start())
+    broken = {"command": sys.executable, "args": ["-c", "raise SystemExit('no such database')"]}
+    server.call("PUT", "/api/mcp/broken", broken, 204)
+    tried = server.post("/api/mcp/broken/test", {}, 200)
+    assert not tried["ok"]
+    assert "no such database" in tried["reason"]
+    assert server.get("/api/mcp")["items"][0]["stderr"] == "no such database"
 
 
 def test_servers_of_the_configuration_stay_there(start: Start) -> None:

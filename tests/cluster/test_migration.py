@@ -13,6 +13,8 @@ import pytest
 from holdfast.app import migrate_store
 from holdfast.config import Config
 from holdfast.core.errors import HoldfastError
+from holdfast.server.authenticator import issue_token
+from holdfast.storage.key_file import KeyFile
 from tests.cluster.conftest import Cluster
 from tests.http.client import Served
 from tests.nursery import Nursery
@@ -34,10 +36,10 @@ def lived_in(nursery: Nursery, data_dir: Path) -> dict[str, Any]:
         file = server.http.post("/api/files", files={"file": ("a.txt", b"words " * 100_000, "text/plain")}).json()
         server.turn(sids[3], "look at this")
         server.stand(sids[4], [{"say": "cut "}, {"meet": "here"}, {"hang": True}])
-        token = server.post("/api/tokens", {"name": "laptop"}, 201)
+        _, token = issue_token(KeyFile(data_dir), "laptop", 1.0)
         shown = what_is_shown(server, file["id"])
         server.kill()
-    return {**shown, "token": token["token"], "file": file["id"]}
+    return {**shown, "token": token, "file": file["id"]}
 
 
 def what_is_shown(server: Served, file: str) -> dict[str, Any]:

@@ -129,8 +129,8 @@ def write_settings(served: Served) -> str:
     served.call("PATCH", "/api/settings", {"default_model": "testing/default", "tools": {"fetch": "deny"}}, 200)
     served.call("PUT", "/api/settings/keys/testing", {"key": "sk-typed-into-the-settings"}, 204)
     served.call("PUT", "/api/mcp/search", {"url": "http://127.0.0.1:9/mcp", "token": "secret"}, 204)
-    token: str = served.post("/api/tokens", {"name": "laptop"}, 201)["token"]
     served.post("/api/password", {"new": PASSWORD}, 204)
+    token: str = served.post("/api/tokens", {"name": "laptop"}, 201)["token"]
     served.http.cookies.clear()
     served.http.headers["Authorization"] = f"Bearer {token}"
     return token

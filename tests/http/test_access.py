@@ -395,6 +395,13 @@ def test_guessing_behind_a_proxy_slows_down_its_own_address(tmp_path: Path, star
     assert "logged in address='203.0.113.8'" in server.complaints
 
 
+def test_no_token_without_a_password(shared: Served) -> None:
+    """A token would let whatever made it in an unguarded moment, such as a command, come back later."""
+    refused = shared.post("/api/tokens", {"name": "laptop"}, 409)
+    assert "no password" in refused["detail"]
+    assert shared.get("/api/tokens")["items"] == []
+
+
 def test_tokens_are_shown_once_and_kept_hashed(guarded: Served) -> None:
     """A token opens the API until it is revoked, and cannot be read back from anywhere."""
     guarded.http.post("/api/login", json={"password": PASSWORD})

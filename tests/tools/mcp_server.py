@@ -1,4 +1,5 @@
-"""An MCP server for tests, as a program: `mcp_server.py FILE` on stdio, `mcp_server.py FILE FD` on a listening socket.
+"""An MCP server for tests, as a program: `mcp_server.py FILE` on stdio, `mcp_server.py FILE FD [sse]` on a
+listening socket, with the streamable or the older transport.
 
 Effects are lines in FILE, so that a test can count them over any number of server processes.
 """
@@ -10,13 +11,23 @@ from pathlib import Path
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.types import CallToolResult, ImageContent, ResourceLink, TextContent, ToolAnnotations
 
-server = MCPServer("test")
+server = MCPServer("test", instructions="Add before you note.")
 effects = Path(sys.argv[1])
 
 
 def mark(line: str) -> None:
     with effects.open("a") as file:
         file.write(f"{line}\n")
+
+
+@server.resource("notes://today", description="Of today")
+def today() -> str:
+    return "low water at noon"
+
+
+@server.resource("notes://{day}")
+def of_day(day: str) -> str:
+    return f"nothing on {day}"
 
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))
@@ -74,6 +85,7 @@ def shape() -> CallToolResult:
 async def odd(ctx: Context) -> str:
     """Report progress, then the process id and whether a secret came along."""
     await ctx.report_progress(1, 2, "half way")
+    await ctx.report_progress(2, 2)
     return f"{os.getpid()} {os.environ.get('SECRET', 'none')} {os.environ.get('GIVEN', 'none')}"
 
 
@@ -83,5 +95,6 @@ if __name__ == "__main__":
     else:
         import uvicorn
 
-        config = uvicorn.Config(server.streamable_http_app(), fd=int(sys.argv[2]), log_level="critical")
+        app = server.sse_app() if sys.argv[3:] == ["sse"] else server.streamable_http_app()
+        config = uvicorn.Config(app, fd=int(sys.argv[2]), log_level="critical")
         uvicorn.Server(config).run()

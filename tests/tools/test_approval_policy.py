@@ -97,13 +97,21 @@ def test_arguments_are_checked(args: object, says: str | None) -> None:
 
 @pytest.mark.parametrize(
     "schema",
-    [{"$ref": "http://127.0.0.1:9/schema.json"}, {"$ref": "#/nowhere"}, {"properties": {"a": {"pattern": "("}}}],
+    [{"$ref": "http://127.0.0.1:9/schema.json"}, {"$ref": "#/nowhere"}, {"properties": ["a"]}, {"allOf": 1}, 7],
 )
 def test_a_schema_that_cannot_be_used_is_told(schema: dict[str, object]) -> None:
     """E1: a broken or remote schema of a foreign tool neither raises nor reaches out to the network."""
     problem = argument_problem(schema, {"a": "b"})
     assert problem is not None
     assert "schema is invalid" in problem
+
+
+def test_a_deep_result_becomes_text() -> None:
+    """E1: what a parser of journals or pages could not read back is kept as a string."""
+    content: object = "end"
+    for _ in range(190):
+        content = [content]
+    assert cap_result(ToolResult(content)).content == "[" * 190 + '"end"' + "]" * 190
 
 
 def test_a_long_result_keeps_its_head_and_tail() -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import socket
+import time
 import tracemalloc
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -13,6 +14,8 @@ import anyio
 import pytest
 from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from holdfast.ports.tool import ToolResult
 from holdfast.tools.fetch import html_to_text
@@ -356,12 +359,77 @@ def test_public_addresses_are_public(text: str) -> None:
         ("&lt;b&gt; &amp; &#233;", "<b> & é"),
         ("<p>never closed", "never closed"),
         ("</p></script><p>odd", "odd"),
+        ("a<!-- <p> -->b<!-->c<!doctype html>d<?x?>e", "abcde"),
+        ("1 < 2 <3 <a", "1 < 2 <3"),
+        ("<a href=/x>one<a href='/y' title='>'>two</a></a> three", "one (/x)two (/y) three"),
+        ("<img alt=a&amp;b title=x/><img alt>", "[image: a&b]"),
+        ("<TextArea><p>raw &amp; text</TEXTAREA>", "<p>raw & text"),
+        ("x<svg/>y<svg><title>no</title>z</svg>", "xy"),
+        ("&#" + "9" * 5000, "\ufffd" + "9" * 4993),
         ("", ""),
     ],
 )
 def test_html_is_read(source: str, text: str) -> None:
     """X5: structure becomes plain marks, and broken pages are read as far as they go."""
     assert html_to_text.to_text(source)[1] == text
+
+
+HOSTILE = (
+    "<a ",
+    "<a href=x>y",
+    "<a href=x>",
+    "<b c='",
+    "<!--",
+    "<script>",
+    "<title>",
+    "&#1",
+    " ",
+    " x",
+    "\n ",
+    "<",
+    "</",
+)
+
+
+@pytest.mark.parametrize("fragment", HOSTILE)
+def test_a_hostile_page_is_read_in_linear_time(fragment: str) -> None:
+    """X5: a page of 3 MB that repeats what parsers try again at each position takes seconds at most, not hours."""
+    began = time.thread_time()
+    html_to_text.to_text(fragment * (3_000_000 // len(fragment)), "http://a.org/" + "b/" * 900)
+    assert time.thread_time() - began < 15
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.lists(
+        st.sampled_from([*HOSTILE, "<p>", "</a>", "=", "'", '"', ">", "-->", "</title", "/"]), min_size=1, max_size=6
+    )
+)
+def test_time_grows_no_faster_than_the_page(fragments: list[str]) -> None:
+    """X5: a page that is eight times as long takes at most some eight times as long, whatever it repeats."""
+
+    def seconds(size: int) -> float:
+        page = "".join(fragments)
+        page *= size // len(page)
+        began = time.thread_time()
+        html_to_text.to_text(page, "http://a.org/")
+        return time.thread_time() - began
+
+    assert seconds(80_000) < 30 * max(seconds(10_000), 0.01)
+
+
+@pytest.mark.parametrize("charset", ["punycode", "unicode_escape", "zlib", "nonsense", "utf-7"])
+async def test_an_odd_charset_costs_nothing(bench: Bench, charset: str) -> None:
+    """X5: a page may name any encoding, also one that decodes in quadratic time."""
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(body=b"a" * 2_500_000, headers={"Content-Type": f"text/plain; charset={charset}"})
+
+    async with site(answer) as found:
+        began = time.process_time()
+        result = await bench.run(FetchTool(lambda _: True), url=f"http://127.0.0.1:{found.port}/")
+    assert "aaaa" in result.content
+    assert time.process_time() - began < 15
 
 
 async def test_what_unpacks_to_gigabytes_takes_no_room() -> None:

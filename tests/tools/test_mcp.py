@@ -1,17 +1,21 @@
 """MCP servers as real processes, on stdio and over HTTP: calls, results, and what happens when one dies."""
 
+import json
 import os
+import re
 import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
+from holdfast import __version__
 from holdfast.ports.tool import Tool, ToolError, ToolTraits
 from holdfast.tools.mcp import tool_mapping
 from holdfast.tools.mcp.servers import McpLimits, McpServers
@@ -49,9 +53,9 @@ def listening() -> Iterator[socket.socket]:
 
 
 @contextmanager
-def on_http(effects: Path, listener: socket.socket) -> Iterator[subprocess.Popen[bytes]]:
+def on_http(effects: Path, listener: socket.socket, *mode: str) -> Iterator[subprocess.Popen[bytes]]:
     fd = listener.fileno()
-    process = subprocess.Popen([sys.executable, PROGRAM, str(effects), str(fd)], pass_fds=[fd])
+    process = subprocess.Popen([sys.executable, PROGRAM, str(effects), str(fd), *mode], pass_fds=[fd])
     try:
         yield process
     finally:
@@ -78,17 +82,26 @@ async def tools_of(servers: McpServers) -> dict[str, Tool]:
 
 
 async def check_all_tools(bench: Bench, tools: dict[str, Tool], effects: Path) -> None:
-    assert tools["t__add"].traits == ToolTraits(repeatable=True, read_only=True, rule="allow")
-    assert tools["t__note"].traits == ToolTraits(rule="ask")
-    assert tools["t__die_once"].traits == ToolTraits(repeatable=True, rule="ask")
+    said = "t: Add before you note."
+    assert tools["t__add"].traits == ToolTraits(repeatable=True, read_only=True, rule="allow", instructions=said)
+    assert tools["t__note"].traits == ToolTraits(rule="ask", instructions=said)
+    assert tools["t__die_once"].traits == ToolTraits(repeatable=True, rule="ask", instructions=said)
     assert tools["t__add"].spec.description == "Add two numbers."
     assert (await bench.run(tools["t__add"], a=1, b=2)).content == "3"
     assert (await bench.run(tools["t__note"], text="hello")).content == "noted hello"
     assert lines(effects) == ["hello"]
     failed = await bench.run(tools["t__fail"])
     assert failed.is_error
-    shown = "words\n[image: image/png, 8 bytes]\n[resource: file:///notes.txt notes]"
-    assert (await bench.run(tools["t__show"])).content == shown
+    words, image, link = (await bench.run(tools["t__show"])).content.splitlines()
+    assert (words, link) == ("words", "[resource: file:///notes.txt notes]")
+    found = re.fullmatch(r"\[image: image/png, 8 bytes, saved as (tool-output/\w+\.png) in the workspace\]", image)
+    assert found is not None
+    assert await anyio.Path(bench.workspace / found[1]).read_bytes() == b"12345678"
+    assert (await bench.run(tools["t__list_resources"])).content.startswith("notes://today · today · Of today")
+    assert "notes://{day}" in (await bench.run(tools["t__list_resources"])).content
+    assert (await bench.run(tools["t__read_resource"], uri="notes://today")).content == "low water at noon"
+    assert (await bench.run(tools["t__read_resource"], uri="notes://friday")).content == "nothing on friday"
+    assert (await bench.run(tools["t__read_resource"], uri="gone://x")).is_error
     assert (await bench.run(tools["t__shape"])).content == {"n": 1}
 
 
@@ -107,7 +120,7 @@ async def test_tools_of_a_program_are_listed_and_called(
         bench.printed.clear()
         result = await bench.run(tools["t__odd_name_with__nusual_letters"])
         assert result.content.split()[1:] == ["none", "yes"]
-        assert bench.printed == ["half way\n"]
+        assert bench.printed == ["half way\n", "2/2\n"]
         assert not any(name.startswith("gone__") for name in tools)
         with pytest.raises(ToolError, match="Try again in"):
             await servers._clients["gone"].list_tools()
@@ -151,12 +164,94 @@ async def test_tools_over_http_outlive_their_server(bench: Bench, effects: Path)
                 assert (await bench.run(tools["t__add"], a=2, b=2)).content == "4"
 
 
+async def test_a_server_with_the_older_transport_is_recognized(bench: Bench, effects: Path) -> None:
+    """X5: servers from before 2025, which send events on a stream of their own, have the same tools."""
+    with listening() as listener, on_http(effects, listener, "sse"):
+        url = address(listener).removesuffix("/mcp") + "/sse"
+        async with connected(HttpServer("t", url, trusted=True)) as servers:
+            await check_all_tools(bench, await tools_of(servers), effects)
+
+
 async def test_a_program_that_says_nothing_is_given_up(effects: Path) -> None:
     """E1: a server that starts and never answers does not hold a turn up for longer than its limit."""
     silent = StdioServer("silent", sys.executable, ("-c", "import sys; sys.stdin.read()"))
     async with connected(silent, limits=McpLimits(connect=0.5)) as servers:
         with anyio.fail_after(GUARD):
             assert await servers.tools() == ()
+
+
+RAW = str(Path(__file__).with_name("raw_mcp_server.py"))
+GOOD = {"name": "good", "inputSchema": {"type": "object"}}
+
+
+def raw(name: str = "raw", **script: Any) -> StdioServer:
+    return StdioServer(name, sys.executable, (RAW, json.dumps(script)))
+
+
+async def test_a_server_that_never_lists_its_tools_delays_one_turn(effects: Path) -> None:
+    """E1: the first turn waits for its limit; later ones go on at once, and the server is tried again meanwhile."""
+    silent = raw(results={"tools/list": None}, log=str(effects))
+    limits = McpLimits(connect=2.0, first_pause=0.01, longest_pause=0.01)
+    async with connected(silent, raw("ready", results={"tools/list": {"tools": [GOOD]}}), limits=limits) as servers:
+        assert set(await tools_of(servers)) == {"ready__good"}
+        assert servers.states()["raw"].failure == "it did not answer in time"
+        began = anyio.current_time()
+        for _ in range(20):
+            assert set(await tools_of(servers)) == {"ready__good"}
+        assert anyio.current_time() - began < 2.0, "each turn waited for the silent server"
+        with anyio.fail_after(GUARD):
+            while (await anyio.Path(effects).read_text()).count("tools/list") < 2:
+                await tools_of(servers)
+
+
+async def test_a_malformed_tool_hides_no_other(bench: Bench) -> None:
+    """E1: tools that the SDK or a model would stumble over are left out, one by one."""
+    deep: Any = {"type": "string"}
+    for _ in range(150):
+        deep = {"items": deep}
+    tools = [
+        {"inputSchema": {"type": "object"}},
+        {"name": 7, "inputSchema": {"type": "object"}},
+        {"name": "no schema"},
+        {"name": "list", "inputSchema": []},
+        {"name": "string", "inputSchema": {"type": "string"}},
+        {"name": "deep", "inputSchema": {"type": "object", "properties": {"a": deep}}},
+        {"name": "large", "inputSchema": {"type": "object", "description": "x" * 110_000}},
+        "nonsense",
+        GOOD,
+    ]
+    async with connected(raw(results={"tools/list": {"tools": tools}})) as servers:
+        assert set(await tools_of(servers)) == {"raw__good"}
+
+
+@pytest.mark.parametrize("schema", [{"$ref": "#"}, {"properties": {"a": {"pattern": "^(a+)+$"}}}, {"type": "string"}])
+async def test_a_server_cannot_hang_the_client_with_its_own_output_schema(bench: Bench, schema: Any) -> None:
+    """E1: results are not checked against what the server says about them."""
+    tool = {**GOOD, "outputSchema": {"type": "object", **schema}}
+    called = {"content": [{"type": "text", "text": "fine"}], "structuredContent": {"a": "a" * 40 + "!"}}
+    async with connected(raw(results={"tools/list": {"tools": [tool]}, "tools/call": called})) as servers:
+        tools = await tools_of(servers)
+        with anyio.fail_after(GUARD):
+            assert (await bench.run(tools["raw__good"])).content == "fine"
+
+
+async def test_error_output_of_a_program_is_told(effects: Path) -> None:
+    """E1: a program that does not start says why, to the model and in the settings; only the end of it is kept."""
+    async with connected(raw(stderr="x" * 100_000 + "\nno such database", exit=3)) as servers:
+        with pytest.raises(ToolError, match="no such database"):
+            await servers.list_tools("raw")
+        state = servers.states()["raw"]
+    assert state.stderr.endswith("no such database")
+    assert len(state.stderr) <= 4_000
+
+
+async def test_the_client_says_who_it_is(effects: Path) -> None:
+    """Servers see Holdfast and its version."""
+    async with connected(raw(results={"tools/list": {"tools": [GOOD]}}, log=str(effects))) as servers:
+        await tools_of(servers)
+    sent = [json.loads(line) for line in (await anyio.Path(effects).read_text()).splitlines()]
+    info = next(each["params"]["clientInfo"] for each in sent if each["method"] == "initialize")
+    assert (info["name"], info["version"]) == ("holdfast", __version__)
 
 
 def test_hints_of_a_server_that_is_not_trusted_do_not_count() -> None:

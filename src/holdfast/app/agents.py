@@ -30,6 +30,8 @@ from holdfast.server.context import AvailableModels, ToolAdmin
 from holdfast.server.openai.model_names import DIRECT
 from holdfast.server.openai.parameters import SOURCE
 from holdfast.tools.approval_policy import ApprovalPolicy
+from holdfast.tools.shell import ShellTool
+from holdfast.tools.shell_sandbox import ShellSandbox
 from holdfast.tools.toolbox import Toolbox, builtin_tools
 
 if TYPE_CHECKING:
@@ -73,7 +75,9 @@ def build_agents(
 ) -> AgentServices:
     """The agents of a real server. `environment` and `home` are where keys and local models are looked for."""
     models = ConfiguredModels(config, keys, late_engine, environment=environment, home=home, make_catalog=make_catalog)
-    tool_admin = AppToolAdmin(late_engine, keys, models.find, builtin_tools(environment), mcp_servers(config))
+    sandbox = shell_sandbox(config, home)
+    tools = builtin_tools(ShellTool(environment, sandbox=sandbox, variables=frozenset(config.shell.env)))
+    tool_admin = AppToolAdmin(late_engine, keys, models.find, tools, mcp_servers(config), sandbox)
     helpers = ModelHelpers(models, late_engine, config.titles)
     chat = ChatAgent(
         models.find_for_turn,
@@ -99,6 +103,11 @@ def build_agents(
         MemoryProviderTable(config, environment, late_engine, helpers.fact_extractor),
         run,
     )
+
+
+def shell_sandbox(config: Config, home: Path) -> ShellSandbox:
+    hidden = (config.data_dir, *(Path(path).expanduser() for path in config.shell.hide))
+    return ShellSandbox(hidden, home, config.shell.sandbox, config.shell.network)
 
 
 async def _approval_policy(config: Config, keys: KeyringStore, turn: Turn) -> ApprovalPolicy:

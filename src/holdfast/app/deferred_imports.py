@@ -10,7 +10,7 @@ from typing import Final
 import anyio
 from anyio import to_thread
 
-LATER: Final = ("aiohttp", "jsonschema", "holdfast.memory.builtin_provider")
+LATER: Final = ("aiohttp", "holdfast.memory.builtin_provider")
 PAUSE: Final = 1.0
 """Seconds to wait first: an import holds the interpreter lock, and clients send requests as soon as the server
 listens."""

@@ -1,6 +1,8 @@
 """The tools and MCP servers of the chat agent, as the settings page lists and changes them."""
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -17,11 +19,15 @@ from holdfast.ports.agent import AgentError, Turn
 from holdfast.ports.keyring import KeyringStore
 from holdfast.ports.model import Model
 from holdfast.ports.tool import Tool, ToolError
-from holdfast.server.schemas.settings import McpServerRequest, McpServerResponse, ToolResponse
+from holdfast.server.schemas.settings import McpServerRequest, McpServerResponse, ShellSandboxResponse, ToolResponse
 from holdfast.tools.mcp.servers import McpServers
 from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
+from holdfast.tools.shell import ShellTool
+from holdfast.tools.shell_sandbox import ShellSandbox
 
-_KEY_PREFIX: Final = "mcp:"  # Before the server's name, in the keyring
+_KEY_PREFIX: Final = "mcp:"  # Before the server's name, in the keyring: its token, variables and headers
+_ENV_PREFIX: Final = "mcp-env:"
+_HEADERS_PREFIX: Final = "mcp-headers:"
 _MAX_SERVERS: Final = 50
 _TEST_TOKENS: Final = 1000  # Enough for a one-word answer of a reasoning model
 
@@ -37,11 +43,13 @@ class AppToolAdmin:
         find_model: Callable[[str | None], Awaitable[Model]],
         own: Sequence[Tool],
         configured: Sequence[McpServer],
+        sandbox: ShellSandbox,
     ) -> None:
         self._late_engine = late_engine
         self._keys = keys
         self._find_model = find_model
         self.own = own
+        self._sandbox = sandbox
         self._configured = {server.name: server for server in configured}
         self.mcp = McpServers(configured)
 
@@ -57,8 +65,15 @@ class AppToolAdmin:
         self._configure(await self._settings())
         found: list[tuple[Tool, str | None]] = [(tool, None) for tool in self.own]
         found += [(tool, tool.spec.name.partition("__")[0]) for tool in await self.mcp.tools()]
+        sandbox = ShellSandboxResponse.model_validate(asdict(await self._sandbox.status()))
         return [
-            ToolResponse(name=tool.spec.name, description=tool.spec.description, rule=tool.traits.rule, server=server)
+            ToolResponse(
+                name=tool.spec.name,
+                description=tool.spec.description,
+                rule=tool.traits.rule,
+                server=server,
+                sandbox=sandbox if isinstance(tool, ShellTool) else None,
+            )
             for tool, server in found
         ]
 
@@ -84,15 +99,22 @@ class AppToolAdmin:
             raise InvalidInputError("command", "either a command or a url is required, not both")
         if server.url is not None and urlsplit(server.url).scheme not in ("http", "https"):
             raise InvalidInputError("url", "must start with http:// or https://")
-        setting = server.model_dump(include={"url"} if server.command is None else {"command", "args"})
+        if (server.headers if server.command is not None else server.env or server.cwd) is not None:
+            raise InvalidInputError("headers", "env and cwd belong to a command, headers to a url")
+        setting = server.model_dump(include={"url"} if server.command is None else {"command", "args", "cwd"})
         added = _added(await self._settings())
         if name not in added and len(added) >= _MAX_SERVERS:
             raise QuotaExceededError("MCP servers", _MAX_SERVERS, "Remove one that is no longer used.")
-        if server.token is not None or added.get(name, {}).get("url") != server.url:
-            await self._store_token(name, None)  # first: at no time may a token go to an address it is not for
+        is_elsewhere = _target(added.get(name, {})) != _target(setting)
+        # First: at no time may secrets go where they are not for.
+        if is_elsewhere or server.token is not None:
+            await self._store_token(name, None)
+        if is_elsewhere:
+            await self._store_secrets(name, {}, {})
         settings = await self._late_engine.engine.preferences.change({"mcp": {**added, name: setting}})
         if server.token is not None:
             await self._store_token(name, server.token)
+        await self._store_secrets(name, server.env, server.headers)
         self._configure(settings)
 
     async def drop_server(self, name: str) -> None:
@@ -103,6 +125,7 @@ class AppToolAdmin:
             raise NotFoundError("MCP server", name)
         settings = await self._late_engine.engine.preferences.change({"mcp": added})
         await self._store_token(name, None)
+        await self._store_secrets(name, {}, {})
         self._configure(settings)
 
     async def _settings(self) -> Mapping[str, Json]:
@@ -110,9 +133,9 @@ class AppToolAdmin:
 
     def _configure(self, settings: Mapping[str, Json]) -> Sequence[McpServer]:
         """Applies the owner's settings; returns all servers."""
-        tokens = self._keys.read().provider_keys
+        secrets = self._keys.read().provider_keys
         added = [
-            _added_server(name, setting, tokens.get(_KEY_PREFIX + name))
+            _added_server(name, setting, secrets)
             for name, setting in _added(settings).items()
             if name not in self._configured
         ]
@@ -122,6 +145,13 @@ class AppToolAdmin:
 
     async def _store_token(self, name: str, token: str | None) -> None:
         await to_thread.run_sync(set_provider_key, self._keys, _KEY_PREFIX + name, token)
+
+    async def _store_secrets(self, name: str, env: Mapping[str, str] | None, headers: Mapping[str, str] | None) -> None:
+        """None keeps what is stored."""
+        for prefix, values in ((_ENV_PREFIX, env), (_HEADERS_PREFIX, headers)):
+            if values is not None:
+                text = json.dumps(dict(values)) if values else None
+                await to_thread.run_sync(set_provider_key, self._keys, prefix + name, text)
 
 
 def _added(settings: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -142,10 +172,20 @@ def _configured_server(name: str, section: McpSection) -> McpServer:
     return HttpServer(name, section.url, headers, trusted=section.trusted is True)
 
 
-def _added_server(name: str, setting: Mapping[str, Any], token: str | None) -> McpServer:
+def _target(setting: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    """What secrets are for: the program with its arguments, or the address."""
+    return setting.get("url"), setting.get("command"), setting.get("args")
+
+
+def _added_server(name: str, setting: Mapping[str, Any], secrets: Mapping[str, str]) -> McpServer:
     if "command" in setting:
-        return StdioServer(name, setting["command"], tuple(setting.get("args", ())))
-    return HttpServer(name, setting["url"], {} if token is None else {"Authorization": f"Bearer {token}"})
+        env = json.loads(secrets.get(_ENV_PREFIX + name, "{}"))
+        return StdioServer(name, setting["command"], tuple(setting.get("args", ())), env, setting.get("cwd"))
+    headers = json.loads(secrets.get(_HEADERS_PREFIX + name, "{}"))
+    token = secrets.get(_KEY_PREFIX + name)
+    return HttpServer(
+        name, setting["url"], headers if token is None else {**headers, "Authorization": f"Bearer {token}"}
+    )
 
 
 def _info(server: McpServer, editable: bool, state: Any) -> McpServerResponse:
@@ -154,6 +194,10 @@ def _info(server: McpServer, editable: bool, state: Any) -> McpServerResponse:
         kind="stdio" if isinstance(server, StdioServer) else "http",
         target=" ".join((server.command, *server.args)) if isinstance(server, StdioServer) else server.url,
         editable=editable,
+        cwd=server.cwd if isinstance(server, StdioServer) else None,
+        env=sorted(server.env) if isinstance(server, StdioServer) else [],
+        headers=[] if isinstance(server, StdioServer) else sorted(server.headers),
         connected=state.connected,
         failure=state.failure,
+        stderr=state.stderr or None,
     )

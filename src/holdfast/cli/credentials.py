@@ -88,6 +88,8 @@ def _add_token_commands(app: typer.Typer, context: CliContext) -> None:
         with _keys(context, data_dir, config) as keys:
             if not name.strip() or len(name) > 200:
                 raise CommandError("A token name needs 1 to 200 characters.", ExitCode.USAGE)
+            if keys.read().password is None and context.config(data_dir, config).password is None:
+                raise CommandError("A token needs a password on the server. Set one with `holdfast password`.")
             token, secret = authenticator.issue_token(keys, name, SystemClock().now())
         if as_json:
             context.terminal.json({"id": token.id, "name": token.name, "token": secret})

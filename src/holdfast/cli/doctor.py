@@ -27,6 +27,7 @@ def add(root: typer.Typer, context: CliContext) -> None:
         Exits with 0 if everything is fine and with 1 if something needs attention.
         """
         from holdfast import app
+        from holdfast.app.agents import shell_sandbox
         from holdfast.app.models import check_models
 
         settings = context.config(data_dir, config)
@@ -40,6 +41,9 @@ def add(root: typer.Typer, context: CliContext) -> None:
             ]
             if context.agents is None:
                 findings.append(anyio.run(check_models, settings, os.environ, Path.home()))
+            status = anyio.run(shell_sandbox(settings, Path.home()).status)
+            is_fine = status.active or settings.shell.sandbox != "required"
+            findings.append(CheckResult("shell sandbox", is_fine, str(status)))
         failed = sum(not each.ok for each in findings)
         if as_json:
             context.terminal.json({"ok": not failed, "findings": [asdict(each) for each in findings]})

@@ -8,7 +8,6 @@ import typer
 
 from holdfast import logs
 from holdfast.cli.context import CliContext, ConfigFile, DataDir
-from holdfast.system import hide_process_memory
 
 
 def add(root: typer.Typer, context: CliContext) -> None:
@@ -32,6 +31,5 @@ def add(root: typer.Typer, context: CliContext) -> None:
             gc.disable()  # until `tune_gc`: collections during the imports free nothing and take a tenth of the start
             from holdfast import app
 
-            hide_process_memory()
             app.tune_gc()
             anyio.run(app.serve, settings, context.build_agents(), ready, backend_options={"use_uvloop": True})

@@ -1,19 +1,25 @@
-"""The environment variables that child processes inherit."""
+"""The environment variables that child processes inherit: only those that are known to be needed, because a secret can
+have any name."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
-_SECRET: Final = re.compile(
-    r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|COOKIE|^HOLDFAST_|^AWS_|_DSN$|SSH_AUTH_SOCK", re.IGNORECASE
+_ALLOWED: Final = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|TERM|COLORTERM|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|TMP|TEMP|PWD|EDITOR|PAGER"
+    r"|HTTPS?_PROXY|ALL_PROXY|NO_PROXY|SSL_CERT_(?:FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NODE_EXTRA_CA_CERTS"
+    r"|LD_LIBRARY_PATH|DYLD_LIBRARY_PATH|OMP_\w+|CUDA_\w+|GGML_\w+|ROCR?_\w+|HSA_\w+"
+    r"|SYSTEMROOT|SYSTEMDRIVE|WINDIR|COMSPEC|PATHEXT|USERPROFILE|HOMEDRIVE|HOMEPATH|APPDATA|LOCALAPPDATA",
+    re.IGNORECASE,
 )
-_PASSWORD_IN_URL: Final = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
+_PASSWORD_IN_URL: Final = re.compile(r"://[^/\s@]*@")
 
 
-def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without variables that look like secrets or hold a URL with a password."""
+def inherited_variables(environment: Mapping[str, str], also: Collection[str] = ()) -> dict[str, str]:
+    """The allowed part of the environment and the variables named in `also`. An allowed variable with credentials in a
+    URL, such as a proxy's, is left out."""
     return {
         name: value
         for name, value in environment.items()
-        if not _SECRET.search(name) and not _PASSWORD_IN_URL.search(value)
+        if name in also or (_ALLOWED.fullmatch(name) and not _PASSWORD_IN_URL.search(value))
     }

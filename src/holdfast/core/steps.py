@@ -52,7 +52,7 @@ def unfinished_text(parts: Sequence[Part]) -> str | None:
 
 
 def complete_args(part: ToolPart) -> Mapping[str, Json] | None:
-    """The arguments, or None while the model is still writing them.
+    """The arguments, or None while the model is still writing them, or if they are nested too deeply to be used.
 
     A proper prefix of a JSON object is never itself an object, so text that parses as one is complete."""
     args = part.args
@@ -61,4 +61,4 @@ def complete_args(part: ToolPart) -> Mapping[str, Json] | None:
             args = json.loads(args)
         except (ValueError, RecursionError):
             return None
-    return args if isinstance(args, dict) else None
+    return args if isinstance(args, dict) and not is_too_deep(args) else None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import anyio
 
-from holdfast.core.child_environment import without_secrets
+from holdfast.core.child_environment import inherited_variables
 from holdfast.core.parts import Json
 from holdfast.models import embeddings, local_model_prompt, local_model_weights
 from holdfast.models.default_model import default_model, provider_default
@@ -175,7 +175,7 @@ class ModelCatalog:
         path = settings.weights_directory and local_model_weights.find(settings.weights_directory)
         if path is None:
             return "Its weights are not downloaded. Run `holdfast models pull`."
-        return LocalModelSettings(path, threads=settings.threads, environment=without_secrets(settings.environment))
+        return LocalModelSettings(path, threads=settings.threads, environment=inherited_variables(settings.environment))
 
     def _local_info(self) -> ModelInfo:
         found = self._local_settings()

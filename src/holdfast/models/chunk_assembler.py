@@ -157,7 +157,10 @@ class ChunkAssembler:
             self.error = UpstreamError("protocol", f"a tool call is {_kind_of(piece)}, not an object", retry=True)
             return
         self._close_reasoning()
-        call, text, named = self._calls.write(piece)
+        written = self._calls.write(piece)
+        if written is None:
+            return
+        call, text, named = written
         if named or call is not self._kind:
             self._begin(call, anew=named)
             self._name = call.name if named else None

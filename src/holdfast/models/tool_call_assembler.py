@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import jiter
 
@@ -10,6 +11,8 @@ from holdfast.core.finite_numbers import find_non_finite
 from holdfast.core.parts import Json
 from holdfast.models.lenient_json import loads
 from holdfast.ports.model import ToolCall
+
+MAX_CALLS: Final = 1_000  # Calls of one answer that are assembled; what follows is ignored
 
 
 @dataclass(slots=True, eq=False)
@@ -67,18 +70,24 @@ class ToolCallAssembler:
     def __init__(self, used_ids: Collection[str] = ()) -> None:
         self._used_ids = set(used_ids)
         self._calls: list[PartialToolCall] = []
+        self._is_full = False
 
     def complete(self) -> Sequence[ToolCall]:
         return [call.complete() for call in self._calls]
 
-    def write(self, piece: dict[str, Json]) -> tuple[PartialToolCall, str, bool]:
-        """Adds a piece. Returns its call, the text added to the arguments, and whether the name is new."""
+    def write(self, piece: dict[str, Json]) -> tuple[PartialToolCall, str, bool] | None:
+        """Adds a piece. Returns its call, the text added to the arguments, and whether the name is new; None if the
+        answer has had too many calls."""
         function = piece.get("function")
         if type(function) is not dict:
             function = piece
         name = function.get("name")
         name = name if type(name) is str else ""
-        call = self._find(piece, name) or self._open(piece)
+        found = None if self._is_full else self._find(piece, name)
+        if found is None and len(self._calls) >= MAX_CALLS:
+            self._is_full = True
+            return None
+        call = found or self._open(piece)
         named = bool(name) and not call.name
         if named:
             call.name = name

@@ -33,6 +33,7 @@ class ToolTraits:
     repeatable: bool = False  # Safe to run again if it is unknown how the last run ended
     read_only: bool = False  # Changes nothing, so several calls may run concurrently
     rule: Rule = "ask"  # The default rule, used if no other is set
+    instructions: str = ""  # What its MCP server tells models about its tools
 
 
 class Tool(Protocol):

@@ -1,8 +1,12 @@
 """Finds the user account at the other end of a loopback connection, so that a server without a password answers only
-the account that started it. It works on Linux (`sock_diag`); on other systems no account is recognized."""
+the account that started it, and none of its own child processes, such as commands of the shell tool. It works on Linux
+(`sock_diag`); on other systems no account is recognized."""
 
+import os
 import socket
 import struct
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 _NETLINK_SOCK_DIAG: Final = 4
@@ -21,8 +25,9 @@ Address = tuple[str, int]
 
 
 def find_peer_user(peer: Address, own: Address) -> int | None:
-    """The user id that owns the socket at `peer`, connected to `own`; None if it is not known for certain. A socket
-    that its process has closed belongs to nobody, although the kernel still reports a user for it."""
+    """The user id that owns the socket at `peer`, connected to `own`; None if it is not known for certain, or if the
+    socket is that of a child process of ours. A socket that its process has closed belongs to nobody, although the
+    kernel still reports a user for it."""
     try:
         family, addresses = _encode(peer, own)
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as diag:
@@ -34,8 +39,41 @@ def find_peer_user(peer: Address, own: Address) -> int | None:
     _, kind, *_ = _HEADER.unpack_from(answer)
     if kind != _SOCK_DIAG_BY_FAMILY or _FOUND.unpack_from(answer, _HEADER.size)[1] != ESTABLISHED:
         return None
-    (user,) = struct.unpack_from("=I", answer, _HEADER.size + _FOUND.size)
-    return int(user)
+    user, inode = struct.unpack_from("=II", answer, _HEADER.size + _FOUND.size)
+    return None if any(_has_socket(pid, inode) for pid in _descendants()) else int(user)
+
+
+def _descendants() -> Iterator[int]:
+    """Processes that the main thread of this one started, and theirs."""
+    below = _children(os.getpid(), os.getpid())
+    while below:
+        pid = below.pop()
+        yield pid
+        with suppress(OSError):  # it has ended
+            below += [child for thread in os.listdir(f"/proc/{pid}/task") for child in _children(pid, int(thread))]
+
+
+def _children(pid: int, thread: int) -> list[int]:
+    try:
+        with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+            return [int(child) for child in file.read().split()]
+    except OSError:
+        return []  # it has ended, or the kernel does not list children
+
+
+def _has_socket(pid: int, inode: int) -> bool:
+    """False also for a process that may not be looked at: a command that hides is stopped by the sandbox only."""
+    try:
+        return any(_target(f"/proc/{pid}/fd/{fd}") == f"socket:[{inode}]" for fd in os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return False
+
+
+def _target(link: str) -> str:
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""  # closed meanwhile
 
 
 def can_find_users() -> bool:

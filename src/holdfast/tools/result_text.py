@@ -2,6 +2,7 @@
 
 import json
 
+from holdfast.core.nesting import is_too_deep
 from holdfast.core.parts import Json
 from holdfast.ports.tool import ToolResult
 
@@ -33,6 +34,8 @@ def shorten(text: str, limit: int) -> str:
 
 
 def _is_json(content: Json) -> bool:
+    if is_too_deep(content):
+        return False
     try:
         json.dumps(content, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError):

@@ -1,11 +1,11 @@
 """JSON schemas of tools: the description of a built-in tool, and the validation of a call's arguments."""
 
-import re
 from collections.abc import Mapping
-from typing import Any
 
+from holdfast.core.nesting import MAX_DEPTH, is_too_deep
 from holdfast.core.parts import Json
 from holdfast.ports.model import ToolSpec
+from holdfast.tools.schema_validator import InvalidSchemaError, SchemaTooComplexError, SchemaValidator
 
 
 def object_spec(name: str, description: str, properties: Mapping[str, Json], *required: str) -> ToolSpec:
@@ -15,23 +15,19 @@ def object_spec(name: str, description: str, properties: Mapping[str, Json], *re
 
 
 def argument_problem(schema: Mapping[str, Json], args: Json) -> str | None:
-    """What is wrong with the arguments, in words that a model can act on; None if they are valid. References to other
-    documents are not followed. jsonschema is imported here, and by `app/deferred_imports.py` in the background, so that
-    start-up does not wait for it."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError, best_match
-    from referencing import Registry
-    from referencing.exceptions import Unresolvable
-
+    """What is wrong with the arguments, in words that a model can act on; None if they are valid."""
     if not isinstance(args, dict):
         names = {str: "a string", list: "a list", bool: "a boolean", int: "a number", float: "a number"}
         return f"The arguments must be a JSON object, but were {names.get(type(args), 'null')}."
-    registry: Registry[Any] = Registry()
+    if is_too_deep(args):
+        return f"The arguments are nested more than {MAX_DEPTH} levels deep. Send them in a flatter form."
     try:
-        error = best_match(Draft202012Validator(schema, registry=registry).iter_errors(args))
-    except (SchemaError, Unresolvable, re.error) as invalid:
-        return f"The tool's own schema is invalid ({type(invalid).__name__}). Use another tool."
-    if error is None:
+        violation = SchemaValidator(schema).find_violation(args)
+    except SchemaTooComplexError:
+        return "The tool's own schema is too complex to check these arguments. Send less at once, or use another tool."
+    except InvalidSchemaError as error:
+        return f"The tool's own schema is invalid ({str(error)[:200]}). Use another tool."
+    if violation is None:
         return None
-    path = ".".join(str(step) for step in error.absolute_path)
-    return f"The arguments do not match the tool's schema. {f'{path}: ' if path else ''}{error.message[:500]}"
+    path = ".".join(str(step)[:100] for step in violation.path[:20])
+    return f"The arguments do not match the tool's schema. {f'{path}: ' if path else ''}{violation.message[:500]}"

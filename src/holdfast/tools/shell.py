@@ -1,5 +1,5 @@
-"""The shell tool. It is not a sandbox: a command can do what the server's user can do, so it asks first. It runs under
-`subreaper.py`, which ends everything the command started, also when this process dies."""
+"""The shell tool. Without a sandbox (`shell_sandbox.py`) a command can do what the server's user can do, so it asks
+first. It runs under `subreaper.py`, which ends everything the command started, also when this process dies."""
 
 import codecs
 import os
@@ -14,11 +14,12 @@ from typing import ClassVar, Final
 import anyio
 from anyio.abc import Process
 
-from holdfast.core.child_environment import without_secrets
+from holdfast.core.child_environment import inherited_variables
 from holdfast.core.parts import Json
 from holdfast.ports.model import ToolSpec
 from holdfast.ports.tool import ToolContext, ToolResult, ToolTraits
 from holdfast.tools.schemas import object_spec
+from holdfast.tools.shell_sandbox import ShellSandbox
 
 _SUBREAPER: Final = str(Path(__file__).with_name("subreaper.py"))
 
@@ -61,8 +62,10 @@ class _Output:
 
 @dataclass(frozen=True, slots=True)
 class ShellTool:
-    environment: Mapping[str, str]  # The environment of commands, before `without_secrets`
+    environment: Mapping[str, str]  # The server's, of which commands inherit the harmless part
     limits: ShellLimits = field(default_factory=ShellLimits)
+    sandbox: ShellSandbox = field(default_factory=lambda: ShellSandbox(mode="off"))
+    variables: frozenset[str] = frozenset()  # Names of further variables that commands inherit
     traits: ClassVar = ToolTraits(rule="ask")
 
     @property
@@ -70,7 +73,8 @@ class ShellTool:
         seconds = {"type": "number", "exclusiveMinimum": 0, "maximum": self.limits.max_timeout}
         return object_spec(
             "shell",
-            "Run a command with sh in the workspace. It has no input, and processes it leaves running are ended.",
+            "Run a command with sh in the workspace. It has no input, and processes it leaves running are ended. It "
+            "may be sandboxed: then there is no network, and only the workspace and /tmp can be written.",
             {
                 "command": {"type": "string", "minLength": 1},
                 "timeout": {**seconds, "description": f"Seconds; default {self.limits.timeout:.0f}."},
@@ -112,12 +116,13 @@ class ShellTool:
 
     async def _start(self, command: str, workspace: Path, control: int) -> Process:
         await anyio.Path(workspace).mkdir(mode=0o700, parents=True, exist_ok=True)
+        wrapped = await self.sandbox.wrap(["/bin/sh", "-c", command], workspace)
         return await anyio.open_process(
-            [sys.executable, "-I", "-S", _SUBREAPER, command],
+            [sys.executable, "-I", "-S", _SUBREAPER, *wrapped],
             stdin=control,
             stderr=STDOUT,
             cwd=workspace,
-            env=without_secrets(self.environment),
+            env=inherited_variables(self.environment, self.variables),
             start_new_session=True,
         )
 

@@ -1,4 +1,4 @@
-"""Subreaper: runs one shell command and leaves none of its processes behind. `python -I -S subreaper.py COMMAND`.
+"""Subreaper: runs one command and leaves none of its processes behind. `python -I -S subreaper.py PROGRAM ARGS…`.
 
 Standard input is a pipe from the caller. When it closes, because the caller gave up or died, everything the command
 started is ended: SIGTERM, a grace period, SIGKILL. The grace period is short, or longer if a `t` was sent first. The
@@ -21,7 +21,7 @@ KILL_TIMEOUT = 2.0  # Seconds after SIGKILL: a process that hangs in the kernel 
 _LINUX = sys.platform.startswith("linux")
 
 
-def main(command: str) -> int:
+def main(command: list[str]) -> int:
     if _LINUX:
         import ctypes
 
@@ -54,13 +54,12 @@ def main(command: str) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _spawn(command: str) -> int:
+def _spawn(command: list[str]) -> int:
     no_input = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
-    argv = ["sh", "-c", command]
     try:
-        return os.posix_spawn("/bin/sh", argv, os.environ, file_actions=no_input, setsid=True)
+        return os.posix_spawnp(command[0], command, os.environ, file_actions=no_input, setsid=True)
     except NotImplementedError:
-        return os.posix_spawn("/bin/sh", argv, os.environ, file_actions=no_input, setpgroup=0)
+        return os.posix_spawnp(command[0], command, os.environ, file_actions=no_input, setpgroup=0)
 
 
 def _reap(child: int, status: int | None) -> int | None:
@@ -129,4 +128,4 @@ def _descendants() -> list[int]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1:]))

@@ -1,6 +1,6 @@
 """Selects the tools of a turn: the built-in ones and those of MCP servers, filtered by the session's settings."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from holdfast.core.parts import Json
@@ -29,6 +29,6 @@ class Toolbox:
         return tuple(tool for name, tool in tools.items() if name in setting)
 
 
-def builtin_tools(environment: Mapping[str, str]) -> tuple[Tool, ...]:
-    """Files, shell and fetch. `environment` is the server's; commands get it without its secrets."""
-    return (*file_tools(), ShellTool(environment), FetchTool())
+def builtin_tools(shell: ShellTool) -> tuple[Tool, ...]:
+    """Files, shell and fetch."""
+    return (*file_tools(), shell, FetchTool())

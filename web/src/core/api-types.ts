@@ -180,7 +180,12 @@ export type McpServerListResponse = {
 export type McpServerRequest = {
   readonly command?: string | null;
   readonly args?: readonly string[];
+  /** Environment variables of the command. They are stored and never returned. */
+  readonly env?: { readonly [key: string]: Json } | null;
+  readonly cwd?: string | null;
   readonly url?: string | null;
+  /** Further headers of requests. They are stored and never returned. */
+  readonly headers?: { readonly [key: string]: Json } | null;
   /** Sent as `Authorization: Bearer …`. It is stored and never returned. */
   readonly token?: string | null;
 };
@@ -190,8 +195,13 @@ export type McpServerResponse = {
   readonly kind: "stdio" | "http";
   readonly target: string;
   readonly editable: boolean;
+  readonly cwd?: string | null;
+  readonly env?: readonly string[];
+  readonly headers?: readonly string[];
   readonly connected: boolean;
   readonly failure: string | null;
+  /** The end of the error output of a command. */
+  readonly stderr?: string | null;
 };
 
 export type McpServerTestResponse = {
@@ -419,6 +429,16 @@ export type SettingsResponse = {
   readonly version: string;
 };
 
+/** How commands of the shell tool are confined. */
+export type ShellSandboxResponse = {
+  /** Whether commands run in bubblewrap. */
+  readonly active: boolean;
+  /** Whether commands can use the network. */
+  readonly network: boolean;
+  /** Why there is no sandbox. */
+  readonly reason: string | null;
+};
+
 export type StartRunRequest = {
   readonly input: MessageInput;
   readonly model?: string | null;
@@ -480,6 +500,7 @@ export type ToolResponse = {
   readonly description: string;
   readonly rule: "allow" | "ask" | "deny";
   readonly server: string | null;
+  readonly sandbox?: ShellSandboxResponse | null;
 };
 
 /** Only the given fields change. */

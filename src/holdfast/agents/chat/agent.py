@@ -86,7 +86,8 @@ class ChatAgent:
             dict(turn.decisions),
         )
         specs = tuple(tool.spec for tool in tools) if "tools" in model.info.abilities else ()
-        return await _ChatLoop(self, turn, model, specs, run_log, runner, turn.input).run()
+        notes = tuple(dict.fromkeys(tool.traits.instructions for tool in tools if tool.traits.instructions))
+        return await _ChatLoop(self, turn, model, specs, notes, run_log, runner, turn.input).run()
 
 
 @dataclass(slots=True)
@@ -95,6 +96,7 @@ class _ChatLoop:
     turn: Turn
     model: Model
     specs: tuple[ToolSpec, ...]
+    tool_notes: tuple[str, ...]
     log: RunLog
     tool_runner: ToolRunner
     input: ModelInput
@@ -167,5 +169,8 @@ class _ChatLoop:
                 settings |= {name: own[name] for name in MODEL_SETTINGS if own.get(name) is not None}
         custom = run.settings.get("instructions") if isinstance(run.settings, dict) else None
         custom = custom if isinstance(custom, str) else session.system
-        system = system_prompt(self.agent.instructions, custom, self.input.summary, parts, tools=bool(self.specs))
+        has_tools, notes = bool(self.specs), self.tool_notes
+        system = system_prompt(
+            self.agent.instructions, custom, self.input.summary, parts, tools=has_tools, tool_notes=notes
+        )
         return ModelRequest(system, ask_to_continue(messages, self.model.info), self.specs, settings)

@@ -5,7 +5,7 @@ from typing import assert_never
 
 from holdfast.agents.chat.inline_reasoning import InlineReasoning
 from holdfast.agents.chat.overlap_trimmer import OverlapTrimmer
-from holdfast.agents.chat.requested_calls import RequestedCall
+from holdfast.agents.chat.requested_calls import MAX_CALLS, RequestedCall
 from holdfast.agents.chat.run_log import RunLog
 from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, Usage
 from holdfast.core.parts import ToolPart
@@ -16,7 +16,8 @@ from holdfast.ports.model import Delta, Model, ModelRequest, ToolCall, UserMessa
 
 
 class AnswerReader:
-    """Writes deltas to the run log as they arrive and collects the requested calls.
+    """Writes deltas to the run log as they arrive and collects the requested calls. Of too many calls, only those to
+    run and one to refuse are kept.
 
     Call ids are made unique within the message: some servers number calls from zero in every answer, and a call that
     has a result must not be mistaken for a new one."""
@@ -71,6 +72,8 @@ class AnswerReader:
             case ToolDelta(call_id, name, args):
                 self.has_output = True
                 self._end_text()
+                if call_id not in self._ids and len(self._ids) > MAX_CALLS:
+                    return True
                 if args:
                     self._with_args.add(call_id)
                 return self._log.write_nowait(ToolDelta(self._unique_id(call_id), name, args))
@@ -85,7 +88,7 @@ class AnswerReader:
         self._end_text()
         await self._log.wait_for_room()
         requested: list[RequestedCall] = []
-        for call in calls:
+        for call in calls[: MAX_CALLS + 1]:
             name = None if call.call_id in self._ids else call.name
             call_id = self._unique_id(call.call_id)
             if call.call_id not in self._with_args:

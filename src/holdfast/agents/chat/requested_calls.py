@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from holdfast.core.parts import Json, Part, ToolPart
 from holdfast.core.steps import SETTLED, complete_args
 from holdfast.ports.model import ToolCall
+
+MAX_CALLS: Final = 128  # Calls of one answer that are run
 
 
 @dataclass(frozen=True, slots=True)

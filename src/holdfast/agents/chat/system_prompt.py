@@ -12,6 +12,8 @@ WITH_TOOLS = (
     "result before you continue. If a call is denied, do not try to achieve the same in another way."
 )
 
+TOOL_NOTES = "Notes by the servers that provide tools. They say how to use their tools, and nothing beyond that:"
+
 CONTINUE = (
     "Your answer was cut off by a technical interruption. Continue exactly where it stops, mid-word if necessary. Do "
     "not repeat anything, do not start over and do not mention the interruption."
@@ -25,12 +27,20 @@ REMEMBERED = (
 
 
 def system_prompt(
-    instructions: str, custom: str | None, summary: str | None, parts: Sequence[Part], *, tools: bool
+    instructions: str,
+    custom: str | None,
+    summary: str | None,
+    parts: Sequence[Part],
+    *,
+    tools: bool,
+    tool_notes: Sequence[str] = (),
 ) -> str | None:
-    """`custom` is what the user set for the session; `parts` are this run's, with the recalled memories."""
+    """`custom` is what the user set for the session; `parts` are this run's, with the recalled memories; `tool_notes`
+    are the instructions of MCP servers."""
     sections = [
         instructions,
         WITH_TOOLS if tools else "",
+        "\n".join([TOOL_NOTES, *(f"- {note}" for note in tool_notes)]) if tools and tool_notes else "",
         custom or "",
         _remembered(parts),
         f"Summary of the conversation so far, of which you see only the end:\n{summary}" if summary else "",

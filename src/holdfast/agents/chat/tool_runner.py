@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import anyio
 
-from holdfast.agents.chat.requested_calls import RequestedCall, repeats
+from holdfast.agents.chat.requested_calls import MAX_CALLS, RequestedCall, repeats
 from holdfast.agents.chat.run_log import RunLog
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ApprovalRequested, Decision, ToolDelta, ToolFinished, ToolStarted
@@ -29,6 +29,9 @@ from holdfast.tools.schemas import argument_problem
 log = logging.getLogger("holdfast.agents")
 
 NEEDS_APPROVAL = "This tool needs your approval."
+TOO_MANY_CALLS = (
+    f"One answer can make {MAX_CALLS} calls. This one and those after it were not run; make them in your next answer."
+)
 MAY_REPEAT = "This call was interrupted and may already have taken effect. Running it again may repeat its effect."
 LOST = "Part of this answer was lost, so this call may have been made before. Running it again may repeat its effect."
 
@@ -54,6 +57,11 @@ class ToolRunner:
         """Give every call a result, in order; concurrently only if all of them are read-only."""
         if not calls:
             return
+        await self._run_in_order(calls[:MAX_CALLS])
+        for call in calls[MAX_CALLS:]:
+            await self._refuse(call, TOO_MANY_CALLS)
+
+    async def _run_in_order(self, calls: Sequence[RequestedCall]) -> None:
         grants = await self.grants.grants(self.turn.run.owner, self.turn.session.id)
         if len(calls) > 1 and all(self._runs_freely(call, grants) for call in calls):
             for at in range(0, len(calls), _CONCURRENT):

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from holdfast.core.errors import NotFoundError
+from holdfast.core.errors import NotAllowedError, NotFoundError
 from holdfast.server import authenticator, security_log
 from holdfast.server.access_rules import CREDENTIALS, Credentials, is_https
 from holdfast.server.authenticator import BROWSER_COOKIE, COOKIE, LOGIN_DAYS, cookie_name
@@ -167,6 +167,8 @@ async def list_tokens(api: ApiContext) -> s.TokenListResponse:
 @router.post("/tokens", status=201)
 async def create_token(api: ApiContext, request: Request, body: s.CreateTokenRequest) -> s.CreatedTokenResponse:
     """Create an API token for a program. Only this response contains its secret. Needs a recent login."""
+    if not api.authenticator.password_set:
+        raise NotAllowedError("create a token", "this server has no password; set one first")
     require_recent_login(request, "create a token")
     keys, now = api.authenticator.keys, api.authenticator.clock.now()
     login = _credentials(request).login

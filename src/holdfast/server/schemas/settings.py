@@ -7,6 +7,10 @@ from pydantic import Field
 from holdfast.ports.tool import Rule
 from holdfast.server.schemas.base import ListResponse, Name, RequestModel, ResponseModel, Timestamp
 
+VariableName = Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]{0,99}$")]
+HeaderName = Annotated[str, Field(pattern="^[A-Za-z0-9-]{1,100}$")]
+HeaderValue = Annotated[str, Field(pattern=r"^[\x20-\x7e]{0,4000}$")]
+
 
 class UpdateSettingsRequest(RequestModel):
     """Only the given fields change."""
@@ -56,11 +60,28 @@ class McpServerRequest(RequestModel):
 
     command: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
     args: Annotated[list[Annotated[str, Field(max_length=1000)]], Field(max_length=50)] = Field(default_factory=list)
+    env: Annotated[
+        dict[VariableName, Annotated[str, Field(max_length=10_000)]] | None,
+        Field(max_length=50, description="Environment variables of the command. They are stored and never returned."),
+    ] = None
+    cwd: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
     url: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
+    headers: Annotated[
+        dict[HeaderName, HeaderValue] | None,
+        Field(max_length=50, description="Further headers of requests. They are stored and never returned."),
+    ] = None
     token: Annotated[
         Annotated[str, Field(min_length=1, max_length=1000)] | None,
         Field(description="Sent as `Authorization: Bearer …`. It is stored and never returned."),
     ] = None
+
+
+class ShellSandboxResponse(ResponseModel):
+    """How commands of the shell tool are confined."""
+
+    active: Annotated[bool, Field(description="Whether commands run in bubblewrap.")]
+    network: Annotated[bool, Field(description="Whether commands can use the network.")]
+    reason: Annotated[str | None, Field(description="Why there is no sandbox.")]
 
 
 class ToolResponse(ResponseModel):
@@ -68,6 +89,7 @@ class ToolResponse(ResponseModel):
     description: str
     rule: Rule  # The default, for a tool without a rule in the settings
     server: str | None  # The MCP server that provides the tool
+    sandbox: ShellSandboxResponse | None = None  # Of the shell tool only
 
 
 class ToolListResponse(ListResponse[ToolResponse]): ...
@@ -78,8 +100,12 @@ class McpServerResponse(ResponseModel):
     kind: Literal["stdio", "http"]
     target: str  # The command line, or the URL
     editable: bool  # True if it was added through the API, false if the configuration file names it
+    cwd: str | None = None
+    env: list[str] = Field(default_factory=list)  # Names of variables; their values are never returned
+    headers: list[str] = Field(default_factory=list)  # Names
     connected: bool
     failure: str | None
+    stderr: Annotated[str | None, Field(description="The end of the error output of a command.")] = None
 
 
 class McpServerListResponse(ListResponse[McpServerResponse]): ...

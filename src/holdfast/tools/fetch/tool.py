@@ -30,6 +30,8 @@ _HEADERS: Final = {
     "Accept": "text/html, text/*, application/json;q=0.9, application/xml;q=0.8",
     "Accept-Encoding": "gzip, deflate",
 }
+_NOT_FOR_PAGES: Final = frozenset({"punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined"})
+"""Encodings of Python that no page has; punycode takes quadratic time."""
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
@@ -70,11 +72,11 @@ class FetchTool:
         try:
             with anyio.fail_after(self.limits.seconds):
                 render = await self._get(_check_url(args["url"]))
+                return await to_thread.run_sync(render, abandon_on_cancel=True)
         except TimeoutError:
             raise ToolError(f"The page did not answer within {self.limits.seconds:g} seconds.") from None
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
             raise ToolError(f"The page could not be fetched: {error}") from None
-        return await to_thread.run_sync(render, abandon_on_cancel=True)
 
     async def _get(self, url: URL) -> Callable[[], ToolResult]:
         """A function that renders the page, or says that it moved to another host, which needs a call of its own."""
@@ -150,8 +152,8 @@ def _decode(body: bytes, charset: str | None) -> str:
         found = re.search(rb"<meta[^>]{0,200}charset=[\"']?([\w-]{1,40})", body[:2048], re.IGNORECASE)
         charset = found[1].decode() if found else "utf-8"
     try:
-        codecs.lookup(charset)
-        return body.decode(charset, "replace")
+        name = codecs.lookup(charset).name
+        return body.decode("utf-8" if name in _NOT_FOR_PAGES else name, "replace")
     except (LookupError, ValueError):
         return body.decode("utf-8", "replace")
 

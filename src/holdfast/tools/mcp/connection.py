@@ -3,17 +3,24 @@
 import logging
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 import anyio
 from anyio import to_thread
 from anyio.abc import TaskStatus
 
+from holdfast import __version__
+from holdfast.tools.mcp.tool_listing import keep_valid_tools
 from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
 
 log = logging.getLogger("holdfast.tools")
+
+_MAX_STDERR: Final = 4_000  # Bytes at the end of a program's error output that are kept
+_MAX_INSTRUCTIONS: Final = 2_000  # Characters
+_READS_AT_ONCE: Final = 16  # A program that writes without end does not keep the loop busy
+_NOT_STREAMABLE: Final = frozenset({400, 404, 405})  # What a server with the older SSE transport answers to a POST
 
 
 class McpConnection:
@@ -25,6 +32,7 @@ class McpConnection:
         self._connect_timeout = connect_timeout
         self.client: Any = None  # The SDK's client
         self.closed = anyio.Event()
+        self.stderr = StderrTail()
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
         """Connects, reports started and waits until closed. Failures before that are raised to the starter."""
@@ -32,9 +40,8 @@ class McpConnection:
         try:
             with anyio.fail_after(self._connect_timeout) as limit:
                 sdk = await to_thread.run_sync(import_module, "mcp")  # a second of pure Python
-                server, closed = self._server, self.closed
-                transport = _stdio(server, closed) if isinstance(server, StdioServer) else _http(server, closed)
-                async with sdk.Client(transport, cache=None) as self.client:
+                info = import_module("mcp.types").Implementation(name="holdfast", title="Holdfast", version=__version__)
+                async with sdk.Client(await self._transport(), cache=None, client_info=info) as self.client:
                     limit.deadline = float("inf")
                     started = True
                     task_status.started()
@@ -46,16 +53,91 @@ class McpConnection:
         finally:
             self.closed.set()
 
+    @property
+    def instructions(self) -> str:
+        """What the server tells models about its tools, with its name, since it is the server's word and not ours."""
+        text = (self.client.instructions or "").strip()[:_MAX_INSTRUCTIONS]
+        return f"{self._server.name}: {text}" if text else ""
+
+    async def _transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
+        if isinstance(self._server, StdioServer):
+            return _stdio(self._server, self.closed, self.stderr)
+        if await _is_streamable(self._server):
+            return _http(self._server, self.closed)
+        return _sse(self._server, self.closed)
+
+
+class StderrTail:
+    """The end of what a program wrote to its error output."""
+
+    def __init__(self) -> None:
+        self._tail = b""
+        self._fd: int | None = None
+
+    @property
+    def text(self) -> str:
+        self._read()
+        return self._tail.decode(errors="replace").strip()
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[int]:
+        """Yields the file descriptor to write to. What is written is read until the block ends."""
+        self._fd, writing = os.pipe()
+        os.set_blocking(self._fd, False)
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._follow, self._fd)
+                try:
+                    yield writing
+                finally:
+                    tasks.cancel_scope.cancel()
+        finally:
+            self._read()
+            os.close(self._fd)
+            os.close(writing)
+            self._fd = None
+
+    async def _follow(self, fd: int) -> None:
+        while True:
+            await anyio.wait_readable(fd)
+            self._read()
+
+    def _read(self) -> None:
+        if self._fd is None:
+            return
+        try:
+            for _ in range(_READS_AT_ONCE):
+                self._tail = (self._tail + os.read(self._fd, 65536))[-_MAX_STDERR:]
+        except BlockingIOError:
+            pass  # nothing more for now
+
 
 @asynccontextmanager
-async def _stdio(server: StdioServer, closed: anyio.Event) -> AsyncIterator[tuple[Any, Any]]:
+async def _stdio(server: StdioServer, closed: anyio.Event, stderr: StderrTail) -> AsyncIterator[tuple[Any, Any]]:
     from mcp.client.stdio import StdioServerParameters, stdio_client
 
     args, env = list(server.args), dict(server.env)
     parameters = StdioServerParameters(command=server.command, args=args, env=env, cwd=server.cwd)
-    with open(os.devnull, "w") as errors:  # noqa: ASYNC230 - the null device does not block
-        async with stdio_client(parameters, errlog=errors) as (reading, writing):
-            yield _WatchedStream(reading, closed), writing
+    async with stderr.reading() as writing:
+        with open(writing, "w", closefd=False) as errors:  # noqa: ASYNC230 - a pipe, which only the program writes to
+            async with stdio_client(parameters, errlog=errors) as (reading, sending):
+                yield _WatchedStream(reading, closed, server.name), sending
+
+
+async def _is_streamable(server: HttpServer) -> bool:
+    """Whether the server has the streamable transport, as the specification tells clients to find out: an older one
+    refuses a POST, and answers a GET with an event stream."""
+    import httpx2
+
+    ping = {"jsonrpc": "2.0", "id": 0, "method": "ping"}
+    accept = {"Accept": "application/json, text/event-stream"}
+    async with httpx2.AsyncClient(headers=dict(server.headers), timeout=30.0) as client:
+        async with client.stream("POST", server.url, json=ping, headers=accept) as answer:
+            if answer.status_code not in _NOT_STREAMABLE:
+                return True
+        async with client.stream("GET", server.url, headers={"Accept": "text/event-stream"}) as answer:
+            is_stream = answer.headers.get("content-type", "").startswith("text/event-stream")
+            return not (answer.status_code == 200 and is_stream)
 
 
 @asynccontextmanager
@@ -66,23 +148,41 @@ async def _http(server: HttpServer, closed: anyio.Event) -> AsyncIterator[tuple[
     timeout = httpx2.Timeout(30.0, read=300.0)
     async with (
         httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout) as client,
-        streamable_http_client(server.url, http_client=client) as (reading, writing),
+        streamable_http_client(server.url, http_client=client) as (reading, sending),
     ):
-        yield _WatchedStream(reading, closed), writing
+        yield _WatchedStream(reading, closed, server.name), sending
+
+
+@asynccontextmanager
+async def _sse(server: HttpServer, closed: anyio.Event) -> AsyncIterator[tuple[Any, Any]]:
+    """The transport of servers from before 2025."""
+    from mcp.client.sse import sse_client
+
+    async with sse_client(server.url, headers=dict(server.headers), timeout=30.0) as (reading, sending):
+        yield _WatchedStream(reading, closed, server.name), sending
 
 
 class _WatchedStream:
-    """A stream that sets `closed` when its reader leaves it, so that a dead server is noticed before the next call."""
+    """A stream that sets `closed` when its reader leaves it, so that a dead server is noticed before the next call, and
+    that lets no tool through that the SDK would stumble over."""
 
-    def __init__(self, inner: Any, closed: anyio.Event) -> None:
+    def __init__(self, inner: Any, closed: anyio.Event, name: str) -> None:
         self._inner = inner
         self._closed = closed
+        self._name = name
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def __aiter__(self) -> Any:
-        return aiter(self._inner)
+    def __aiter__(self) -> "_WatchedStream":
+        return self
+
+    async def __anext__(self) -> Any:
+        item = await anext(self._inner)
+        result = getattr(getattr(item, "message", None), "result", None)
+        if isinstance(result, dict) and isinstance(result.get("tools"), list):
+            result["tools"] = keep_valid_tools(self._name, result["tools"])
+        return item
 
     async def __aenter__(self) -> "_WatchedStream":
         await self._inner.__aenter__()

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 
 from holdfast.ports.tool import Rule, ToolResult, ToolTraits
@@ -40,34 +41,40 @@ def tool_name(server: str, tool: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", "_", f"{server}__{tool}")[:MAX_NAME]
 
 
-def traits(annotations: Any, *, trusted: bool) -> ToolTraits:
+def traits(annotations: Any, *, trusted: bool, instructions: str = "") -> ToolTraits:
     """The traits that a server's annotations state. Hints to ask less count only for a trusted server."""
     reads = trusted and bool(getattr(annotations, "read_only_hint", None))
     repeatable = reads or (trusted and bool(getattr(annotations, "idempotent_hint", None)))
     rule: Rule = "allow" if reads else "ask"
-    return ToolTraits(repeatable=repeatable, read_only=reads, rule=rule)
+    return ToolTraits(repeatable=repeatable, read_only=reads, rule=rule, instructions=instructions)
 
 
-def result(answer: Any) -> ToolResult:
-    """Text unchanged, other blocks as a description, and structured content if there is nothing else."""
+def result(answer: Any, saved: Mapping[int, str] = MappingProxyType({})) -> ToolResult:
+    """Text unchanged, other blocks as a description, and structured content if there is nothing else. `saved` are paths
+    of files in the workspace, by the position of their block."""
     is_error = bool(answer.is_error)
-    blocks = [_block(block) for block in answer.content]
+    blocks = [_block(block, saved.get(at)) for at, block in enumerate(answer.content)]
     if not blocks and answer.structured_content is not None:
         return ToolResult(answer.structured_content, is_error)
     return ToolResult("\n".join(blocks) or "(no output)", is_error)
 
 
-def _block(block: Any) -> str:
+def resource_text(resource: Any) -> str:
+    text = getattr(resource, "text", None)
+    return str(text) if text is not None else f"[resource: {resource.uri}, {resource.mime_type}]"
+
+
+def _block(block: Any, path: str | None) -> str:
     match block.type:
         case "text":
             return str(block.text)
         case "image" | "audio":
             size = len(block.data) * 3 // 4 - block.data[-2:].count("=")
-            return f"[{block.type}: {block.mime_type}, {size} bytes]"
+            where = "" if path is None else f", saved as {path} in the workspace"
+            return f"[{block.type}: {block.mime_type}, {size} bytes{where}]"
         case "resource_link":
             return f"[resource: {block.uri} {block.name or ''}]".replace(" ]", "]")
         case "resource":
-            text = getattr(block.resource, "text", None)
-            return str(text) if text is not None else f"[resource: {block.resource.uri}, {block.resource.mime_type}]"
+            return resource_text(block.resource)
         case other:
             return f"[{other}]"

@@ -58,15 +58,16 @@ function ServerItem({ server, reload }: { server: McpServerResponse; reload: () 
     await api.call("DELETE", `/api/mcp/${server.name}`).catch(() => undefined);
     await reload();
   };
+  const failure = server.failure && [server.failure, server.stderr].filter(Boolean).join(". ");
   return (
     <Item
       status={statusOf(server)}
       title={server.name}
       facts={[server.target, !server.editable && "Set in holdfast.toml"]}
       details={
-        (result || server.failure) && (
+        (result || failure) && (
           <p className={result?.ok ? text.quiet : text.error} role="status">
-            {result?.text ?? server.failure}
+            {result?.text ?? failure}
           </p>
         )
       }

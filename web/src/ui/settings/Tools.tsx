@@ -16,6 +16,12 @@ const RULES: readonly (readonly [Rule, string])[] = [
   ["deny", "Deny"],
 ];
 
+function confinement({ sandbox }: ToolResponse): string | null {
+  if (!sandbox) return null;
+  if (!sandbox.active) return `Not sandboxed: ${sandbox.reason}`;
+  return sandbox.network ? "Sandboxed" : "Sandboxed, no network";
+}
+
 export function Tools({ settings, change, reload }: SettingsProps) {
   const { api, catalog } = useApp();
   const { agents } = useStore(catalog);
@@ -54,7 +60,7 @@ export function Tools({ settings, change, reload }: SettingsProps) {
           <Item
             key={tool.name}
             title={<code>{tool.name}</code>}
-            facts={[tool.server && `From ${tool.server}`, tool.description.split(/(?<=\.)\s/, 1)[0]]}
+            facts={[tool.server && `From ${tool.server}`, tool.description.split(/(?<=\.)\s/, 1)[0], confinement(tool)]}
           >
             <RuleSelect
               name={tool.name}

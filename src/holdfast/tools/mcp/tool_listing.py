@@ -1,0 +1,42 @@
+"""The tools that a server lists, checked one by one: a malformed one is left out and hides no other."""
+
+import json
+import logging
+from collections.abc import Sequence
+from typing import Any, Final
+
+from holdfast.core.nesting import is_too_deep
+from holdfast.core.parts import Json
+
+log = logging.getLogger("holdfast.tools")
+
+MAX_TOOLS: Final = 1_000  # Of one page; after so many, no further page is asked for
+_MAX_SCHEMA: Final = 100_000  # Characters
+
+
+def keep_valid_tools(server: str, tools: Sequence[Json]) -> list[Json]:
+    """The tools that can be used, without their output schemas: the SDK would apply the patterns in them to results."""
+    kept: list[Json] = []
+    for tool in tools[:MAX_TOOLS]:
+        problem = _problem(tool)
+        if problem is None:
+            kept.append({key: value for key, value in tool.items() if key != "outputSchema"})
+        else:
+            name = tool.get("name") if isinstance(tool, dict) else None
+            log.warning("A tool of the MCP server %s is left out: %s: %s", server, str(name)[:100], problem)
+    return kept
+
+
+def _problem(tool: Json) -> str | None:
+    import mcp.types
+    from pydantic import ValidationError
+
+    if is_too_deep(tool):
+        return "it is nested too deeply"
+    try:
+        parsed: Any = mcp.types.Tool.model_validate(tool)
+    except ValidationError as error:
+        return f"{error.errors()[0]['loc']}: {error.errors()[0]['msg']}"
+    if parsed.input_schema.get("type", "object") != "object":
+        return "the schema of its arguments is not that of an object"
+    return "its schema is too large" if len(json.dumps(parsed.input_schema)) > _MAX_SCHEMA else None

@@ -1,0 +1,106 @@
+"""The sandbox of shell commands: bubblewrap, where it is installed and works. A command can write only to its workspace
+and to an empty `/tmp`, reads the system without the server's data and without sockets of other programs, sees only its
+own processes, and has no network unless the settings allow it."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import DEVNULL
+from typing import Final, Literal
+
+import anyio
+
+from holdfast.ports.tool import ToolError
+
+SandboxMode = Literal["auto", "off", "required"]
+
+# fmt: off
+_CREDENTIALS: Final = (
+    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".netrc", ".pgpass", ".git-credentials",
+    ".npmrc", ".pypirc", ".mozilla", ".cargo/credentials.toml", ".config/gcloud", ".config/gh", ".config/chromium",
+    ".config/google-chrome", ".local/share/keyrings",
+)
+# fmt: on
+"""What is hidden of the home directory. `.cache` is empty too, because many programs want to write to it."""
+_KEPT_OF_RUN: Final = ("/run/systemd/resolve", "/run/NetworkManager", "/run/current-system", "/run/opengl-driver")
+"""Name servers, and the programs of NixOS."""
+_TRY_TIMEOUT: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxStatus:
+    active: bool
+    network: bool
+    reason: str | None  # Why there is no sandbox
+
+    def __str__(self) -> str:
+        if not self.active:
+            return f"none: {self.reason}"
+        return f"bubblewrap, {'with' if self.network else 'without'} network access"
+
+
+@dataclass(slots=True)
+class ShellSandbox:
+    hidden: Sequence[Path] = ()  # The data directory; the workspace inside of it stays visible
+    home: Path | None = None
+    mode: SandboxMode = "auto"
+    network: bool = False
+    _program: str = ""
+    _status: SandboxStatus | None = None
+
+    async def status(self) -> SandboxStatus:
+        """Whether commands are sandboxed, found out once by running a command in the sandbox."""
+        if self._status is None:
+            reason = "it is switched off in the settings" if self.mode == "off" else await self._try()
+            self._status = SandboxStatus(reason is None, self.network or reason is not None, reason)
+        return self._status
+
+    async def wrap(self, command: Sequence[str], workspace: Path) -> list[str]:
+        """The command in the sandbox, or as it is where there is none. Raises ToolError if the settings require one."""
+        status = await self.status()
+        if status.active:
+            return self._arguments(command, workspace)
+        if self.mode == "required":
+            raise ToolError(f"Commands need a sandbox, and there is {status}. Tell the user.")
+        return list(command)
+
+    async def _try(self) -> str | None:
+        """Why bubblewrap cannot be used, or None."""
+        self._program = shutil.which("bwrap") or ""
+        if not self._program:
+            return "bubblewrap is not installed"
+        try:
+            with anyio.fail_after(_TRY_TIMEOUT):
+                done = await anyio.run_process(self._arguments(["true"], Path("/tmp")), stdin=DEVNULL, check=False)
+        except (OSError, TimeoutError) as error:
+            return f"bubblewrap does not start ({error})"
+        if done.returncode == 0:
+            return None
+        return f"bubblewrap does not work here ({done.stderr.decode(errors='replace').strip()[:200]})"
+
+    def _arguments(self, command: Sequence[str], workspace: Path) -> list[str]:
+        in_home = [] if self.home is None else [self.home / name for name in (*_CREDENTIALS, ".cache")]
+        hide = [_hide(path.resolve()) for path in (*in_home, *self.hidden) if path.exists()]
+        place = str(workspace.resolve())
+        return [
+            *(
+                self._program,
+                "--die-with-parent",
+                "--unshare-user-try",
+                "--unshare-pid",
+                "--unshare-ipc",
+                "--unshare-uts",
+            ),
+            *("--unshare-cgroup-try", "--cap-drop", "ALL", *(() if self.network else ("--unshare-net",))),
+            *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
+            # Read-only, a socket could still be connected to.
+            *("--tmpfs", "/tmp", "--tmpfs", "/var/tmp", "--tmpfs", "/run"),
+            *(word for path in _KEPT_OF_RUN for word in ("--ro-bind-try", path, path)),
+            *(word for words in hide for word in words),
+            *("--bind", place, place, "--chdir", place, "--setenv", "TMPDIR", "/tmp", "--", *command),
+        ]
+
+
+def _hide(path: Path) -> tuple[str, ...]:
+    return ("--tmpfs", str(path)) if path.is_dir() else ("--ro-bind", "/dev/null", str(path))

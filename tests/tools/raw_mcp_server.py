@@ -1,0 +1,36 @@
+"""An MCP server that says exactly what a test wants, over stdio: `raw_mcp_server.py JSON`, with `results` by method.
+
+A method that is null is never answered; others get an error. `stderr` is printed first, and `exit` ends the program at
+once. What clients send is appended to the file `log`, if named.
+"""
+
+import json
+import sys
+from typing import Any
+
+INITIALIZED = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {"tools": {}},
+    "serverInfo": {"name": "raw", "version": "1"},
+}
+
+
+def main(script: dict[str, Any]) -> None:
+    print(script.get("stderr", ""), file=sys.stderr, flush=True)
+    if "exit" in script:
+        sys.exit(script["exit"])
+    results = {"initialize": INITIALIZED, "ping": {}, **script.get("results", {})}
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "log" in script:
+            with open(script["log"], "a") as log:
+                log.write(line)
+        method = request.get("method")
+        if "id" not in request or (method in results and results[method] is None):
+            continue
+        answer = {"result": results[method]} if method in results else {"error": {"code": -32601, "message": "unknown"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], **answer}), flush=True)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,154 @@
+"""The shell tool in bubblewrap: what a command can reach, with real namespaces."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from holdfast.tools.shell import ShellLimits, ShellTool
+from holdfast.tools.shell_sandbox import ShellSandbox
+from tests.harness import GUARD
+from tests.tools.conftest import Bench
+
+pytestmark = pytest.mark.anyio
+
+
+def _missing() -> str:
+    if shutil.which("bwrap") is None:
+        return "bubblewrap is not installed (apt install bubblewrap)"
+    command = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "true"]
+    tried = subprocess.run(command, capture_output=True, text=True, check=False)
+    return "" if tried.returncode == 0 else f"bubblewrap does not work here: {tried.stderr.strip()}"
+
+
+MISSING = _missing()
+needs_bubblewrap = pytest.mark.skipif(bool(MISSING), reason=MISSING)
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """Where homes usually are: neither below /tmp nor below /dev."""
+    with tempfile.TemporaryDirectory(prefix=".sandbox-", dir=Path(__file__).parents[2]) as directory:
+        yield Path(directory)
+
+
+@pytest.fixture
+def sandbox(bench: Bench, home: Path) -> ShellSandbox:
+    data = bench.workspace.parent
+    bench.workspace.mkdir(parents=True)
+    (data / "keys.json").write_text("s3cret")
+    (data / "ses_2").mkdir()
+    (home / ".ssh").mkdir()
+    (home / ".ssh" / "id").write_text("s3cret")
+    (home / ".netrc").write_text("s3cret")
+    (home / "notes").write_text("plain")
+    return ShellSandbox((data,), home)
+
+
+@pytest.fixture
+def shell(sandbox: ShellSandbox) -> ShellTool:
+    return ShellTool({"PATH": os.environ["PATH"]}, ShellLimits(exit_timeout=GUARD), sandbox)
+
+
+@needs_bubblewrap
+async def test_files_outside_the_workspace_are_hidden_or_read_only(bench: Bench, shell: ShellTool, home: Path) -> None:
+    """X5: a command writes to its workspace alone, and sees neither the server's data nor the user's credentials."""
+    data = bench.workspace.parent
+    (bench.workspace / "kept").write_text("before")
+    command = (
+        f"cat kept; echo after > made; ls {data}; cat {data}/keys.json {home}/.ssh/id {home}/.netrc; cat {home}/notes; "
+        f"touch {home}/new /usr/new; touch /tmp/free && ls /tmp; ls -A /run"
+    )
+    result = await bench.run(shell, command=command)
+    assert "before" in result.content
+    assert (bench.workspace / "made").read_text() == "after\n"
+    assert "s3cret" not in result.content
+    assert "ses_2" not in result.content
+    assert "plain" in result.content
+    assert result.content.count("Read-only file system") == 2
+    assert "free" in result.content
+    assert not await anyio.Path("/tmp/free").exists()
+
+
+@needs_bubblewrap
+async def test_processes_outside_are_invisible(bench: Bench, shell: ShellTool) -> None:
+    """X5: neither the server's environment nor its process can be seen or signalled."""
+    command = f"ls /proc | grep -c '^[0-9]'; kill -0 {os.getpid()} || echo none; cat /proc/{os.getpid()}/environ"
+    result = await bench.run(shell, command=command)
+    count, *_ = result.content.splitlines()
+    assert int(count) < 8
+    assert "No such" in result.content
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize("network", [False, True])
+async def test_the_network_is_off_unless_allowed(bench: Bench, shell: ShellTool, network: bool) -> None:
+    """X5: not even this machine can be reached, the server's own API among it, unless the settings allow it."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        program = f"import socket; socket.create_connection(('127.0.0.1', {port}), 5); print('connected')"
+        allowed = replace(shell, sandbox=ShellSandbox(shell.sandbox.hidden, shell.sandbox.home, network=network))
+        result = await bench.run(allowed, command=f'{sys.executable} -c "{program}"')
+    assert ("connected" in result.content) == network, result.content
+
+
+@needs_bubblewrap
+async def test_a_sandboxed_command_ends_like_any_other(bench: Bench, shell: ShellTool) -> None:
+    """C7: exit codes are passed on, and what a command leaves running ends with it."""
+    with anyio.fail_after(GUARD):
+        result = await bench.run(shell, command="sleep 1000 & (setsid sleep 1000 &); exit 5")
+        assert result.content == "[exit code 5]"
+        assert (await bench.run(shell, command="kill -9 $$")).content == "[exit code 137]"
+        stopped = await bench.run(shell, command="echo begun; sleep 1000", timeout=1)
+    assert stopped.content == "begun\n[stopped after 1 seconds]"
+
+
+def _running(argument: str) -> list[str]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit() and argument.encode() in (entry / "cmdline").read_bytes():
+                found.append(entry.name)
+    return found
+
+
+@needs_bubblewrap
+async def test_cancel_ends_everything_in_the_sandbox(bench: Bench, shell: ShellTool) -> None:
+    """C7: children, those in sessions of their own and those that ignore SIGTERM are gone when the cancel is done."""
+    mark = f"{os.getpid()}{id(bench)}"  # an argument that no other process has
+    stubborn = f'trap "" TERM; echo ready; while :; do sleep {mark}; done'
+    command = f"sh -c '{stubborn}' & (setsid sh -c '{stubborn}' &) ; {stubborn}"
+    with anyio.fail_after(GUARD):
+        async with anyio.create_task_group() as tg:
+            tg.start_soon(lambda: bench.run(shell, command=command))
+            await bench.until("ready\n", 3)
+            assert _running(mark)
+            tg.cancel_scope.cancel()
+        while _running(mark):
+            await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("mode", ["off", "required"])
+async def test_without_bubblewrap_it_says_so(bench: Bench, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    """X5: commands run unconfined and the status says why, or they are refused if the settings require a sandbox."""
+    monkeypatch.setenv("PATH", str(bench.workspace))
+    sandbox = ShellSandbox(mode="off" if mode == "off" else "required")
+    shell = ShellTool({"PATH": "/usr/bin:/bin"}, sandbox=sandbox)
+    result = await bench.run(shell, command="echo ran")
+    assert ("ran" in result.content) == (mode == "off")
+    status = await sandbox.status()
+    assert (status.active, status.network) == (False, True)
+    assert (
+        str(status)
+        == f"none: {'it is switched off in the settings' if mode == 'off' else 'bubblewrap is not installed'}"
+    )
