@@ -25,13 +25,21 @@ export function errorMessage(error: unknown): string {
 }
 
 const TIMEOUT_MS = 30_000;
+/** The server answers a cancel within two seconds. */
+const CANCEL_TIMEOUT_MS = 8000;
 
 export class Api {
   constructor(private readonly env: Env) {}
 
-  async call<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
+  async call<T>(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+    timeoutMs = TIMEOUT_MS,
+  ): Promise<T> {
     const timeout = new AbortController();
-    const cancelTimeout = this.env.setTimer(TIMEOUT_MS, () => timeout.abort());
+    const cancelTimeout = this.env.setTimer(timeoutMs, () => timeout.abort());
     const init: RequestInit = { method, headers, signal: timeout.signal };
     if (body instanceof Blob || body instanceof FormData) init.body = body;
     else if (body !== undefined) {
@@ -59,7 +67,7 @@ export class Api {
     return this.get<api.SessionListResponse>(`/api/sessions${queryString(options)}`);
   }
   session = (sid: string) => this.get<Session>(`/api/sessions/${sid}`);
-  createSession = (fields: api.CreateSessionRequest) => this.post<Session>("/api/sessions", fields);
+  createSession = (fields: api.CreateSessionRequest, key: string) => this.post<Session>("/api/sessions", fields, key);
   patchSession = (sid: string, fields: api.UpdateSessionRequest) =>
     this.call<Session>("PATCH", `/api/sessions/${sid}`, fields);
   deleteSession = (sid: string, forget: boolean) =>
@@ -78,7 +86,7 @@ export class Api {
   edit = (sid: string, message_id: string, input: api.MessageInput, key: string) =>
     this.post<api.AcceptedRunResponse>(`/api/sessions/${sid}/edit`, { message_id, input }, key);
   continueRun = (rid: string, key: string) => this.post<api.AcceptedRunResponse>(`/api/runs/${rid}/continue`, {}, key);
-  cancel = (rid: string) => this.post<Run>(`/api/runs/${rid}/cancel`);
+  cancel = (rid: string) => this.call<Run>("POST", `/api/runs/${rid}/cancel`, undefined, {}, CANCEL_TIMEOUT_MS);
   recover = (rid: string) => this.post<Run>(`/api/runs/${rid}/recover`);
   decide = (rid: string, aid: string, decision: Decision) =>
     this.post<Run>(`/api/runs/${rid}/approvals/${aid}`, { decision });

@@ -1,17 +1,16 @@
 // The client without its user interface: the stores, the change feed, and how one updates the other.
 
-import { Api } from "./api.ts";
-import type { CreateSessionRequest } from "./api-types.ts";
+import { Api, ApiError } from "./api.ts";
 import { BackgroundMonitor } from "./background-monitor.ts";
 import { ChangeFeed } from "./change-feed.ts";
-import { Drafts } from "./drafts.ts";
+import { Drafts, NEW_CHAT, NO_DRAFT } from "./drafts.ts";
 import type { Env } from "./env.ts";
 import { Outbox } from "./outbox.ts";
 import { SessionList } from "./session-list.ts";
 import type { Frame } from "./sse-parser.ts";
 import { Store } from "./store.ts";
 import { Thread } from "./thread.ts";
-import type { Agent, FilePart, Model } from "./types.ts";
+import type { Agent, Model } from "./types.ts";
 
 export type Connection = "connecting" | "online" | "lost";
 
@@ -29,6 +28,7 @@ export interface Change {
 }
 
 const FEED_RESTART_MS = 1000;
+const MAX_CHECKED_DRAFTS = 20;
 
 export class App {
   readonly api: Api;
@@ -41,15 +41,20 @@ export class App {
   /** Why the last action on the session list failed. */
   readonly problem = new Store<string | null>(null);
   readonly thread = new Store<Thread | null>(null);
+  /** Sessions that were deleted elsewhere and have a draft here. */
+  readonly lostDrafts = new Store<readonly string[]>([]);
   private feed: ChangeFeed | null = null;
   private readonly listeners = new Set<(change: Change) => void>();
 
   constructor(readonly env: Env) {
     this.api = new Api(env);
     this.sessions = new SessionList(env, this.api, (problem) => this.problem.set(problem));
-    this.outbox = new Outbox(env, this.api, (sid) => {
-      this.sessions.markChanged(sid);
-      void this.openThreadOf(sid)?.refresh();
+    this.outbox = new Outbox(env, this.api, {
+      onSessionCreated: (session) => this.sessions.put(session),
+      onStored: (sid) => {
+        this.sessions.markChanged(sid);
+        void this.openThreadOf(sid)?.refresh();
+      },
     });
     this.drafts = new Drafts(env);
     this.background = new BackgroundMonitor(env, this.api);
@@ -59,6 +64,7 @@ export class App {
     this.startFeed();
     void this.sessions.refresh();
     void this.loadCatalog();
+    void this.findLostDrafts();
     this.outbox.resume();
   }
 
@@ -75,6 +81,18 @@ export class App {
     });
   }
 
+  private async findLostDrafts(): Promise<void> {
+    const lost: string[] = [];
+    for (const sid of this.drafts.sessionIds(MAX_CHECKED_DRAFTS)) {
+      try {
+        await this.api.session(sid);
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 404) lost.push(sid);
+      }
+    }
+    this.lostDrafts.set(lost);
+  }
+
   private applyChange(frame: Frame): void {
     if (frame.event === "reset") return this.refreshAll();
     const change: Change = { kind: frame.event, ...(JSON.parse(frame.data) as object) };
@@ -83,6 +101,8 @@ export class App {
     if (frame.event === "session.deleted") {
       this.sessions.forget(sid);
       this.openThreadOf(sid)?.markDeleted();
+      const draft = this.drafts.read(sid);
+      if (draft !== NO_DRAFT) this.lostDrafts.set([...this.lostDrafts.get(), sid]);
     } else {
       this.sessions.markChanged(sid);
       void this.openThreadOf(sid)?.refresh();
@@ -127,16 +147,14 @@ export class App {
     void next?.refresh();
   }
 
-  /** Creates a session, linked to the one before it (U4), and sends its first message. */
-  async startSession(
-    text: string,
-    files: readonly FilePart[],
-    fields: CreateSessionRequest,
-    previous: string | null,
-  ): Promise<string> {
-    const session = await this.api.createSession({ ...fields, ...(previous ? { previous_session_id: previous } : {}) });
-    this.sessions.put(session);
-    this.outbox.add(session.id, text, files);
-    return session.id;
+  /** Moves what was typed and sent in a chat that was deleted to the draft of a new chat. */
+  moveToNewChat(sid: string): void {
+    const sent = this.outbox.state.get().filter((item) => item.sid === sid);
+    const pieces = [this.drafts.read(NEW_CHAT), ...sent, this.drafts.read(sid)];
+    const text = pieces.map((piece) => piece.text.trim()).filter(Boolean);
+    this.drafts.write(NEW_CHAT, { text: text.join("\n\n"), files: pieces.flatMap((piece) => piece.files) });
+    this.drafts.write(sid, NO_DRAFT);
+    for (const { key } of sent) this.outbox.discard(key);
+    this.lostDrafts.set(this.lostDrafts.get().filter((lost) => lost !== sid));
   }
 }

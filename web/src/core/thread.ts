@@ -212,10 +212,12 @@ export class Thread {
   dismissProblem = () => this.state.patch({ problem: null });
 
   stop = async (): Promise<void> => {
-    const run = this.state.get().session?.active_run;
-    if (!run) return;
+    const { session, stopping } = this.state.get();
+    const run = session?.active_run;
+    if (!run || stopping === run) return;
     this.state.patch({ stopping: run });
-    await this.act(() => this.api.cancel(run));
+    const stopped = await this.act(() => this.api.cancel(run));
+    if (!stopped) this.state.patch({ stopping: null }); // the button can be pressed again
   };
   retry = (mid: string) => this.act(() => this.api.retry(this.sid, mid, this.env.newId()));
   edit = (mid: string, text: string, files: readonly FilePart[]) =>
@@ -229,7 +231,8 @@ export class Thread {
   redo = () => this.act(() => this.api.redo(this.sid));
   compact = () => this.act(() => this.api.compact(this.sid));
   cancelQueued = (rid: string) => this.act(() => this.api.cancel(rid));
-  editQueued = (rid: string, text: string) => this.act(() => this.api.editQueued(rid, text));
+  editQueued = (rid: string, text: string, files: readonly FilePart[]) =>
+    this.act(() => this.api.editQueued(rid, inputOf(text, files)));
   patch = (fields: UpdateSessionRequest) => this.act(() => this.api.patchSession(this.sid, fields));
 }
 

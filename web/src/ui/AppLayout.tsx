@@ -6,6 +6,7 @@ import { BackgroundNotifications } from "./BackgroundNotifications.tsx";
 import { CommandPalette } from "./CommandPalette.tsx";
 import { Chat } from "./chat/Chat.tsx";
 import { rememberSession } from "./chat/last-session.ts";
+import { PendingChat } from "./chat/PendingChat.tsx";
 import { useApp, useStore } from "./context.ts";
 import { ErrorBoundary } from "./ErrorBoundary.tsx";
 import { lazyComponent } from "./lazy-load.ts";
@@ -77,6 +78,8 @@ function CurrentScreen({ route }: { route: Route }) {
   switch (route.screen) {
     case "chat":
       return <Chat sid={route.sid} />;
+    case "pending-chat":
+      return <PendingChat messageKey={route.key} />;
     case "compare":
       return <Compare />;
     case "activity":

@@ -1,4 +1,4 @@
-// Routes: /, /c/{session}, /runs/{run}, /compare, /activity and /settings.
+// Routes: /, /new/{key} (a chat that is being created), /c/{session}, /runs/{run}, /compare, /activity and /settings.
 
 import type { AnchorHTMLAttributes, MouseEvent } from "react";
 import { Store } from "../core/store.ts";
@@ -6,21 +6,24 @@ import { useStore } from "./context.ts";
 
 export type Route =
   | { readonly screen: "chat"; readonly sid: string | null }
+  | { readonly screen: "pending-chat"; readonly key: string }
   | { readonly screen: "recorder"; readonly rid: string }
   | { readonly screen: "compare" | "activity" | "settings" };
 
 const path = new Store(location.pathname);
 addEventListener("popstate", () => path.set(location.pathname));
 
-export function navigate(to: string): void {
+export function navigate(to: string, replace = false): void {
   if (to === location.pathname + location.hash) return;
-  history.pushState(null, "", to);
+  if (replace) history.replaceState(null, "", to);
+  else history.pushState(null, "", to);
   path.set(location.pathname);
 }
 
 export function parseRoute(pathname: string): Route {
   const [, first, second] = pathname.split("/");
   if (first === "c" && second) return { screen: "chat", sid: second };
+  if (first === "new" && second) return { screen: "pending-chat", key: second };
   if (first === "runs" && second) return { screen: "recorder", rid: second };
   if (first === "compare" || first === "activity" || first === "settings") return { screen: first };
   return { screen: "chat", sid: null };

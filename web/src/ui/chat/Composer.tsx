@@ -60,6 +60,7 @@ export function Composer({ draftId, busy, stopping, onSend, onStop, commands, ch
     if (!ready) return;
     setText("");
     uploads.clear();
+    if (matchMedia("(hover: hover)").matches) area.current?.focus();
     if (await onSend(text, files)) return;
     setText((typed) => typed || text);
     uploads.restore(files);

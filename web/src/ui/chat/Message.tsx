@@ -29,17 +29,18 @@ export const MessageView = memo(function MessageView(props: Props) {
 
 function UserMessage({ message, thread }: Props) {
   const [editing, setEditing] = useState(false);
+  const files = message.parts.filter((part) => part.type === "file");
   if (editing) {
     return (
       <article className={styles.message} aria-label="You">
         <MessageEditor
           label="Edit message"
           text={textOf(message.parts)}
+          hasFiles={files.length > 0}
           action="Send"
           onCancel={() => setEditing(false)}
           onDone={(edited) => {
             setEditing(false);
-            const files = message.parts.filter((part) => part.type === "file");
             void thread.edit(message.id, edited, files);
           }}
         />

@@ -60,6 +60,7 @@ export function Sidebar({ inert }: { inert: boolean }) {
         data-scroll-container
         onClick={(event) => event.target instanceof Element && event.target.closest("a") && closeSidebar()}
       >
+        <UnsentMessages path={path} />
         <SessionGroups sessions={shown} path={path} searching={state.results !== null} />
         {state.loaded && !shown.length && (
           <p className={classNames(text.quiet, styles.empty)}>
@@ -92,6 +93,33 @@ export function Sidebar({ inert }: { inert: boolean }) {
         </button>
       </div>
     </nav>
+  );
+}
+
+/** Links to messages that no chat shows: of chats that could not be created yet, or were deleted. */
+function UnsentMessages({ path }: { path: string }) {
+  const { outbox, drafts, lostDrafts } = useApp();
+  const sent = useStore(outbox.state).filter((item) => item.state !== "stored" && (!item.sid || item.problem));
+  const lost = useStore(lostDrafts).map((sid) => ({ key: sid, sid, ...drafts.read(sid) }));
+  const unsent = [...sent, ...lost].filter((item) => item.text || item.files.length);
+  if (!unsent.length) return null;
+  return (
+    <section className={styles.group} aria-label="Unsent">
+      <h2>Unsent</h2>
+      <ul>
+        {unsent.map(({ key, sid, text: content, files }) => {
+          const href = sid ? `/c/${sid}` : `/new/${key}`;
+          const current = path === href;
+          return (
+            <li key={key} className={classNames(styles.session, current && styles.current)}>
+              <Link href={href} aria-current={current ? "page" : undefined}>
+                <span className={classNames(text.ellipsis, styles.title)}>{content || files[0]?.name}</span>
+              </Link>
+            </li>
+          );
+        })}
+      </ul>
+    </section>
   );
 }
 
