@@ -1,7 +1,8 @@
 """What the agent does, written in the message itself: a JSON list of actions. Any other text is said back.
 
 [{"say": "a", "times": 3}, {"think": "b"}, {"tokens": 5, "rate": 20}, {"step": 0}, {"call": "c1", "asks": true},
- {"usage": [3, 4]}, {"meet": "gate"}, {"hang": true}, {"fail": ["code", "words"]}, {"crash": true}]
+ {"usage": [3, 4]}, {"meet": "gate"}, {"hang": true}, {"fail": ["code", "words"]}, {"finish": "length"},
+ {"crash": true}]
 """
 
 import json
@@ -13,6 +14,7 @@ from holdfast.agents.scripted import (
     CallTool,
     Crash,
     Fail,
+    Finish,
     Hang,
     Meet,
     Say,
@@ -59,6 +61,8 @@ def _action(item: dict[str, Any]) -> Action:
             return Hang()
         case {"fail": [code, words]}:
             return Fail(code, words)
+        case {"finish": reason}:
+            return Finish(reason)
         case {"crash": _}:
             return Crash()
         case _:

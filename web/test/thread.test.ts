@@ -182,6 +182,22 @@ describe("a thread", () => {
     expect(env.calls.length).toBe(4);
   });
 
+  it("regenerates once on a double click, and with the same key after a lost response", async () => {
+    const env = new FakeEnv();
+    const { thread } = open(env);
+    env.answer(new Error("lost"), json(SESSION), page([asked]));
+    const [first, second] = [thread.retry("msg_2"), thread.retry("msg_2")];
+    await Promise.all([first, second]);
+    await settle();
+    env.answer(json({ run: { id: "run_2" } }, 202), json(SESSION), page([asked]));
+    await thread.retry("msg_2");
+    const sent = env.calls.filter((call) => call.path.endsWith("/retry"));
+    expect(sent.map((call) => call.headers["Idempotency-Key"])).toEqual(["key-1", "key-1"]);
+    env.answer(json({ run: { id: "run_3" } }, 202), json(SESSION), page([asked]));
+    await thread.retry("msg_2");
+    expect(env.calls.filter((call) => call.path.endsWith("/retry")).at(-1)?.headers["Idempotency-Key"]).toBe("key-2");
+  });
+
   it("can stop again after a stop that failed", async () => {
     const env = new FakeEnv();
     const { thread } = open(env);

@@ -55,6 +55,7 @@ class MessageSeeded:
 @dataclass(frozen=True, slots=True)
 class StepStarted:
     index: int
+    model: str | None = None  # The model that is called, also if the run names none and gets the default one
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,14 @@ and the recovered message all come from this function, applied to more or less o
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, assert_never
+from typing import Final, Literal, assert_never
 
 from holdfast.core import events as ev
 from holdfast.core.errors import BrokenSequenceError
 from holdfast.core.parts import Part, ReasoningPart, RememberedPart, TextPart, ToolPart, ToolState
 
+CUT_SHORT: Final = ("length", "content_filter")
+"""Finish reasons of answers that the model did not end itself."""
 MessageStatus = Literal["streaming", "complete", "cancelled", "failed", "interrupted"]
 
 
@@ -27,11 +29,17 @@ class Transcript:
     usage: ev.Usage | None = None
     approval: ev.ApprovalRequested | None = None
     last_seq: int = 0
+    model: str | None = None  # That of the newest step
     thinking_since: int | None = None  # When the current reasoning began, in milliseconds since the epoch
 
     @property
     def ended(self) -> bool:
         return self.status != "streaming"
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether the provider ended a complete answer before the model did."""
+        return self.finish_reason in CUT_SHORT
 
 
 EMPTY = Transcript()
@@ -100,6 +108,7 @@ class _Builder:
         self.ending: ev.RunEnded | None = None
         self.usage = onto.usage
         self.approval = onto.approval
+        self.model = onto.model
         self.thinking_since = onto.thinking_since
 
     def transcript(self) -> Transcript:
@@ -114,6 +123,7 @@ class _Builder:
             self.usage,
             self.approval,
             self.last_seq,
+            self.model,
             self.thinking_since,
         )
 
@@ -143,7 +153,9 @@ class _Builder:
                     self._grow(_NO_TEXT, text)
             case ev.ReasoningDelta(text, provider):
                 self._reason(text, provider, at)
-            case ev.RunStarted() | ev.StepStarted() | ev.UnknownEvent():
+            case ev.StepStarted(_, model):
+                self.model = model or self.model
+            case ev.RunStarted() | ev.UnknownEvent():
                 pass
             case ev.RunResumed():
                 self._settle_tools({"running": "unknown", "pending": "not_run"})

@@ -1,4 +1,4 @@
-"""Titles: after a run completes, a session without a title gets one in the background. A title that a person set,
+"""Titles: after a run ends, a session without a title gets one in the background. A title that a person set,
 before or meanwhile, always stays; `session_edits.title` decides that in its transaction."""
 
 import logging
@@ -13,6 +13,7 @@ from holdfast.core import message_tree as tree
 from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import LOCAL, OwnerId, SessionId
 from holdfast.core.parts import plain_text
+from holdfast.core.run import OPEN
 from holdfast.core.session import Message, Session
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.subscriptions import Subscriptions
@@ -36,6 +37,11 @@ class FirstWords:
         first = next((plain_text(message.parts) for message in messages if message.role == "user"), "")
         words = first.split()
         return " ".join(words[:_WORDS])[:80] + ("…" if len(words) > _WORDS else "")
+
+
+async def _first_words(_: Session) -> Titler:
+    """The titler of a turn that was stopped or failed: its model is not asked again."""
+    return FirstWords()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,10 +80,12 @@ class Titles:
                     continue
                 if found is None:
                     return
-                completed = [c for c in found.items if c.kind == "run.changed" and c.status == "complete"]
+                ended = [c for c in found.items if c.kind == "run.changed" and c.status not in OPEN]
                 # The feed covers all nodes; the one that settled the run asks for the title.
-                for sid in {c.session_id for c in completed if c.run_id and self._node.local.settled_here(c.run_id)}:
-                    jobs.start_soon(self._generate_safely, sid, titler, limiter)
+                here = {c.session_id: c for c in ended if c.run_id and self._node.local.settled_here(c.run_id)}
+                for sid, change in here.items():
+                    complete = change.status == "complete"
+                    jobs.start_soon(self._generate_safely, sid, titler if complete else _first_words, limiter)
 
     async def _generate_safely(
         self, sid: SessionId, titler: Callable[[Session], Awaitable[Titler]], limiter: anyio.CapacityLimiter

@@ -81,10 +81,10 @@ export class Api {
   fork = (sid: string, message_id: string) => this.post<Session>(`/api/sessions/${sid}/fork`, { message_id });
   send = (sid: string, body: api.StartRunRequest, key: string) =>
     this.post<api.AcceptedRunResponse>(`/api/sessions/${sid}/runs`, body, key);
-  retry = (sid: string, message_id: string, key: string) =>
-    this.post<api.AcceptedRunResponse>(`/api/sessions/${sid}/retry`, { message_id }, key);
-  edit = (sid: string, message_id: string, input: api.MessageInput, key: string) =>
-    this.post<api.AcceptedRunResponse>(`/api/sessions/${sid}/edit`, { message_id, input }, key);
+  retry = (sid: string, body: api.RetryRequest, key: string) =>
+    this.post<api.AcceptedRunResponse>(`/api/sessions/${sid}/retry`, body, key);
+  edit = (sid: string, body: api.EditMessageRequest, key: string) =>
+    this.post<api.AcceptedRunResponse>(`/api/sessions/${sid}/edit`, body, key);
   continueRun = (rid: string, key: string) => this.post<api.AcceptedRunResponse>(`/api/runs/${rid}/continue`, {}, key);
   cancel = (rid: string) => this.call<Run>("POST", `/api/runs/${rid}/cancel`, undefined, {}, CANCEL_TIMEOUT_MS);
   recover = (rid: string) => this.post<Run>(`/api/runs/${rid}/recover`);

@@ -12,7 +12,8 @@ import { Store } from "./store.ts";
 import { Thread } from "./thread.ts";
 import type { Agent, Model } from "./types.ts";
 
-export type Connection = "connecting" | "online" | "lost";
+/** `polling`: the server answers, but its event streams do not arrive, so what is shown is read again and again. */
+export type Connection = "connecting" | "online" | "polling" | "lost";
 
 export interface Catalog {
   readonly models: readonly Model[];
@@ -27,6 +28,7 @@ export interface Change {
   readonly run_id?: string;
 }
 
+const POLL_INTERVAL_MS = 4000;
 const FEED_RESTART_MS = 1000;
 const MAX_CHECKED_DRAFTS = 20;
 
@@ -44,6 +46,7 @@ export class App {
   /** Sessions that were deleted elsewhere and have a draft here. */
   readonly lostDrafts = new Store<readonly string[]>([]);
   private feed: ChangeFeed | null = null;
+  private cancelPoll: (() => void) | null = null;
   private readonly listeners = new Set<(change: Change) => void>();
 
   constructor(readonly env: Env) {
@@ -72,13 +75,39 @@ export class App {
     this.feed?.close();
     this.feed = new ChangeFeed(this.env, {
       onFrame: (frame) => this.applyChange(frame),
-      onStateChange: (state) => this.connection.set(state === "open" ? "online" : "lost"),
+      onStateChange: (state) => this.setConnection(state === "open"),
       onConnected: () => this.refreshAll(),
       onEnd: (outcome) => {
         if (outcome === "unauthorized") location.assign("/login");
         else this.env.setTimer(FEED_RESTART_MS, () => this.startFeed());
       },
     });
+  }
+
+  private setConnection(open: boolean): void {
+    if (open) {
+      this.cancelPoll?.();
+      this.cancelPoll = null;
+      this.connection.set("online");
+    } else {
+      if (this.connection.get() !== "polling") this.connection.set("lost");
+      this.cancelPoll ??= this.env.setTimer(POLL_INTERVAL_MS, () => void this.poll());
+    }
+  }
+
+  /** Reads what is shown while no events arrive: a proxy may block event streams, and nothing else. */
+  private async poll(): Promise<void> {
+    try {
+      if (!this.env.isHidden()) {
+        await this.api.sessions({ limit: 1 });
+        if (this.cancelPoll === null) return; // events arrive again
+        this.connection.set("polling");
+        this.refreshAll();
+      }
+    } catch {
+      if (this.cancelPoll !== null) this.connection.set("lost");
+    }
+    if (this.cancelPoll !== null) this.cancelPoll = this.env.setTimer(POLL_INTERVAL_MS, () => void this.poll());
   }
 
   private async findLostDrafts(): Promise<void> {
@@ -125,7 +154,7 @@ export class App {
   private refreshAll(): void {
     void this.sessions.refresh();
     void this.thread.get()?.refresh();
-    if (!this.catalog.get().loaded) void this.loadCatalog();
+    void this.loadCatalog(); // the default model may have changed
     for (const listener of this.listeners) listener({ kind: "reset" });
   }
 
@@ -138,11 +167,13 @@ export class App {
     }
   }
 
+  readonly defaultModel = (): string | null => this.catalog.get().defaultModel;
+
   openThread(sid: string | null): void {
     const current = this.thread.get();
     if ((current?.sid ?? null) === sid) return;
     current?.close();
-    const next = sid === null ? null : new Thread(this.env, this.api, this.outbox, sid);
+    const next = sid === null ? null : new Thread(this.env, this.api, this.outbox, sid, this.defaultModel);
     this.thread.set(next);
     void next?.refresh();
   }

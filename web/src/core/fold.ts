@@ -24,6 +24,8 @@ export interface Transcript {
   readonly reason: string | null;
   readonly error: Failure | null;
   readonly usage: Usage | null;
+  /** The model of the newest step. */
+  readonly model: string | null;
   /** The approval that is waiting for a decision. */
   readonly approval: ApprovalRequest | null;
   readonly lastSeq: number;
@@ -37,10 +39,14 @@ export const EMPTY: Transcript = {
   reason: null,
   error: null,
   usage: null,
+  model: null,
   approval: null,
   lastSeq: 0,
   thinkingSince: null,
 };
+
+/** Finish reasons of answers that the model did not end itself. */
+const CUT_SHORT = new Set(["length", "content_filter"]);
 
 export class BrokenSequenceError extends Error {}
 
@@ -98,6 +104,8 @@ class TranscriptBuilder {
   /** Events of unknown types match no case and are ignored. */
   private apply(event: KnownRunEvent, at: number | null): void {
     switch (event.type) {
+      case "step.started":
+        return this.set({ model: event.data.model ?? this.rest.model });
       case "text.delta":
         return this.addText(event.data.text);
       case "reasoning.delta":
@@ -134,7 +142,7 @@ class TranscriptBuilder {
         this.settleTools({ running: "unknown", pending: "not_run", waiting: "not_run" });
         return this.set({
           status: ENDINGS[event.type],
-          reason: event.data.reason ?? null,
+          reason: event.data.reason ?? cutShort(event.data.finish_reason),
           error: event.data.error ?? null,
           approval: null,
         });
@@ -239,6 +247,11 @@ class TranscriptBuilder {
       return toolPart({ ...part, state: part.may_have_run ? "unknown" : end, may_have_run: false });
     });
   }
+}
+
+/** The reason of a complete answer that was cut short, as the stored message has it. */
+function cutShort(finishReason: string | null | undefined): string | null {
+  return finishReason && CUT_SHORT.has(finishReason) ? finishReason : null;
 }
 
 function newTool(call_id: string, name: string, args: Json, state: ToolState): ToolPart {

@@ -35,6 +35,8 @@ export class Thread {
   readonly state: Store<ThreadState>;
   private readonly live = new Map<string, LiveRun>();
   private readonly reload = new CoalescedTask(() => this.load());
+  private readonly acting = new Set<string>();
+  private readonly keys = new Map<string, string>();
   private closed = false;
   private cancelRecoveryPoll: (() => void) | null = null;
 
@@ -43,6 +45,7 @@ export class Thread {
     private readonly api: Api,
     private readonly outbox: Outbox,
     readonly sid: string,
+    private readonly defaultModel: () => string | null = () => null,
   ) {
     this.state = new Store<ThreadState>({
       sid,
@@ -196,6 +199,10 @@ export class Thread {
 
   // ---- acting ----
 
+  private withModel(): { model?: string } {
+    return this.model ? { model: this.model } : {};
+  }
+
   private async act<T>(work: () => Promise<T>): Promise<T | null> {
     try {
       const result = await work();
@@ -209,6 +216,26 @@ export class Thread {
     }
   }
 
+  /**
+   * Does something that adds a branch: a second click does it no second time, and after a failure the same key is used
+   * again, because the server may have done it.
+   */
+  private async actOnce<T>(name: string, work: (key: string) => Promise<T>): Promise<T | null> {
+    if (this.acting.has(name)) return null;
+    this.acting.add(name);
+    const key = this.keys.get(name) ?? this.env.newId();
+    this.keys.set(name, key);
+    const result = await this.act(() => work(key));
+    this.acting.delete(name);
+    if (result !== null) this.keys.delete(name);
+    return result;
+  }
+
+  /** The model that is shown as the one that answers: what is sent names it, so that no other does. */
+  get model(): string | undefined {
+    return this.state.get().session?.model ?? this.defaultModel() ?? undefined;
+  }
+
   dismissProblem = () => this.state.patch({ problem: null });
 
   stop = async (): Promise<void> => {
@@ -219,10 +246,15 @@ export class Thread {
     const stopped = await this.act(() => this.api.cancel(run));
     if (!stopped) this.state.patch({ stopping: null }); // the button can be pressed again
   };
-  retry = (mid: string) => this.act(() => this.api.retry(this.sid, mid, this.env.newId()));
-  edit = (mid: string, text: string, files: readonly FilePart[]) =>
-    this.act(() => this.api.edit(this.sid, mid, inputOf(text, files), this.env.newId()));
-  continueRun = (rid: string) => this.act(() => this.api.continueRun(rid, this.env.newId()));
+  retry = (mid: string) => {
+    const body = { message_id: mid, ...this.withModel() };
+    return this.actOnce(`retry ${JSON.stringify(body)}`, (key) => this.api.retry(this.sid, body, key));
+  };
+  edit = (mid: string, text: string, files: readonly FilePart[]) => {
+    const body = { message_id: mid, input: inputOf(text, files), ...this.withModel() };
+    return this.actOnce(`edit ${JSON.stringify(body)}`, (key) => this.api.edit(this.sid, body, key));
+  };
+  continueRun = (rid: string) => this.actOnce(`continue ${rid}`, (key) => this.api.continueRun(rid, key));
   recover = (rid: string) => this.act(() => this.api.recover(rid));
   decide = (rid: string, aid: string, decision: Decision) => this.act(() => this.api.decide(rid, aid, decision));
   switchBranch = (mid: string) => this.act(() => this.api.patchSession(this.sid, { head: mid }));
@@ -244,6 +276,7 @@ function withTranscript(message: Message, transcript: Transcript): ThreadMessage
     reason: transcript.reason,
     error: transcript.error,
     usage: transcript.usage,
+    model: message.model ?? transcript.model,
     last_seq: transcript.lastSeq,
     approval: transcript.approval,
   };

@@ -44,11 +44,12 @@ export type ApprovalRequest = {
 /** One event of a run's journal. Events of unknown types are kept, and ignored by the fold. */
 export type RunEvent = { readonly seq: number; readonly type: string; readonly data: JsonObject };
 
-type TerminalData = { readonly reason?: string | null; readonly error?: Failure | null };
+type TerminalData = Readonly<{ reason?: string | null; finish_reason?: string | null; error?: Failure | null }>;
 
 export type EventData = {
   "run.resumed": { readonly epoch: number };
   "message.seeded": { readonly from_run: string; readonly parts: readonly Part[] };
+  "step.started": { readonly index: number; readonly model?: string | null };
   "text.delta": { readonly text: string };
   "reasoning.delta": { readonly text: string; readonly provider?: Json };
   "tool.delta": {

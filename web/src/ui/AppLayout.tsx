@@ -93,11 +93,13 @@ function CurrentScreen({ route }: { route: Route }) {
 
 function ConnectionBanner() {
   const connection = useStore(useApp().connection);
-  if (connection !== "lost") return null;
+  if (connection !== "lost" && connection !== "polling") return null;
   return (
     <div className={styles.banner} role="status">
       <PulseDot />
-      Connection lost. Reconnecting…
+      {connection === "lost"
+        ? "Connection lost. Reconnecting…"
+        : "Live updates are blocked. Checking for new messages every few seconds."}
     </div>
   );
 }

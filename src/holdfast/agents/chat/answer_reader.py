@@ -34,7 +34,7 @@ class AnswerReader:
     async def read(self, model: Model) -> tuple[list[RequestedCall], str | None]:
         """Begin a step and read its whole answer. Returns the requested calls and the finish reason."""
         await self._log.close_reasoning()
-        await self._log.begin_step(continues=self._partial is not None)
+        await self._log.begin_step(model.info.id, continues=self._partial is not None)
         async with model.stream(self._request) as upstream:
             async for deltas in upstream:
                 if self.take(deltas):

@@ -31,11 +31,11 @@ class RunLog:
     def parts(self) -> tuple[Part, ...]:
         return self.transcript.parts
 
-    async def begin_step(self, *, continues: bool) -> None:
+    async def begin_step(self, model: str, *, continues: bool) -> None:
         """`continues`: the step continues the text that the previous one was cut off in."""
         if not continues and len(self.parts) not in self.marks:
             self.marks.append(len(self.parts))
-        await self.write(StepStarted(max(0, len(self.marks) - 1)))
+        await self.write(StepStarted(max(0, len(self.marks) - 1), model))
 
     async def close_reasoning(self) -> None:
         """Close reasoning that was cut off: the model reasons anew, and no provider accepts half a block."""

@@ -53,7 +53,7 @@ function OpenChat({ thread }: { thread: Thread }) {
           stopping={running ? state.stopping !== null : sent.every((item) => item.stopping)}
           onStop={() => void (running ? thread.stop() : app.outbox.stop(sent))}
           onSend={(text, files) => {
-            app.outbox.add(thread.sid, { text, files });
+            app.outbox.add(thread.sid, { text, files, model: thread.model });
             return true;
           }}
           commands={commands}
@@ -75,7 +75,8 @@ function NewChat() {
   const send = (text: string, files: readonly FilePart[]) => {
     const previous = lastSession();
     const chat = { ...selected, ...(previous ? { previous_session_id: previous } : {}) }; // U4
-    navigate(`/new/${app.outbox.addChat(chat, { text, files })}`);
+    const model = selected.model ?? app.defaultModel() ?? undefined; // the one that is shown
+    navigate(`/new/${app.outbox.addChat(chat, { text, files, model })}`);
     return true;
   };
   return (

@@ -77,7 +77,7 @@ function AssistantMessage({ message, thread, busy, canContinue, last }: Props) {
         <Approval request={message.approval} runId={message.run_id} thread={thread} />
       )}
       {growing && !message.approval && <Generating labelVisible={message.parts.length === 0} />}
-      {!growing && <Notice message={message} thread={thread} busy={busy} canContinue={canContinue} />}
+      {!growing && <Notice message={message} thread={thread} busy={busy} canContinue={canContinue} last={last} />}
       {!growing && <AssistantActions message={message} thread={thread} />}
     </article>
   );
@@ -106,7 +106,7 @@ function AssistantActions({ message, thread }: { message: ThreadMessage; thread:
     <footer className={styles.actions}>
       <VersionSwitcher message={message} thread={thread} />
       <CopyButton text={() => textOf(message.parts)} />
-      {message.status === "complete" && (
+      {message.status === "complete" && message.reason === null && (
         <IconButton name="Regenerate" icon="retry" onClick={() => void thread.retry(message.id)} />
       )}
       <IconButton name="Branch in new chat" icon="fork" onClick={() => void fork()} />

@@ -95,7 +95,7 @@ const MessageChunk = memo(
               key={message.id}
               message={message}
               thread={thread}
-              busy={busy && message.role === "assistant" && message.status !== "complete"} // only notices use it
+              busy={busy && message.role === "assistant" && hasNotice(message)} // only notices use it
               canContinue={canContinue}
               last={message.id === last}
             />
@@ -112,6 +112,8 @@ const MessageChunk = memo(
     a.canContinue === b.canContinue &&
     a.last === b.last,
 );
+
+const hasNotice = (message: ThreadMessage) => message.status !== "complete" || message.reason !== null;
 
 function useStickyScroll(state: ThreadState, outgoing: readonly Outgoing[]) {
   const box = useRef<HTMLElement>(null);
