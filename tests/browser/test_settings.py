@@ -44,6 +44,28 @@ def test_a_model_is_tested_chosen_and_metered(demo: Served, open_page: Open) -> 
     expect(page.get_by_role("meter", name="Context used: about 2,146 of 128,000 tokens")).to_be_visible()
 
 
+def section_top(page: Page, name: str) -> float:
+    box = section(page, name).bounding_box()
+    assert box is not None
+    return float(box["y"])
+
+
+def test_a_section_is_shown_where_it_is_linked(demo: Served, open_page: Open) -> None:
+    """A link to a section lands there when everything has loaded, and scrolls the settings, not the frame."""
+    page = open_page(f"{demo.url}/settings#memory", height=600)
+    expect(page.get_by_text("Server is healthy")).to_have_count(1)
+    expect(section(page, "Memory")).to_be_in_viewport()
+    assert 0 <= section_top(page, "Memory") < 150
+    page.get_by_role("link", name="Activity").click()
+    page.go_back()
+    expect(section(page, "Memory")).to_be_in_viewport()
+    page.set_viewport_size({"width": 1200, "height": 1100})
+    page.get_by_role("navigation", name="Settings").get_by_role("link", name="Data").click()
+    expect(button(page, "Import chats")).to_be_in_viewport()
+    expect(page.get_by_role("heading", name="Settings")).to_be_in_viewport()
+    assert page.evaluate("[...document.querySelectorAll('#root > *')].map(frame => frame.scrollTop)") == [0]
+
+
 def changes_settings(response: Response) -> bool:
     """Whether it answers a change, not a read that may still be under way."""
     return response.url.endswith("/api/settings") and response.request.method == "PATCH"

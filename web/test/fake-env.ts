@@ -139,6 +139,10 @@ export class FakeEnv implements Env {
   random = () => 1;
   now = () => 1_700_000_000_000 + this.time;
   newId = () => `key-${++this.ids}`;
+  logins = 0;
+  openLogin = () => {
+    this.logins++;
+  };
   isHidden = () => this.hidden;
   onVisibilityChange(changed: () => void) {
     this.watchers.add(changed);

@@ -13,9 +13,9 @@ export class ApiError extends Error {
     super(message);
   }
 
-  /** The server was unreachable or not ready: the same call may succeed later. */
+  /** The server was unreachable or not ready, or the login has expired: the same call may succeed later. */
   get isTransient(): boolean {
-    return [0, 502, 503, 504].includes(this.status);
+    return [0, 401, 502, 503, 504].includes(this.status);
   }
 }
 
@@ -48,6 +48,8 @@ export class Api {
     }
     try {
       const response = await this.env.fetch(path, init);
+      // A wrong password is a 401 without a challenge.
+      if (response.status === 401 && response.headers.has("WWW-Authenticate")) this.env.openLogin();
       if (!response.ok) throw await toApiError(response);
       const text = await response.text();
       return (text ? JSON.parse(text) : null) as T;

@@ -78,7 +78,7 @@ export class App {
       onStateChange: (state) => this.setConnection(state === "open"),
       onConnected: () => this.refreshAll(),
       onEnd: (outcome) => {
-        if (outcome === "unauthorized") location.assign("/login");
+        if (outcome === "unauthorized") this.env.openLogin();
         else this.env.setTimer(FEED_RESTART_MS, () => this.startFeed());
       },
     });

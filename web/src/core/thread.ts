@@ -28,6 +28,7 @@ export interface ThreadState {
 }
 
 const PAGE_SIZE = 50;
+const MAX_PAGES_TO_FIND = 100;
 /** How often output in recovery is read again; each read makes the server try too (J2). */
 const RECOVERY_POLL_MS = 3000;
 
@@ -37,6 +38,7 @@ export class Thread {
   private readonly reload = new CoalescedTask(() => this.load());
   private readonly acting = new Set<string>();
   private readonly keys = new Map<string, string>();
+  private loadingOlder: Promise<void> | null = null;
   private closed = false;
   private cancelRecoveryPoll: (() => void) | null = null;
 
@@ -179,9 +181,16 @@ export class Thread {
     this.state.patch({ messages: messages.with(at, withTranscript(old, live.transcript)) });
   }
 
-  loadOlder = async (): Promise<void> => {
-    const { older, loadingOlder } = this.state.get();
-    if (older === null || loadingOlder) return;
+  loadOlder = (): Promise<void> => {
+    this.loadingOlder ??= this.loadOlderPage().finally(() => {
+      this.loadingOlder = null;
+    });
+    return this.loadingOlder;
+  };
+
+  private async loadOlderPage(): Promise<void> {
+    const { older } = this.state.get();
+    if (older === null) return;
     this.state.patch({ loadingOlder: true });
     try {
       const page = await this.api.messages(this.sid, older, PAGE_SIZE);
@@ -195,7 +204,18 @@ export class Thread {
     } finally {
       this.state.patch({ loadingOlder: false });
     }
-  };
+  }
+
+  /** Loads older messages until this one is there. Returns false if it is not on the shown branch, or too far up. */
+  async find(mid: string): Promise<boolean> {
+    const isThere = () => this.state.get().messages.some((message) => message.id === mid);
+    for (let page = 0; page < MAX_PAGES_TO_FIND && !isThere(); page++) {
+      if (this.state.get().older === null) break;
+      await this.loadOlder();
+      if (this.state.get().olderFailed) break;
+    }
+    return isThere();
+  }
 
   // ---- acting ----
 
@@ -236,6 +256,7 @@ export class Thread {
     return this.state.get().session?.model ?? this.defaultModel() ?? undefined;
   }
 
+  reportProblem = (problem: string) => this.state.patch({ problem });
   dismissProblem = () => this.state.patch({ problem: null });
 
   stop = async (): Promise<void> => {

@@ -7,6 +7,7 @@ import { CommandPalette } from "./CommandPalette.tsx";
 import { Chat } from "./chat/Chat.tsx";
 import { rememberSession } from "./chat/last-session.ts";
 import { PendingChat } from "./chat/PendingChat.tsx";
+import { preventFileNavigation } from "./chat/use-file-drop.ts";
 import { useApp, useStore } from "./context.ts";
 import { ErrorBoundary } from "./ErrorBoundary.tsx";
 import { lazyComponent } from "./lazy-load.ts";
@@ -34,6 +35,7 @@ export function AppLayout() {
   useEffect(() => {
     if (sid) rememberSession(sid);
   }, [sid]);
+  useEffect(preventFileNavigation, []);
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
       if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "k") return;

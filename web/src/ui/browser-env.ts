@@ -28,6 +28,10 @@ export const browserEnv: Env = {
     window.addEventListener("storage", onStorage);
     return () => window.removeEventListener("storage", onStorage);
   },
+  openLogin() {
+    const here = location.pathname + location.hash;
+    location.assign(`/login?next=${encodeURIComponent(here)}`);
+  },
   isHidden: () => document.visibilityState === "hidden",
   onVisibilityChange(listener) {
     document.addEventListener("visibilitychange", listener);

@@ -2,6 +2,7 @@
 
 import type { AnchorHTMLAttributes, MouseEvent } from "react";
 import { Store } from "../core/store.ts";
+import type { Session } from "../core/types.ts";
 import { useStore } from "./context.ts";
 
 export type Route =
@@ -11,13 +12,19 @@ export type Route =
   | { readonly screen: "compare" | "activity" | "settings" };
 
 const path = new Store(location.pathname);
-addEventListener("popstate", () => path.set(location.pathname));
+/** The part of the page that the address names; an object, so that choosing it again scrolls to it again. */
+const target = new Store({ hash: location.hash });
+addEventListener("popstate", readAddress);
+
+function readAddress(): void {
+  path.set(location.pathname);
+  target.set({ hash: location.hash });
+}
 
 export function navigate(to: string, replace = false): void {
-  if (to === location.pathname + location.hash) return;
-  if (replace) history.replaceState(null, "", to);
+  if (replace || to === location.pathname + location.hash) history.replaceState(null, "", to);
   else history.pushState(null, "", to);
-  path.set(location.pathname);
+  readAddress();
 }
 
 export function parseRoute(pathname: string): Route {
@@ -29,8 +36,17 @@ export function parseRoute(pathname: string): Route {
   return { screen: "chat", sid: null };
 }
 
+/** The address of a chat; of a search result, that of the message that was found. */
+export function chatAddress({ id, match }: Session): string {
+  return `/c/${id}${match?.message_id ? `#${match.message_id}` : ""}`;
+}
+
 export function usePath(): string {
   return useStore(path);
+}
+
+export function useTarget(): { readonly hash: string } {
+  return useStore(target);
 }
 
 export function Link({ href, onClick, ...rest }: AnchorHTMLAttributes<HTMLAnchorElement> & { href: string }) {

@@ -84,7 +84,14 @@ function NewChat() {
       <ScreenHeader title="New chat" />
       <Welcome />
       <div className={styles.dock}>
-        <Composer draftId={NEW_CHAT} busy={false} stopping={false} onStop={() => undefined} onSend={send} commands={[]}>
+        <Composer
+          draftId={NEW_CHAT}
+          busy={false}
+          stopping={false}
+          onStop={() => undefined}
+          onSend={send}
+          commands={GENERAL_COMMANDS}
+        >
           <ModelPicker
             selected={{ model: selected.model ?? null, agent: selected.agent ?? "chat" }}
             onChoose={(fields) => setSelected((now) => ({ ...now, ...fields }))}
@@ -94,6 +101,12 @@ function NewChat() {
     </div>
   );
 }
+
+const COMPARE: SlashCommand = { name: "compare", description: "Compare models", run: () => navigate("/compare") };
+const GENERAL_COMMANDS: readonly SlashCommand[] = [
+  COMPARE,
+  { name: "settings", description: "Open settings", run: () => navigate("/settings") },
+];
 
 function slashCommands({ sessions }: App, thread: Thread): SlashCommand[] {
   const regenerate = () => {
@@ -112,6 +125,6 @@ function slashCommands({ sessions }: App, thread: Thread): SlashCommand[] {
       description: "Archive chat",
       run: () => void sessions.patch(thread.sid, { archived: true }),
     },
-    { name: "compare", description: "Compare models", run: () => navigate("/compare") },
+    COMPARE,
   ];
 }

@@ -4,7 +4,7 @@ import { memo, useEffect, useMemo, useRef, useState } from "react";
 import type { Session } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
 import { ageGroup } from "../format.ts";
-import { Link, navigate, usePath } from "../router.tsx";
+import { chatAddress, Link, navigate, usePath } from "../router.tsx";
 import { IconButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import { Icon, type IconName } from "../widgets/icons.tsx";
@@ -32,6 +32,7 @@ export function Sidebar({ inert }: { inert: boolean }) {
   const path = usePath();
   const open = useStore(sidebarOpen);
   const shown = state.results ?? state.items;
+  const nextPage = state.results ? state.nextResults : state.next;
   return (
     <nav className={classNames(styles.sidebar, open && styles.open)} aria-label="Chats" inert={inert}>
       <div className={styles.top}>
@@ -67,7 +68,7 @@ export function Sidebar({ inert }: { inert: boolean }) {
             {state.results ? "No matches" : state.archived ? "No archived chats" : "No chats yet"}
           </p>
         )}
-        {!state.results && state.next !== null && <LoadMore key={state.next} />}
+        {nextPage !== null && <LoadMore key={nextPage} />}
       </div>
       <div className={styles.bottom}>
         {SCREENS.map(([href, name, icon]) => (
@@ -187,7 +188,7 @@ function groupSessions(sessions: readonly Session[], searching: boolean): Map<st
 const SessionRow = memo(function SessionRow({ session, current }: { session: Session; current: boolean }) {
   return (
     <li className={classNames(styles.session, current && styles.current)}>
-      <Link href={`/c/${session.id}`} aria-current={current ? "page" : undefined}>
+      <Link href={chatAddress(session)} aria-current={current ? "page" : undefined}>
         <span className={classNames(text.ellipsis, styles.title)}>
           <Highlighted text={session.title || "Untitled chat"} />
         </span>

@@ -38,6 +38,7 @@ function OpenPrompt({ request }: { request: DialogRequest }) {
               type={secret ? "password" : "text"}
               autoComplete="off"
               value={value}
+              onFocus={(event) => event.target.select()}
               onChange={(event) => setValue(event.target.value)}
             />
           </label>
