@@ -59,7 +59,8 @@ async def list_sessions(
     limit: p.Limit = 50,
     cursor: p.Cursor = None,
 ) -> s.SessionListResponse:
-    """List sessions, most recent activity first. With `query`: those whose title or messages contain all its words."""
+    """List sessions, most recent activity first. With `query`: those where the title and tags, or one message,
+    contain all its words."""
     if query is not None and query.strip():
         return await _search(api, query, limit, cursor)
     before = p.read_cursor(cursor, tuple[p.Moment, SessionId])
