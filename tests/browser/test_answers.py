@@ -51,6 +51,18 @@ def test_a_double_click_on_regenerate_makes_one_answer(server: Served, open_page
     assert len(held) == 1
 
 
+def test_a_request_that_is_repeated_is_shown(server: Served, open_page: Open) -> None:
+    """E1: while the model's provider is asked again, the page says why and which attempt it is; then it does not."""
+    page = open_page(server.url)
+    send(page, [{"retrying": [2, 4, "The provider is overloaded."]}, {"meet": "g"}, {"say": "Here."}, {"meet": "h"}])
+    expect(answers(page)).to_contain_text("The provider is overloaded. Retrying… (attempt 2 of 4)")
+    server.order(open="g")
+    expect(answers(page)).to_contain_text("Here.")
+    expect(answers(page)).not_to_contain_text("Retrying")
+    server.order(open="h")
+    check_transcript(page, server)
+
+
 def test_without_event_streams_the_page_polls(
     server: Served, open_page: Open, context: BrowserContext, console_errors: list[str]
 ) -> None:

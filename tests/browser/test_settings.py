@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Playwright, Response, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, Response, expect
 
 from tests.browser.chat_page import answers, axe_violations, button, message_box, send, session_of, wait_idle
 from tests.browser.conftest import CHROMIUM, Open
@@ -42,6 +42,24 @@ def test_a_model_is_tested_chosen_and_metered(demo: Served, open_page: Open) -> 
     assert demo.answer(sid)["model"] == "house/breeze-small"
     expect(answers(page)).to_contain_text("house/breeze-small")
     expect(page.get_by_role("meter", name="Context used: about 2,146 of 128,000 tokens")).to_be_visible()
+
+
+def test_the_model_that_is_shown_answers(demo: Served, open_page: Open, context: BrowserContext) -> None:
+    """A page that does not know that the default was changed elsewhere is answered by the model that it shows, in a new
+    chat, in an open one and when it regenerates."""
+    stale = {**demo.get("/api/models"), "default": "house/breeze-small"}
+    context.route("**/api/models", lambda route: route.fulfill(json=stale))
+    page = open_page(demo.url)
+    expect(page.get_by_role("button", name="Model: Breeze Small")).to_be_visible()
+    for n in (1, 2):
+        send(page, "What is a good knot for a wet rope?")
+        expect(answers(page)).to_have_count(n)
+        wait_idle(page)
+    button(page, "Regenerate").last.click()
+    expect(page.get_by_role("group", name="Versions")).to_contain_text("2/2")
+    wait_idle(page)
+    models = [message["model"] for message in demo.messages(session_of(page)) if message["role"] == "assistant"]
+    assert models == ["house/breeze-small"] * 2
 
 
 def section_top(page: Page, name: str) -> float:

@@ -66,6 +66,17 @@ def test_the_default_model_is_stored_with_its_answer(shared: Served) -> None:
     assert answer["model"] == shared.run(answer["run_id"])["model"] == default
 
 
+def test_a_repeated_request_says_so(shared: Served, up: Stage) -> None:
+    """E1: while the provider does not answer and is asked again, the run says which attempt comes and why."""
+    up.play("busy", [Head(503, {"Content-Length": "0", "Retry-After": "0"}, chunked=False)], says("At last."))
+    sid, rid = begin(shared, "busy", "Are you there?")
+    shared.ended(rid)
+    assert said(shared.answer(sid)) == "At last."
+    (retry,) = [frame.data for frame in shared.events(rid) if frame.event == "step.retrying"]
+    assert retry["attempt"] == 2 <= retry["attempts"]
+    assert "503" in retry["message"]
+
+
 @pytest.mark.parametrize("reason", ["length", "content_filter"])
 def test_an_answer_that_was_cut_short_says_so_and_can_be_continued(shared: Served, up: Stage, reason: str) -> None:
     """X5: the provider's reason is in the message, and Continue goes on from the text; a finished answer is refused."""

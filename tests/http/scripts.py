@@ -1,8 +1,8 @@
 """What the agent does, written in the message itself: a JSON list of actions. Any other text is said back.
 
-[{"say": "a", "times": 3}, {"think": "b"}, {"tokens": 5, "rate": 20}, {"step": 0}, {"call": "c1", "asks": true},
- {"usage": [3, 4]}, {"meet": "gate"}, {"hang": true}, {"fail": ["code", "words"]}, {"finish": "length"},
- {"crash": true}]
+[{"say": "a", "times": 3}, {"think": "b"}, {"tokens": 5, "rate": 20}, {"step": 0},
+ {"retrying": [2, 4, "why"]}, {"call": "c1", "asks": true}, {"usage": [3, 4]}, {"meet": "gate"}, {"hang": true},
+ {"fail": ["code", "words"]}, {"finish": "length"}, {"crash": true}]
 """
 
 import json
@@ -21,7 +21,7 @@ from holdfast.agents.scripted import (
     SayTokens,
     Think,
 )
-from holdfast.core.events import StepStarted, Usage
+from holdfast.core.events import StepRetrying, StepStarted, Usage
 from holdfast.core.parts import plain_text
 from holdfast.ports.agent import Turn
 
@@ -50,6 +50,8 @@ def _action(item: dict[str, Any]) -> Action:
             return SayTokens(count, rest.get("rate"))
         case {"step": index}:
             return StepStarted(index)
+        case {"retrying": [attempt, attempts, message]}:
+            return StepRetrying(attempt, attempts, 1000, message)
         case {"call": call_id, **rest}:
             tuples: dict[str, Any] = {name: tuple(rest.pop(name)) for name in ("output", "writes_args") if name in rest}
             return CallTool(call_id, **rest, **tuples)

@@ -59,6 +59,16 @@ class StepStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class StepRetrying:
+    """The model's provider did not answer, and is asked again. Says what people wait for; changes no message."""
+
+    attempt: int  # The number of the attempt that follows, from 2 to `attempts`
+    attempts: int
+    delay_ms: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class TextDelta:
     text: str
 
@@ -156,6 +166,7 @@ Event = (
     | RunResumed
     | MessageSeeded
     | StepStarted
+    | StepRetrying
     | TextDelta
     | ReasoningDelta
     | ToolDelta
@@ -312,6 +323,7 @@ _TYPES: Final[Mapping[str, type[Any]]] = {
     "run.resumed": RunResumed,
     "message.seeded": MessageSeeded,
     "step.started": StepStarted,
+    "step.retrying": StepRetrying,
     "text.delta": TextDelta,
     "reasoning.delta": ReasoningDelta,
     "tool.delta": ToolDelta,

@@ -155,7 +155,7 @@ class _Builder:
                 self._reason(text, provider, at)
             case ev.StepStarted(_, model):
                 self.model = model or self.model
-            case ev.RunStarted() | ev.UnknownEvent():
+            case ev.RunStarted() | ev.StepRetrying() | ev.UnknownEvent():
                 pass
             case ev.RunResumed():
                 self._settle_tools({"running": "unknown", "pending": "not_run"})

@@ -11,6 +11,7 @@ import type {
   MessageStatus,
   Part,
   ReasoningPart,
+  RetryNotice,
   RunEvent,
   ToolPart,
   ToolState,
@@ -28,6 +29,8 @@ export interface Transcript {
   readonly model: string | null;
   /** The approval that is waiting for a decision. */
   readonly approval: ApprovalRequest | null;
+  /** Set while the newest event is that a request to the model is repeated. */
+  readonly retrying: RetryNotice | null;
   readonly lastSeq: number;
   /** When the reasoning in progress began, if the journal has times. */
   readonly thinkingSince: number | null;
@@ -41,6 +44,7 @@ export const EMPTY: Transcript = {
   usage: null,
   model: null,
   approval: null,
+  retrying: null,
   lastSeq: 0,
   thinkingSince: null,
 };
@@ -88,7 +92,7 @@ class TranscriptBuilder {
       throw new BrokenSequenceError(`Event ${seq} follows event ${this.rest.lastSeq}: the stream has a gap.`);
     }
     if (this.rest.status !== "streaming") throw new BrokenSequenceError(`Event ${seq} follows the terminal event.`);
-    this.set({ lastSeq: seq });
+    this.set({ lastSeq: seq, retrying: null });
     const at = typeof data.at === "number" ? data.at : null;
     if (this.rest.thinkingSince !== null) {
       if (ENDS_REASONING.has(type)) this.endReasoning(at);
@@ -104,6 +108,8 @@ class TranscriptBuilder {
   /** Events of unknown types match no case and are ignored. */
   private apply(event: KnownRunEvent, at: number | null): void {
     switch (event.type) {
+      case "step.retrying":
+        return this.set({ retrying: event.data });
       case "step.started":
         return this.set({ model: event.data.model ?? this.rest.model });
       case "text.delta":

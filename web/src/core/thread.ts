@@ -7,9 +7,12 @@ import { deepEqual, EMPTY, type Transcript } from "./fold.ts";
 import { LiveRun } from "./live-run.ts";
 import { inputOf, type Outbox } from "./outbox.ts";
 import { CoalescedTask, Store } from "./store.ts";
-import type { ApprovalRequest, Decision, FilePart, Message, Session } from "./types.ts";
+import type { ApprovalRequest, Decision, FilePart, Message, RetryNotice, Session } from "./types.ts";
 
-export type ThreadMessage = Message & { readonly approval: ApprovalRequest | null };
+export type ThreadMessage = Message & {
+  readonly approval: ApprovalRequest | null;
+  readonly retrying: RetryNotice | null;
+};
 
 export interface ThreadState {
   readonly sid: string;
@@ -129,7 +132,7 @@ export class Thread {
   private overlay(message: Message): ThreadMessage {
     const live = message.run_id === null ? undefined : this.live.get(message.run_id);
     if (message.status !== "streaming" || !live || live.transcript.lastSeq < message.last_seq) {
-      return { ...message, approval: null };
+      return { ...message, approval: null, retrying: null };
     }
     return withTranscript(message, live.transcript);
   }
@@ -152,11 +155,13 @@ export class Thread {
   }
 
   private follow(runId: string, message: Message): LiveRun {
-    // Only the journal has the id of a pending approval: a waiting run is read from its beginning.
+    // Only the journal has the id of a pending approval, and why nothing was said yet: such runs are read from their
+    // beginning.
     const waiting = message.parts.some((part) => part.type === "tool" && part.state === "waiting");
-    const base: Transcript = waiting
-      ? EMPTY
-      : { ...EMPTY, parts: message.parts, usage: message.usage, lastSeq: message.last_seq };
+    const base: Transcript =
+      waiting || !message.parts.length
+        ? EMPTY
+        : { ...EMPTY, parts: message.parts, usage: message.usage, lastSeq: message.last_seq };
     return new LiveRun(
       this.env,
       runId,
@@ -300,6 +305,7 @@ function withTranscript(message: Message, transcript: Transcript): ThreadMessage
     model: message.model ?? transcript.model,
     last_seq: transcript.lastSeq,
     approval: transcript.approval,
+    retrying: transcript.retrying,
   };
 }
 

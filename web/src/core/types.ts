@@ -41,6 +41,9 @@ export type ApprovalRequest = {
   readonly reason: string;
 };
 
+/** The model's provider did not answer and is asked again. */
+export type RetryNotice = Readonly<{ attempt: number; attempts: number; delay_ms: number; message: string }>;
+
 /** One event of a run's journal. Events of unknown types are kept, and ignored by the fold. */
 export type RunEvent = { readonly seq: number; readonly type: string; readonly data: JsonObject };
 
@@ -49,6 +52,7 @@ type TerminalData = Readonly<{ reason?: string | null; finish_reason?: string | 
 export type EventData = {
   "run.resumed": { readonly epoch: number };
   "message.seeded": { readonly from_run: string; readonly parts: readonly Part[] };
+  "step.retrying": RetryNotice;
   "step.started": { readonly index: number; readonly model?: string | null };
   "text.delta": { readonly text: string };
   "reasoning.delta": { readonly text: string; readonly provider?: Json };

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from holdfast.agents.chat.overlap_trimmer import OverlapTrimmer
@@ -22,7 +23,7 @@ class AnswerReader:
 
     def __init__(self, log: RunLog, request: ModelRequest) -> None:
         self._log = log
-        self._request = request
+        self._request = replace(request, on_retry=log.write_nowait)
         self._partial = unfinished_text(log.parts)
         asked_to_continue = self._partial is not None and isinstance(request.messages[-1], UserMessage)
         self._trimmer = OverlapTrimmer(self._partial or "" if asked_to_continue else "")

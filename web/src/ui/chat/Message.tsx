@@ -76,14 +76,14 @@ function AssistantMessage({ message, thread, busy, canContinue, last }: Props) {
       {message.approval && message.run_id && (
         <Approval request={message.approval} runId={message.run_id} thread={thread} />
       )}
-      {growing && !message.approval && <Generating labelVisible={message.parts.length === 0} />}
+      {growing && !message.approval && <Generating message={message} />}
       {!growing && <Notice message={message} thread={thread} busy={busy} canContinue={canContinue} last={last} />}
       {!growing && <AssistantActions message={message} thread={thread} />}
     </article>
   );
 }
 
-function Generating({ labelVisible }: { labelVisible: boolean }) {
+function Generating({ message: { parts, retrying } }: { message: ThreadMessage }) {
   return (
     <p className={styles.generating}>
       <span className={styles.dots}>
@@ -91,7 +91,13 @@ function Generating({ labelVisible }: { labelVisible: boolean }) {
         <PulseDot />
         <PulseDot />
       </span>
-      <span className={labelVisible ? undefined : text.visuallyHidden}>Generating…</span>
+      {retrying ? (
+        <span role="status">
+          {retrying.message} Retrying… (attempt {retrying.attempt} of {retrying.attempts})
+        </span>
+      ) : (
+        <span className={parts.length === 0 ? undefined : text.visuallyHidden}>Generating…</span>
+      )}
     </p>
   );
 }
