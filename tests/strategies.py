@@ -95,6 +95,7 @@ _KNOWN_TYPES: Final = ev.TERMINAL_TYPES | frozenset(
         "run.resumed",
         "message.seeded",
         "step.started",
+        "step.retrying",
         "text.delta",
         "reasoning.delta",
         "tool.delta",
@@ -132,7 +133,8 @@ def events_by_type(strings: SearchStrategy[str] = TEXTS) -> dict[type[ev.Event],
         ev.MessageSeeded: st.builds(
             ev.MessageSeeded, st.builds(RunId, strings), st.lists(parts(strings, SETTLED_STATES), max_size=3).map(tuple)
         ),
-        ev.StepStarted: st.builds(ev.StepStarted, st.integers(0, 99)),
+        ev.StepStarted: st.builds(ev.StepStarted, st.integers(0, 99), maybe),
+        ev.StepRetrying: st.builds(ev.StepRetrying, st.integers(2, 9), st.integers(2, 9), st.integers(0, 99), strings),
         ev.TextDelta: st.builds(ev.TextDelta, strings),
         ev.ReasoningDelta: st.builds(ev.ReasoningDelta, strings, st.none() | json),
         ev.ToolDelta: st.builds(ev.ToolDelta, calls, maybe, maybe, maybe),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Playwright, Response, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, Response, expect
 
 from holdfast.storage.key_file import KeyFile
 from tests.browser.chat_page import answers, axe_violations, button, message_box, send, session_of, wait_idle
@@ -44,6 +44,46 @@ def test_a_model_is_tested_chosen_and_metered(demo: Served, open_page: Open) -> 
     assert demo.answer(sid)["model"] == "house/breeze-small"
     expect(answers(page)).to_contain_text("house/breeze-small")
     expect(page.get_by_role("meter", name="Context used: about 2,146 of 128,000 tokens")).to_be_visible()
+
+
+def test_the_model_that_is_shown_answers(demo: Served, open_page: Open, context: BrowserContext) -> None:
+    """A page that does not know that the default was changed elsewhere is answered by the model that it shows, in a new
+    chat, in an open one and when it regenerates."""
+    stale = {**demo.get("/api/models"), "default": "house/breeze-small"}
+    context.route("**/api/models", lambda route: route.fulfill(json=stale))
+    page = open_page(demo.url)
+    expect(page.get_by_role("button", name="Model: Breeze Small")).to_be_visible()
+    for n in (1, 2):
+        send(page, "What is a good knot for a wet rope?")
+        expect(answers(page)).to_have_count(n)
+        wait_idle(page)
+    button(page, "Regenerate").last.click()
+    expect(page.get_by_role("group", name="Versions")).to_contain_text("2/2")
+    wait_idle(page)
+    models = [message["model"] for message in demo.messages(session_of(page)) if message["role"] == "assistant"]
+    assert models == ["house/breeze-small"] * 2
+
+
+def section_top(page: Page, name: str) -> float:
+    box = section(page, name).bounding_box()
+    assert box is not None
+    return float(box["y"])
+
+
+def test_a_section_is_shown_where_it_is_linked(demo: Served, open_page: Open) -> None:
+    """A link to a section lands there when everything has loaded, and scrolls the settings, not the frame."""
+    page = open_page(f"{demo.url}/settings#memory", height=600)
+    expect(page.get_by_text("Server is healthy")).to_have_count(1)
+    expect(section(page, "Memory")).to_be_in_viewport()
+    assert 0 <= section_top(page, "Memory") < 150
+    page.get_by_role("link", name="Activity").click()
+    page.go_back()
+    expect(section(page, "Memory")).to_be_in_viewport()
+    page.set_viewport_size({"width": 1200, "height": 1100})
+    page.get_by_role("navigation", name="Settings").get_by_role("link", name="Data").click()
+    expect(button(page, "Import chats")).to_be_in_viewport()
+    expect(page.get_by_role("heading", name="Settings")).to_be_in_viewport()
+    assert page.evaluate("[...document.querySelectorAll('#root > *')].map(frame => frame.scrollTop)") == [0]
 
 
 def changes_settings(response: Response) -> bool:

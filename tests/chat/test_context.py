@@ -10,7 +10,7 @@ from tests.chat.stage import PROVIDER, Stage
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.http.streams import said, until
-from tests.upstream import End, Head, Script, answers, delta, says, sse
+from tests.upstream import End, Hang, Head, Script, answers, delta, says, sse
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 32
 PDF = b"%PDF-1.7 and so on"
@@ -38,6 +38,57 @@ def test_model_names_a_session_in_the_background(shared: Served, up: Stage) -> N
     shared.turn(sid, "And cats?")
     assert len(shared.messages(sid)) == 4  # asking for a title is no part of the conversation
     assert up.count("titles", job="title") == 1
+
+
+def test_a_stopped_or_failed_first_turn_names_its_session(shared: Served, up: Stage) -> None:
+    """P8: the first words of the question are the title, and the model that failed is not asked for one."""
+    up.play("untitled", [Head(400, {"Content-Length": "0"}, chunked=False)])
+    up.play("slow-title", [Head(), *sse(delta(content="Hm. ")), Hang()])
+    failed = shared.session(model=f"{PROVIDER}/untitled")
+    assert shared.turn(failed, "Why do dogs bark at the moon?")["status"] == "failed"
+    until(lambda: shared.look(failed)["title"], lambda title: title == "Why do dogs bark at the moon?")
+    stopped = shared.session(model=f"{PROVIDER}/slow-title")
+    rid = shared.begin(stopped, "Why do cats not?")
+    up.asked("slow-title")
+    shared.cancel(rid)
+    until(lambda: shared.look(stopped)["title"], lambda title: title == "Why do cats not?")
+    assert up.count("untitled", job="title") == up.count("slow-title", job="title") == 0
+
+
+# ---- how an answer ends, and who gave it ----
+
+
+def test_the_default_model_is_stored_with_its_answer(shared: Served) -> None:
+    """A session and a run that name no model have the model's id in the answer and in the run once it has ended."""
+    answer = shared.turn(shared.session(), "Who are you?")
+    default = shared.get("/api/models")["default"]
+    assert default
+    assert answer["model"] == shared.run(answer["run_id"])["model"] == default
+
+
+def test_a_repeated_request_says_so(shared: Served, up: Stage) -> None:
+    """E1: while the provider does not answer and is asked again, the run says which attempt comes and why."""
+    up.play("busy", [Head(503, {"Content-Length": "0", "Retry-After": "0"}, chunked=False)], says("At last."))
+    sid, rid = begin(shared, "busy", "Are you there?")
+    shared.ended(rid)
+    assert said(shared.answer(sid)) == "At last."
+    (retry,) = [frame.data for frame in shared.events(rid) if frame.event == "step.retrying"]
+    assert retry["attempt"] == 2 <= retry["attempts"]
+    assert "503" in retry["message"]
+
+
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+def test_an_answer_that_was_cut_short_says_so_and_can_be_continued(shared: Served, up: Stage, reason: str) -> None:
+    """X5: the provider's reason is in the message, and Continue goes on from the text; a finished answer is refused."""
+    name = f"cut-{reason}"
+    up.play(name, [Head(), *sse(delta(content="One, two"), delta(finish=reason), "[DONE]"), End()], says(", three."))
+    sid, rid = begin(shared, name, "Count.")
+    assert shared.ended(rid)["finish_reason"] == reason
+    assert (shared.answer(sid)["status"], shared.answer(sid)["reason"]) == ("complete", reason)
+    more = shared.post(f"/api/runs/{rid}/continue", {}, 202)["run"]["id"]
+    shared.ended(more)
+    assert (said(shared.answer(sid)), shared.answer(sid)["reason"]) == ("One, two, three.", None)
+    shared.refused("not-allowed", "POST", f"/api/runs/{more}/continue", {})
 
 
 # ---- the context ----

@@ -326,6 +326,25 @@ def test_nodes_may_start_together(postgres: PostgresServer) -> None:
         assert db.execute("SELECT n FROM holdfast.version").fetchall() == [(len(schema.STORE),)]
 
 
+@pytest.mark.anyio
+async def test_the_upgrade_makes_tags_searchable(postgres: PostgresServer) -> None:
+    """Sessions that were tagged before tags were searched are found by them, with and without a title."""
+    place = PostgresConfig(postgres.database("tags"))
+    async with opening(lambda: PostgresStore(place))() as store:
+        titled = s.session("ses_titled", title="The pier", tags=("harbor", "to-do"))
+        await store.transact(lambda tx: s.write(tx, [titled, s.session("ses_untitled", title="", tags=("harbor",))]))
+    with psycopg.connect(place.url, autocommit=True) as db:
+        old = "UPDATE holdfast.docs SET text = 'The pier', words = array_to_tsvector(ARRAY['the', 'pier'])"
+        db.execute(f"{old} WHERE session_id = 'ses_titled'")
+        db.execute("DELETE FROM holdfast.docs WHERE session_id = 'ses_untitled'")
+        db.execute("UPDATE holdfast.version SET n = 3")
+    async with opening(lambda: PostgresStore(place))() as store:
+        hits = await store.read(lambda tx: tx.search(LOCAL, "harbor", 10, None))
+        assert {hit.session.id for hit in hits} == {"ses_titled", "ses_untitled"}
+        (hit,) = await store.read(lambda tx: tx.search(LOCAL, "pier to-do", 10, None))
+        assert hit.excerpt == "The pier #harbor #to-do"
+
+
 def test_a_schema_of_a_newer_version_is_refused(postgres: PostgresServer) -> None:
     """An older node does not start on what it does not know, and changes nothing."""
     url = postgres.database("newer")

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.errors import DataDirInUseError, SchemaTooNewError, StorageError, StorageUnavailableError
-from holdfast.core.ids import SessionId
+from holdfast.core.ids import LOCAL, SessionId
 from holdfast.storage import sqlite
 from holdfast.storage.sqlite import DataDir, open_embedded, schema
 from holdfast.storage.sqlite.database import connect, connect_unchanged, prepare
 from holdfast.testing import FakeClock
+from holdfast.testing.contracts import samples as s
 from tests.contract.machine import embedded, filled, next_line, snapshot, start, tmpfs
 
 pytestmark = pytest.mark.anyio
@@ -130,6 +131,23 @@ async def test_an_older_store_is_copied_before_its_upgrade(tmp_path: Path) -> No
         db.close()
     assert copy.stat().st_mode & 0o777 == 0o600
     assert not [name for name in snapshot(tmp_path) if ".new" in name]
+
+
+async def test_the_upgrade_makes_tags_searchable(tmp_path: Path) -> None:
+    """Sessions that were tagged before tags were searched are found by them, with and without a title."""
+    async with embedded(tmp_path) as (store, _):
+        titled = s.session("ses_titled", title="The pier", tags=("harbor", "to-do"))
+        await store.transact(lambda tx: s.write(tx, [titled, s.session("ses_untitled", title="", tags=("harbor",))]))
+    with closing(sqlite3.connect(tmp_path / "holdfast.db")) as db:
+        db.execute("UPDATE docs SET text = 'The pier' WHERE session_id = 'ses_titled'")
+        db.execute("DELETE FROM docs WHERE session_id = 'ses_untitled'")
+        db.execute("PRAGMA user_version = 3")
+        db.commit()
+    async with embedded(tmp_path) as (store, _):
+        hits = await store.read(lambda tx: tx.search(LOCAL, "harbor", 10, None))
+        assert {hit.session.id for hit in hits} == {"ses_titled", "ses_untitled"}
+        (hit,) = await store.read(lambda tx: tx.search(LOCAL, "pier to-do", 10, None))
+        assert hit.excerpt == "The pier #harbor #to-do"
 
 
 async def test_a_failed_upgrade_changes_nothing(tmp_path: Path) -> None:

@@ -30,6 +30,12 @@ WIRE: list[tuple[ev.Event, str, dict[str, Json]]] = [
         {"from_run": "r", "parts": [{"type": "text", "text": "a"}]},
     ),
     (ev.StepStarted(0), "step.started", {"index": 0}),
+    (ev.StepStarted(0, "m"), "step.started", {"index": 0, "model": "m"}),
+    (
+        ev.StepRetrying(2, 4, 500, "Busy."),
+        "step.retrying",
+        {"attempt": 2, "attempts": 4, "delay_ms": 500, "message": "Busy."},
+    ),
     (ev.TextDelta("a"), "text.delta", {"text": "a"}),
     (ev.ReasoningDelta("a"), "reasoning.delta", {"text": "a"}),
     (ev.ReasoningDelta("", {"sig": 1}), "reasoning.delta", {"text": "", "provider": {"sig": 1}}),

@@ -370,6 +370,24 @@ async def test_no_writer_waits_for_slow_work(world: AnyWorld) -> None:
 # ---- search ----
 
 
+async def test_search_finds_tags(world: AnyWorld) -> None:
+    """P7: a session is found by its tags, with or without a title, together with words of its title, until a tag is
+    removed."""
+
+    async def found(text: str) -> set[str]:
+        return {result.view.session.id for result in await it.engine.sessions.search(text)}
+
+    async with running(ScriptedAgent(echo), world) as it:
+        one = (await it.engine.sessions.create(title="The pier", tags=("harbor", "to-do"))).id
+        two = (await it.engine.sessions.create(tags=("harbor",))).id
+        assert await found("#harbor") == await found("harb") == {one, two}
+        assert await found("pier #to-do") == {one}
+        await it.engine.sessions.update(one, {"tags": ("town",)})
+        assert (await found("harbor"), await found("town")) == ({two}, {one})
+        await it.engine.sessions.update(one, {"title": "The quay"})
+        assert await found("town") == {one}
+
+
 async def test_search_finds_what_is_settled_newest_first(world: AnyWorld) -> None:
     """P7: questions, answers and titles are found, each session once with its newest hit; open answers are not."""
 

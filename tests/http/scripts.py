@@ -1,7 +1,8 @@
 """What the agent does, written in the message itself: a JSON list of actions. Any other text is said back.
 
-[{"say": "a", "times": 3}, {"think": "b"}, {"tokens": 5, "rate": 20}, {"step": 0}, {"call": "c1", "asks": true},
- {"usage": [3, 4]}, {"meet": "gate"}, {"hang": true}, {"fail": ["code", "words"]}, {"crash": true}]
+[{"say": "a", "times": 3}, {"think": "b"}, {"tokens": 5, "rate": 20}, {"step": 0},
+ {"retrying": [2, 4, "why"]}, {"call": "c1", "asks": true}, {"usage": [3, 4]}, {"meet": "gate"}, {"hang": true},
+ {"fail": ["code", "words"]}, {"finish": "length"}, {"crash": true}]
 """
 
 import json
@@ -13,13 +14,14 @@ from holdfast.agents.scripted import (
     CallTool,
     Crash,
     Fail,
+    Finish,
     Hang,
     Meet,
     Say,
     SayTokens,
     Think,
 )
-from holdfast.core.events import StepStarted, Usage
+from holdfast.core.events import StepRetrying, StepStarted, Usage
 from holdfast.core.parts import plain_text
 from holdfast.ports.agent import Turn
 
@@ -48,6 +50,8 @@ def _action(item: dict[str, Any]) -> Action:
             return SayTokens(count, rest.get("rate"))
         case {"step": index}:
             return StepStarted(index)
+        case {"retrying": [attempt, attempts, message]}:
+            return StepRetrying(attempt, attempts, 1000, message)
         case {"call": call_id, **rest}:
             tuples: dict[str, Any] = {name: tuple(rest.pop(name)) for name in ("output", "writes_args") if name in rest}
             return CallTool(call_id, **rest, **tuples)
@@ -59,6 +63,8 @@ def _action(item: dict[str, Any]) -> Action:
             return Hang()
         case {"fail": [code, words]}:
             return Fail(code, words)
+        case {"finish": reason}:
+            return Finish(reason)
         case {"crash": _}:
             return Crash()
         case _:

@@ -101,6 +101,28 @@ def test_a_repeated_call_with_its_key_is_one_run(server: Served, call: str) -> N
     assert server.begin(server.session(), "?", key="twice") != new  # keys are a session's own
 
 
+def test_a_repeated_session_creation_with_its_key_is_one_session(start: Start) -> None:
+    """A2: a key creates one session, for several clients at once, after a kill and after its first turn; a repeat
+    returns it as it is now."""
+    server = start()
+    headers = {"Idempotency-Key": "once"}
+
+    def create(_: int = 0) -> Any:
+        return server.post("/api/sessions", {"title": "first"}, 201, headers=headers)
+
+    with ThreadPoolExecutor(5) as clicks:
+        (sid,) = {made["id"] for made in clicks.map(create, range(5))}
+    server.call("PATCH", f"/api/sessions/{sid}", {"title": "renamed"}, 200)
+    rid = server.begin(sid, BUSY)
+    server.order(reached="here")
+    assert (create()["title"], create()["active_run"]) == ("renamed", rid)
+    server.kill()
+    server = start()
+    assert create()["id"] == sid
+    assert len(server.get("/api/sessions")["items"]) == 1
+    assert server.post("/api/sessions", {}, 201, headers={"Idempotency-Key": "other"})["id"] != sid
+
+
 def test_a_repeat_of_an_attached_send_only_watches(server: Served) -> None:
     """A2: the second stream of the same key is a plain subscription: leaving it stops nothing."""
     sid = server.session()

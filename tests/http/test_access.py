@@ -319,7 +319,7 @@ def test_without_logging_in_nothing_is_shown(guarded: Served) -> None:
     assert guarded.http.get("/healthz").status_code == 200
     assert guarded.http.get("/login").status_code == 200
     page = guarded.http.get("/", headers={"Accept": "text/html"})
-    assert (page.status_code, page.headers["location"]) == (303, "/login")
+    assert (page.status_code, page.headers["location"]) == (303, "/login?next=%2F")
 
 
 def test_a_cookie_is_for_browsers_of_our_own_pages(guarded: Served) -> None:

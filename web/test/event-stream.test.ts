@@ -119,10 +119,24 @@ describe("a live run", () => {
       return first.response;
     });
     watch(env);
+    await settle();
+    first.say("retry: 1000\n\n");
     await env.pass(30_000);
     first.say(": still here\n\n");
     await env.pass(30_000);
     expect(env.calls.length).toBe(1);
+    await env.pass(11_000);
+    expect(env.calls.length).toBe(2);
+  });
+
+  it("drops a connection that sends nothing in its first 10 seconds", async () => {
+    const env = new FakeEnv();
+    const first = line();
+    env.answer((call) => {
+      call.signal?.addEventListener("abort", () => first.lose());
+      return first.response;
+    });
+    watch(env);
     await env.pass(11_000);
     expect(env.calls.length).toBe(2);
   });

@@ -11,6 +11,34 @@ export interface Call {
 }
 type Answer = Response | Error | ((call: Call) => Response | Promise<Response>);
 
+/** What the tabs of a browser share: the storage, and who leads. */
+export class FakeBrowser {
+  readonly kept = new Map<string, string>();
+  readonly tabs = new Set<FakeEnv>();
+  private candidates: { tab: FakeEnv; name: string; begin: () => () => void; stop: (() => void) | null }[] = [];
+
+  elect(tab: FakeEnv, name: string, begin: () => () => void): () => void {
+    const candidate = { tab, name, begin, stop: null };
+    this.candidates.push(candidate);
+    this.lead(name);
+    return () => this.release((_, other) => other === candidate);
+  }
+
+  release(leaves: (tab: FakeEnv, candidate: object) => boolean): void {
+    const gone = this.candidates.filter((each) => leaves(each.tab, each));
+    this.candidates = this.candidates.filter((each) => !gone.includes(each));
+    for (const each of gone) {
+      if (this.tabs.has(each.tab)) each.stop?.();
+      this.lead(each.name);
+    }
+  }
+
+  private lead(name: string): void {
+    const first = this.candidates.find((each) => each.name === name);
+    if (first && !first.stop) first.stop = first.begin();
+  }
+}
+
 export class FakeEnv implements Env {
   readonly calls: Call[] = [];
   private timers = new Set<{ at: number; then: () => void }>();
@@ -19,12 +47,45 @@ export class FakeEnv implements Env {
   private watchers = new Set<() => void>();
   private script: Answer[] = [];
   private ids = 0;
-  private kept = new Map<string, string>();
-  storage = {
-    getItem: (key: string) => this.kept.get(key) ?? null,
-    setItem: (key: string, value: string) => void this.kept.set(key, value),
-    removeItem: (key: string) => void this.kept.delete(key),
-  };
+  private storageListeners = new Set<(key: string, value: string | null) => void>();
+  readonly storage: NonNullable<Env["storage"]>;
+
+  constructor(private readonly browser = new FakeBrowser()) {
+    browser.tabs.add(this);
+    const { kept } = browser;
+    const change = (key: string, value: string | null) => {
+      if (value === null) kept.delete(key);
+      else kept.set(key, value);
+      for (const tab of browser.tabs) if (tab !== this) tab.hearStorage(key, value);
+    };
+    this.storage = {
+      getItem: (key) => kept.get(key) ?? null,
+      setItem: change,
+      removeItem: (key) => change(key, null),
+      key: (n) => [...kept.keys()][n] ?? null,
+      get length() {
+        return kept.size;
+      },
+    };
+  }
+
+  /** Closes the tab: its timers never run, and another tab may lead. */
+  close(): void {
+    this.browser.tabs.delete(this);
+    this.timers.clear();
+    this.browser.release((tab) => tab === this);
+  }
+
+  private hearStorage(key: string, value: string | null): void {
+    for (const listener of this.storageListeners) listener(key, value);
+  }
+
+  onStorageChange(listener: (key: string, value: string | null) => void) {
+    this.storageListeners.add(listener);
+    return () => {
+      this.storageListeners.delete(listener);
+    };
+  }
 
   /** Queues the answers to the next calls; a call without an answer never returns. */
   answer(...answers: Answer[]): void {
@@ -78,6 +139,10 @@ export class FakeEnv implements Env {
   random = () => 1;
   now = () => 1_700_000_000_000 + this.time;
   newId = () => `key-${++this.ids}`;
+  logins = 0;
+  openLogin = () => {
+    this.logins++;
+  };
   isHidden = () => this.hidden;
   onVisibilityChange(changed: () => void) {
     this.watchers.add(changed);
@@ -85,8 +150,8 @@ export class FakeEnv implements Env {
       this.watchers.delete(changed);
     };
   }
-  electLeader(_: string, begin: () => () => void) {
-    return begin();
+  electLeader(name: string, begin: () => () => void) {
+    return this.browser.elect(this, name, begin);
   }
   openChannel() {
     return { send: () => undefined, close: () => undefined };

@@ -4,15 +4,26 @@ import { Drafts } from "../src/core/drafts.ts";
 import { splitBlocks } from "../src/core/markdown-blocks.ts";
 import { Outbox } from "../src/core/outbox.ts";
 import { CoalescedTask } from "../src/core/store.ts";
-import { FakeEnv, json } from "./fake-env.ts";
+import { FakeBrowser, FakeEnv, json } from "./fake-env.ts";
+
+function openOutbox(env: FakeEnv) {
+  const created: string[] = [];
+  const stored: string[] = [];
+  const outbox = new Outbox(env, new Api(env), {
+    onSessionCreated: ({ id }) => created.push(id),
+    onStored: (sid) => stored.push(sid),
+  });
+  return { outbox, created, stored };
+}
+const accepted = () => json({ run: { id: "run_1" } }, 202);
+const HELLO = { text: "hello", files: [] };
 
 describe("the outbox", () => {
   it("resends with the same key until the server accepts", async () => {
     const env = new FakeEnv();
-    const stored: string[] = [];
-    const outbox = new Outbox(env, new Api(env), (sid) => stored.push(sid));
-    env.answer(new Error("refused"), json({ type: "storage", detail: "away" }, 503), json({}, 202));
-    const key = outbox.add("ses_1", "hello", []);
+    const { outbox, stored } = openOutbox(env);
+    env.answer(new Error("refused"), json({ type: "storage", detail: "away" }, 503), accepted());
+    const key = outbox.add("ses_1", HELLO);
     await env.pass(5000);
     expect(stored).toEqual(["ses_1"]);
     expect(env.calls.map((call) => call.headers["Idempotency-Key"])).toEqual([key, key, key]);
@@ -22,12 +33,15 @@ describe("the outbox", () => {
   });
 
   it("continues with the same key after a reload", async () => {
-    const env = new FakeEnv();
-    env.answer(new Error("refused"));
-    const key = new Outbox(env, new Api(env), () => undefined).add("ses_1", "hello", []);
-    await env.pass(10);
-    const reloaded = new Outbox(env, new Api(env), () => undefined);
-    env.answer(json({}, 202));
+    const browser = new FakeBrowser();
+    const closed = new FakeEnv(browser);
+    closed.answer(new Error("refused"));
+    const key = openOutbox(closed).outbox.add("ses_1", HELLO);
+    await closed.pass(10);
+    closed.close();
+    const env = new FakeEnv(browser);
+    const reloaded = openOutbox(env).outbox;
+    env.answer(accepted());
     reloaded.resume();
     await env.pass(10);
     expect(env.calls.at(-1)?.headers["Idempotency-Key"]).toBe(key);
@@ -36,14 +50,89 @@ describe("the outbox", () => {
 
   it("keeps a refused message with its reason until it is resent or discarded", async () => {
     const env = new FakeEnv();
-    const outbox = new Outbox(env, new Api(env), () => undefined);
+    const { outbox } = openOutbox(env);
     env.answer(json({ type: "disk", detail: "The disk is full." }, 507));
-    const key = outbox.add("ses_1", "hello", []);
+    const key = outbox.add("ses_1", HELLO);
     await env.pass(60_000);
     expect(env.calls.length).toBe(1);
     expect(outbox.state.get()[0]).toMatchObject({ state: "refused", problem: "The disk is full." });
     outbox.discard(key);
     expect(outbox.state.get()).toEqual([]);
+  });
+
+  it("creates the chat of a first message with the same key until its response arrives, then sends there", async () => {
+    const env = new FakeEnv();
+    const { outbox, created, stored } = openOutbox(env);
+    env.answer(new Error("the response is lost"), json({ id: "ses_9" }, 201), accepted());
+    const key = outbox.addChat({ model: "a" }, HELLO);
+    await env.pass(5000);
+    expect(env.calls.map((call) => [call.path, call.headers["Idempotency-Key"]])).toEqual([
+      ["/api/sessions", key],
+      ["/api/sessions", key],
+      ["/api/sessions/ses_9/runs", key],
+    ]);
+    expect([created, stored]).toEqual([["ses_9"], ["ses_9"]]);
+  });
+
+  it("keeps the messages of each tab, and delivers those of a closed tab from another", async () => {
+    const browser = new FakeBrowser();
+    const [first, second] = [new FakeEnv(browser), new FakeEnv(browser)];
+    second.newId = () => "other";
+    const [one, two] = [openOutbox(first).outbox, openOutbox(second)];
+    first.answer(new Error("away"));
+    second.answer(new Error("away"));
+    one.add("ses_1", HELLO);
+    two.outbox.add("ses_2", HELLO);
+    await first.pass(10);
+    await second.pass(10);
+    expect(second.calls.length).toBe(1); // the first tab delivers its own
+    second.answer(accepted(), accepted());
+    first.close();
+    await second.pass(10_000);
+    expect(two.stored.sort()).toEqual(["ses_1", "ses_2"]);
+    expect(openOutbox(new FakeEnv(browser)).outbox.state.get()).toEqual([]);
+  });
+
+  it("shows in all tabs that a message was stored or discarded", async () => {
+    const browser = new FakeBrowser();
+    const [first, second] = [new FakeEnv(browser), new FakeEnv(browser)];
+    const [one, two] = [openOutbox(first).outbox, openOutbox(second).outbox];
+    const key = one.add("ses_1", HELLO); // waits for a response
+    const gone = one.add("ses_1", HELLO);
+    expect(two.state.get().map((item) => item.key)).toEqual([key, gone]);
+    one.discard(gone);
+    expect(two.state.get().map((item) => item.key)).toEqual([key]);
+    two.confirm(new Set([key]));
+    expect(one.state.get()).toEqual([]);
+  });
+
+  it("reads the messages that earlier versions kept in one entry", () => {
+    const env = new FakeEnv();
+    const old = { key: "k", sid: "ses_1", ...HELLO, at: "", state: "sending", problem: null };
+    env.storage.setItem("holdfast.outbox", JSON.stringify([old]));
+    expect(openOutbox(env).outbox.state.get()).toEqual([old]);
+    expect(openOutbox(env).outbox.state.get()).toEqual([old]);
+    expect(env.storage.getItem("holdfast.outbox")).toBeNull();
+  });
+
+  it("cancels a message that is stopped before the server has answered", async () => {
+    const env = new FakeEnv();
+    const { outbox } = openOutbox(env);
+    let answer = (_: Response) => {};
+    env.answer(
+      () =>
+        new Promise((done) => {
+          answer = done;
+        }),
+      json({}),
+    );
+    outbox.add("ses_1", HELLO);
+    await env.pass(10);
+    await outbox.stop(outbox.state.get());
+    expect(env.calls.length).toBe(1);
+    answer(accepted());
+    await env.pass(10);
+    expect(env.calls.at(-1)?.path).toBe("/api/runs/run_1/cancel");
   });
 });
 

@@ -60,7 +60,7 @@ const growing = (said: string, last_seq: number) =>
 
 function open(env: FakeEnv) {
   const api = new Api(env);
-  const outbox = new Outbox(env, api, () => undefined);
+  const outbox = new Outbox(env, api, { onSessionCreated: () => undefined, onStored: () => undefined });
   return { thread: new Thread(env, api, outbox, "ses_1"), outbox };
 }
 const page = (items: Message[], next: string | null = null) => json({ items, next });
@@ -119,8 +119,8 @@ describe("a thread", () => {
   it("replaces a sent message by the server's in one step", async () => {
     const env = new FakeEnv();
     const { thread, outbox } = open(env);
-    env.answer(json({}, 202));
-    outbox.add("ses_1", "hello", []);
+    env.answer(json({ run: { id: "run_1" } }, 202));
+    outbox.add("ses_1", { text: "hello", files: [] });
     await env.pass(10);
     const counts: number[] = [];
     const look = () => counts.push(thread.state.get().messages.length + outbox.state.get().length);
@@ -180,6 +180,35 @@ describe("a thread", () => {
     expect(said(thread)).toEqual(["msg_2"]);
     await env.pass(60_000);
     expect(env.calls.length).toBe(4);
+  });
+
+  it("regenerates once on a double click, and with the same key after a lost response", async () => {
+    const env = new FakeEnv();
+    const { thread } = open(env);
+    env.answer(new Error("lost"), json(SESSION), page([asked]));
+    const [first, second] = [thread.retry("msg_2"), thread.retry("msg_2")];
+    await Promise.all([first, second]);
+    await settle();
+    env.answer(json({ run: { id: "run_2" } }, 202), json(SESSION), page([asked]));
+    await thread.retry("msg_2");
+    const sent = env.calls.filter((call) => call.path.endsWith("/retry"));
+    expect(sent.map((call) => call.headers["Idempotency-Key"])).toEqual(["key-1", "key-1"]);
+    env.answer(json({ run: { id: "run_3" } }, 202), json(SESSION), page([asked]));
+    await thread.retry("msg_2");
+    expect(env.calls.filter((call) => call.path.endsWith("/retry")).at(-1)?.headers["Idempotency-Key"]).toBe("key-2");
+  });
+
+  it("can stop again after a stop that failed", async () => {
+    const env = new FakeEnv();
+    const { thread } = open(env);
+    env.answer(json(SESSION), page([asked]));
+    await thread.refresh();
+    const stopping = thread.stop(); // the connection is dead: no answer
+    expect(thread.state.get().stopping).toBe("run_1");
+    await env.pass(10_000);
+    await stopping;
+    expect(thread.state.get().stopping).toBeNull();
+    expect(thread.state.get().problem).toContain("unreachable");
   });
 
   it("reports a deleted session", async () => {

@@ -65,12 +65,19 @@ class Fail:
 
 
 @dataclass(frozen=True, slots=True)
+class Finish:
+    """The finish reason of the answer, unless the turn continues an earlier one."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Crash:
     """A bug in the agent: an unexpected exception."""
 
 
-PlainEvent = ev.StepStarted | ev.Usage | ev.MemoryRecalled
-Action = Say | Think | SayTokens | CallTool | PlainEvent | Meet | Hang | Fail | Crash
+PlainEvent = ev.StepStarted | ev.StepRetrying | ev.Usage | ev.MemoryRecalled
+Action = Say | Think | SayTokens | CallTool | PlainEvent | Meet | Hang | Fail | Finish | Crash
 """An event stands for itself: it is written as it is."""
 
 
@@ -104,16 +111,17 @@ class ScriptedAgent:
                 await runner.play(action)
         finally:
             self.upstreams -= 1
-        return self.finish_reason
+        return runner.finish_reason
 
 
 class _ScriptRunner:
-    __slots__ = ("_agent", "_out", "_said", "_thought", "_tools", "_turn")
+    __slots__ = ("_agent", "_out", "_said", "_thought", "_tools", "_turn", "finish_reason")
 
     def __init__(self, agent: ScriptedAgent, turn: Turn, out: AgentOutput) -> None:
         self._agent = agent
         self._turn = turn
         self._out = out
+        self.finish_reason = agent.finish_reason
         parts = turn.transcript.parts
         self._said = sum(len(part.text) for part in parts if isinstance(part, TextPart))
         self._thought = sum(len(part.text) for part in parts if isinstance(part, ReasoningPart))
@@ -131,7 +139,7 @@ class _ScriptRunner:
                 await self._tokens(action)
             case CallTool():
                 await self._call(action)
-            case ev.StepStarted() | ev.Usage() | ev.MemoryRecalled():
+            case ev.StepStarted() | ev.StepRetrying() | ev.Usage() | ev.MemoryRecalled():
                 await self._out.write(action)
             case Meet(name):
                 gate = self._agent.gate(name)
@@ -141,6 +149,9 @@ class _ScriptRunner:
                 await anyio.sleep_forever()
             case Fail(code, message):
                 raise AgentError(code, message)
+            case Finish(reason):
+                if not self._turn.transcript.parts:
+                    self.finish_reason = reason
             case Crash():
                 raise RuntimeError("a bug in the agent")
             case _:

@@ -55,6 +55,17 @@ class MessageSeeded:
 @dataclass(frozen=True, slots=True)
 class StepStarted:
     index: int
+    model: str | None = None  # The model that is called, also if the run names none and gets the default one
+
+
+@dataclass(frozen=True, slots=True)
+class StepRetrying:
+    """The model's provider did not answer, and is asked again. Says what people wait for; changes no message."""
+
+    attempt: int  # The number of the attempt that follows, from 2 to `attempts`
+    attempts: int
+    delay_ms: int
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +179,7 @@ Event = (
     | RunResumed
     | MessageSeeded
     | StepStarted
+    | StepRetrying
     | TextDelta
     | ReasoningDelta
     | ToolDelta
@@ -319,6 +331,7 @@ _TYPES: Final[Mapping[str, type[Any]]] = {
     "run.resumed": RunResumed,
     "message.seeded": MessageSeeded,
     "step.started": StepStarted,
+    "step.retrying": StepRetrying,
     "text.delta": TextDelta,
     "reasoning.delta": ReasoningDelta,
     "tool.delta": ToolDelta,

@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from holdfast.core.nesting import is_too_deep
 from holdfast.core.parts import Json, Part, ReasoningPart, TextPart, ToolPart, ToolState
 
 SETTLED: Final[frozenset[ToolState]] = frozenset({"done", "denied"})

@@ -6,13 +6,15 @@ and the recovered message all come from this function, applied to more or less o
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, assert_never
+from typing import Final, Literal, assert_never
 
 from holdfast.core import events as ev
 from holdfast.core.errors import BrokenSequenceError
 from holdfast.core.parts import Part, ReasoningPart, RememberedPart, TextPart, ToolPart, ToolState
 from holdfast.core.steps import begins_by_position, open_step
 
+CUT_SHORT: Final = ("length", "content_filter")
+"""Finish reasons of answers that the model did not end itself."""
 MessageStatus = Literal["streaming", "complete", "cancelled", "failed", "interrupted"]
 
 
@@ -28,6 +30,7 @@ class Transcript:
     usage: ev.Usage | None = None
     approval: ev.ApprovalRequested | None = None
     last_seq: int = 0
+    model: str | None = None  # That of the newest step
     thinking_since: int | None = None  # When the current reasoning began, in milliseconds since the epoch
     lost: bool = False
     """An earlier execution's events, or those of a run that this one continues, were lost: the journal begins with
@@ -38,6 +41,11 @@ class Transcript:
     @property
     def ended(self) -> bool:
         return self.status != "streaming"
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether the provider ended a complete answer before the model did."""
+        return self.finish_reason in CUT_SHORT
 
 
 EMPTY = Transcript()
@@ -106,6 +114,7 @@ class _Builder:
         self.ending: ev.RunEnded | None = None
         self.usage = onto.usage
         self.approval = onto.approval
+        self.model = onto.model
         self.thinking_since = onto.thinking_since
         self.lost = onto.lost
         self.steps = onto.steps
@@ -123,6 +132,7 @@ class _Builder:
             self.usage,
             self.approval,
             self.last_seq,
+            self.model,
             self.thinking_since,
             self.lost,
             self.steps,
@@ -155,11 +165,12 @@ class _Builder:
                     self._grow(_NO_TEXT, text)
             case ev.ReasoningDelta(text, provider):
                 self._reason(text, provider, at)
-            case ev.StepStarted():
+            case ev.StepStarted(_, model):
                 self._join()
+                self.model = model or self.model
                 self.steps += 1
                 self.step_began = not open_step(self.parts)
-            case ev.RunStarted() | ev.UnknownEvent():
+            case ev.RunStarted() | ev.StepRetrying() | ev.UnknownEvent():
                 pass
             case ev.RunResumed():
                 self.lost = self.lost or not self.last_seq

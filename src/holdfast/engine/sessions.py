@@ -1,5 +1,6 @@
 """Sessions: create, list, search, edit, fork, delete and compact them."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -82,14 +83,19 @@ class Sessions:
 
     # ---- creating ----
 
-    async def create(self, owner: OwnerId = LOCAL, **fields: Any) -> Session:
-        """`fields` are those of `Session`: title, agent, model, system, settings, previous_session_id …"""
-        sid = SessionId(self._node.ids.new("ses"))
+    async def create(self, owner: OwnerId = LOCAL, key: str | None = None, **fields: Any) -> Session:
+        """`fields` are those of `Session`: title, agent, model, system, settings, previous_session_id … A repeat with
+        the same `key` returns the session that the first call created, as it is now; its fields are not compared."""
+        sid = SessionId(self._node.ids.new("ses")) if key is None else _session_id_of_key(owner, key)
         fields = session_edits.with_memory(fields, fields.get("settings"))
         if fields.get("title"):
             fields["titled_by"] = "person"
         session = await self._node.transact(
-            lambda tx: session_edits.create(tx, Session(sid, owner, tx.now, tx.now, **fields)), wake_queue=False
+            lambda tx: (
+                session_edits.find_created(tx, sid, owner)
+                or session_edits.create(tx, Session(sid, owner, tx.now, tx.now, **fields))
+            ),
+            wake_queue=False,
         )
         if session.previous_session_id is not None:
             self._node.hub.signals.fire(BOUNDARY)  # the previous session has reached its memory boundary
@@ -188,6 +194,11 @@ class Sessions:
         return await self._node.transact(
             lambda tx: session_edits.compact(tx, Compaction(sid, owner, last, summary, tx.now))
         )
+
+
+def _session_id_of_key(owner: OwnerId, key: str) -> SessionId:
+    """The id of the session created with an idempotency key: a repeat finds it, and no key has to be stored."""
+    return SessionId("ses_" + hashlib.sha256(f"{owner}\0session\0{key}".encode()).hexdigest()[:32])
 
 
 def _view(tx: Tx, session: Session) -> SessionView:

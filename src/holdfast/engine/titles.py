@@ -43,7 +43,8 @@ class FirstWords:
         return next((first_words(message.parts) for message in messages if message.role == "user"), "")
 
 
-async def _words(_: Session) -> Titler:
+async def _first_words(_: Session) -> Titler:
+    """The titler of a turn that was stopped or failed: its model is not asked again."""
     return FirstWords()
 
 
@@ -81,7 +82,9 @@ class Titles:
         async with anyio.create_task_group() as jobs:
             while True:
                 session, status = await self._settler.next_untitled()
-                jobs.start_soon(self._generate_safely, session, titler if status == "complete" else _words, limiter)
+                jobs.start_soon(
+                    self._generate_safely, session, titler if status == "complete" else _first_words, limiter
+                )
 
     async def _generate_safely(
         self, session: Session, titler: Callable[[Session], Awaitable[Titler]], limiter: anyio.CapacityLimiter

@@ -224,7 +224,9 @@ class OpenAIAnswer:
         while error is not None:
             self._close()
             attempt = None if self._started else self._attempt
-            await self._policy.wait_to_retry(error, attempt, self._model.config, self._model.name)
+            await self._policy.wait_to_retry(
+                error, attempt, self._model.config, self._model.name, self._request.on_retry
+            )
             error = await self._open()
 
     # ---- timeouts ----

@@ -126,7 +126,8 @@ class PydanticAIAnswer:
     async def _wait_to_retry(self, error: UpstreamError) -> None:
         """Waits until the next attempt. Raises ModelError if there is none, or if a delta was given out."""
         await self.close()
-        await self._policy.wait_to_retry(error, None if self._started else self._attempt, self._config, self._name)
+        attempt = None if self._started else self._attempt
+        await self._policy.wait_to_retry(error, attempt, self._config, self._name, self._request.on_retry)
 
     async def follow(self, take: Take) -> None:
         pass

@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 
 import anyio
 
+from holdfast.core.events import StepRetrying
 from holdfast.models.chat_completion_stream import MAX_ANSWER, MAX_EVENT
 from holdfast.models.provider_config import ProviderConfig
 from holdfast.models.upstream_errors import UpstreamError, explain
@@ -52,13 +53,21 @@ class RequestPolicy:
         return max(error.after, 0.0) + backoff * self.jitter() / 4
 
     async def wait_to_retry(
-        self, error: UpstreamError, attempt: int | None, config: ProviderConfig, model: str
+        self,
+        error: UpstreamError,
+        attempt: int | None,
+        config: ProviderConfig,
+        model: str,
+        on_retry: Callable[[StepRetrying], object] | None = None,
     ) -> None:
         """Waits until attempt number `attempt + 1`. Raises ModelError if there is none. `attempt` is None once a delta
         was given out: then nothing is asked again."""
         delay = None if attempt is None else self.retry_delay(error, attempt)
-        if delay is None:
-            raise explain(error, config, model) from None  # errors of libraries may carry headers, and so the key
+        explained = explain(error, config, model)
+        if delay is None or attempt is None:
+            raise explained from None  # errors of libraries may carry headers, and so the key
+        if on_retry is not None:
+            on_retry(StepRetrying(attempt + 1, self.attempts, round(delay * 1000), explained.message))
         await self.sleep(delay)
 
 

@@ -16,7 +16,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, Usage
+from holdfast.core.events import ReasoningDelta, StepRetrying, TextDelta, ToolDelta, Usage
 from holdfast.core.parts import Json, ReasoningPart, TextPart
 from holdfast.ports.agent import AgentError
 
@@ -119,6 +119,8 @@ class ModelRequest:
     tools: tuple[ToolSpec, ...] = ()
     settings: Mapping[str, Json] = field(default_factory=dict)
     """temperature, top_p, max_tokens, seed, reasoning_effort, stop …; an adapter omits what its provider lacks."""
+    on_retry: Callable[[StepRetrying], object] | None = field(default=None, compare=False, repr=False)
+    """Called before the request is sent again."""
 
 
 # ---- answers ----

@@ -127,7 +127,7 @@ class SessionRows(Protocol):
 
     def session(self, sid: SessionId) -> Session | None: ...
     def put_session(self, session: Session) -> None:
-        """Insert or replace a session; also updates the title's search entry."""
+        """Insert or replace a session; also updates the search entry of its title and tags."""
 
     def sessions(self, query: SessionQuery) -> Sequence[Session]:
         """List sessions, newest activity first, without deleted ones."""
@@ -153,7 +153,8 @@ class SessionRows(Protocol):
         """Insert or replace the compaction of a session at one message."""
 
     def search(self, owner: OwnerId, text: str, limit: int, before: int | None) -> Sequence[SearchHit]:
-        """Find sessions whose title or messages contain all words, each once with its newest hit, newest first."""
+        """Find sessions where the title and tags, or one message, contain all words, each once with its newest hit,
+        newest first."""
 
 
 class RunRows(Protocol):

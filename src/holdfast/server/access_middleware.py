@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -111,7 +112,7 @@ class AccessMiddleware:
                 return _error(facts.path, 413, "too-large", too_large_message(facts.path, self._max_body))
             return None
         if denied.status == 401 and facts.method == "GET" and "text/html" in facts.headers.get("accept", ""):
-            return RedirectResponse("/login", 303)
+            return RedirectResponse(f"/login?{urlencode({'next': facts.path})}", 303)
         challenge = {"WWW-Authenticate": "Bearer"} if denied.status == 401 else None
         return _error(facts.path, denied.status, denied.code, denied.detail, challenge)
 

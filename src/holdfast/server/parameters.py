@@ -26,7 +26,7 @@ Cursor = Annotated[str | None, Field(max_length=500, description="The `next` val
 IdempotencyKey = Annotated[
     str | None,
     Header("Idempotency-Key"),
-    Field(min_length=1, max_length=200, description="Repeating a request with the same key returns the same run."),
+    Field(min_length=1, max_length=200, description="Repeating a request with the same key returns the same result."),
 ]
 IfMatch = Annotated[
     str | None,

@@ -13,9 +13,9 @@ export class ApiError extends Error {
     super(message);
   }
 
-  /** The server was unreachable or not ready: the same call may succeed later. */
+  /** The server was unreachable or not ready, or the login has expired: the same call may succeed later. */
   get isTransient(): boolean {
-    return [0, 502, 503, 504].includes(this.status);
+    return [0, 401, 502, 503, 504].includes(this.status);
   }
 }
 
@@ -25,6 +25,8 @@ export function errorMessage(error: unknown): string {
 }
 
 const TIMEOUT_MS = 30_000;
+/** The server answers a cancel within two seconds. */
+const CANCEL_TIMEOUT_MS = 8000;
 
 export class Api {
   /** Asks for the password before a sensitive change, with the reason why the last one was wrong; null: canceled. */
@@ -32,13 +34,19 @@ export class Api {
 
   constructor(private readonly env: Env) {}
 
-  async call<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
+  async call<T>(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+    timeoutMs = TIMEOUT_MS,
+  ): Promise<T> {
     try {
-      return await this.request<T>(method, path, body, headers);
+      return await this.request<T>(method, path, body, headers, timeoutMs);
     } catch (error) {
       const asks = error instanceof ApiError && error.code === "reauthentication-required";
       if (!asks || !(await this.confirmPassword())) throw error;
-      return await this.request<T>(method, path, body, headers);
+      return await this.request<T>(method, path, body, headers, timeoutMs);
     }
   }
 
@@ -57,9 +65,15 @@ export class Api {
     return false;
   }
 
-  private async request<T>(method: string, path: string, body: unknown, headers: Record<string, string>): Promise<T> {
+  private async request<T>(
+    method: string,
+    path: string,
+    body: unknown,
+    headers: Record<string, string>,
+    timeoutMs = TIMEOUT_MS,
+  ): Promise<T> {
     const timeout = new AbortController();
-    const cancelTimeout = this.env.setTimer(TIMEOUT_MS, () => timeout.abort());
+    const cancelTimeout = this.env.setTimer(timeoutMs, () => timeout.abort());
     const init: RequestInit = { method, headers, signal: timeout.signal };
     if (body instanceof Blob || body instanceof FormData) init.body = body;
     else if (body !== undefined) {
@@ -68,6 +82,8 @@ export class Api {
     }
     try {
       const response = await this.env.fetch(path, init);
+      // A wrong password is a 401 without a challenge.
+      if (response.status === 401 && response.headers.has("WWW-Authenticate")) this.env.openLogin();
       if (!response.ok) throw await toApiError(response);
       const text = await response.text();
       return (text ? JSON.parse(text) : null) as T;
@@ -87,7 +103,7 @@ export class Api {
     return this.get<api.SessionListResponse>(`/api/sessions${queryString(options)}`);
   }
   session = (sid: string) => this.get<Session>(`/api/sessions/${sid}`);
-  createSession = (fields: api.CreateSessionRequest) => this.post<Session>("/api/sessions", fields);
+  createSession = (fields: api.CreateSessionRequest, key: string) => this.post<Session>("/api/sessions", fields, key);
   patchSession = (sid: string, fields: api.UpdateSessionRequest) =>
     this.call<Session>("PATCH", `/api/sessions/${sid}`, fields);
   deleteSession = (sid: string, forget: boolean) =>
@@ -101,12 +117,12 @@ export class Api {
   fork = (sid: string, message_id: string) => this.post<Session>(`/api/sessions/${sid}/fork`, { message_id });
   send = (sid: string, body: api.StartRunRequest, key: string) =>
     this.post<api.AcceptedRunResponse>(`/api/sessions/${sid}/runs`, body, key);
-  retry = (sid: string, message_id: string, key: string) =>
-    this.post<api.AcceptedRunResponse>(`/api/sessions/${sid}/retry`, { message_id }, key);
-  edit = (sid: string, message_id: string, input: api.MessageInput, key: string) =>
-    this.post<api.AcceptedRunResponse>(`/api/sessions/${sid}/edit`, { message_id, input }, key);
+  retry = (sid: string, body: api.RetryRequest, key: string) =>
+    this.post<api.AcceptedRunResponse>(`/api/sessions/${sid}/retry`, body, key);
+  edit = (sid: string, body: api.EditMessageRequest, key: string) =>
+    this.post<api.AcceptedRunResponse>(`/api/sessions/${sid}/edit`, body, key);
   continueRun = (rid: string, key: string) => this.post<api.AcceptedRunResponse>(`/api/runs/${rid}/continue`, {}, key);
-  cancel = (rid: string) => this.post<Run>(`/api/runs/${rid}/cancel`);
+  cancel = (rid: string) => this.call<Run>("POST", `/api/runs/${rid}/cancel`, undefined, {}, CANCEL_TIMEOUT_MS);
   recover = (rid: string) => this.post<Run>(`/api/runs/${rid}/recover`);
   decide = (rid: string, aid: string, decision: Decision) =>
     this.post<Run>(`/api/runs/${rid}/approvals/${aid}`, { decision });

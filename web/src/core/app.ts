@@ -1,19 +1,19 @@
 // The client without its user interface: the stores, the change feed, and how one updates the other.
 
-import { Api } from "./api.ts";
-import type { CreateSessionRequest } from "./api-types.ts";
+import { Api, ApiError } from "./api.ts";
 import { BackgroundMonitor } from "./background-monitor.ts";
 import { ChangeFeed } from "./change-feed.ts";
-import { Drafts } from "./drafts.ts";
+import { Drafts, NEW_CHAT, NO_DRAFT } from "./drafts.ts";
 import type { Env } from "./env.ts";
 import { Outbox } from "./outbox.ts";
 import { SessionList } from "./session-list.ts";
 import type { Frame } from "./sse-parser.ts";
 import { Store } from "./store.ts";
 import { Thread } from "./thread.ts";
-import type { Agent, FilePart, Model } from "./types.ts";
+import type { Agent, Model } from "./types.ts";
 
-export type Connection = "connecting" | "online" | "lost";
+/** `polling`: the server answers, but its event streams do not arrive, so what is shown is read again and again. */
+export type Connection = "connecting" | "online" | "polling" | "lost";
 
 export interface Catalog {
   readonly models: readonly Model[];
@@ -28,7 +28,9 @@ export interface Change {
   readonly run_id?: string;
 }
 
+const POLL_INTERVAL_MS = 4000;
 const FEED_RESTART_MS = 1000;
+const MAX_CHECKED_DRAFTS = 20;
 
 export class App {
   readonly api: Api;
@@ -41,15 +43,21 @@ export class App {
   /** Why the last action on the session list failed. */
   readonly problem = new Store<string | null>(null);
   readonly thread = new Store<Thread | null>(null);
+  /** Sessions that were deleted elsewhere and have a draft here. */
+  readonly lostDrafts = new Store<readonly string[]>([]);
   private feed: ChangeFeed | null = null;
+  private cancelPoll: (() => void) | null = null;
   private readonly listeners = new Set<(change: Change) => void>();
 
   constructor(readonly env: Env) {
     this.api = new Api(env);
     this.sessions = new SessionList(env, this.api, (problem) => this.problem.set(problem));
-    this.outbox = new Outbox(env, this.api, (sid) => {
-      this.sessions.markChanged(sid);
-      void this.openThreadOf(sid)?.refresh();
+    this.outbox = new Outbox(env, this.api, {
+      onSessionCreated: (session) => this.sessions.put(session),
+      onStored: (sid) => {
+        this.sessions.markChanged(sid);
+        void this.openThreadOf(sid)?.refresh();
+      },
     });
     this.drafts = new Drafts(env);
     this.background = new BackgroundMonitor(env, this.api);
@@ -59,6 +67,7 @@ export class App {
     this.startFeed();
     void this.sessions.refresh();
     void this.loadCatalog();
+    void this.findLostDrafts();
     this.outbox.resume();
   }
 
@@ -66,13 +75,51 @@ export class App {
     this.feed?.close();
     this.feed = new ChangeFeed(this.env, {
       onFrame: (frame) => this.applyChange(frame),
-      onStateChange: (state) => this.connection.set(state === "open" ? "online" : "lost"),
+      onStateChange: (state) => this.setConnection(state === "open"),
       onConnected: () => this.refreshAll(),
       onEnd: (outcome) => {
-        if (outcome === "unauthorized") location.assign("/login");
+        if (outcome === "unauthorized") this.env.openLogin();
         else this.env.setTimer(FEED_RESTART_MS, () => this.startFeed());
       },
     });
+  }
+
+  private setConnection(open: boolean): void {
+    if (open) {
+      this.cancelPoll?.();
+      this.cancelPoll = null;
+      this.connection.set("online");
+    } else {
+      if (this.connection.get() !== "polling") this.connection.set("lost");
+      this.cancelPoll ??= this.env.setTimer(POLL_INTERVAL_MS, () => void this.poll());
+    }
+  }
+
+  /** Reads what is shown while no events arrive: a proxy may block event streams, and nothing else. */
+  private async poll(): Promise<void> {
+    try {
+      if (!this.env.isHidden()) {
+        await this.api.sessions({ limit: 1 });
+        if (this.cancelPoll === null) return; // events arrive again
+        this.connection.set("polling");
+        this.refreshAll();
+      }
+    } catch {
+      if (this.cancelPoll !== null) this.connection.set("lost");
+    }
+    if (this.cancelPoll !== null) this.cancelPoll = this.env.setTimer(POLL_INTERVAL_MS, () => void this.poll());
+  }
+
+  private async findLostDrafts(): Promise<void> {
+    const lost: string[] = [];
+    for (const sid of this.drafts.sessionIds(MAX_CHECKED_DRAFTS)) {
+      try {
+        await this.api.session(sid);
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 404) lost.push(sid);
+      }
+    }
+    this.lostDrafts.set(lost);
   }
 
   private applyChange(frame: Frame): void {
@@ -83,6 +130,8 @@ export class App {
     if (frame.event === "session.deleted") {
       this.sessions.forget(sid);
       this.openThreadOf(sid)?.markDeleted();
+      const draft = this.drafts.read(sid);
+      if (draft !== NO_DRAFT) this.lostDrafts.set([...this.lostDrafts.get(), sid]);
     } else {
       this.sessions.markChanged(sid);
       void this.openThreadOf(sid)?.refresh();
@@ -105,7 +154,7 @@ export class App {
   private refreshAll(): void {
     void this.sessions.refresh();
     void this.thread.get()?.refresh();
-    if (!this.catalog.get().loaded) void this.loadCatalog();
+    void this.loadCatalog(); // the default model may have changed
     for (const listener of this.listeners) listener({ kind: "reset" });
   }
 
@@ -118,25 +167,25 @@ export class App {
     }
   }
 
+  readonly defaultModel = (): string | null => this.catalog.get().defaultModel;
+
   openThread(sid: string | null): void {
     const current = this.thread.get();
     if ((current?.sid ?? null) === sid) return;
     current?.close();
-    const next = sid === null ? null : new Thread(this.env, this.api, this.outbox, sid);
+    const next = sid === null ? null : new Thread(this.env, this.api, this.outbox, sid, this.defaultModel);
     this.thread.set(next);
     void next?.refresh();
   }
 
-  /** Creates a session, linked to the one before it (U4), and sends its first message. */
-  async startSession(
-    text: string,
-    files: readonly FilePart[],
-    fields: CreateSessionRequest,
-    previous: string | null,
-  ): Promise<string> {
-    const session = await this.api.createSession({ ...fields, ...(previous ? { previous_session_id: previous } : {}) });
-    this.sessions.put(session);
-    this.outbox.add(session.id, text, files);
-    return session.id;
+  /** Moves what was typed and sent in a chat that was deleted to the draft of a new chat. */
+  moveToNewChat(sid: string): void {
+    const sent = this.outbox.state.get().filter((item) => item.sid === sid);
+    const pieces = [this.drafts.read(NEW_CHAT), ...sent, this.drafts.read(sid)];
+    const text = pieces.map((piece) => piece.text.trim()).filter(Boolean);
+    this.drafts.write(NEW_CHAT, { text: text.join("\n\n"), files: pieces.flatMap((piece) => piece.files) });
+    this.drafts.write(sid, NO_DRAFT);
+    for (const { key } of sent) this.outbox.discard(key);
+    this.lostDrafts.set(this.lostDrafts.get().filter((lost) => lost !== sid));
   }
 }

@@ -9,6 +9,8 @@ export interface Draft {
 }
 
 const PREFIX = "holdfast.draft.";
+/** The key of the draft of a chat that does not exist yet. */
+export const NEW_CHAT = "new";
 export const NO_DRAFT: Draft = { text: "", files: [] };
 
 export class Drafts {
@@ -21,6 +23,23 @@ export class Drafts {
     } catch {
       return NO_DRAFT;
     }
+  }
+
+  /** The ids of the sessions that have a draft, at most `limit`. */
+  sessionIds(limit: number): string[] {
+    const { storage } = this.env;
+    if (!storage) return [];
+    return Array.from({ length: storage.length }, (_, n) => storage.key(n) ?? "")
+      .filter((key) => key.startsWith(`${PREFIX}ses_`))
+      .slice(0, limit)
+      .map((key) => key.slice(PREFIX.length));
+  }
+
+  move(from: string, to: string): void {
+    const draft = this.read(from);
+    if (!draft.text && !draft.files.length) return;
+    this.write(to, draft);
+    this.write(from, NO_DRAFT);
   }
 
   write(sessionId: string, draft: Draft): void {

@@ -7,7 +7,11 @@ export interface Env {
   random(): number;
   now(): number;
   newId(): string;
-  storage: Pick<Storage, "getItem" | "setItem" | "removeItem"> | null;
+  storage: Pick<Storage, "getItem" | "setItem" | "removeItem" | "key" | "length"> | null;
+  /** Calls `listener` when another tab has changed the storage; null: the entry was removed. */
+  onStorageChange(listener: (key: string, value: string | null) => void): () => void;
+  /** Leaves for the login page, which leads back here. */
+  openLogin(): void;
   isHidden(): boolean;
   onVisibilityChange(listener: () => void): () => void;
   onOnline(listener: () => void): () => void;

@@ -23,6 +23,8 @@ export interface EventStreamOptions {
 
 /** The server sends a heartbeat every 15 s; two missed ones mean a dead connection. */
 const SILENCE_LIMIT_MS = 40_000;
+/** The server begins every stream with a comment; a proxy that holds back the first bytes holds back the rest too. */
+const FIRST_BYTES_LIMIT_MS = 10_000;
 const NEVER_MS = 2 ** 30;
 
 const OUTCOME_BY_STATUS: Readonly<Record<number, StreamOutcome>> = {
@@ -100,8 +102,8 @@ export class EventStream {
   private async connect(): Promise<StreamOutcome | number> {
     const connection = new AbortController();
     this.connection = connection;
-    const startWatchdog = () => this.env.setTimer(SILENCE_LIMIT_MS, () => connection.abort());
-    let stopWatchdog = startWatchdog();
+    const startWatchdog = (ms: number) => this.env.setTimer(ms, () => connection.abort());
+    let stopWatchdog = startWatchdog(FIRST_BYTES_LIMIT_MS);
     try {
       const cursor = this.options.cursor();
       const headers: Record<string, string> = { Accept: "text/event-stream" };
@@ -111,14 +113,16 @@ export class EventStream {
       const outcome = OUTCOME_BY_STATUS[response.status];
       if (outcome) return outcome;
       if (response.status !== 200 || !response.body) return retryAfter(response);
-      this.options.onStateChange?.("open");
       const reader = response.body.getReader();
       const parser = new SseParser();
+      let open = false;
       while (true) {
         const { value, done } = await reader.read();
         if (done) return 0;
         stopWatchdog();
-        stopWatchdog = startWatchdog();
+        stopWatchdog = startWatchdog(SILENCE_LIMIT_MS);
+        if (!open) this.options.onStateChange?.("open");
+        open = true;
         const frames = parser.push(value);
         if (!frames.length) continue;
         if (this.options.onFrames(frames)) return "ended";

@@ -12,6 +12,7 @@ import type {
   MessageStatus,
   Part,
   ReasoningPart,
+  RetryNotice,
   RunEvent,
   TextPart,
   ToolPart,
@@ -26,8 +27,12 @@ export interface Transcript {
   readonly reason: string | null;
   readonly error: Failure | null;
   readonly usage: Usage | null;
+  /** The model of the newest step. */
+  readonly model: string | null;
   /** The approval that is waiting for a decision. */
   readonly approval: ApprovalRequest | null;
+  /** Set while the newest event is that a request to the model is repeated. */
+  readonly retrying: RetryNotice | null;
   readonly lastSeq: number;
   /** When the reasoning in progress began, if the journal has times. */
   readonly thinkingSince: number | null;
@@ -43,12 +48,17 @@ export const EMPTY: Transcript = {
   reason: null,
   error: null,
   usage: null,
+  model: null,
   approval: null,
+  retrying: null,
   lastSeq: 0,
   thinkingSince: null,
   steps: 0,
   stepBegan: false,
 };
+
+/** Finish reasons of answers that the model did not end itself. */
+const CUT_SHORT = new Set(["length", "content_filter"]);
 
 export class BrokenSequenceError extends Error {}
 
@@ -90,7 +100,7 @@ class TranscriptBuilder {
       throw new BrokenSequenceError(`Event ${seq} follows event ${this.rest.lastSeq}: the stream has a gap.`);
     }
     if (this.rest.status !== "streaming") throw new BrokenSequenceError(`Event ${seq} follows the terminal event.`);
-    this.set({ lastSeq: seq });
+    this.set({ lastSeq: seq, retrying: null });
     const at = typeof data.at === "number" ? data.at : null;
     if (this.rest.thinkingSince !== null) {
       if (ENDS_REASONING.has(type)) this.endReasoning(at);
@@ -106,6 +116,10 @@ class TranscriptBuilder {
   /** Events of unknown types match no case and are ignored. */
   private apply(event: KnownRunEvent, at: number | null): void {
     switch (event.type) {
+      case "step.retrying":
+        return this.set({ retrying: event.data });
+      case "step.started":
+        return this.set({ model: event.data.model ?? this.rest.model });
       case "text.delta":
         return this.addText(event.data.text);
       case "reasoning.delta":
@@ -144,7 +158,7 @@ class TranscriptBuilder {
         this.settleTools({ running: "unknown", pending: "not_run", waiting: "not_run" });
         return this.set({
           status: ENDINGS[event.type],
-          reason: event.data.reason ?? null,
+          reason: event.data.reason ?? cutShort(event.data.finish_reason),
           error: event.data.error ?? null,
           approval: null,
         });
@@ -259,6 +273,11 @@ class TranscriptBuilder {
       return toolPart({ ...part, state: part.may_have_run ? "unknown" : end, may_have_run: false });
     });
   }
+}
+
+/** The reason of a complete answer that was cut short, as the stored message has it. */
+function cutShort(finishReason: string | null | undefined): string | null {
+  return finishReason && CUT_SHORT.has(finishReason) ? finishReason : null;
 }
 
 function newTool(call_id: string, name: string, args: Json, state: ToolState): ToolPart {

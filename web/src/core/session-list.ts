@@ -14,6 +14,7 @@ export interface SessionListState {
   readonly query: string;
   /** null unless a search is active. */
   readonly results: readonly Session[] | null;
+  readonly nextResults: string | null;
 }
 
 /** With more changed sessions than this, the list is reloaded instead of each session. */
@@ -28,6 +29,7 @@ export class SessionList {
     archived: false,
     query: "",
     results: null,
+    nextResults: null,
   });
   private readonly reload = new CoalescedTask(() => this.load());
   private readonly dirty = new Set<string>();
@@ -53,10 +55,32 @@ export class SessionList {
     }
   }
 
+  /** Loads the next page of the search results, or of the list. */
   loadMore = async (): Promise<void> => {
-    const { next, archived } = this.state.get();
-    if (next === null || this.loadingMore) return;
+    if (this.loadingMore) return;
     this.loadingMore = true;
+    await (this.state.get().results ? this.loadMoreResults() : this.loadMoreItems());
+    this.loadingMore = false;
+  };
+
+  private async loadMoreResults(): Promise<void> {
+    const { query, nextResults: cursor } = this.state.get();
+    if (cursor === null) return;
+    try {
+      const page = await this.api.sessions({ query, cursor });
+      const { results, nextResults } = this.state.get();
+      if (nextResults !== cursor) return; // another search meanwhile
+      const known = new Set(results?.map((item) => item.id));
+      const fresh = page.items.filter((item) => !known.has(item.id));
+      this.state.patch({ results: [...(results ?? []), ...fresh], nextResults: page.next });
+    } catch {
+      // Scrolling to the end again retries.
+    }
+  }
+
+  private async loadMoreItems(): Promise<void> {
+    const { next, archived } = this.state.get();
+    if (next === null) return;
     try {
       const page = await this.api.sessions({ archived, cursor: next });
       const fresh = new Set(page.items.map((item) => item.id));
@@ -68,10 +92,8 @@ export class SessionList {
       });
     } catch {
       // Scrolling to the end again retries.
-    } finally {
-      this.loadingMore = false;
     }
-  };
+  }
 
   showArchived(archived: boolean): void {
     this.state.patch({ archived, items: [], next: null, loaded: false });
@@ -116,12 +138,12 @@ export class SessionList {
 
   async search(query: string): Promise<void> {
     this.state.patch({ query });
-    if (!query.trim()) return this.state.patch({ results: null });
+    if (!query.trim()) return this.state.patch({ results: null, nextResults: null });
     try {
-      const page = await this.api.sessions({ query, limit: 50 });
-      if (this.state.get().query === query) this.state.patch({ results: page.items });
+      const page = await this.api.sessions({ query });
+      if (this.state.get().query === query) this.state.patch({ results: page.items, nextResults: page.next });
     } catch {
-      if (this.state.get().query === query) this.state.patch({ results: [] });
+      if (this.state.get().query === query) this.state.patch({ results: [], nextResults: null });
     }
   }
 

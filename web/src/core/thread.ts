@@ -7,9 +7,12 @@ import { deepEqual, EMPTY, type Transcript } from "./fold.ts";
 import { LiveRun } from "./live-run.ts";
 import { inputOf, type Outbox } from "./outbox.ts";
 import { CoalescedTask, Store } from "./store.ts";
-import type { ApprovalRequest, Decision, FilePart, Message, Session } from "./types.ts";
+import type { ApprovalRequest, Decision, FilePart, Message, RetryNotice, Session } from "./types.ts";
 
-export type ThreadMessage = Message & { readonly approval: ApprovalRequest | null };
+export type ThreadMessage = Message & {
+  readonly approval: ApprovalRequest | null;
+  readonly retrying: RetryNotice | null;
+};
 
 export interface ThreadState {
   readonly sid: string;
@@ -28,6 +31,7 @@ export interface ThreadState {
 }
 
 const PAGE_SIZE = 50;
+const MAX_PAGES_TO_FIND = 100;
 /** How often output in recovery is read again; each read makes the server try too (J2). */
 const RECOVERY_POLL_MS = 3000;
 
@@ -35,6 +39,9 @@ export class Thread {
   readonly state: Store<ThreadState>;
   private readonly live = new Map<string, LiveRun>();
   private readonly reload = new CoalescedTask(() => this.load());
+  private readonly acting = new Set<string>();
+  private readonly keys = new Map<string, string>();
+  private loadingOlder: Promise<void> | null = null;
   private closed = false;
   private cancelRecoveryPoll: (() => void) | null = null;
 
@@ -43,6 +50,7 @@ export class Thread {
     private readonly api: Api,
     private readonly outbox: Outbox,
     readonly sid: string,
+    private readonly defaultModel: () => string | null = () => null,
   ) {
     this.state = new Store<ThreadState>({
       sid,
@@ -124,7 +132,7 @@ export class Thread {
   private overlay(message: Message): ThreadMessage {
     const live = message.run_id === null ? undefined : this.live.get(message.run_id);
     if (message.status !== "streaming" || !live || live.transcript.lastSeq < message.last_seq) {
-      return { ...message, approval: null };
+      return { ...message, approval: null, retrying: null };
     }
     return withTranscript(message, live.transcript);
   }
@@ -147,11 +155,13 @@ export class Thread {
   }
 
   private follow(runId: string, message: Message): LiveRun {
-    // Only the journal has the id of a pending approval: a waiting run is read from its beginning.
+    // Only the journal has the id of a pending approval, and why nothing was said yet: such runs are read from their
+    // beginning.
     const waiting = message.parts.some((part) => part.type === "tool" && part.state === "waiting");
-    const base: Transcript = waiting
-      ? EMPTY
-      : { ...EMPTY, parts: message.parts, usage: message.usage, lastSeq: message.last_seq };
+    const base: Transcript =
+      waiting || !message.parts.length
+        ? EMPTY
+        : { ...EMPTY, parts: message.parts, usage: message.usage, lastSeq: message.last_seq };
     return new LiveRun(
       this.env,
       runId,
@@ -176,9 +186,16 @@ export class Thread {
     this.state.patch({ messages: messages.with(at, withTranscript(old, live.transcript)) });
   }
 
-  loadOlder = async (): Promise<void> => {
-    const { older, loadingOlder } = this.state.get();
-    if (older === null || loadingOlder) return;
+  loadOlder = (): Promise<void> => {
+    this.loadingOlder ??= this.loadOlderPage().finally(() => {
+      this.loadingOlder = null;
+    });
+    return this.loadingOlder;
+  };
+
+  private async loadOlderPage(): Promise<void> {
+    const { older } = this.state.get();
+    if (older === null) return;
     this.state.patch({ loadingOlder: true });
     try {
       const page = await this.api.messages(this.sid, older, PAGE_SIZE);
@@ -192,9 +209,24 @@ export class Thread {
     } finally {
       this.state.patch({ loadingOlder: false });
     }
-  };
+  }
+
+  /** Loads older messages until this one is there. Returns false if it is not on the shown branch, or too far up. */
+  async find(mid: string): Promise<boolean> {
+    const isThere = () => this.state.get().messages.some((message) => message.id === mid);
+    for (let page = 0; page < MAX_PAGES_TO_FIND && !isThere(); page++) {
+      if (this.state.get().older === null) break;
+      await this.loadOlder();
+      if (this.state.get().olderFailed) break;
+    }
+    return isThere();
+  }
 
   // ---- acting ----
+
+  private withModel(): { model?: string } {
+    return this.model ? { model: this.model } : {};
+  }
 
   private async act<T>(work: () => Promise<T>): Promise<T | null> {
     try {
@@ -209,18 +241,46 @@ export class Thread {
     }
   }
 
+  /**
+   * Does something that adds a branch: a second click does it no second time, and after a failure the same key is used
+   * again, because the server may have done it.
+   */
+  private async actOnce<T>(name: string, work: (key: string) => Promise<T>): Promise<T | null> {
+    if (this.acting.has(name)) return null;
+    this.acting.add(name);
+    const key = this.keys.get(name) ?? this.env.newId();
+    this.keys.set(name, key);
+    const result = await this.act(() => work(key));
+    this.acting.delete(name);
+    if (result !== null) this.keys.delete(name);
+    return result;
+  }
+
+  /** The model that is shown as the one that answers: what is sent names it, so that no other does. */
+  get model(): string | undefined {
+    return this.state.get().session?.model ?? this.defaultModel() ?? undefined;
+  }
+
+  reportProblem = (problem: string) => this.state.patch({ problem });
   dismissProblem = () => this.state.patch({ problem: null });
 
   stop = async (): Promise<void> => {
-    const run = this.state.get().session?.active_run;
-    if (!run) return;
+    const { session, stopping } = this.state.get();
+    const run = session?.active_run;
+    if (!run || stopping === run) return;
     this.state.patch({ stopping: run });
-    await this.act(() => this.api.cancel(run));
+    const stopped = await this.act(() => this.api.cancel(run));
+    if (!stopped) this.state.patch({ stopping: null }); // the button can be pressed again
   };
-  retry = (mid: string) => this.act(() => this.api.retry(this.sid, mid, this.env.newId()));
-  edit = (mid: string, text: string, files: readonly FilePart[]) =>
-    this.act(() => this.api.edit(this.sid, mid, inputOf(text, files), this.env.newId()));
-  continueRun = (rid: string) => this.act(() => this.api.continueRun(rid, this.env.newId()));
+  retry = (mid: string) => {
+    const body = { message_id: mid, ...this.withModel() };
+    return this.actOnce(`retry ${JSON.stringify(body)}`, (key) => this.api.retry(this.sid, body, key));
+  };
+  edit = (mid: string, text: string, files: readonly FilePart[]) => {
+    const body = { message_id: mid, input: inputOf(text, files), ...this.withModel() };
+    return this.actOnce(`edit ${JSON.stringify(body)}`, (key) => this.api.edit(this.sid, body, key));
+  };
+  continueRun = (rid: string) => this.actOnce(`continue ${rid}`, (key) => this.api.continueRun(rid, key));
   recover = (rid: string) => this.act(() => this.api.recover(rid));
   decide = (rid: string, aid: string, decision: Decision) => this.act(() => this.api.decide(rid, aid, decision));
   switchBranch = (mid: string) => this.act(() => this.api.patchSession(this.sid, { head: mid }));
@@ -229,7 +289,8 @@ export class Thread {
   redo = () => this.act(() => this.api.redo(this.sid));
   compact = () => this.act(() => this.api.compact(this.sid));
   cancelQueued = (rid: string) => this.act(() => this.api.cancel(rid));
-  editQueued = (rid: string, text: string) => this.act(() => this.api.editQueued(rid, text));
+  editQueued = (rid: string, text: string, files: readonly FilePart[]) =>
+    this.act(() => this.api.editQueued(rid, inputOf(text, files)));
   patch = (fields: UpdateSessionRequest) => this.act(() => this.api.patchSession(this.sid, fields));
 }
 
@@ -241,8 +302,10 @@ function withTranscript(message: Message, transcript: Transcript): ThreadMessage
     reason: transcript.reason,
     error: transcript.error,
     usage: transcript.usage,
+    model: message.model ?? transcript.model,
     last_seq: transcript.lastSeq,
     approval: transcript.approval,
+    retrying: transcript.retrying,
   };
 }
 

@@ -42,15 +42,20 @@ export type ApprovalRequest = {
   readonly reason: string;
 };
 
+/** The model's provider did not answer and is asked again. */
+export type RetryNotice = Readonly<{ attempt: number; attempts: number; delay_ms: number; message: string }>;
+
 /** One event of a run's journal. Events of unknown types are kept, and ignored by the fold. */
 export type RunEvent = { readonly seq: number; readonly type: string; readonly data: JsonObject };
 
-type TerminalData = { readonly reason?: string | null; readonly error?: Failure | null };
+type TerminalData = Readonly<{ reason?: string | null; finish_reason?: string | null; error?: Failure | null }>;
 
 export type EventData = {
   "run.resumed": { readonly epoch: number };
   "step.started": { readonly index: number };
   "message.seeded": { readonly from_run: string; readonly parts: readonly Part[] };
+  "step.retrying": RetryNotice;
+  "step.started": { readonly index: number; readonly model?: string | null };
   "text.delta": { readonly text: string };
   "reasoning.delta": { readonly text: string; readonly provider?: Json };
   "tool.delta": {

@@ -6,6 +6,8 @@ import { BackgroundNotifications } from "./BackgroundNotifications.tsx";
 import { CommandPalette } from "./CommandPalette.tsx";
 import { Chat } from "./chat/Chat.tsx";
 import { rememberSession } from "./chat/last-session.ts";
+import { PendingChat } from "./chat/PendingChat.tsx";
+import { preventFileNavigation } from "./chat/use-file-drop.ts";
 import { useApp, useStore } from "./context.ts";
 import { ErrorBoundary } from "./ErrorBoundary.tsx";
 import { lazyComponent } from "./lazy-load.ts";
@@ -33,6 +35,7 @@ export function AppLayout() {
   useEffect(() => {
     if (sid) rememberSession(sid);
   }, [sid]);
+  useEffect(preventFileNavigation, []);
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
       if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "k") return;
@@ -77,6 +80,8 @@ function CurrentScreen({ route }: { route: Route }) {
   switch (route.screen) {
     case "chat":
       return <Chat sid={route.sid} />;
+    case "pending-chat":
+      return <PendingChat messageKey={route.key} />;
     case "compare":
       return <Compare />;
     case "activity":
@@ -90,11 +95,13 @@ function CurrentScreen({ route }: { route: Route }) {
 
 function ConnectionBanner() {
   const connection = useStore(useApp().connection);
-  if (connection !== "lost") return null;
+  if (connection !== "lost" && connection !== "polling") return null;
   return (
     <div className={styles.banner} role="status">
       <PulseDot />
-      Connection lost. Reconnecting…
+      {connection === "lost"
+        ? "Connection lost. Reconnecting…"
+        : "Live updates are blocked. Checking for new messages every few seconds."}
     </div>
   );
 }

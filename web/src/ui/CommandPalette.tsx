@@ -1,9 +1,11 @@
-// Ctrl/Cmd-K: searches commands and chats.
+// Ctrl/Cmd-K: searches commands and chats, also those that are not loaded.
 
-import { useMemo } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
+import type { App } from "../core/app.ts";
+import type { Session } from "../core/types.ts";
 import styles from "./CommandPalette.module.css";
 import { useApp, useStore } from "./context.ts";
-import { navigate } from "./router.tsx";
+import { chatAddress, navigate } from "./router.tsx";
 import { setTheme } from "./theme.ts";
 import { Dialog } from "./widgets/Dialog.tsx";
 import { type Choice, Picker } from "./widgets/Picker.tsx";
@@ -12,10 +14,33 @@ interface Command extends Choice {
   readonly run: () => void;
 }
 
+const SEARCH_DELAY_MS = 150;
+const MAX_FOUND = 20;
+
+/** Searches all chats on the server, a moment after the last key. */
+function useChatSearch({ api }: App): [readonly Session[], (query: string) => void] {
+  const [found, setFound] = useState<readonly Session[]>([]);
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const latest = useRef("");
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const search = (query: string) => {
+    latest.current = query;
+    setFound([]);
+    clearTimeout(timer.current);
+    if (!query.trim()) return;
+    timer.current = setTimeout(async () => {
+      const page = await api.sessions({ query, limit: MAX_FOUND }).catch(() => null);
+      if (page && latest.current === query) setFound(page.items);
+    }, SEARCH_DELAY_MS);
+  };
+  return [found, search];
+}
+
 export function CommandPalette({ onClose }: { onClose: () => void }) {
   const app = useApp();
   const { items } = useStore(app.sessions.state);
   const thread = useStore(app.thread);
+  const [found, search] = useChatSearch(app);
   const commands = useMemo(() => {
     const goTo = (name: string, path: string): Command => ({
       id: path,
@@ -28,6 +53,13 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
       name,
       group: "Actions",
       run: () => void run(),
+    });
+    const openChat = (session: Session): Command => ({
+      id: session.id,
+      name: session.title || "Untitled chat",
+      note: session.tags.map((tag) => `#${tag}`).join(" ") || undefined,
+      group: "Chats",
+      run: () => navigate(chatAddress(session)),
     });
     const chatActions = thread
       ? [
@@ -45,24 +77,17 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
       action("Light theme", () => setTheme("light")),
       action("Dark theme", () => setTheme("dark")),
       action("System theme", () => setTheme("system")),
-      ...items.map(
-        (session): Command => ({
-          id: session.id,
-          name: session.title || "Untitled chat",
-          note: session.tags.map((tag) => `#${tag}`).join(" ") || undefined,
-          group: "Chats",
-          run: () => navigate(`/c/${session.id}`),
-        }),
-      ),
+      ...found.map((session) => ({ ...openChat(session), found: true })),
+      ...items.filter((session) => !found.some(({ id }) => id === session.id)).map(openChat),
     ];
-  }, [items, thread]);
+  }, [items, found, thread]);
   const choose = (command: Command) => {
     onClose();
     command.run();
   };
   return (
     <Dialog name="Command palette" className={styles.palette} onClose={onClose}>
-      <Picker label="Search chats and commands" choices={commands} onChoose={choose} autoFocus />
+      <Picker label="Search chats and commands" choices={commands} onChoose={choose} onQuery={search} autoFocus />
     </Dialog>
   );
 }

@@ -21,6 +21,17 @@ export const browserEnv: Env = {
   newId: () =>
     [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join(""),
   storage: openStorage(),
+  onStorageChange(listener) {
+    const onStorage = ({ key, newValue }: StorageEvent) => {
+      if (key !== null) listener(key, newValue);
+    };
+    window.addEventListener("storage", onStorage);
+    return () => window.removeEventListener("storage", onStorage);
+  },
+  openLogin() {
+    const here = location.pathname + location.hash;
+    location.assign(`/login?next=${encodeURIComponent(here)}`);
+  },
   isHidden: () => document.visibilityState === "hidden",
   onVisibilityChange(listener) {
     document.addEventListener("visibilitychange", listener);

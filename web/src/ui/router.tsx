@@ -1,33 +1,52 @@
-// Routes: /, /c/{session}, /runs/{run}, /compare, /activity and /settings.
+// Routes: /, /new/{key} (a chat that is being created), /c/{session}, /runs/{run}, /compare, /activity and /settings.
 
 import type { AnchorHTMLAttributes, MouseEvent } from "react";
 import { Store } from "../core/store.ts";
+import type { Session } from "../core/types.ts";
 import { useStore } from "./context.ts";
 
 export type Route =
   | { readonly screen: "chat"; readonly sid: string | null }
+  | { readonly screen: "pending-chat"; readonly key: string }
   | { readonly screen: "recorder"; readonly rid: string }
   | { readonly screen: "compare" | "activity" | "settings" };
 
 const path = new Store(location.pathname);
-addEventListener("popstate", () => path.set(location.pathname));
+/** The part of the page that the address names; an object, so that choosing it again scrolls to it again. */
+const target = new Store({ hash: location.hash });
+addEventListener("popstate", readAddress);
 
-export function navigate(to: string): void {
-  if (to === location.pathname + location.hash) return;
-  history.pushState(null, "", to);
+function readAddress(): void {
   path.set(location.pathname);
+  target.set({ hash: location.hash });
+}
+
+export function navigate(to: string, replace = false): void {
+  if (replace || to === location.pathname + location.hash) history.replaceState(null, "", to);
+  else history.pushState(null, "", to);
+  readAddress();
 }
 
 export function parseRoute(pathname: string): Route {
   const [, first, second] = pathname.split("/");
   if (first === "c" && second) return { screen: "chat", sid: second };
+  if (first === "new" && second) return { screen: "pending-chat", key: second };
   if (first === "runs" && second) return { screen: "recorder", rid: second };
   if (first === "compare" || first === "activity" || first === "settings") return { screen: first };
   return { screen: "chat", sid: null };
 }
 
+/** The address of a chat; of a search result, that of the message that was found. */
+export function chatAddress({ id, match }: Session): string {
+  return `/c/${id}${match?.message_id ? `#${match.message_id}` : ""}`;
+}
+
 export function usePath(): string {
   return useStore(path);
+}
+
+export function useTarget(): { readonly hash: string } {
+  return useStore(target);
 }
 
 export function Link({ href, onClick, ...rest }: AnchorHTMLAttributes<HTMLAnchorElement> & { href: string }) {

@@ -1,6 +1,7 @@
 """Reads one model answer into the run log."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from holdfast.agents.chat.inline_reasoning import InlineReasoning
@@ -24,7 +25,7 @@ class AnswerReader:
 
     def __init__(self, log: RunLog, request: ModelRequest) -> None:
         self._log = log
-        self._request = request
+        self._request = replace(request, on_retry=log.write_nowait)
         self._partial = unfinished_text(log.parts)
         asked_to_continue = self._partial is not None and isinstance(request.messages[-1], UserMessage)
         self._inline = InlineReasoning()
@@ -37,7 +38,7 @@ class AnswerReader:
     async def read(self, model: Model) -> tuple[list[RequestedCall], str | None]:
         """Begin a step and read its whole answer. Returns the requested calls and the finish reason."""
         await self._log.close_reasoning()
-        await self._log.begin_step()
+        await self._log.begin_step(model.info.id)
         async with model.stream(self._request) as upstream:
             async for deltas in upstream:
                 if self.take(deltas):

@@ -30,8 +30,8 @@ class RunLog:
     def parts(self) -> tuple[Part, ...]:
         return self.transcript.parts
 
-    async def begin_step(self) -> None:
-        await self.write(StepStarted(len(step_starts(self.parts)) - bool(open_step(self.parts))))
+    async def begin_step(self, model: str) -> None:
+        await self.write(StepStarted(len(step_starts(self.parts)) - bool(open_step(self.parts)), model))
 
     async def close_reasoning(self) -> None:
         """Close reasoning that was cut off: the model reasons anew, and no provider accepts half a block."""

@@ -15,6 +15,7 @@ from holdfast.core.lease import NodeIdentity
 from holdfast.core.parts import FilePart, Json, Part
 from holdfast.core.run import Lifetime, Run
 from holdfast.core.session import Message, Session
+from holdfast.core.transcript import CUT_SHORT
 from holdfast.engine.transactions import session_edits
 from holdfast.engine.transactions.cancel_requests import SUPERSEDED, set_intent, stop_hidden
 from holdfast.engine.transactions.row_access import (
@@ -127,7 +128,7 @@ def continue_run(tx: Tx, request: TurnRequest, rid: RunId) -> Accepted:
         raise SessionBusyError(session.id, others[0].id)
     if earlier.is_pending or earlier.is_unread:
         raise NotAllowedError("continue", "its output has not been recovered yet")
-    if earlier.status == "complete":
+    if earlier.status == "complete" and earlier.finish_reason not in CUT_SHORT:
         raise NotAllowedError("continue", "the run is already complete")
     message = tree.node(tx, session, earlier.message_id)
     asked = tree.question(tx, session, message.id)

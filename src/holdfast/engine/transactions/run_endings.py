@@ -73,6 +73,7 @@ def settle(
         recovery=recovery,
         reason=transcript.reason,
         finish_reason=transcript.finish_reason,
+        model=run.model or transcript.model,
         error=transcript.error,
         usage=transcript.usage,
         last_seq=transcript.last_seq,

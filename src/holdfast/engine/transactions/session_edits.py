@@ -32,6 +32,16 @@ def create(tx: Tx, session: Session) -> Session:
     return session
 
 
+def find_created(tx: Tx, sid: SessionId, owner: OwnerId) -> Session | None:
+    """The session that an earlier call with the same idempotency key created."""
+    session = tx.session(sid)
+    if session is not None and session.deleted_at is not None:
+        raise NotAllowedError(
+            "repeat the call", "the session made with this idempotency key was deleted; use a new key"
+        )
+    return None if session is None else get_session(tx, sid, owner)
+
+
 def with_memory(fields: dict[str, Any], settings: Json) -> dict[str, Any]:
     """Moves `memory`, which may be given as a field of its own, into the settings; None removes it."""
     if "memory" not in fields:

@@ -36,13 +36,18 @@ def _check_memory(api: ApiContext, fields: dict[str, Any]) -> None:
 
 
 @router.post("", status=201, returns=s.SessionResponse)
-async def create_session(api: ApiContext, body: s.CreateSessionRequest | None = None) -> Response:
-    """Create a session."""
+async def create_session(
+    api: ApiContext, body: s.CreateSessionRequest | None = None, key: p.IdempotencyKey = None
+) -> Response:
+    """Create a session. A repeat with the same key returns the session that the first call created."""
     body = body or s.CreateSessionRequest()
     fields = {name: value for name, value in body.model_dump().items() if value is not None}
     _check_memory(api, fields)
     fields["tags"] = tuple(fields.get("tags", ()))
-    return _respond(SessionView(await api.engine.sessions.create(**fields), None, ()), 201)
+    session = await api.engine.sessions.create(key=key, **fields)
+    if key is not None:  # a repeat may find it with a run
+        return _respond(await api.engine.sessions.get(session.id), 201)
+    return _respond(SessionView(session, None, ()), 201)
 
 
 @router.get("")
@@ -54,7 +59,8 @@ async def list_sessions(
     limit: p.Limit = 50,
     cursor: p.Cursor = None,
 ) -> s.SessionListResponse:
-    """List sessions, most recent activity first. With `query`: those whose title or messages contain all its words."""
+    """List sessions, most recent activity first. With `query`: those where the title and tags, or one message,
+    contain all its words."""
     if query is not None and query.strip():
         return await _search(api, query, limit, cursor)
     before = p.read_cursor(cursor, tuple[p.Moment, SessionId])

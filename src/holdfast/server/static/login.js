@@ -16,7 +16,7 @@ form.addEventListener("submit", async (event) => {
       body: JSON.stringify({ password: form.password.value }),
     });
     if (response.ok) {
-      location.assign("/");
+      location.assign(destination());
       return;
     }
     const body = await response.json().catch(() => ({}));
@@ -28,3 +28,15 @@ form.addEventListener("submit", async (event) => {
   button.disabled = false;
   form.password.select();
 });
+
+/** The page of this server that led here, or the start page. */
+function destination() {
+  try {
+    const next = new URL(new URLSearchParams(location.search).get("next") || "/", location.origin);
+    next.hash ||= location.hash;
+    if (next.origin === location.origin && next.pathname !== "/login") return next.href;
+  } catch {
+    // Not an address.
+  }
+  return "/";
+}

@@ -73,6 +73,21 @@ STORE: Final[Sequence[str]] = (
     CREATE TABLE turnstiles (session_id word PRIMARY KEY, n bigint NOT NULL) WITH (fillfactor = 50);
     """,
     shared_schema.CONFIRMED_FACTS.format_map(_TYPES),
+    """
+    -- The tags of a session are searched with its title.
+    CREATE TEMPORARY TABLE tagged ON COMMIT DROP AS
+        SELECT id, owner, '#' || array_to_string(tags, ' #') AS text,
+            array_remove(regexp_split_to_array(lower(array_to_string(tags, ' ')), '[^[:alnum:]]+'), '') AS words
+        FROM (
+            SELECT id, owner, ARRAY(SELECT jsonb_array_elements_text(tags::text::jsonb)) AS tags
+            FROM sessions WHERE tags <> '[]'
+        ) AS listed;
+    UPDATE docs SET text = docs.text || ' ' || tagged.text, words = docs.words || array_to_tsvector(tagged.words)
+        FROM tagged WHERE docs.session_id = tagged.id AND docs.message_id = '';
+    INSERT INTO docs (owner, session_id, message_id, text, words)
+        SELECT owner, id, '', text, array_to_tsvector(words) FROM tagged
+        ON CONFLICT (session_id, message_id) DO NOTHING;
+    """,
 )
 
 _EVENTS: Final = """(

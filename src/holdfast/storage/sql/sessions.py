@@ -12,6 +12,7 @@ from holdfast.storage.sql.statements import NEWEST, Statements
 from holdfast.storage.sql.tables import COMPACTIONS, MESSAGES, SESSIONS
 
 _TITLE: Final = SESSIONS.names.index("title")
+_TAGS: Final = SESSIONS.names.index("tags")
 _PARTS: Final = MESSAGES.names.index("parts")
 _OF_SESSION: Final = ("messages", "runs", "approvals", "compactions", "docs", "grants", "dirty_turns", "ledgers")
 
@@ -31,8 +32,9 @@ class SqlSessionRows(Statements):
         row = SESSIONS.encode(session)
         old = self._remember(SESSIONS, row)
         self._db.save(SESSIONS, row, old)
-        if old is None or old[_TITLE] != session.title:
-            self._db.index_text(session.owner, session.id, None, session.title)
+        if old is None or (old[_TITLE], old[_TAGS]) != (row[_TITLE], row[_TAGS]):
+            text = " ".join([session.title, *(f"#{tag}" for tag in session.tags)]).strip()
+            self._db.index_text(session.owner, session.id, None, text)
 
     def sessions(self, query: SessionQuery) -> Sequence[Session]:
         where, values = "owner = ? AND archived = ? AND deleted_at IS NULL", [query.owner, query.archived]

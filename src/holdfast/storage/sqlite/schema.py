@@ -80,6 +80,18 @@ STORE: Final = (
     END;
     """,
     shared_schema.CONFIRMED_FACTS.format_map(_TYPES),
+    """
+    -- The tags of a session are searched with its title.
+    CREATE TEMPORARY TABLE tagged AS
+        SELECT id, owner, (SELECT group_concat('#' || value, ' ') FROM json_each(tags)) AS text
+        FROM sessions WHERE tags <> '[]';
+    UPDATE docs SET text = text || ' ' || (SELECT tagged.text FROM tagged WHERE id = docs.session_id)
+        WHERE message_id IS NULL AND session_id IN (SELECT id FROM tagged);
+    INSERT INTO docs (owner, session_id, message_id, text)
+        SELECT owner, id, NULL, text FROM tagged
+        WHERE id NOT IN (SELECT session_id FROM docs WHERE message_id IS NULL);
+    DROP TABLE tagged;
+    """,
 )
 
 JOURNAL: Final[Sequence[Migration]] = (

@@ -1,18 +1,19 @@
 // The chat screen: header, messages, queue and composer.
 
 import { useEffect, useMemo, useState } from "react";
-import { errorMessage } from "../../core/api.ts";
 import type { App } from "../../core/app.ts";
+import { NEW_CHAT } from "../../core/drafts.ts";
+import type { Outgoing } from "../../core/outbox.ts";
 import type { Thread } from "../../core/thread.ts";
 import type { FilePart } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
 import { navigate } from "../router.tsx";
 import { Alert } from "../widgets/Alert.tsx";
-import { Button } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
-import { CenteredScreen, ScreenHeader } from "../widgets/Screen.tsx";
+import { ScreenHeader } from "../widgets/Screen.tsx";
 import styles from "./Chat.module.css";
 import { ChatHeader } from "./ChatHeader.tsx";
+import { ChatNotFound } from "./ChatNotFound.tsx";
 import { Composer } from "./Composer.tsx";
 import { ContextMeter } from "./ContextMeter.tsx";
 import { lastSession } from "./last-session.ts";
@@ -36,17 +37,9 @@ function OpenChat({ thread }: { thread: Thread }) {
   const state = useStore(thread.state);
   const { session } = state;
   const commands = useMemo(() => slashCommands(app, thread), [app, thread]);
-  if (state.notFound) {
-    return (
-      <CenteredScreen>
-        <h1>Chat not found</h1>
-        <p>It may have been deleted.</p>
-        <Button variant="primary" onClick={() => navigate("/")}>
-          New chat
-        </Button>
-      </CenteredScreen>
-    );
-  }
+  const sent = useStore(app.outbox.state).filter((item) => item.sid === thread.sid && isOnItsWay(item));
+  if (state.notFound) return <ChatNotFound sid={thread.sid} />;
+  const running = session?.active_run != null;
   return (
     <div className={styles.chat}>
       <ChatHeader thread={thread} session={session} />
@@ -56,11 +49,11 @@ function OpenChat({ thread }: { thread: Thread }) {
         <MessageQueue queued={session?.queued_runs ?? []} thread={thread} />
         <Composer
           draftId={thread.sid}
-          busy={session?.active_run != null}
-          stopping={state.stopping !== null}
-          onStop={() => void thread.stop()}
+          busy={running || sent.length > 0}
+          stopping={running ? state.stopping !== null : sent.every((item) => item.stopping)}
+          onStop={() => void (running ? thread.stop() : app.outbox.stop(sent))}
           onSend={(text, files) => {
-            app.outbox.add(thread.sid, text, files);
+            app.outbox.add(thread.sid, { text, files, model: thread.model });
             return true;
           }}
           commands={commands}
@@ -73,27 +66,32 @@ function OpenChat({ thread }: { thread: Thread }) {
   );
 }
 
+/** Whether the server may have the message by now, or will have it in a moment. */
+const isOnItsWay = (item: Outgoing) => item.state !== "refused" && item.problem === null;
+
 function NewChat() {
   const app = useApp();
-  const [problem, setProblem] = useState<string | null>(null);
   const [selected, setSelected] = useState<{ model?: string; agent?: string }>({});
-  const send = async (text: string, files: readonly FilePart[]): Promise<boolean> => {
-    try {
-      setProblem(null);
-      navigate(`/c/${await app.startSession(text, files, selected, lastSession())}`);
-      return true;
-    } catch (error) {
-      setProblem(errorMessage(error));
-      return false;
-    }
+  const send = (text: string, files: readonly FilePart[]) => {
+    const previous = lastSession();
+    const chat = { ...selected, ...(previous ? { previous_session_id: previous } : {}) }; // U4
+    const model = selected.model ?? app.defaultModel() ?? undefined; // the one that is shown
+    navigate(`/new/${app.outbox.addChat(chat, { text, files, model })}`);
+    return true;
   };
   return (
     <div className={classNames(styles.chat, styles.newChat)}>
       <ScreenHeader title="New chat" />
       <Welcome />
       <div className={styles.dock}>
-        {problem && <Alert text={problem} onDismiss={() => setProblem(null)} />}
-        <Composer draftId="new" busy={false} stopping={false} onStop={() => undefined} onSend={send} commands={[]}>
+        <Composer
+          draftId={NEW_CHAT}
+          busy={false}
+          stopping={false}
+          onStop={() => undefined}
+          onSend={send}
+          commands={GENERAL_COMMANDS}
+        >
           <ModelPicker
             selected={{ model: selected.model ?? null, agent: selected.agent ?? "chat" }}
             onChoose={(fields) => setSelected((now) => ({ ...now, ...fields }))}
@@ -103,6 +101,12 @@ function NewChat() {
     </div>
   );
 }
+
+const COMPARE: SlashCommand = { name: "compare", description: "Compare models", run: () => navigate("/compare") };
+const GENERAL_COMMANDS: readonly SlashCommand[] = [
+  COMPARE,
+  { name: "settings", description: "Open settings", run: () => navigate("/settings") },
+];
 
 function slashCommands({ sessions }: App, thread: Thread): SlashCommand[] {
   const regenerate = () => {
@@ -121,6 +125,6 @@ function slashCommands({ sessions }: App, thread: Thread): SlashCommand[] {
       description: "Archive chat",
       run: () => void sessions.patch(thread.sid, { archived: true }),
     },
-    { name: "compare", description: "Compare models", run: () => navigate("/compare") },
+    COMPARE,
   ];
 }

@@ -2,7 +2,6 @@
 
 import {
   type ClipboardEvent,
-  type DragEvent,
   type KeyboardEvent,
   type ReactNode,
   useEffect,
@@ -12,12 +11,13 @@ import {
 } from "react";
 import type { FilePart } from "../../core/types.ts";
 import { useApp } from "../context.ts";
-import { IconButton } from "../widgets/buttons.tsx";
+import { Button, IconButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import promptBox from "../widgets/prompt-box.module.css";
 import { Attachments, useUploads } from "./Attachments.tsx";
 import styles from "./Composer.module.css";
 import { type SlashCommand, SlashCommandList, useSlashCommands } from "./SlashCommands.tsx";
+import { useFileDrop } from "./use-file-drop.ts";
 
 interface Props {
   /** The key of the draft: a session id, or "new". */
@@ -33,20 +33,33 @@ interface Props {
 
 const MAX_HEIGHT = 320;
 
+/** The name of the command that a text looks like: a slash and a word, then a space or nothing. */
+const commandName = (text: string): string | null => /^\/([a-z]+)(?=\s|$)/i.exec(text)?.[1] ?? null;
+
 export function Composer({ draftId, busy, stopping, onSend, onStop, commands, children }: Props) {
   const { drafts } = useApp();
   const [text, setText] = useState(() => drafts.read(draftId).text);
   const uploads = useUploads(() => drafts.read(draftId).files);
-  const [draggedOver, setDraggedOver] = useState(false);
+  const draggedOver = useFileDrop(uploads.add);
   const area = useRef<HTMLTextAreaElement>(null);
   const fileInput = useRef<HTMLInputElement>(null);
   const slash = useSlashCommands(text, commands, () => setText(""));
+  const [unknown, setUnknown] = useState<string | null>(null);
   const { files } = uploads;
 
   useEffect(() => drafts.write(draftId, { text, files }), [drafts, draftId, text, files]);
   useEffect(() => {
     if (matchMedia("(hover: hover)").matches) area.current?.focus();
   }, []);
+  // Escape stops also while nothing has the focus, as after a click on a button that is gone.
+  useEffect(() => {
+    if (!busy) return;
+    const onEscape = (event: globalThis.KeyboardEvent) => {
+      if (event.key === "Escape" && document.activeElement === document.body) onStop();
+    };
+    addEventListener("keydown", onEscape);
+    return () => removeEventListener("keydown", onEscape);
+  }, [busy, onStop]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the height depends on the text
   useLayoutEffect(() => {
     const box = area.current;
@@ -56,10 +69,16 @@ export function Composer({ draftId, busy, stopping, onSend, onStop, commands, ch
   }, [text]);
 
   const ready = (text.trim() !== "" || files.length > 0) && !uploads.busy;
-  const send = async () => {
+  const send = async (asMessage = false) => {
+    const command = slash.found[slash.active];
+    if (command) return slash.run(command);
     if (!ready) return;
+    const typed = asMessage ? null : commandName(text);
+    setUnknown(typed);
+    if (typed !== null) return;
     setText("");
     uploads.clear();
+    if (matchMedia("(hover: hover)").matches) area.current?.focus();
     if (await onSend(text, files)) return;
     setText((typed) => typed || text);
     uploads.restore(files);
@@ -76,11 +95,6 @@ export function Composer({ draftId, busy, stopping, onSend, onStop, commands, ch
     event.preventDefault();
     uploads.add(event.clipboardData.files);
   };
-  const onDrop = (event: DragEvent) => {
-    event.preventDefault();
-    setDraggedOver(false);
-    uploads.add(event.dataTransfer.files);
-  };
   return (
     <form
       className={classNames(promptBox.box, styles.composer, draggedOver && styles.draggedOver)}
@@ -88,14 +102,16 @@ export function Composer({ draftId, busy, stopping, onSend, onStop, commands, ch
         event.preventDefault();
         void send();
       }}
-      onDragOver={(event) => {
-        event.preventDefault();
-        setDraggedOver(true);
-      }}
-      onDragLeave={() => setDraggedOver(false)}
-      onDrop={onDrop}
     >
       <SlashCommandList {...slash} />
+      {unknown !== null && (
+        <p className={styles.hint} role="alert">
+          Unknown command: /{unknown}
+          <Button small onClick={() => void send(true)}>
+            Send as message
+          </Button>
+        </p>
+      )}
       <Attachments uploads={uploads} />
       <textarea
         ref={area}
@@ -103,7 +119,10 @@ export function Composer({ draftId, busy, stopping, onSend, onStop, commands, ch
         placeholder={busy ? "Queue a follow-up" : "Ask anything"}
         rows={1}
         value={text}
-        onChange={(event) => setText(event.target.value)}
+        onChange={(event) => {
+          setText(event.target.value);
+          setUnknown(null);
+        }}
         onKeyDown={onKeyDown}
         onPaste={onPaste}
       />

@@ -29,17 +29,18 @@ export const MessageView = memo(function MessageView(props: Props) {
 
 function UserMessage({ message, thread }: Props) {
   const [editing, setEditing] = useState(false);
+  const files = message.parts.filter((part) => part.type === "file");
   if (editing) {
     return (
       <article className={styles.message} aria-label="You">
         <MessageEditor
           label="Edit message"
           text={textOf(message.parts)}
+          hasFiles={files.length > 0}
           action="Send"
           onCancel={() => setEditing(false)}
           onDone={(edited) => {
             setEditing(false);
-            const files = message.parts.filter((part) => part.type === "file");
             void thread.edit(message.id, edited, files);
           }}
         />
@@ -75,14 +76,14 @@ function AssistantMessage({ message, thread, busy, canContinue, last }: Props) {
       {message.approval && message.run_id && (
         <Approval request={message.approval} runId={message.run_id} thread={thread} />
       )}
-      {growing && !message.approval && <Generating labelVisible={message.parts.length === 0} />}
-      {!growing && <Notice message={message} thread={thread} busy={busy} canContinue={canContinue} />}
+      {growing && !message.approval && <Generating message={message} />}
+      {!growing && <Notice message={message} thread={thread} busy={busy} canContinue={canContinue} last={last} />}
       {!growing && <AssistantActions message={message} thread={thread} />}
     </article>
   );
 }
 
-function Generating({ labelVisible }: { labelVisible: boolean }) {
+function Generating({ message: { parts, retrying } }: { message: ThreadMessage }) {
   return (
     <p className={styles.generating}>
       <span className={styles.dots}>
@@ -90,7 +91,13 @@ function Generating({ labelVisible }: { labelVisible: boolean }) {
         <PulseDot />
         <PulseDot />
       </span>
-      <span className={labelVisible ? undefined : text.visuallyHidden}>Generating…</span>
+      {retrying ? (
+        <span role="status">
+          {retrying.message} Retrying… (attempt {retrying.attempt} of {retrying.attempts})
+        </span>
+      ) : (
+        <span className={parts.length === 0 ? undefined : text.visuallyHidden}>Generating…</span>
+      )}
     </p>
   );
 }
@@ -105,7 +112,7 @@ function AssistantActions({ message, thread }: { message: ThreadMessage; thread:
     <footer className={styles.actions}>
       <VersionSwitcher message={message} thread={thread} />
       <CopyButton text={() => textOf(message.parts)} />
-      {message.status === "complete" && (
+      {message.status === "complete" && message.reason === null && (
         <IconButton name="Regenerate" icon="retry" onClick={() => void thread.retry(message.id)} />
       )}
       <IconButton name="Branch in new chat" icon="fork" onClick={() => void fork()} />

@@ -5,20 +5,23 @@ import styles from "./MessageEditor.module.css";
 interface Props {
   label: string;
   text: string;
+  /** Whether the message has files, so that its text may be empty. */
+  hasFiles?: boolean;
   action: string;
   onDone: (text: string) => void;
   onCancel: () => void;
 }
 
 /** A text area to edit a message in place. Enter confirms, Escape cancels. */
-export function MessageEditor({ label, text, action, onDone, onCancel }: Props) {
+export function MessageEditor({ label, text, hasFiles = false, action, onDone, onCancel }: Props) {
   const [value, setValue] = useState(text);
   const area = useRef<HTMLTextAreaElement>(null);
   useEffect(() => {
     area.current?.focus();
     area.current?.setSelectionRange(area.current.value.length, area.current.value.length);
   }, []);
-  const submit = () => value.trim() && onDone(value);
+  const ready = hasFiles || value.trim() !== "";
+  const submit = () => ready && onDone(value);
   return (
     <form
       className={styles.editor}
@@ -43,7 +46,7 @@ export function MessageEditor({ label, text, action, onDone, onCancel }: Props) 
       />
       <FormButtons>
         <Button onClick={onCancel}>Cancel</Button>
-        <Button type="submit" variant="primary" disabled={!value.trim()}>
+        <Button type="submit" variant="primary" disabled={!ready}>
           {action}
         </Button>
       </FormButtons>

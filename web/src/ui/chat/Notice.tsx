@@ -9,7 +9,14 @@ interface Props {
   thread: Thread;
   busy: boolean;
   canContinue: boolean;
+  /** Whether it is the last message: continuing an older one would hide those after it. */
+  last: boolean;
 }
+
+const CUT_SHORT: Readonly<Record<string, string>> = {
+  length: "The answer reached the model’s output limit.",
+  content_filter: "The provider’s content filter ended this answer.",
+};
 
 const RECOVERY = {
   recovered: " The output so far was recovered.",
@@ -30,16 +37,19 @@ function describe(message: ThreadMessage): { kind: NoticeKind; text: string } | 
   if (status === "failed") {
     return { kind: "error", text: error?.message ?? "Something went wrong while generating this answer." };
   }
+  if (status === "complete" && reason !== null) {
+    return { kind: "warning", text: CUT_SHORT[reason] ?? "The provider ended this answer early." };
+  }
   return null;
 }
 
-export function Notice({ message, thread, busy, canContinue }: Props) {
+export function Notice({ message, thread, busy, canContinue, last }: Props) {
   const notice = describe(message);
   if (!notice) return null;
   const { run_id: run, recovery } = message;
   return (
     <NoticeBox kind={notice.kind} text={notice.text}>
-      {run && canContinue && recovery?.state !== "pending" && (
+      {run && last && canContinue && recovery?.state !== "pending" && (
         <Button disabled={busy} onClick={() => void thread.continueRun(run)}>
           Continue
         </Button>

@@ -23,14 +23,14 @@ export function OutgoingMessage({ item, outbox }: { item: Outgoing; outbox: Outb
       <footer className={classNames(styles.actions, styles.visible)} role={refused ? "alert" : "status"}>
         <span className={refused ? text.error : text.quiet}>{progress(item)}</span>
         {refused && (
-          <>
-            <Button small onClick={() => outbox.resend(item.key)}>
-              Resend
-            </Button>
-            <Button small onClick={() => outbox.discard(item.key)}>
-              Discard
-            </Button>
-          </>
+          <Button small onClick={() => outbox.resend(item.key)}>
+            Resend
+          </Button>
+        )}
+        {item.problem !== null && (
+          <Button small onClick={() => outbox.discard(item.key)}>
+            Discard
+          </Button>
         )}
       </footer>
     </article>
@@ -39,6 +39,7 @@ export function OutgoingMessage({ item, outbox }: { item: Outgoing; outbox: Outb
 
 function progress(item: Outgoing): string {
   if (item.state === "refused") return `Not sent: ${item.problem}`;
+  if (item.stopping) return "Stopping…";
   if (item.problem) return "Will be sent when reconnected";
   return item.state === "sending" ? "Sending…" : "";
 }

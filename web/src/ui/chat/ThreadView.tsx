@@ -5,9 +5,11 @@ import { memo, type RefObject, useCallback, useEffect, useLayoutEffect, useRef, 
 import type { Outgoing } from "../../core/outbox.ts";
 import type { Thread, ThreadMessage, ThreadState } from "../../core/thread.ts";
 import { useApp, useStore } from "../context.ts";
+import { useTarget } from "../router.tsx";
 import { Button, IconButton } from "../widgets/buttons.tsx";
 import { Spinner } from "../widgets/Spinner.tsx";
 import { Chunk, toChunks, VisibilityObserver } from "../widgets/VirtualList.tsx";
+import { AnswerAnnouncer } from "./AnswerAnnouncer.tsx";
 import { MessageView } from "./Message.tsx";
 import { OutgoingMessage } from "./OutgoingMessage.tsx";
 import styles from "./ThreadView.module.css";
@@ -29,6 +31,7 @@ export function ThreadView({ thread, state }: ThreadProps) {
   const scroll = useStickyScroll(state, outgoing);
   const [observer] = useState(() => new VisibilityObserver(RENDER_MARGIN));
   const anchor = useAnchorIndex(messages);
+  const revealed = useMessageInAddress(thread, state, scroll);
 
   return (
     <section
@@ -52,12 +55,14 @@ export function ThreadView({ thread, state }: ThreadProps) {
             busy={session?.active_run != null}
             canContinue={canContinue}
             last={messages.at(-1)?.id}
+            revealed={items.some((message) => message.id === revealed) ? revealed : null}
           />
         ))}
         {outgoing.map((item) => (
           <OutgoingMessage key={item.key} item={item} outbox={app.outbox} />
         ))}
       </div>
+      <AnswerAnnouncer messages={messages} />
       {!scroll.stuck && (
         <div className={styles.toBottom}>
           <IconButton name="Scroll to bottom" icon="down" onClick={scroll.toBottom} />
@@ -83,19 +88,21 @@ interface MessageChunkProps {
   busy: boolean;
   canContinue: boolean;
   last: string | undefined;
+  /** The message of this chunk that the address names. */
+  revealed: string | null;
 }
 
 const MessageChunk = memo(
-  function MessageChunk({ messages, thread, observer, busy, canContinue, last }: MessageChunkProps) {
+  function MessageChunk({ messages, thread, observer, busy, canContinue, last, revealed }: MessageChunkProps) {
     return (
-      <Chunk observer={observer} className={styles.chunk}>
+      <Chunk observer={observer} className={styles.chunk} always={revealed !== null}>
         {() =>
           messages.map((message) => (
             <MessageView
               key={message.id}
               message={message}
               thread={thread}
-              busy={busy && message.role === "assistant" && message.status !== "complete"} // only notices use it
+              busy={busy && message.role === "assistant" && hasNotice(message)} // only notices use it
               canContinue={canContinue}
               last={message.id === last}
             />
@@ -110,8 +117,11 @@ const MessageChunk = memo(
     a.thread === b.thread &&
     a.busy === b.busy &&
     a.canContinue === b.canContinue &&
-    a.last === b.last,
+    a.last === b.last &&
+    a.revealed === b.revealed,
 );
+
+const hasNotice = (message: ThreadMessage) => message.status !== "complete" || message.reason !== null;
 
 function useStickyScroll(state: ThreadState, outgoing: readonly Outgoing[]) {
   const box = useRef<HTMLElement>(null);
@@ -157,7 +167,37 @@ function useStickyScroll(state: ThreadState, outgoing: readonly Outgoing[]) {
   useLayoutEffect(() => {
     toBottom();
   }, [state.sid, lastSent, toBottom]);
-  return { box, content, stuck, onScroll, toBottom };
+  const release = useCallback(() => stick(false), [stick]);
+  return { box, content, stuck, onScroll, toBottom, release };
+}
+
+/** Scrolls to the message that the address names, as links from the search do. Returns its id while it is there. */
+function useMessageInAddress(thread: Thread, { loaded }: ThreadState, scroll: ReturnType<typeof useStickyScroll>) {
+  const target = useTarget();
+  const [revealed, setRevealed] = useState<{ id: string } | null>(null);
+  const { box, release } = scroll;
+  useEffect(() => {
+    const id = target.hash.slice(1);
+    let outdated = false;
+    setRevealed(null);
+    if (!loaded || !id.startsWith("msg_")) return;
+    void thread.find(id).then((found) => {
+      if (outdated) return;
+      if (found) setRevealed({ id });
+      else thread.reportProblem("This message is in another version of the chat.");
+    });
+    return () => {
+      outdated = true;
+    };
+  }, [thread, target, loaded]);
+  useEffect(() => {
+    const message = revealed && box.current?.querySelector(`article[data-id="${CSS.escape(revealed.id)}"]`);
+    if (!message) return;
+    release();
+    message.scrollIntoView({ block: "center" });
+    message.classList.add(styles.revealed ?? "");
+  }, [revealed, box, release]);
+  return revealed?.id ?? null;
 }
 
 /** Loads the next older page when it comes near the viewport, unless the last attempt failed. */

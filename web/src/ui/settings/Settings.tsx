@@ -1,4 +1,5 @@
-import { type ComponentType, useEffect } from "react";
+import { type ComponentType, type RefObject, useEffect, useRef } from "react";
+import { Link, useTarget } from "../router.tsx";
 import { Alert } from "../widgets/Alert.tsx";
 import { ScrollingScreen } from "../widgets/Screen.tsx";
 import { About } from "./About.tsx";
@@ -23,23 +24,47 @@ const SECTIONS: readonly (readonly [string, string, ComponentType<SettingsProps>
   ["about", "About", About],
 ];
 
+/** How long a section that was navigated to stays in place while the content above it loads. */
+const HOLD_MS = 4000;
+
+/** Scrolls to the section that the address names, and keeps it there while content loads, until the user moves on. */
+function useSectionInAddress(sections: RefObject<HTMLElement | null>): void {
+  const target = useTarget();
+  useEffect(() => {
+    const box = sections.current;
+    const id = target.hash.slice(1);
+    if (!box || !id) return;
+    const show = () => document.getElementById(id)?.scrollIntoView();
+    const observer = new ResizeObserver(show);
+    const release = () => observer.disconnect();
+    observer.observe(box);
+    const timer = setTimeout(release, HOLD_MS);
+    const gestures = ["wheel", "touchmove", "keydown", "pointerdown"];
+    for (const gesture of gestures) addEventListener(gesture, release, { passive: true });
+    return () => {
+      release();
+      clearTimeout(timer);
+      for (const gesture of gestures) removeEventListener(gesture, release);
+    };
+  }, [target, sections]);
+}
+
 export default function Settings() {
   const { problem, ...props } = useSettings();
-  useEffect(() => {
-    document.getElementById(location.hash.slice(1))?.scrollIntoView();
-  }, []);
+  const sections = useRef<HTMLDivElement>(null);
+  useSectionInAddress(sections);
   const shown = SECTIONS.filter(([id]) => id !== "memory" || props.settings?.memory);
   return (
     <ScrollingScreen title="Settings">
       <div className={styles.settings}>
         <nav className={styles.nav} aria-label="Settings">
           {shown.map(([id, name]) => (
-            <a key={id} href={`#${id}`}>
+            <Link key={id} href={`/settings#${id}`}>
               {name}
-            </a>
+            </Link>
           ))}
         </nav>
-        <div className={styles.sections}>
+        <div className={styles.sections} ref={sections}>
           {problem && <Alert text={problem} />}
           {shown.map(([id, name, Body]) => (
             <section key={id} id={id} className={styles.section} aria-label={name}>

@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { NO_DRAFT } from "../../core/drafts.ts";
 import type { Session } from "../../core/types.ts";
 import { useApp } from "../context.ts";
 import { askConfirmation, askText } from "../dialogs.ts";
@@ -7,7 +8,7 @@ import { Menu } from "../widgets/Menu.tsx";
 import { MemoryDialog } from "./MemoryDialog.tsx";
 
 export function SessionMenu({ session }: { session: Session }) {
-  const { sessions } = useApp();
+  const { sessions, drafts } = useApp();
   const { id, title, pinned, archived } = session;
   const [memoryOpen, setMemoryOpen] = useState(false);
   const leave = () => {
@@ -37,7 +38,9 @@ export function SessionMenu({ session }: { session: Session }) {
       "Delete",
       "Also delete its memories",
     );
-    if (confirmed && (await sessions.remove(id, optionChecked))) leave();
+    if (!confirmed || !(await sessions.remove(id, optionChecked))) return;
+    drafts.write(id, NO_DRAFT);
+    leave();
   };
   return (
     <>

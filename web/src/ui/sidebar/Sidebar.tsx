@@ -4,7 +4,7 @@ import { memo, useEffect, useMemo, useRef, useState } from "react";
 import type { Session } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
 import { ageGroup } from "../format.ts";
-import { Link, navigate, usePath } from "../router.tsx";
+import { chatAddress, Link, navigate, usePath } from "../router.tsx";
 import { IconButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import { Icon, type IconName } from "../widgets/icons.tsx";
@@ -32,6 +32,7 @@ export function Sidebar({ inert }: { inert: boolean }) {
   const path = usePath();
   const open = useStore(sidebarOpen);
   const shown = state.results ?? state.items;
+  const nextPage = state.results ? state.nextResults : state.next;
   return (
     <nav className={classNames(styles.sidebar, open && styles.open)} aria-label="Chats" inert={inert}>
       <div className={styles.top}>
@@ -60,13 +61,14 @@ export function Sidebar({ inert }: { inert: boolean }) {
         data-scroll-container
         onClick={(event) => event.target instanceof Element && event.target.closest("a") && closeSidebar()}
       >
+        <UnsentMessages path={path} />
         <SessionGroups sessions={shown} path={path} searching={state.results !== null} />
         {state.loaded && !shown.length && (
           <p className={classNames(text.quiet, styles.empty)}>
             {state.results ? "No matches" : state.archived ? "No archived chats" : "No chats yet"}
           </p>
         )}
-        {!state.results && state.next !== null && <LoadMore key={state.next} />}
+        {nextPage !== null && <LoadMore key={nextPage} />}
       </div>
       <div className={styles.bottom}>
         {SCREENS.map(([href, name, icon]) => (
@@ -92,6 +94,33 @@ export function Sidebar({ inert }: { inert: boolean }) {
         </button>
       </div>
     </nav>
+  );
+}
+
+/** Links to messages that no chat shows: of chats that could not be created yet, or were deleted. */
+function UnsentMessages({ path }: { path: string }) {
+  const { outbox, drafts, lostDrafts } = useApp();
+  const sent = useStore(outbox.state).filter((item) => item.state !== "stored" && (!item.sid || item.problem));
+  const lost = useStore(lostDrafts).map((sid) => ({ key: sid, sid, ...drafts.read(sid) }));
+  const unsent = [...sent, ...lost].filter((item) => item.text || item.files.length);
+  if (!unsent.length) return null;
+  return (
+    <section className={styles.group} aria-label="Unsent">
+      <h2>Unsent</h2>
+      <ul>
+        {unsent.map(({ key, sid, text: content, files }) => {
+          const href = sid ? `/c/${sid}` : `/new/${key}`;
+          const current = path === href;
+          return (
+            <li key={key} className={classNames(styles.session, current && styles.current)}>
+              <Link href={href} aria-current={current ? "page" : undefined}>
+                <span className={classNames(text.ellipsis, styles.title)}>{content || files[0]?.name}</span>
+              </Link>
+            </li>
+          );
+        })}
+      </ul>
+    </section>
   );
 }
 
@@ -159,7 +188,7 @@ function groupSessions(sessions: readonly Session[], searching: boolean): Map<st
 const SessionRow = memo(function SessionRow({ session, current }: { session: Session; current: boolean }) {
   return (
     <li className={classNames(styles.session, current && styles.current)}>
-      <Link href={`/c/${session.id}`} aria-current={current ? "page" : undefined}>
+      <Link href={chatAddress(session)} aria-current={current ? "page" : undefined}>
         <span className={classNames(text.ellipsis, styles.title)}>
           <Highlighted text={session.title || "Untitled chat"} />
         </span>

@@ -12,6 +12,8 @@ export interface Choice {
   readonly group: string;
   readonly disabled?: boolean;
   readonly selected?: boolean;
+  /** Found by the server: it is shown whatever is typed. */
+  readonly found?: boolean;
 }
 
 interface Props<T extends Choice> {
@@ -20,9 +22,11 @@ interface Props<T extends Choice> {
   choices: readonly T[];
   onChoose: (choice: T) => void;
   autoFocus?: boolean;
+  onQuery?: (query: string) => void;
 }
 
 function matches(choice: Choice, query: string): boolean {
+  if (choice.found) return true;
   const searched = `${choice.name} ${choice.note ?? ""} ${choice.group}`.toLowerCase();
   return query
     .toLowerCase()
@@ -30,7 +34,7 @@ function matches(choice: Choice, query: string): boolean {
     .every((word) => searched.includes(word));
 }
 
-export function Picker<T extends Choice>({ label, choices, onChoose, autoFocus = false }: Props<T>) {
+export function Picker<T extends Choice>({ label, choices, onChoose, autoFocus = false, onQuery }: Props<T>) {
   const [query, setQuery] = useState("");
   const [cursor, setCursor] = useState(0);
   const id = useId();
@@ -71,6 +75,7 @@ export function Picker<T extends Choice>({ label, choices, onChoose, autoFocus =
         onChange={(event) => {
           setQuery(event.target.value);
           setCursor(0);
+          onQuery?.(event.target.value);
         }}
         onKeyDown={onKeyDown}
         autoComplete="off"

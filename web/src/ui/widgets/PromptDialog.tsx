@@ -38,6 +38,7 @@ function OpenPrompt({ request }: { request: DialogRequest }) {
               type={secret || ownPassword ? "password" : "text"}
               autoComplete={ownPassword ? "current-password" : "off"}
               value={value}
+              onFocus={(event) => event.target.select()}
               onChange={(event) => setValue(event.target.value)}
             />
           </label>

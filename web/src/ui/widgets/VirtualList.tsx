@@ -43,11 +43,13 @@ interface ChunkProps {
   className?: string | undefined;
   /** The height, if it is known without rendering. */
   height?: number;
+  /** Renders the children wherever the chunk is. */
+  always?: boolean;
   children: () => ReactNode;
 }
 
 /** Renders its children while it is near the viewport; initially too, unless its height is known. */
-export function Chunk({ observer, as: Tag = "div", className, height: known, children }: ChunkProps) {
+export function Chunk({ observer, as: Tag = "div", className, height: known, always, children }: ChunkProps) {
   const box = useRef<HTMLDivElement & HTMLUListElement>(null);
   const [hiddenHeight, setHiddenHeight] = useState<number | null>(known ?? null); // null while rendered
   useLayoutEffect(() => {
@@ -58,7 +60,7 @@ export function Chunk({ observer, as: Tag = "div", className, height: known, chi
       else if (!isInUse(element)) setHiddenHeight((height) => height ?? element.getBoundingClientRect().height);
     });
   }, [observer]);
-  const height = hiddenHeight === null ? null : (known ?? hiddenHeight);
+  const height = always || hiddenHeight === null ? null : (known ?? hiddenHeight);
   return (
     <Tag ref={box} className={className} style={{ height: height === null ? "" : `${height}px` }}>
       {height === null && children()}

@@ -1,0 +1,155 @@
+"""Finding one's way: sections, search, the palette, login, drops, commands, the focus and what screen readers hear."""
+
+import re
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from tests.browser import seed
+from tests.browser.chat_page import answers, button, message_box, send, wait_idle
+from tests.browser.conftest import Open, Start
+from tests.http.client import Served
+
+DROP = """target => {
+  const data = new DataTransfer();
+  data.items.add(new File(["high at six"], "notes.txt", {type: "text/plain"}));
+  const fire = name => target.dispatchEvent(
+    new DragEvent(name, {dataTransfer: data, bubbles: true, cancelable: true}));
+  return [fire("dragover"), fire("drop")];  // false: the page took it, so the browser does not open the file
+}"""
+
+
+def test_search_and_palette_reach_every_chat(start: Start, tmp_path: Path, open_page: Open) -> None:
+    """The search has more than its first page, and the palette finds chats that the list has not loaded."""
+    seed.seed_sessions(tmp_path / "data", 130)
+    server = start()
+    page = open_page(server.url)
+    page.get_by_role("searchbox", name="Search chats").fill("Session")
+    results = page.get_by_role("region", name="Search results")
+    expect(results.get_by_role("link").first).to_be_visible()
+    found = page.evaluate("""async () => {
+        const list = document.querySelector("nav[aria-label=Chats] [data-scroll-container]");
+        const had = new Set();
+        for (let turn = 0; turn < 2000 && had.size < 130; turn++) {
+            for (const row of list.querySelectorAll("li a")) had.add(row.getAttribute("href"));
+            list.scrollTop += list.clientHeight / 2;
+            await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+        }
+        return had.size;
+    }""")
+    assert found == 130
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Search chats and commands").fill("Session 3")
+    page.get_by_role("option", name="Session 3", exact=True).click()
+    page.wait_for_url("**/c/ses_000003")
+
+
+def test_a_search_result_opens_at_the_message(start: Start, tmp_path: Path, open_page: Open) -> None:
+    """A hit in an old message of a long chat is loaded, scrolled to and marked; a later one too."""
+    seed.seed_messages(tmp_path / "data", 400)
+    server = start()
+    page = open_page(server.url)
+    for number in (137, 102):
+        page.get_by_role("searchbox", name="Search chats").fill(f"number {number}")
+        page.get_by_role("region", name="Search results").get_by_role("link", name=f"number {number}").click()
+        hit = page.locator(f"article[data-id=msg_{number:06}]")
+        expect(hit).to_be_in_viewport()
+        expect(hit).to_have_class(re.compile("revealed"))
+    page.get_by_role("searchbox", name="Search chats").fill("")
+    button(page, "Scroll to bottom").click()
+    expect(answers(page).last).to_contain_text("Message number 400.")
+
+
+def log_in(page: Page) -> None:
+    page.get_by_label("Password").fill("correct horse")
+    page.keyboard.press("Enter")
+
+
+def test_login_leads_back(server: Served, open_page: Open, console_errors: list[str]) -> None:
+    """A page that needs a login, and one whose login has expired, are where the login leads to."""
+    sid = server.session(title="Where I was")
+    server.events(server.send(sid, "hello")["run"]["id"])
+    server.http.post("/api/password", json={"new": "correct horse"}).raise_for_status()
+    page = open_page(f"{server.url}/c/{sid}#here")
+    expect(page).to_have_url(re.compile(r"/login\?next="))
+    log_in(page)
+    expect(answers(page)).to_contain_text("hello")
+    assert page.url == f"{server.url}/c/{sid}#here"
+    message_box(page).fill("sent without a login")
+    page.context.clear_cookies()
+    message_box(page).press("Enter")
+    expect(page).to_have_url(re.compile(r"/login\?next="))
+    log_in(page)
+    expect(answers(page)).to_have_count(2)  # what was sent without a login is sent after it
+    assert page.url == f"{server.url}/c/{sid}#here"
+    page.goto(f"{server.url}/login?next=//evil.example/")
+    log_in(page)
+    expect(page).to_have_url(f"{server.url}/")
+    console_errors[:] = [text for text in console_errors if "401" not in text]
+
+
+def test_files_dropped_anywhere_are_attached(server: Served, open_page: Open) -> None:
+    """A file dropped next to the message box is attached; on other screens it is not opened."""
+    page = open_page(f"{server.url}/c/{server.session()}")
+    assert page.get_by_role("region", name="Conversation").evaluate(DROP) == [False, False]
+    expect(page.get_by_role("list", name="Attachments")).to_contain_text("notes.txt")
+    page.goto(f"{server.url}/settings")
+    expect(page.get_by_role("heading", name="Settings")).to_be_visible()
+    assert page.get_by_role("main").evaluate(DROP) == [False, False]
+
+
+def test_an_unknown_command_is_not_sent(server: Served, open_page: Open) -> None:
+    """A slash and an unknown word are refused unless the user insists; a path is a message."""
+    page = open_page(server.url)
+    message_box(page).fill("/summarize this")
+    message_box(page).press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("Unknown command: /summarize")
+    assert server.get("/api/sessions")["items"] == []
+    button(page, "Send as message").click()
+    expect(answers(page)).to_contain_text("/summarize this")
+    wait_idle(page)
+    send(page, "/etc/hosts", shows="/etc/hosts")
+    wait_idle(page)
+    message_box(page).fill("/undo")
+    button(page, "Send").click()  # a command, also with the button
+    expect(page.get_by_role("article")).to_have_count(2)
+    message_box(page).fill("/")
+    expect(page.get_by_role("listbox", name="Commands")).to_be_visible()
+
+
+def test_the_focus_stays_in_the_message_box(server: Served, open_page: Open) -> None:
+    """After Send was clicked one can go on typing, in a new chat and in an open one."""
+    page = open_page(server.url)
+    for text in ("first", "second"):
+        send(page, text, shows=text)
+        expect(message_box(page)).to_be_focused()
+        wait_idle(page)
+
+
+def test_rename_selects_the_title(server: Served, open_page: Open) -> None:
+    """What is typed in the rename dialog replaces the old title."""
+    sid = server.session(title="Old title")
+    page = open_page(f"{server.url}/c/{sid}")
+    button(page.get_by_role("main"), "Options for Old title").click()
+    page.get_by_role("menuitem", name="Rename").click()
+    expect(page.get_by_role("textbox", name="Title")).to_be_focused()
+    page.keyboard.type("New title")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="New title", exact=True)).to_be_visible()
+
+
+def test_answers_are_announced(server: Served, open_page: Open) -> None:
+    """A live region says that an answer is being generated, then what it says or how it ended; not each word of it,
+    and nothing that was there before."""
+    page = open_page(server.url)
+    send(page, [{"say": "Half "}, {"meet": "g"}, {"say": "and whole."}], shows="Half")
+    region = page.locator("[aria-live=polite][data-announcement]")
+    expect(region).to_have_text("Generating answer…")
+    server.order(open="g")
+    expect(region).to_have_text("Half and whole.")
+    send(page, [{"say": "Begun."}, {"hang": True}], shows="Begun.")
+    button(page, "Stop").click()
+    expect(region).to_have_text("Answer stopped. Begun.")
+    page.reload()
+    expect(answers(page).last).to_contain_text("Begun.")
+    expect(region).to_have_text("")

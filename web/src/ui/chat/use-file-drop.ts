@@ -1,0 +1,44 @@
+// Files dropped anywhere on the page are attached: next to the message box the browser would open them instead.
+
+import { useEffect, useRef, useState } from "react";
+
+/** Returns whether files are being dragged over the page. */
+export function useFileDrop(onFiles: (files: FileList) => void): boolean {
+  const [over, setOver] = useState(false);
+  const add = useRef(onFiles);
+  add.current = onFiles;
+  useEffect(() => {
+    const onDragOver = (event: DragEvent) => setOver(hasFiles(event));
+    const onDragLeave = (event: DragEvent) => {
+      if (event.relatedTarget === null) setOver(false); // left the page, not an element in it
+    };
+    const onDrop = (event: DragEvent) => {
+      setOver(false);
+      if (event.dataTransfer?.files.length) add.current(event.dataTransfer.files);
+    };
+    addEventListener("dragover", onDragOver);
+    addEventListener("dragleave", onDragLeave);
+    addEventListener("drop", onDrop);
+    return () => {
+      removeEventListener("dragover", onDragOver);
+      removeEventListener("dragleave", onDragLeave);
+      removeEventListener("drop", onDrop);
+    };
+  }, []);
+  return over;
+}
+
+/** Keeps the browser from opening dropped files, on every screen. */
+export function preventFileNavigation(): () => void {
+  const prevent = (event: DragEvent) => {
+    if (hasFiles(event)) event.preventDefault();
+  };
+  addEventListener("dragover", prevent);
+  addEventListener("drop", prevent);
+  return () => {
+    removeEventListener("dragover", prevent);
+    removeEventListener("drop", prevent);
+  };
+}
+
+const hasFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
