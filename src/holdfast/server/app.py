@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, StorageUnavailableError
 from holdfast.server import html_pages, openai, openapi, problem_details, web_app
 from holdfast.server.access_middleware import AccessMiddleware
 from holdfast.server.context import ApiContext
@@ -55,7 +55,9 @@ def build(api: ApiContext) -> ASGIApp:
         is_openai = request.url.path.startswith(openai.PREFIX)
         response = openai_errors.response_of(error) if is_openai else problem_details.from_exception(error)
         if response.status_code >= 500:
-            log.warning("%s %r failed: %s", request.method, request.url.path, type(error).__name__)
+            # The engine logs when an outage of storage begins and ends, so each request is a detail.
+            level = logging.INFO if isinstance(error, StorageUnavailableError) else logging.WARNING
+            log.log(level, "%s %r failed: %s", request.method, request.url.path, type(error).__name__)
         return response
 
     app = Starlette(
