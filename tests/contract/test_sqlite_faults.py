@@ -117,9 +117,11 @@ ROW_DAMAGE = ["records = 'text'", "records = x'00'", "records = substr(records, 
 
 
 @pytest.mark.parametrize("how", [*RECORD_DAMAGE, *ROW_DAMAGE])
-async def test_a_torn_record_or_row_loses_only_itself(tmp_path: Path, how: str) -> None:
+async def test_a_torn_record_or_row_loses_only_itself(
+    tmp_path: Path, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """J7: a record with a bad checksum is dropped, or all records of a row that is no longer one; their runs go on from
-    the record before it, and nothing else is lost."""
+    the record before it, nothing else is lost, and the log says so."""
     file = tmp_path / "journal.db"
     async with sqlite_journal(tmp_path) as journal:
         await journal.append([adding(RID, 1, "a"), adding(OTHER, 1, "x")])
@@ -131,6 +133,7 @@ async def test_a_torn_record_or_row_loses_only_itself(tmp_path: Path, how: str) 
     kept = 2 if how in RECORD_DAMAGE else 1
     async with sqlite_journal(tmp_path) as journal:
         assert journal.torn_records == 1
+        assert "had 1 damaged records" in caplog.text
         assert await journal.heads([RID, OTHER]) == {RID: JournalHead(1, 1), OTHER: JournalHead(1, kept)}
         assert await journal.append([adding(RID, 2, "again"), adding(OTHER, kept + 1, "more")]) == [None, None]
     async with sqlite_journal(tmp_path) as journal:

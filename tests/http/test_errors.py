@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.http.client import Served
-from tests.http.streams import said, shown
+from tests.http.conftest import Start
+from tests.http.streams import said, shown, until
 
 ENDS: dict[str, tuple[dict[str, Any], str]] = {
     "the provider refuses": ({"fail": ["provider", "The provider answered 500. Try again in a minute."]}, "provider"),
@@ -67,3 +68,16 @@ def test_an_answer_without_anything_in_it_has_failed(server: Served) -> None:
     answer = server.turn(sid, [{"step": 0}, {"usage": [3, 0]}])
     assert (answer["status"], answer["error"]["code"], answer["parts"]) == ("failed", "empty-answer", [])
     works(server, sid)
+
+
+def test_an_outage_does_not_flood_the_log(start: Start) -> None:
+    """However many requests fail while the store is away, the log has a line when that begins and one when it ends."""
+    server = start(engine={"poll": 0.05})
+    server.order(store_away=True)
+    until(lambda: "claiming queued runs fails" in server.complaints)
+    for _ in range(20):
+        server.refused("storage-unavailable", "GET", "/api/sessions")
+    server.order(store_away=False)
+    until(lambda: "claiming queued runs works again" in server.complaints)
+    assert "Traceback" not in server.complaints
+    assert len(server.complaints.splitlines()) <= 6

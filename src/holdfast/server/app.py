@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, StorageUnavailableError
 from holdfast.server import anthropic, html_pages, openai, openapi, problem_details, web_app
 from holdfast.server.access_middleware import AccessMiddleware
 from holdfast.server.anthropic import routes as anthropic_routes
@@ -61,7 +61,9 @@ def build(api: ApiContext) -> ASGIApp:
         if request.url.path.startswith(anthropic.PREFIX):
             response = anthropic_routes.error_response(response)
         if response.status_code >= 500:
-            log.warning("%s %r failed: %s", request.method, request.url.path, type(error).__name__)
+            # The engine logs when an outage of storage begins and ends, so each request is a detail.
+            level = logging.INFO if isinstance(error, StorageUnavailableError) else logging.WARNING
+            log.log(level, "%s %r failed: %s", request.method, request.url.path, type(error).__name__)
         return response
 
     app = Starlette(

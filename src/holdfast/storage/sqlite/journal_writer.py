@@ -2,6 +2,7 @@
 one step."""
 
 import contextlib
+import logging
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +17,8 @@ from holdfast.storage.sqlite import database, errors, journal_segments, schema
 from holdfast.storage.sqlite.journal_index import JournalIndex, LoggedRun, erase, remove, scan
 from holdfast.storage.sqlite.journal_log_reader import entries_at
 from holdfast.storage.sqlite.journal_records import HEAD, head
+
+log = logging.getLogger("holdfast.storage")
 
 _PRAGMAS: Final = (
     "wal_autocheckpoint = 1000",  # pages: behind a checkpoint, commits overwrite the WAL, cheaper than growing it
@@ -78,6 +81,8 @@ class JournalWriter:
             except BaseException:
                 db.close()
                 raise
+        if index.torn:
+            log.error("%s had %d damaged records; they were dropped, so their runs end earlier", self._path, index.torn)
         self.disconnect()
         self._db, self.index, self.unusable, self._sweeping = db, index, None, []
         self.sealed_before = [run for run, log in index.runs.items() if log.sealed]
