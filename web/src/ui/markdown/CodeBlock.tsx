@@ -15,8 +15,12 @@ export function Code({ className, children, node }: ComponentProps<"code"> & { n
   const text = String(children ?? "");
   const language = /language-([\w+#.-]+)/.exec(className ?? "")?.[1] ?? "";
   const block = language !== "" || text.includes("\n") || spansLines(node);
-  if (language === "mermaid") return <Diagram source={text.replace(/\n$/, "")} />;
-  return block ? <CodeBlock code={text.replace(/\n$/, "")} language={language} /> : <code>{children}</code>;
+  if (block) return <FencedCode code={text.replace(/\n$/, "")} language={language} />;
+  return <code dir="auto">{children}</code>;
+}
+
+export function FencedCode({ code, language }: { code: string; language: string }) {
+  return language === "mermaid" ? <Diagram source={code} /> : <CodeBlock code={code} language={language} />;
 }
 
 /** Tells a block of one line from inline code. */
@@ -25,11 +29,11 @@ function spansLines(node: unknown): boolean {
   return position !== undefined && position.end.line > position.start.line;
 }
 
-export function CodeBlock({ code, language }: { code: string; language: string }) {
+function CodeBlock({ code, language }: { code: string; language: string }) {
   const highlight = useHighlight(language !== "" && code.length < MAX_HIGHLIGHTED);
   const tree = highlight ? highlight(code, language) : null;
   return (
-    <figure className={styles.code}>
+    <figure className={styles.code} dir="ltr">
       <figcaption>
         <span>{language || "text"}</span>
         <CopyButton text={() => code} name="Copy code" />
