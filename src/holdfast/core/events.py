@@ -104,6 +104,7 @@ class ApprovalRequested:
     args: Json
     reason: str = ""
     provider: Json = None  # As in `ToolStarted`: another process may start the tool after the decision
+    always: bool | None = None  # False: the decision *always* would count as *once*
 
 
 @dataclass(frozen=True, slots=True)

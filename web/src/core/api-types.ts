@@ -283,6 +283,11 @@ export type ProviderKeyRequest = {
 export type ProviderResponse = {
   readonly name: string;
   readonly has_key: boolean;
+  /** The address to which the key is sent. */
+  readonly base_url: string;
+  readonly key_source: "settings" | "file" | "environment" | null;
+  /** The environment variable that holds the key. */
+  readonly key_variable: string | null;
 };
 
 export type ReasoningPartResponse = {

@@ -39,6 +39,8 @@ export type ApprovalRequest = {
   readonly name: string;
   readonly args: Json;
   readonly reason: string;
+  /** False if the decision "always" would count as "once". */
+  readonly always: boolean;
 };
 
 /** One event of a run's journal. Events of unknown types are kept, and ignored by the fold. */

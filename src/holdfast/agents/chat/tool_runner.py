@@ -88,7 +88,9 @@ class ToolRunner:
         decision = self.decisions.pop(call.call_id, None)
         reason = self._approval_reason(call, tool, grants)
         if decision is None and reason is not None:
-            question = (call.call_id, call.name, call.args, reason, call.provider)
+            never = rules.why_never_always(self.policy, call.name)
+            why = reason if never is None else f"{reason} {never}"
+            question = (call.call_id, call.name, call.args, why, call.provider, None if never is None else False)
             decision = await self.out.ask(ApprovalRequested(self.out.new_approval_id(), *question))
         if decision != "deny":
             await self._perform(call, tool)
