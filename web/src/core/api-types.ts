@@ -36,6 +36,8 @@ export type CommitMemoryRequest = {
 
 export type CompareRequest = {
   readonly runs: readonly ComparedRunRequest[];
+  /** Stored in the settings of the new sessions, which are then listed with `source=compare`. */
+  readonly comparison?: ComparisonRequest | null;
 };
 
 export type ComparedRunRequest = {
@@ -44,6 +46,11 @@ export type ComparedRunRequest = {
   readonly model?: string | null;
   readonly agent?: string | null;
   readonly settings?: { readonly [key: string]: Json } | null;
+};
+
+export type ComparisonRequest = {
+  readonly id: string;
+  readonly blind?: boolean;
 };
 
 export type ContinueRunRequest = {
