@@ -130,3 +130,13 @@ def test_hostile_text_does_not_freeze_the_page(server: Served, open_page: Open, 
     expect(answers(page)).to_have_count(1)
     expect(page.locator("[data-unrendered]")).to_have_count(0, timeout=20_000)
     assert page.evaluate("1 + 1") == 2
+
+
+def test_hostile_text_streams_in(server: Served, open_page: Open) -> None:
+    """While such an answer streams in, the page still reacts, and it shows the whole answer at its end."""
+    page = open_page(server.url)
+    send(page, [{"say": "*a_ " * 25, "after": 0.005}] * 400)
+    expect(answers(page)).to_contain_text("*a_")
+    page.get_by_role("textbox", name="Message", exact=True).fill("still here")
+    wait_idle(page)
+    assert len(answers(page).locator("[data-part=text]").inner_text()) >= 39_000

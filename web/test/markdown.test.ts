@@ -2,8 +2,9 @@ import { createElement } from "react";
 import { renderToStaticMarkup } from "react-dom/server";
 import { describe, expect, it } from "vitest";
 import { extractFormulas } from "../src/core/formulas.ts";
-import { readFence, splitBlocks } from "../src/core/markdown-blocks.ts";
+import { pauseBetweenRenders, readFence, splitBlocks } from "../src/core/markdown-blocks.ts";
 import { Definitions } from "../src/core/markdown-definitions.ts";
+import { createHighlight } from "../src/ui/markdown/highlight.ts";
 import Markdown from "../src/ui/markdown/Markdown.tsx";
 
 function render(text: string): string {
@@ -153,4 +154,39 @@ describe("hostile text", () => {
     },
     120_000,
   );
+});
+
+describe("a growing text", () => {
+  it.each(["*a_ ", "- item with **bold** text\n", "x = 1\n"])(
+    "of %j renders its last block for a quarter of the time",
+    (piece) => {
+      let now = 0;
+      let worked = 0;
+      let next = 0;
+      let text = piece === "x = 1\n" ? "```py\n" : "";
+      let blocks = splitBlocks(text);
+      while (text.length < 30_000) {
+        now += 16;
+        text += piece.repeat(4);
+        if (now < next) continue;
+        blocks = splitBlocks(text, blocks);
+        const own = (blocks.at(-1)?.work ?? 0) - (blocks.at(-2)?.work ?? 0);
+        worked += own > 4_000 ? own / 200 : 0;
+        next = now + pauseBetweenRenders(blocks);
+      }
+      expect(worked).toBeLessThan(now / 2);
+    },
+  );
+
+  it("is highlighted until that has taken too long", () => {
+    let now = 0;
+    const highlight = createHighlight(() => {
+      now += 100;
+      return now;
+    });
+    const results = Array.from({ length: 100 }, () => highlight("x = 1", "python"));
+    expect(results[0]).not.toBeNull();
+    expect(results.filter(Boolean).length).toBeLessThan(40);
+    expect(results.at(-1)).toBeNull();
+  });
 });

@@ -18,6 +18,11 @@ const MARKS_PER_WORK = 200;
 const MAX_BLOCK_WORK = 50_000;
 const MAX_TEXT_WORK = 400_000;
 const MAX_NESTING = 100;
+/** Code is not parsed, but highlighted. */
+const CODE_PER_WORK = 4;
+/** A growing block that takes more work than this is rendered again only after a pause of four times its own time. */
+const MAX_FREQUENT_WORK = 4_000;
+const PAUSE_PER_WORK_MS = 1 / 50;
 
 export interface Block {
   readonly start: number;
@@ -51,6 +56,12 @@ export function splitBlocks(text: string, previous: readonly Block[] = []): Bloc
     start = end;
   }
   return blocks;
+}
+
+/** Milliseconds to wait before the last block is rendered again with what has been added to it. */
+export function pauseBetweenRenders(blocks: readonly Block[]): number {
+  const work = (blocks.at(-1)?.work ?? 0) - (blocks.at(-2)?.work ?? 0);
+  return work > MAX_FREQUENT_WORK ? work * PAUSE_PER_WORK_MS : 0;
 }
 
 function finishedBlocks(text: string, previous: readonly Block[]): Block[] {
@@ -126,7 +137,7 @@ const closesMath = (line: string): boolean => line.trim() === "$$" || line.trim(
 function makeBlock(start: number, text: string, before: number): Block {
   if (before >= MAX_TEXT_WORK) return plainBlock(start, text, before);
   if (openedFence(text)) {
-    const work = before + WORK_PER_BLOCK + text.length / 20;
+    const work = before + WORK_PER_BLOCK + text.length / CODE_PER_WORK;
     return { start, text, kind: "code", work, labels: [], links: new Map(), footnotes: [] };
   }
   const work = workOf(text);

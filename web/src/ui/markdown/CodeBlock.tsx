@@ -1,15 +1,15 @@
 // Inline code, and code blocks with their language, a copy button and highlighting that is loaded on demand.
 
-import type { Root, RootContent } from "hast";
+import type { RootContent } from "hast";
 import { type ComponentProps, Fragment, type ReactNode, useEffect, useState } from "react";
 import { loadChunk } from "../lazy-load.ts";
 import { CopyButton } from "../widgets/buttons.tsx";
 import { Diagram } from "./Diagram.tsx";
+import type { Highlight } from "./highlight.ts";
 import styles from "./markdown.module.css";
 
-type Highlight = (code: string, language: string) => Root | null;
 let loadedHighlight: Highlight | null = null;
-const MAX_HIGHLIGHTED = 40_000;
+const MAX_HIGHLIGHTED = 15_000;
 
 export function Code({ className, children, node }: ComponentProps<"code"> & { node?: unknown }) {
   const text = String(children ?? "");

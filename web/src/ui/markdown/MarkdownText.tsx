@@ -1,7 +1,7 @@
 // A text part as Markdown, rendered block by block. Until the renderer is loaded, the text is shown as it is.
 
-import { memo, type ReactNode, Suspense, useId, useMemo, useState } from "react";
-import { splitBlocks } from "../../core/markdown-blocks.ts";
+import { memo, type ReactNode, Suspense, useEffect, useId, useMemo, useRef, useState } from "react";
+import { pauseBetweenRenders, splitBlocks } from "../../core/markdown-blocks.ts";
 import { Definitions } from "../../core/markdown-definitions.ts";
 import { ErrorBoundary } from "../ErrorBoundary.tsx";
 import { lazyComponent } from "../lazy-load.ts";
@@ -12,7 +12,7 @@ import styles from "./markdown.module.css";
 const Markdown = lazyComponent(() => import("./Markdown.tsx"));
 
 export const MarkdownText = memo(function MarkdownText({ text, growing }: { text: string; growing: boolean }) {
-  const blocks = useBlocks(text);
+  const blocks = useBlocks(text, growing);
   const definitions = useMemo(() => new Definitions(blocks), [blocks]);
   const id = useId();
   return (
@@ -68,10 +68,23 @@ function PlainUntilLoaded({ text, children }: { text: string; children: ReactNod
   );
 }
 
-/** Splits incrementally: finished blocks of the previous text are reused. */
-function useBlocks(text: string) {
+/** Splits incrementally: finished blocks of the previous text are reused. A growing text whose last block takes long to
+ * render is shown with a delay. */
+function useBlocks(text: string, growing: boolean) {
   const [split, setSplit] = useState(() => ({ text, blocks: splitBlocks(text) }));
-  if (split.text === text) return split.blocks;
+  const latest = useRef(text);
+  const late = split.text !== text;
+  const pause = growing ? pauseBetweenRenders(split.blocks) : 0;
+  useEffect(() => {
+    latest.current = text;
+  }, [text]);
+  useEffect(() => {
+    if (!late || pause === 0) return;
+    const next = () => setSplit({ text: latest.current, blocks: splitBlocks(latest.current, split.blocks) });
+    const timer = setTimeout(next, pause);
+    return () => clearTimeout(timer);
+  }, [late, pause, split]);
+  if (!late || pause > 0) return split.blocks;
   const blocks = splitBlocks(text, split.blocks);
   setSplit({ text, blocks });
   return blocks;
