@@ -225,6 +225,7 @@ def test_provider_with_all_settings(load: Load) -> None:
         base_url="https://llm.work/v1",
         api_key="from the environment",
         key_name="WORK_KEY",
+        key_source="environment",
         models=("a", "b"),
         default="b",
         context=9000,

@@ -6,8 +6,8 @@ import pytest
 from holdfast.agents.chat.attachments import read_attachments
 from holdfast.agents.chat.summary_and_title import SUMMARIZE, ModelSummarizer, ModelTitler
 from holdfast.app.late_engine import LateEngine
-from holdfast.core.events import Decision, Usage
-from holdfast.core.ids import LOCAL, FileId, MessageId, SessionId
+from holdfast.core.events import ApprovalRequested, Decision, Usage
+from holdfast.core.ids import LOCAL, FileId, MessageId, RunId, SessionId
 from holdfast.core.parts import FilePart, TextPart
 from holdfast.core.session import Message
 from holdfast.ports.model import Ability, Media, ModelError, ModelInfo, ModelRequest, UserMessage
@@ -35,11 +35,12 @@ from tests.harness import GUARD, AnyWorld, Running, World, running
 pytestmark = pytest.mark.anyio
 
 
-async def answered(it: Running, sid: SessionId, decision: Decision) -> None:
+async def answered(it: Running, sid: SessionId, decision: Decision) -> RunId:
     run = await it.send(sid)
     await it.until(run.id, "waiting")
     await it.engine.runs.decide(run.id, (await it.question(run.id)).id, decision)
     assert (await it.ended(run.id)).status == "complete"
+    return run.id
 
 
 async def test_an_allowance_for_the_session_is_remembered(world: AnyWorld) -> None:
@@ -82,8 +83,11 @@ async def test_an_always_that_a_tool_cannot_have_counts_once(memory: World) -> N
     agent = chat(model, Trace("shell", [], ToolTraits()), grants=grants, policy=policy)
     async with running(agents={"chat": agent}, world=memory) as it:
         sid = await it.new_session()
-        await answered(it, sid, "always")
+        run = await answered(it, sid, "always")
         assert grants.kept == set()
+        (asked,) = [e for e in (entry.event() for entry in await it.events(run)) if isinstance(e, ApprovalRequested)]
+        assert asked.always is False
+        assert "password" in asked.reason
         await answered(it, sid, "once")
 
 

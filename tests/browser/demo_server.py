@@ -21,7 +21,7 @@ from holdfast.core.ids import SessionId
 from holdfast.core.parts import plain_text
 from holdfast.ports.agent import Turn
 from holdfast.ports.keyring import KeyringStore
-from holdfast.ports.model import Ability, ModelInfo
+from holdfast.ports.model import Ability, ModelInfo, ProviderStatus
 from holdfast.server.schemas.settings import McpServerRequest, McpServerResponse, ToolResponse
 from tests.nursery import write_line
 
@@ -105,8 +105,12 @@ class FakeModels:
     async def default(self) -> str | None:
         return "house/atlas-large"
 
-    def providers(self) -> Sequence[tuple[str, bool]]:
-        return [("anthropic", False), ("house", True), ("openai", False)]
+    def providers(self) -> Sequence[ProviderStatus]:
+        return [
+            ProviderStatus("anthropic", "https://api.anthropic.com"),
+            ProviderStatus("house", "https://models.house.example/v1", "settings"),
+            ProviderStatus("openai", "https://gateway.example/v1", "environment", "OPENAI_API_KEY"),
+        ]
 
     async def knows(self, model: str) -> frozenset[str]:
         return frozenset()

@@ -86,6 +86,19 @@ def test_a_section_is_shown_where_it_is_linked(demo: Served, open_page: Open) ->
     assert page.evaluate("[...document.querySelectorAll('#root > *')].map(frame => frame.scrollTop)") == [0]
 
 
+def test_a_key_shows_its_source_and_its_address(demo: Served, open_page: Open) -> None:
+    """Each provider shows where its key comes from and is sent to; only a key that was entered here can be removed."""
+    page = open_page(f"{demo.url}/settings")
+    keys = section(page, "Models").get_by_role("list", name="API keys").get_by_role("listitem")
+    openai = keys.filter(has_text="openai")
+    expect(openai).to_contain_text("Key from OPENAI_API_KEY")
+    expect(openai).to_contain_text("https://gateway.example/v1")
+    expect(button(openai, "Remove key: openai")).to_have_count(0)
+    expect(button(keys.filter(has_text="house"), "Remove key: house")).to_be_visible()
+    button(openai, "Replace key: openai").click()
+    expect(page.get_by_label("API key (sent to https://gateway.example/v1)")).to_be_visible()
+
+
 def changes_settings(response: Response) -> bool:
     """Whether it answers a change, not a read that may still be under way."""
     return response.url.endswith("/api/settings") and response.request.method == "PATCH"

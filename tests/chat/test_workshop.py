@@ -2,8 +2,13 @@
 
 import socket
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 from holdfast.server.authenticator import set_password
 from holdfast.storage.key_file import KeyFile
@@ -162,3 +167,69 @@ def test_a_token_goes_to_its_own_address_only(start: Start) -> None:
             sent.append(b"sk-secret" in head)
     assert sent == [True, True, False]
     assert "sk-secret" not in (server.data_dir / "keys.json").read_text()
+
+
+# ---- keys of providers ----
+
+
+def provider(server: Served, name: str) -> dict[str, Any]:
+    found: list[dict[str, Any]] = server.get("/api/settings")["providers"]
+    return next(item for item in found if item["name"] == name)
+
+
+def test_a_typed_key_keeps_the_address_of_the_environment(start: Start, up: Stage) -> None:
+    """A key that is entered while OPENAI_BASE_URL is set goes to that address, which the settings show."""
+    server = start(environment={"OPENAI_BASE_URL": up.url})
+    assert provider(server, "openai")["base_url"] == up.url
+    assert provider(server, "openai")["key_source"] is None
+    server.call("PUT", "/api/settings/keys/openai", {"key": "sk-typed"}, 204)
+    found = provider(server, "openai")
+    assert (found["base_url"], found["key_source"], found["has_key"]) == (up.url, "settings", True)
+    _, name = up.play("typed-key", says("Hello!")).split("/", 1)
+    assert server.post("/api/models/test", {"model": f"openai/{name}"}, 200)["ok"]
+    server.call("DELETE", "/api/settings/keys/openai", None, 204)
+    assert provider(server, "openai")["key_source"] is None
+
+
+def test_a_key_that_the_settings_do_not_hold_is_not_removed_there(start: Start, up: Stage) -> None:
+    """Removing a key of the environment says where the key comes from; a typed key is removed and leaves that one."""
+    server = start(environment={"OPENAI_BASE_URL": up.url, "OPENAI_API_KEY": "sk-environment"})
+    found = provider(server, "openai")
+    assert (found["key_source"], found["key_variable"]) == ("environment", "OPENAI_API_KEY")
+    assert "OPENAI_API_KEY" in server.call("DELETE", "/api/settings/keys/openai", None, 409)["detail"]
+    server.call("PUT", "/api/settings/keys/openai", {"key": "sk-typed"}, 204)
+    server.call("DELETE", "/api/settings/keys/openai", None, 204)
+    assert provider(server, "openai")["key_source"] == "environment"
+
+
+@contextmanager
+def rejecting_provider() -> Iterator[str]:
+    """A server that answers every request with 401."""
+
+    class Rejecting(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(401)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Rejecting) as standing:
+        Thread(target=standing.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{standing.server_port}/v1"
+        standing.shutdown()
+
+
+def test_a_key_that_the_provider_rejects_is_not_stored(start: Start) -> None:
+    """A wrong key is refused with the provider's reason, and the default model stays what it was."""
+    with rejecting_provider() as address:
+        more = {"providers": {"strict": {"base_url": address}, "other": {"base_url": address, "models": ["m"]}}}
+        server = start(more=more)
+        before = server.get("/api/models")["default"]
+        refused = server.call("PUT", "/api/settings/keys/strict", {"key": "nonsense"}, 422)
+        assert refused["field"] == "key"
+        assert "rejected the API key" in refused["detail"]
+        assert "nonsense" not in str(refused)
+        assert provider(server, "strict")["has_key"] is False
+        assert server.get("/api/models")["default"] == before

@@ -144,3 +144,23 @@ def test_a_moment_without_the_journal_stops_no_pane(start: Start) -> None:
         for gate in ("here", "c"):
             server.order(open=gate)
         assert [frame.event for frame in stream.rest()].count("run.complete") == 2
+
+
+def test_sessions_of_a_comparison_are_listed_apart(server: Served) -> None:
+    """A comparison's sessions are in neither list until they are continued; the vote in their settings is kept."""
+    body = {"runs": [pane([{"say": "a"}]), pane([{"say": "b"}])], "comparison": {"id": "c1", "blind": True}}
+    with server.stream("POST", "/api/compare", json=body) as stream:
+        first, second = [item["session_id"] for item in begun(stream)]
+        while stream.next() is not None:
+            pass
+    assert server.get("/api/sessions")["items"] == []
+    assert server.get("/api/sessions?archived=true")["items"] == []
+    compared = {item["id"]: item["settings"] for item in server.get("/api/sessions?source=compare")["items"]}
+    settings = {"source": "compare", "comparison": {"id": "c1", "blind": True}}
+    assert compared == {first: settings, second: settings}
+    assert server.get(f"/api/sessions/{first}")["title"] == json.dumps([{"say": "a"}])
+    chosen = {"comparison": {"id": "c1", "blind": True, "best": True}}
+    server.call("PATCH", f"/api/sessions/{first}", {"settings": chosen})
+    assert [item["id"] for item in server.get("/api/sessions")["items"]] == [first]
+    assert [item["id"] for item in server.get("/api/sessions?source=compare")["items"]] == [second]
+    server.call("GET", "/api/sessions?source=other", None, 422)

@@ -6,7 +6,7 @@ from holdfast.core.events import Decision
 from holdfast.core.ids import LOCAL, SessionId
 from holdfast.ports.store import ToolGrant
 from holdfast.ports.tool import Rule, ToolResult
-from holdfast.tools.approval_policy import ApprovalPolicy, lasting, rule_for, verdict
+from holdfast.tools.approval_policy import ApprovalPolicy, lasting, rule_for, verdict, why_never_always
 from holdfast.tools.result_text import cap_result
 from holdfast.tools.schemas import argument_problem
 
@@ -58,6 +58,18 @@ def test_the_shell_cannot_be_set_to_always_on_an_open_server() -> None:
     assert lasting(OPEN_LOOPBACK, "always", "shell") is None
     assert verdict(OPEN_LOOPBACK, "shell", "ask", [allowed("shell", sid=None)]) == "ask"
     assert verdict(OPEN_LOOPBACK, "shell", "ask", [allowed("shell")]) == "allow"
+
+
+@pytest.mark.parametrize("rules", [{"fetch": "ask"}, {"f*": "ask"}])
+def test_a_rule_that_asks_overrides_always(rules: dict[str, Rule]) -> None:
+    """X5: *ask* in the settings asks in every session, whatever was always allowed before; a session's allowance
+    counts."""
+    policy = ApprovalPolicy(rules)
+    assert verdict(policy, "fetch", "ask", [allowed("fetch", sid=None)]) == "ask"
+    assert verdict(policy, "fetch", "ask", [allowed("fetch")]) == "allow"
+    assert lasting(policy, "always", "fetch") is None
+    assert "rule" in (why_never_always(policy, "fetch") or "")
+    assert why_never_always(ApprovalPolicy(), "fetch") is None
 
 
 def test_an_answer_counts_for_its_call_unless_it_says_otherwise() -> None:

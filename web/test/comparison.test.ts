@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Api } from "../src/core/api.ts";
 import { Comparison } from "../src/core/comparison.ts";
 import { Recording } from "../src/core/recording.ts";
-import { FakeEnv, frame, json, line, settle, text } from "./fake-env.ts";
+import { FakeEnv, frame, line, settle, text } from "./fake-env.ts";
 
 const pane = (run_id: string, seq: number, type: string, data: object = {}): string =>
   `event: ${type}\ndata: ${JSON.stringify({ run_id, seq, ...data })}\n\n`;
@@ -20,8 +20,8 @@ describe("a comparison", () => {
         { input: "hello", model: "a" },
         { input: "hello", model: "b" },
       ],
+      comparison: { id: expect.any(String), blind: false },
     });
-    env.answer(json({}), json({})); // both sessions are archived
     const runs = [
       { run_id: "r1", session_id: "s1" },
       { run_id: "r2", session_id: "s2" },

@@ -12,17 +12,17 @@ from anyio import to_thread
 from holdfast.app import storage
 from holdfast.app.late_engine import LateEngine
 from holdfast.config import Config, ProviderSection
-from holdfast.core.errors import InvalidInputError, NotFoundError, StorageError
+from holdfast.core.errors import InvalidInputError, NotAllowedError, NotFoundError, StorageError
 from holdfast.core.ids import LOCAL
 from holdfast.core.parts import Json
 from holdfast.models import local_model_weights
 from holdfast.models.catalog import CatalogSettings, ModelCatalog
-from holdfast.models.provider_config import ProviderConfig
+from holdfast.models.provider_config import ProviderConfig, from_typed_key
 from holdfast.ports.agent import AgentError, Turn
 from holdfast.ports.check_result import CheckResult
 from holdfast.ports.clock import Clock
 from holdfast.ports.keyring import Keyring, KeyringStore
-from holdfast.ports.model import Model, ModelInfo, ProviderKind
+from holdfast.ports.model import KeySource, Model, ModelInfo, ProviderKind, ProviderStatus
 from holdfast.system import SystemClock
 
 MakeCatalog = Callable[[CatalogSettings, Clock], ModelCatalog]
@@ -59,7 +59,8 @@ class ConfiguredModels:
     async def _default(self, chosen: Json) -> str:
         return await self.catalog.default(str(chosen) if chosen else None, self._config.models.default)
 
-    def providers(self) -> Sequence[tuple[str, bool]]:
+    def providers(self) -> Sequence[ProviderStatus]:
+        self._refresh_keys()
         return self.catalog.providers()
 
     async def knows(self, model: str) -> frozenset[str]:
@@ -73,10 +74,25 @@ class ConfiguredModels:
         return await self.catalog.embed(model, body)
 
     async def set_key(self, provider: str, key: str | None) -> None:
-        if provider not in {name for name, _ in self.providers()}:
+        known = {status.name: status for status in self.providers()}
+        if provider not in known:
             raise InvalidInputError("provider", f"{provider!r} is not configured; add it to holdfast.toml first")
+        source = known[provider].key_source
+        if key is None and source in ("environment", "file"):
+            where = known[provider].key_name if source == "environment" else "holdfast.toml"
+            raise NotAllowedError("remove this key", f"it comes from {where}; remove it there and restart the server")
+        if key is not None:
+            await self._check_key(provider, key)
         await to_thread.run_sync(set_provider_key, self._keys, provider, key)
         self._refresh_keys()
+
+    async def _check_key(self, provider: str, key: str) -> None:
+        """Raises InvalidInputError if the provider rejects the key. A provider that cannot be reached accepts any."""
+        keys = {**self._keys.read().provider_keys, provider: key}
+        configs = provider_configs(self._config, self._environment, keys)
+        rejection = await self.catalog.key_rejection(next(config for config in configs if config.name == provider))
+        if rejection is not None:
+            raise InvalidInputError("key", rejection)
 
     async def find_for_turn(self, turn: Turn) -> Model:
         """The turn's model, or the default model by the preferences that the turn was loaded with."""
@@ -114,7 +130,7 @@ def provider_configs(
     """The configured providers, and one for each typed key whose name is a known kind of provider."""
     configured = [_provider(name, it, environment, keys.get(name)) for name, it in config.providers.items()]
     typed = [
-        ProviderConfig(name=kind, kind=kind, api_key=keys[kind], key_name="the settings")
+        from_typed_key(kind, keys[kind], environment)
         for kind in get_args(ProviderKind)
         if kind in keys and kind not in config.providers
     ]
@@ -126,12 +142,17 @@ def _provider(
 ) -> ProviderConfig:
     written_key = None if section.api_key is None else section.api_key.get_secret_value()
     variable = section.api_key_env
+    found_key = (environment.get(variable) if variable else None) or None
+    sources: Sequence[tuple[KeySource, str | None]]
+    sources = [("settings", typed_key), ("file", written_key), ("environment", found_key)]
+    source, key = next(((source, key) for source, key in sources if key), (None, None))
     return ProviderConfig(
         name=name,
         kind=section.kind,
         base_url=section.base_url,
-        api_key=typed_key or written_key or (environment.get(variable) if variable else None) or None,
+        api_key=key,
         key_name=variable or "the settings",
+        key_source=source,
         models=tuple(section.models),
         default=section.default,
         context=section.context,

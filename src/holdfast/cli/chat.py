@@ -159,12 +159,13 @@ class ChatPrompt:
                 ExitCode.WAITING,
             )
         while True:
-            text = self._input("Allow? [o]nce, [s]ession, [a]lways, [d]eny: ")
+            always = "" if run.approval is not None and run.approval.get("always") is False else "[a]lways, "
+            text = self._input(f"Allow? [o]nce, [s]ession, {always}[d]eny: ")
             if text is None:  # Ctrl-C or Ctrl-D is no decision: stop the run
                 self._cancel(run)
                 return
             decision = DECISIONS.get(text.strip().lower()[:1])
-            if decision is not None:
+            if decision is not None and (always or decision != "always"):
                 self._await(self._client.decide, run, decision)
                 return
 

@@ -117,6 +117,7 @@ class ApprovalRequested:
     reason: str = ""
     provider: Json = None  # As in `ToolStarted`: another process may start the tool after the decision
     args_text: str | None = None
+    always: bool | None = None  # False: the decision *always* would count as *once*
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The values of a conversation: session, message, compaction. `core.message_tree` has the rules of the tree."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 
 from holdfast.core.events import Failure, Usage
 from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
@@ -10,6 +10,7 @@ from holdfast.core.run import RecoveryState
 from holdfast.core.transcript import MessageStatus, Transcript
 
 Role = Literal["user", "assistant"]
+COMPARE: Final = "compare"  # `source` in the settings of a session that belongs to a comparison
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,18 @@ from holdfast.models.http_client import HttpClient
 from holdfast.models.local_model import LOCAL_ID, LocalModel, LocalModelSettings, local_info
 from holdfast.models.model_list_cache import ModelListCache
 from holdfast.models.openai_client import OpenAIModel
-from holdfast.models.provider_config import PRESETS, ProviderConfig, dialect, from_environment, merge_providers
+from holdfast.models.provider_config import (
+    PRESETS,
+    ProviderConfig,
+    base_url,
+    dialect,
+    from_environment,
+    merge_providers,
+)
 from holdfast.models.pydantic_ai_models import KINDS, PydanticAIModel, PydanticAIModels, settings_of
 from holdfast.models.request_policy import RequestPolicy
 from holdfast.ports.clock import Clock
-from holdfast.ports.model import Model, ModelError, ModelInfo, ProviderKind
+from holdfast.ports.model import Model, ModelError, ModelInfo, ProviderKind, ProviderStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +62,8 @@ class ModelCatalog:
         self._http = HttpClient(settings.environment)
         self._pydantic_ai = PydanticAIModels(settings.policy)
         timeouts = (settings.local_timeout, settings.remote_timeout)
-        self._lists = ModelListCache(partial(probe, self._http, *timeouts), monotonic, settings.max_age)
+        self._probe = partial(probe, self._http, *timeouts)
+        self._lists = ModelListCache(self._probe, monotonic, settings.max_age)
         self._local: LocalModel | None = None
         self.configure(settings.providers)
 
@@ -87,11 +95,20 @@ class ModelCatalog:
                 await self._pydantic_ai.aclose()
                 await self._http.aclose()
 
-    def providers(self) -> Sequence[tuple[str, bool]]:
-        """Names of the configured providers and of the kinds that need only a key, each with whether it has a key."""
-        names: dict[str, bool] = {kind: False for kind, preset in PRESETS.items() if preset.keys}
-        names |= {config.name: bool(config.api_key) for config in self._providers if not config.discovered}
-        return sorted(names.items())
+    def providers(self) -> Sequence[ProviderStatus]:
+        """The configured providers and the kinds that need only a key."""
+        found: dict[str, ProviderStatus] = {
+            kind: ProviderStatus(kind, preset.base_url) for kind, preset in PRESETS.items() if preset.keys
+        }
+        for config in self._providers:
+            if not config.discovered:
+                found[config.name] = ProviderStatus(config.name, base_url(config), config.key_source, config.key_name)
+        return [found[name] for name in sorted(found)]
+
+    async def key_rejection(self, config: ProviderConfig) -> str | None:
+        """What the provider says about a key that it rejects, else None."""
+        result = await self._probe(config)
+        return result.reason if result.key_rejected else None
 
     async def list(self) -> Sequence[ModelInfo]:
         """All models; unavailable ones carry the reason. Waits for a provider only if nothing is known of it yet: an

@@ -41,6 +41,7 @@ class ProbeResult:
 
     models: tuple[ListedModel, ...] = ()
     reason: str | None = None
+    key_rejected: bool = False
 
 
 async def probe(http: HttpClient, local_timeout: float, remote_timeout: float, config: ProviderConfig) -> ProbeResult:
@@ -59,7 +60,7 @@ async def probe(http: HttpClient, local_timeout: float, remote_timeout: float, c
         if models:
             return ProbeResult(tuple(models))
         error = UpstreamError("unavailable", "it has no chat models")
-    return ProbeResult(reason=str(explain(error, config, "any model")))
+    return ProbeResult(reason=str(explain(error, config, "any model")), key_rejected=error.code == "auth")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 """Provider configuration: the known kinds of provider, and providers whose key is in the environment."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from holdfast.models.dialects import DIALECTS, GENERIC, ChatDialect
-from holdfast.ports.model import Ability, ProviderKind
+from holdfast.ports.model import Ability, KeySource, ProviderKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +16,7 @@ class ProviderConfig:
     base_url: str | None = None  # None: the default of its kind
     api_key: str | None = field(default=None, repr=False)
     key_name: str = ""  # Where the key comes from or belongs, shown to people
+    key_source: KeySource | None = None  # None: there is no key
     models: tuple[str, ...] = ()  # The models to offer; if empty, the provider is asked
     default: str | None = None
     context: int | None = None  # Tokens, used if the provider does not state them
@@ -110,7 +111,15 @@ def _from_keys(kind: ProviderKind, preset: Preset, environment: Mapping[str, str
         base_url=base_url,
         api_key=environment[variable].strip() if variable else None,
         key_name=variable or preset.keys[0],
+        key_source="environment" if variable else None,
     )
+
+
+def from_typed_key(kind: ProviderKind, key: str, environment: Mapping[str, str]) -> ProviderConfig:
+    """A provider whose key a person entered. The address is that of the environment, if it names one: a key must not be
+    sent to another host than the one in use."""
+    found = _from_keys(kind, PRESETS[kind], environment) or ProviderConfig(name=kind, kind=kind)
+    return replace(found, api_key=key, key_name="the settings", key_source="settings")
 
 
 def merge_providers(*groups: Iterable[ProviderConfig]) -> tuple[ProviderConfig, ...]:

@@ -38,7 +38,19 @@ ProviderKind = Literal[
     "anthropic",
     "google",
 ]
+KeySource = Literal["settings", "file", "environment"]
+"""Where a provider's API key comes from. `settings`: a person entered it; `file`: holdfast.toml."""
 """The wire format and its dialect. `compatible`: any other server with OpenAI's format."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderStatus:
+    """A provider that is configured or can be, as the settings show it."""
+
+    name: str
+    base_url: str
+    key_source: KeySource | None = None
+    key_name: str = ""  # The environment variable, if the key comes from there
 
 
 @dataclass(frozen=True, slots=True)

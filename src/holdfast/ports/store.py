@@ -26,6 +26,7 @@ class SessionQuery:
     project: str | None = None
     limit: int = 50
     before: tuple[float, SessionId] | None = None  # Only sessions after this (updated_at, id) in the list
+    comparisons: bool | None = None  # Only sessions of comparisons, or only others; see `core.session.COMPARE`
 
 
 @dataclass(frozen=True, slots=True)

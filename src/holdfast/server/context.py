@@ -10,7 +10,7 @@ from holdfast.core.ids import SessionId
 from holdfast.core.parts import Json
 from holdfast.engine.engine import Engine
 from holdfast.ports.agent import Summarizer
-from holdfast.ports.model import ModelInfo
+from holdfast.ports.model import ModelInfo, ProviderStatus
 from holdfast.server.authenticator import Authenticator
 from holdfast.server.client_address import Network
 from holdfast.server.event_stream import StreamLimits
@@ -27,8 +27,8 @@ MakeBackup = Callable[[Path, BackupProgress], Awaitable[Mapping[str, int]]]
 class AvailableModels(Protocol):
     async def list(self) -> Sequence[ModelInfo]: ...
     async def default(self) -> str | None: ...
-    def providers(self) -> Sequence[tuple[str, bool]]:
-        """Names of the providers that are configured or can be, each with whether it has a key."""
+    def providers(self) -> Sequence[ProviderStatus]:
+        """The providers that are configured or can be."""
 
     async def knows(self, model: str) -> frozenset[str]:
         """The settings that this model accepts, and `tools`, `images` and `documents` if it accepts those.
@@ -38,7 +38,8 @@ class AvailableModels(Protocol):
         """The provider's response to an embedding request. Raises AgentError with a message for people."""
 
     async def set_key(self, provider: str, key: str | None) -> None:
-        """Stores the key in the keyring; the next answer uses it. Raises InvalidInputError for an unknown provider."""
+        """Stores the key in the keyring or removes it; the next answer uses it. Raises InvalidInputError for an unknown
+        provider or a key that the provider rejects, NotAllowedError for a key that the keyring does not hold."""
 
 
 class ToolAdmin(Protocol):

@@ -33,7 +33,6 @@ _TYPES: Final = {
     "woff2": "font/woff2",
 }
 _ENCODINGS: Final = {"br": ".br", "gzip": ".gz"}
-_CACHE_FOREVER: Final = "public, max-age=31536000, immutable"
 _NOT_BUILT: Final = (
     '<section class="card"><img src="/static/icon.svg" alt="" width="48" height="48"><h1>Holdfast is running</h1>'
     "<p>The web app is not built. Run <code>make install</code>, which needs access to the npm registry once.</p>"
@@ -43,10 +42,13 @@ _NOT_BUILT: Final = (
 
 _DIAGRAM_HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
-    "img-src data:; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+    "img-src data:; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; "
+    "sandbox allow-scripts",
     "X-Frame-Options": "SAMEORIGIN",
 }
-"""The frame that renders diagrams also needs inline styles."""
+"""The frame that renders diagrams also needs inline styles; its sandbox keeps it apart from the app's origin."""
+_ASSET_HEADERS: Final = {"Cache-Control": "public, max-age=31536000, immutable", "Access-Control-Allow-Origin": "*"}
+"""Assets hold nothing secret, and the sandboxed frame loads its scripts from an origin of its own."""
 
 
 def routes(root: Path = APP) -> list[Route]:
@@ -71,7 +73,7 @@ def routes(root: Path = APP) -> list[Route]:
         body, headers = found
         if name == "diagram.html":
             headers |= _DIAGRAM_HEADERS
-        return Response(body, headers={**headers, "Cache-Control": _CACHE_FOREVER if "/" in name else "no-cache"})
+        return Response(body, headers={**headers, **(_ASSET_HEADERS if "/" in name else {"Cache-Control": "no-cache"})})
 
     pages = [Route(path, app_page, methods=["GET"]) for path in PAGES]
     return [*pages, Route("/static/app/{name:path}", asset, methods=["GET"])]

@@ -28,22 +28,27 @@ class ApprovalPolicy:
 
     rules: Mapping[str, Rule] = field(default_factory=dict)
     never_always: frozenset[str] = frozenset()
-    """Tools that ask at least once per session, whatever the settings: `shell` on a server without login."""
+    """Tools that ask at least once per session, whatever the settings: `shell` on a server without a password."""
 
 
 def rule_for(policy: ApprovalPolicy, tool: str, default: Rule) -> Rule:
     """The rule for a tool without grants: the settings, else the tool's default."""
-    rule = policy.rules.get(tool)
-    if rule is None:
-        patterns = [pattern for pattern in policy.rules if fnmatchcase(tool, pattern)]
-        rule = policy.rules[max(patterns, key=len)] if patterns else default
+    rule = _explicit_rule(policy, tool) or default
     return "ask" if rule == "allow" and tool in policy.never_always else rule
+
+
+def _explicit_rule(policy: ApprovalPolicy, tool: str) -> Rule | None:
+    if tool in policy.rules:
+        return policy.rules[tool]
+    patterns = [pattern for pattern in policy.rules if fnmatchcase(tool, pattern)]
+    return policy.rules[max(patterns, key=len)] if patterns else None
 
 
 def verdict(
     policy: ApprovalPolicy, tool: str, default: Rule, grants: Collection[ToolGrant] = (), scope: str = ""
 ) -> Rule:
-    """Decides about one call. A grant turns *ask* into *allow*; it never overrides *deny*."""
+    """Decides about one call. A grant turns *ask* into *allow*; it never overrides *deny*, and one for all sessions
+    does not override a rule of the owner that says *ask*."""
     rule = rule_for(policy, tool, default)
     if rule != "ask":
         return rule
@@ -53,12 +58,21 @@ def verdict(
 def _covers(policy: ApprovalPolicy, grant: ToolGrant, tool: str, scope: str) -> bool:
     if grant.tool != tool or grant.scope not in ("", scope):
         return False
-    return grant.session_id is not None or tool not in policy.never_always
+    return grant.session_id is not None or why_never_always(policy, tool) is None
+
+
+def why_never_always(policy: ApprovalPolicy, tool: str) -> str | None:
+    """Why *always* has no effect for a tool, in words for people; None if it has."""
+    if tool in policy.never_always:
+        return "It can be allowed always only after a password is set for this server."
+    if _explicit_rule(policy, tool) == "ask":
+        return "A rule in the settings requires approval in every chat."
+    return None
 
 
 def lasting(policy: ApprovalPolicy, decision: Decision, tool: str) -> Literal["session", "always"] | None:
     """For how long a decision allows more than its own call. An *always* that this tool cannot have counts as
     *once*."""
-    if decision == "session" or (decision == "always" and tool not in policy.never_always):
+    if decision == "session" or (decision == "always" and why_never_always(policy, tool) is None):
         return decision
     return None

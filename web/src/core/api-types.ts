@@ -36,6 +36,8 @@ export type CommitMemoryRequest = {
 
 export type CompareRequest = {
   readonly runs: readonly ComparedRunRequest[];
+  /** Stored in the settings of the new sessions, which are then listed with `source=compare`. */
+  readonly comparison?: ComparisonRequest | null;
 };
 
 export type ComparedRunRequest = {
@@ -44,6 +46,11 @@ export type ComparedRunRequest = {
   readonly model?: string | null;
   readonly agent?: string | null;
   readonly settings?: { readonly [key: string]: Json } | null;
+};
+
+export type ComparisonRequest = {
+  readonly id: string;
+  readonly blind?: boolean;
 };
 
 export type ContinueRunRequest = {
@@ -312,6 +319,11 @@ export type ProviderKeyRequest = {
 export type ProviderResponse = {
   readonly name: string;
   readonly has_key: boolean;
+  /** The address to which the key is sent. */
+  readonly base_url: string;
+  readonly key_source: "settings" | "file" | "environment" | null;
+  /** The environment variable that holds the key. */
+  readonly key_variable: string | null;
 };
 
 export type ReasoningPartResponse = {

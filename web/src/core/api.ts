@@ -102,6 +102,7 @@ export class Api {
   sessions(options: { query?: string; archived?: boolean; cursor?: string | null; limit?: number }) {
     return this.get<api.SessionListResponse>(`/api/sessions${queryString(options)}`);
   }
+  comparedSessions = () => this.get<api.SessionListResponse>("/api/sessions?source=compare&limit=100");
   session = (sid: string) => this.get<Session>(`/api/sessions/${sid}`);
   createSession = (fields: api.CreateSessionRequest, key: string) => this.post<Session>("/api/sessions", fields, key);
   patchSession = (sid: string, fields: api.UpdateSessionRequest) =>

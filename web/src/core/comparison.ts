@@ -1,11 +1,12 @@
 // One prompt sent to several models over one stream (U2, U6). Leaving stops all runs; Stop on a pane cancels its run.
+// Each pane is a session whose settings name the comparison and the vote; it is a chat once it is continued.
 
-import { type Api, ApiError, toApiError } from "./api.ts";
-import type { Env } from "./env.ts";
+import { type Api, ApiError, errorMessage, toApiError } from "./api.ts";
+import { type Env, sleep } from "./env.ts";
 import { EMPTY, fold, type Transcript } from "./fold.ts";
 import { type Frame, SseParser } from "./sse-parser.ts";
 import { Store } from "./store.ts";
-import type { JsonObject, RunEvent } from "./types.ts";
+import type { Decision, JsonObject, Message, RunEvent, Session } from "./types.ts";
 
 export interface Choice {
   readonly model?: string;
@@ -23,16 +24,42 @@ export interface Pane {
   readonly deltas: number;
 }
 
+/** What the settings of a session say about its comparison. */
+export interface ComparisonLabel {
+  readonly id: string;
+  readonly blind: boolean;
+  readonly best?: boolean;
+}
+
 export interface ComparisonState {
+  readonly id: string;
+  /** The prompt of an earlier comparison. */
+  readonly prompt: string;
   readonly panes: readonly Pane[];
+  readonly blind: boolean;
+  /** The pane with the best answer, once it is picked. */
+  readonly best: number | null;
   readonly running: boolean;
   readonly problem: string | null;
 }
 
+const NOTHING: ComparisonState = {
+  id: "",
+  prompt: "",
+  panes: [],
+  blind: false,
+  best: null,
+  running: false,
+  problem: null,
+};
+/** How often a run that was stopped by a reload is read again until it has ended. */
+const MAX_READS = 20;
+const READ_PAUSE_MS = 500;
+
 type StartedData = { readonly runs: readonly { readonly run_id: string; readonly session_id: string }[] };
 
 export class Comparison {
-  readonly state = new Store<ComparisonState>({ panes: [], running: false, problem: null });
+  readonly state = new Store<ComparisonState>(NOTHING);
   private connection: AbortController | null = null;
   private startedAt = 0;
   private readonly pending = new Map<string, RunEvent[]>();
@@ -43,17 +70,18 @@ export class Comparison {
     private readonly api: Api,
   ) {}
 
-  async start(input: string, choices: readonly Choice[]): Promise<void> {
+  async start(input: string, choices: readonly Choice[], blind = false): Promise<void> {
     this.leave();
     const connection = new AbortController();
     this.connection = connection;
     this.startedAt = this.env.now();
-    this.state.set({ panes: choices.map(emptyPane), running: true, problem: null });
+    const comparison = { id: this.env.newId(), blind };
+    this.state.set({ ...NOTHING, ...comparison, panes: choices.map(emptyPane), running: true });
     try {
       const response = await this.env.fetch("/api/compare", {
         method: "POST",
         headers: { "Content-Type": "application/json" },
-        body: JSON.stringify({ runs: choices.map((choice) => ({ input, ...choice })) }),
+        body: JSON.stringify({ runs: choices.map((choice) => ({ input, ...choice })), comparison }),
         signal: connection.signal,
       });
       if (!response.ok || !response.body) throw await toApiError(response);
@@ -83,8 +111,62 @@ export class Comparison {
     }
   }
 
-  /** Moves the chosen session from the archive, where all of them start, to the list. */
-  choose = (sessionId: string) => this.api.patchSession(sessionId, { archived: false });
+  /** Shows an earlier comparison. */
+  async restore(sessionIds: readonly string[]): Promise<void> {
+    this.leave();
+    const connection = new AbortController();
+    this.connection = connection;
+    this.state.set({ ...NOTHING, running: true });
+    try {
+      const sessions = await Promise.all(sessionIds.map((id) => this.api.session(id)));
+      const panes = await Promise.all(sessions.map((session) => this.restorePane(session, connection.signal)));
+      if (connection.signal.aborted) return;
+      const labels = sessions.map(labelOf);
+      const best = labels.findIndex((label) => label?.best);
+      const { id = "", blind = false } = labels.find((label) => label !== null) ?? {};
+      const prompt = panes.find((pane) => pane.prompt)?.prompt ?? "";
+      this.state.set({ ...NOTHING, id, prompt, blind, best: best < 0 ? null : best, panes });
+    } catch (error) {
+      if (!connection.signal.aborted) this.state.set({ ...NOTHING, problem: errorMessage(error) });
+    }
+  }
+
+  clear(): void {
+    this.leave();
+    this.state.set(NOTHING);
+  }
+
+  async decide(runId: string, approvalId: string, decision: Decision): Promise<boolean> {
+    try {
+      await this.api.decide(runId, approvalId, decision);
+      return true;
+    } catch (error) {
+      this.state.patch({ problem: errorMessage(error) });
+      return false;
+    }
+  }
+
+  /** Stores the vote in the settings of the session, and shows it once it is stored. */
+  async vote(position: number): Promise<void> {
+    const { id, blind, panes } = this.state.get();
+    const sessionId = panes[position]?.sessionId;
+    if (!sessionId) return;
+    try {
+      const { settings } = await this.api.session(sessionId);
+      const comparison = { id, blind, best: true };
+      await this.api.patchSession(sessionId, { settings: { ...settings, comparison } });
+      if (this.state.get().id === id) this.state.patch({ best: position });
+    } catch (error) {
+      this.state.patch({ problem: errorMessage(error) });
+    }
+  }
+
+  /** Makes the session of a pane a chat. */
+  async choose(sessionId: string): Promise<void> {
+    const { settings } = await this.api.session(sessionId);
+    const { source: _, ...kept } = settings ?? {};
+    await this.api.patchSession(sessionId, { settings: kept });
+  }
 
   private async read(body: ReadableStream<Uint8Array>): Promise<void> {
     const reader = body.getReader();
@@ -116,12 +198,6 @@ export class Comparison {
         sessionId: runs[n]?.session_id ?? null,
       })),
     });
-    void this.archive(runs.map((run) => run.session_id));
-  }
-
-  /** Keeps comparisons out of the session list. */
-  private async archive(sessionIds: readonly string[]): Promise<void> {
-    for (const id of sessionIds) await this.api.patchSession(id, { archived: true }).catch(() => undefined);
   }
 
   private flush(): void {
@@ -150,12 +226,39 @@ export class Comparison {
       const { items } = await this.api.messages(pane.sessionId);
       const last = items.at(-1);
       if (last?.role !== "assistant" || last.status === "streaming") return pane;
-      const { parts, status, reason, error, usage, last_seq } = last;
-      return { ...pane, transcript: { ...EMPTY, parts, status, reason, error, usage, lastSeq: last_seq } };
+      return { ...pane, transcript: storedTranscript(last) };
     } catch {
       return pane;
     }
   }
+
+  private async restorePane(session: Session, signal: AbortSignal): Promise<Pane & { prompt: string }> {
+    for (let read = 1; ; read++) {
+      const { items } = await this.api.messages(session.id);
+      const answer = items.find((message) => message.role === "assistant");
+      const asked = items.find((message) => message.role === "user")?.parts ?? [];
+      const prompt = asked.map((part) => (part.type === "text" ? part.text : "")).join("");
+      const pane = { ...emptyPane(choiceOf(session, answer)), sessionId: session.id, prompt };
+      if (!answer) return { ...pane, transcript: { ...EMPTY, status: "interrupted" } };
+      const shown = { ...pane, runId: answer.run_id, transcript: storedTranscript(answer) };
+      if (answer.status !== "streaming" || read === MAX_READS || signal.aborted) return shown;
+      await sleep(this.env, READ_PAUSE_MS, signal);
+    }
+  }
+}
+
+export function labelOf({ settings }: Session): ComparisonLabel | null {
+  const label = (settings as { comparison?: ComparisonLabel } | null)?.comparison;
+  return typeof label?.id === "string" ? label : null;
+}
+
+function storedTranscript({ parts, status, reason, error, usage, last_seq }: Message): Transcript {
+  return { ...EMPTY, parts, status, reason, error, usage, lastSeq: last_seq };
+}
+
+function choiceOf(session: Session, answer: Message | undefined): Choice {
+  const model = session.model ?? answer?.model;
+  return model ? { model } : { agent: session.agent };
 }
 
 const emptyPane = (choice: Choice): Pane => ({

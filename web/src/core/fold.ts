@@ -138,9 +138,9 @@ class TranscriptBuilder {
       case "tool.finished":
         return this.finishTool(event.data);
       case "approval.requested": {
-        const { approval_id, call_id, name, args = null, reason = "" } = event.data;
+        const { approval_id, call_id, name, args = null, reason = "", always = true } = event.data;
         this.putTool(event.data, "waiting");
-        return this.set({ approval: { approval_id, call_id, name, args, reason } });
+        return this.set({ approval: { approval_id, call_id, name, args, reason, always } });
       }
       case "approval.resolved":
         return this.resolveApproval(event.data.approval_id, event.data.decision, event.data.reason ?? null);

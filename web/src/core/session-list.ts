@@ -120,7 +120,8 @@ export class SessionList {
   put(session: Session): void {
     const { items, archived } = this.state.get();
     const others = items.filter((item) => item.id !== session.id);
-    this.state.patch({ items: session.archived === archived ? sorted([session, ...others]) : others });
+    const listed = session.archived === archived && session.settings?.source !== "compare";
+    this.state.patch({ items: listed ? sorted([session, ...others]) : others });
   }
 
   private async reloadDirty(): Promise<void> {

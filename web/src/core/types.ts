@@ -40,6 +40,8 @@ export type ApprovalRequest = {
   readonly name: string;
   readonly args: Json;
   readonly reason: string;
+  /** False if the decision "always" would count as "once". */
+  readonly always: boolean;
 };
 
 /** The model's provider did not answer and is asked again. */

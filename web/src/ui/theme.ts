@@ -1,3 +1,5 @@
+import { useSyncExternalStore } from "react";
+
 export type Theme = "light" | "dark" | "system";
 
 const STORAGE_KEY = "holdfast.theme"; // public/theme.js reads it before the first paint
@@ -16,4 +18,27 @@ export function setTheme(theme: Theme): void {
   } catch {
     // Storage is disabled: the choice lasts until the page is closed.
   }
+}
+
+/** Whether the page is dark now, by choice or by the system. */
+export function useDarkTheme(): boolean {
+  return useSyncExternalStore(subscribeToTheme, isDark);
+}
+
+const systemIsDark = (): MediaQueryList => matchMedia("(prefers-color-scheme: dark)");
+
+function isDark(): boolean {
+  const theme = currentTheme();
+  return theme === "system" ? systemIsDark().matches : theme === "dark";
+}
+
+function subscribeToTheme(onChange: () => void): () => void {
+  const system = systemIsDark();
+  const choice = new MutationObserver(onChange);
+  system.addEventListener("change", onChange);
+  choice.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  return () => {
+    system.removeEventListener("change", onChange);
+    choice.disconnect();
+  };
 }

@@ -101,7 +101,10 @@ class ToolRunner:
         decision = self.decisions.pop(call.call_id, None)
         reason = self._approval_reason(call, tool, grants)
         if decision is None and reason is not None:
-            question = (call.call_id, call.name, call.args, reason, call.provider, _other_text(call))
+            never = rules.why_never_always(self.policy, call.name)
+            why = reason if never is None else f"{reason} {never}"
+            always = None if never is None else False
+            question = (call.call_id, call.name, call.args, why, call.provider, _other_text(call), always)
             decision = await self.out.ask(ApprovalRequested(self.out.new_approval_id(), *question))
         if decision != "deny":
             await self._perform(call, tool)

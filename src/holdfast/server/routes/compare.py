@@ -3,9 +3,11 @@
 import json
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from typing import Final
 
 from holdfast.core.ids import RunId
-from holdfast.core.parts import Part
+from holdfast.core.parts import Json, Part, plain_text
+from holdfast.core.session import COMPARE
 from holdfast.engine.run_feed import RunSubscription
 from holdfast.engine.transactions.accept import Accepted
 from holdfast.server.context import ApiContext
@@ -16,6 +18,8 @@ from holdfast.server.routing import STREAM_RESPONSE, Router
 from holdfast.server.schemas.runs import ComparedRunRequest, CompareRequest
 
 router = Router("compare", "/api")
+
+_MAX_TITLE: Final = 80
 
 
 @router.post("/compare", responses={200: STREAM_RESPONSE})
@@ -31,7 +35,9 @@ async def compare(api: ApiContext, body: CompareRequest) -> EventStream:
     subscriptions: list[RunSubscription] = []
     try:
         attach = await connection.enter_async_context(api.engine.connections.open())
-        started = [await _start(api, item, parts, attach) for item, parts in zip(body.runs, inputs, strict=True)]
+        settings = None if body.comparison is None else {"source": COMPARE, "comparison": body.comparison.model_dump()}
+        items = zip(body.runs, inputs, strict=True)
+        started = [await _start(api, item, parts, attach, settings) for item, parts in items]
         for accepted in started:
             subscription = await api.engine.subscriptions.subscribe(accepted.run.id)
             subscriptions.append(subscription)
@@ -50,11 +56,18 @@ async def compare(api: ApiContext, body: CompareRequest) -> EventStream:
 
 
 async def _start(
-    api: ApiContext, item: ComparedRunRequest, parts: Sequence[Part], attach: Callable[[RunId], None]
+    api: ApiContext,
+    item: ComparedRunRequest,
+    parts: Sequence[Part],
+    attach: Callable[[RunId], None],
+    settings: Json,
 ) -> Accepted:
     sid = item.session_id
     if sid is None:
-        sid = (await api.engine.sessions.create(model=item.model)).id
+        title = None if settings is None else plain_text(parts).strip().partition("\n")[0][:_MAX_TITLE]
+        fields = {"agent": item.agent, "settings": settings, "title": title}
+        given = {name: value for name, value in fields.items() if value is not None}
+        sid = (await api.engine.sessions.create(model=item.model, **given)).id
     accepted = await api.engine.runs.submit(
         sid, parts, agent=item.agent, model=item.model, settings=item.settings, lifetime="attached"
     )

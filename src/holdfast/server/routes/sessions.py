@@ -1,6 +1,6 @@
 """Sessions: create, list, search, read, change, delete."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from starlette.responses import Response
@@ -56,15 +56,18 @@ async def list_sessions(
     query: Annotated[str | None, Field(max_length=1000, description="Words to search for.")] = None,
     archived: bool = False,
     project: Annotated[str | None, Field(max_length=200)] = None,
+    source: Annotated[Literal["compare"] | None, Field(description="Only the sessions of comparisons.")] = None,
     limit: p.Limit = 50,
     cursor: p.Cursor = None,
 ) -> s.SessionListResponse:
-    """List sessions, most recent activity first. With `query`: those where the title and tags, or one message,
-    contain all its words."""
+    """List sessions, most recent activity first, without those of comparisons. With `query`: those where the title and
+    tags, or one message, contain all its words."""
     if query is not None and query.strip():
         return await _search(api, query, limit, cursor)
     before = p.read_cursor(cursor, tuple[p.Moment, SessionId])
-    views = await api.engine.sessions.list(SessionQuery(LOCAL, archived, project, limit + 1, before))
+    views = await api.engine.sessions.list(
+        SessionQuery(LOCAL, archived, project, limit + 1, before, comparisons=source is not None)
+    )
     last = views[limit - 1].session if len(views) > limit else None
     return s.SessionListResponse(
         items=[s.SessionResponse.from_view(view) for view in views[:limit]],

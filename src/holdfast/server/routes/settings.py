@@ -6,6 +6,7 @@ from starlette.requests import Request
 
 from holdfast import __version__
 from holdfast.core.errors import NotAllowedError
+from holdfast.ports.model import ProviderStatus
 from holdfast.server import security_log
 from holdfast.server.context import ApiContext
 from holdfast.server.parameters import IdPath
@@ -25,10 +26,21 @@ async def read_settings(api: ApiContext) -> s.SettingsResponse:
         default_model=settings.get("default_model"),
         tools=settings.get("tools") or {},
         grants=[s.GrantResponse.model_validate(grant) for grant in grants],
-        providers=[s.ProviderResponse(name=name, has_key=has_key) for name, has_key in providers],
+        providers=[_provider(status) for status in providers],
         password_set=api.authenticator.password_set,
         memory=api.engine.session_memory is not None,
         version=__version__,
+    )
+
+
+def _provider(status: ProviderStatus) -> s.ProviderResponse:
+    source = status.key_source
+    return s.ProviderResponse(
+        name=status.name,
+        has_key=source is not None,
+        base_url=status.base_url,
+        key_source=source,
+        key_variable=status.key_name if source == "environment" else None,
     )
 
 

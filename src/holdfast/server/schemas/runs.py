@@ -43,8 +43,17 @@ class ComparedRunRequest(RequestModel):
     settings: ModelSettings | None = None
 
 
+class ComparisonRequest(RequestModel):
+    id: Name
+    blind: bool = False
+
+
 class CompareRequest(RequestModel):
     runs: Annotated[list[ComparedRunRequest], Field(min_length=1, max_length=12)]
+    comparison: Annotated[
+        ComparisonRequest | None,
+        Field(description="Stored in the settings of the new sessions, which are then listed with `source=compare`."),
+    ] = None
 
 
 class EditQueuedRunRequest(RequestModel):

@@ -40,6 +40,9 @@ class GrantResponse(ResponseModel):
 class ProviderResponse(ResponseModel):
     name: str
     has_key: bool
+    base_url: Annotated[str, Field(description="The address to which the key is sent.")]
+    key_source: Literal["settings", "file", "environment"] | None
+    key_variable: Annotated[str | None, Field(description="The environment variable that holds the key.")]
 
 
 class SettingsResponse(ResponseModel):

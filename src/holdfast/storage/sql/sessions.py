@@ -5,7 +5,7 @@ from typing import Final
 
 from holdfast.core.ids import MessageId, SessionId
 from holdfast.core.parts import FilePart, plain_text
-from holdfast.core.session import Compaction, Message, Session
+from holdfast.core.session import COMPARE, Compaction, Message, Session
 from holdfast.ports.store import SessionQuery
 from holdfast.storage.sql.runs import OPEN
 from holdfast.storage.sql.statements import NEWEST, Statements
@@ -16,6 +16,7 @@ _TAGS: Final = SESSIONS.names.index("tags")
 _PARTS: Final = MESSAGES.names.index("parts")
 _OF_SESSION: Final = ("messages", "runs", "approvals", "compactions", "docs", "grants", "dirty_turns", "ledgers")
 
+_COMPARISONS: Final = f'%"source":"{COMPARE}"%'  # Portable, and rare enough to need no index
 _QUEUED_OUTSIDE_TREE: Final = f"FROM runs WHERE session_id = ? AND {OPEN} AND status = 'queued' AND NOT in_tree"
 _DROPPED: Final = f"""IN (
     SELECT id FROM messages WHERE session_id = ?
@@ -40,6 +41,9 @@ class SqlSessionRows(Statements):
         where, values = "owner = ? AND archived = ? AND deleted_at IS NULL", [query.owner, query.archived]
         if query.project is not None:
             where, values = f"{where} AND project = ?", [*values, query.project]
+        if query.comparisons is not None:
+            where = f"{where} AND settings {'LIKE' if query.comparisons else 'NOT LIKE'} ?"
+            values = [*values, _COMPARISONS]
         rest = f"WHERE {where} AND (updated_at, id) < (?, ?) ORDER BY updated_at DESC, id DESC LIMIT ?"
         return self._select(SESSIONS, rest, *values, *(query.before or NEWEST), query.limit)
 

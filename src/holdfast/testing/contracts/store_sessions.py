@@ -6,7 +6,7 @@ from dataclasses import replace
 from holdfast.core.ids import LOCAL, ApprovalId, MessageId, RunId, SessionId
 from holdfast.core.memory_ledger import Ledger
 from holdfast.core.run import Recovery
-from holdfast.core.session import Session
+from holdfast.core.session import COMPARE, Session
 from holdfast.ports.store import Change, RunQuery, SessionQuery, Store, Tx
 from holdfast.testing.contracts import samples as s
 
@@ -47,6 +47,14 @@ class SessionsAndMessages:
         assert await listed(store, SessionQuery(LOCAL, project="p")) == ["ses_p"]
         assert await listed(store, SessionQuery(LOCAL, True, "p")) == ["ses_p_archived"]
         assert await listed(store, SessionQuery(LOCAL, project="P")) == []
+
+    async def test_sessions_of_comparisons_are_told_apart(self, store: Store) -> None:
+        """A list has all sessions, or only those of comparisons, or only the others."""
+        compared = s.session("ses_compared", settings={"source": COMPARE, "comparison": {"id": "c"}})
+        await s.put(store, compared, s.session("ses_api", settings={"source": "openai"}), s.session("ses_plain"))
+        assert await listed(store, SessionQuery(LOCAL, comparisons=True)) == ["ses_compared"]
+        assert set(await listed(store, SessionQuery(LOCAL, comparisons=False))) == {"ses_api", "ses_plain"}
+        assert len(await listed(store, SessionQuery(LOCAL))) == 3
 
     async def test_pages_of_the_list_have_each_session_once(self, store: Store) -> None:
         """Following `before` gives the whole list in order, also where many have the same time or the session of the

@@ -1,7 +1,6 @@
 // Asks the user to allow a tool call. The first decision wins, wherever it is made.
 
 import { useState } from "react";
-import type { Thread } from "../../core/thread.ts";
 import type { ApprovalRequest, Decision } from "../../core/types.ts";
 import { formatJson } from "../format.ts";
 import { Button } from "../widgets/buttons.tsx";
@@ -17,11 +16,17 @@ const CHOICES: readonly (readonly [Decision, string])[] = [
   ["deny", "Deny"],
 ];
 
-export function Approval({ request, runId, thread }: { request: ApprovalRequest; runId: string; thread: Thread }) {
+interface Props {
+  request: ApprovalRequest;
+  /** Returns something falsy if the decision could not be sent. */
+  onDecide: (approvalId: string, decision: Decision) => Promise<unknown>;
+}
+
+export function Approval({ request, onDecide }: Props) {
   const [sending, setSending] = useState(false);
   const decide = async (decision: Decision) => {
     setSending(true);
-    if (!(await thread.decide(runId, request.approval_id, decision))) setSending(false);
+    if (!(await onDecide(request.approval_id, decision))) setSending(false);
   };
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
@@ -38,7 +43,7 @@ export function Approval({ request, runId, thread }: { request: ApprovalRequest;
         <pre tabIndex={0}>{formatJson(request.args)}</pre>
       )}
       <div className={text.row}>
-        {CHOICES.map(([decision, name]) => (
+        {CHOICES.filter(([decision]) => decision !== "always" || request.always).map(([decision, name]) => (
           <Button
             key={decision}
             variant={decision === "once" ? "primary" : undefined}

@@ -51,7 +51,7 @@ function PartView({ part, growing, plain }: { part: Part; growing: boolean; plai
 
 export function PlainText({ text: content }: { text: string }) {
   return (
-    <p className={text.plain} data-part="text">
+    <p className={text.plain} dir="auto" data-part="text">
       {content}
     </p>
   );

@@ -1,4 +1,5 @@
-// Sends one prompt to two to six models and shows their answers side by side.
+// Sends one prompt to two to six models and shows their answers side by side. The address names the sessions, so that a
+// reload shows them again.
 
 import { useEffect, useMemo, useState } from "react";
 import { type Choice, Comparison, type Pane } from "../../core/comparison.ts";
@@ -6,40 +7,59 @@ import { useApp, useStore } from "../context.ts";
 import { navigate } from "../router.tsx";
 import { Alert } from "../widgets/Alert.tsx";
 import { Button } from "../widgets/buttons.tsx";
+import { classNames } from "../widgets/class-names.ts";
 import { ScrollingScreen } from "../widgets/Screen.tsx";
 import text from "../widgets/text.module.css";
 import styles from "./Compare.module.css";
 import { CompareForm } from "./CompareForm.tsx";
 import { ComparePane } from "./ComparePane.tsx";
 import { optionName, useCompareOptions } from "./compare-options.ts";
+import { RecentComparisons } from "./RecentComparisons.tsx";
 
 export default function Compare() {
   const comparison = useComparison();
-  const { panes, running, problem } = useStore(comparison.state);
+  const { prompt, panes, blind, best, running, problem } = useStore(comparison.state);
   const options = useCompareOptions();
-  const [blind, setBlind] = useState(false);
-  const [best, setBest] = useState<number | null>(null);
+  const [startBlind, setStartBlind] = useState(false);
   const hidden = blind && best === null;
-  const start = (prompt: string, choices: readonly Choice[]) => {
-    setBest(null);
-    void comparison.start(prompt, blind ? shuffle(choices) : choices);
-  };
-  const continueChat = ({ sessionId }: Pane) => {
+  const start = (prompt: string, choices: readonly Choice[]) =>
+    void comparison.start(prompt, startBlind ? shuffle(choices) : choices, startBlind);
+  const continueChat = async ({ sessionId }: Pane) => {
     if (sessionId === null) return;
-    void comparison.choose(sessionId).catch(() => undefined);
+    await comparison.choose(sessionId).catch(() => undefined);
     navigate(`/c/${sessionId}`);
   };
   return (
     <ScrollingScreen
       title="Compare"
-      actions={running && <Button onClick={() => comparison.stopAll()}>Stop all</Button>}
+      actions={
+        running ? (
+          <Button onClick={() => comparison.stopAll()}>Stop all</Button>
+        ) : (
+          panes.length > 0 && <Button onClick={() => comparison.clear()}>New comparison</Button>
+        )
+      }
     >
-      <CompareForm options={options} running={running} blind={blind} onBlindChange={setBlind} onStart={start} />
+      <CompareForm
+        options={options}
+        running={running}
+        blind={startBlind}
+        onBlindChange={setStartBlind}
+        onStart={start}
+      />
       {problem && <Alert text={problem} />}
-      {!panes.length && (
-        <p className={text.quiet}>
-          Send one prompt to several models and compare their answers side by side. Leaving this page stops them. A
-          blind test hides the model names until you pick the best answer. Answers are saved to your archived chats.
+      {!panes.length && !running && (
+        <>
+          <p className={text.quiet}>
+            Send one prompt to several models and compare their answers side by side. Leaving this page stops them. A
+            blind test hides the model names until you pick the best answer.
+          </p>
+          <RecentComparisons options={options} onOpen={(ids) => void comparison.restore(ids)} />
+        </>
+      )}
+      {prompt && (
+        <p className={classNames(text.plain, styles.prompt)} dir="auto">
+          {prompt}
         </p>
       )}
       <div className={styles.panes}>
@@ -51,9 +71,10 @@ export default function Compare() {
             pane={pane}
             name={hidden ? `Answer ${"ABCDEF"[n]}` : optionName(pane.choice, options)}
             best={best === n}
-            onPickBest={hidden && !running ? () => setBest(n) : null}
+            onPickBest={best === null && !running ? () => void comparison.vote(n) : null}
+            onDecide={(approvalId, decision) => comparison.decide(pane.runId ?? "", approvalId, decision)}
             onStop={() => pane.runId && void comparison.stop(pane.runId)}
-            onContinue={() => continueChat(pane)}
+            onContinue={() => void continueChat(pane)}
           />
         ))}
       </div>
@@ -61,13 +82,25 @@ export default function Compare() {
   );
 }
 
-/** The comparison of this screen; leaving the screen stops it. */
+/** The comparison of this screen, which the address names; leaving the screen stops it. */
 function useComparison(): Comparison {
   const { env, api } = useApp();
   const comparison = useMemo(() => new Comparison(env, api), [env, api]);
-  useEffect(() => () => comparison.leave(), [comparison]);
+  const { panes, problem } = useStore(comparison.state);
+  const shown = panes.flatMap((pane) => pane.sessionId ?? []).join(",");
+  useEffect(() => {
+    const named = new URLSearchParams(location.search).get("chats");
+    if (named) void comparison.restore(named.split(",").slice(0, MAX_RESTORED));
+    return () => comparison.leave();
+  }, [comparison]);
+  useEffect(() => {
+    if (shown) history.replaceState(null, "", `/compare?chats=${shown}`);
+    else if (!comparison.state.get().running && problem === null) history.replaceState(null, "", "/compare");
+  }, [comparison, shown, problem]);
   return comparison;
 }
+
+const MAX_RESTORED = 12;
 
 function shuffle<T>(items: readonly T[]): T[] {
   return items

@@ -1,5 +1,7 @@
 import type { Pane } from "../../core/comparison.ts";
 import type { Transcript } from "../../core/fold.ts";
+import type { Decision } from "../../core/types.ts";
+import { Approval } from "../chat/Approval.tsx";
 import { MessageParts } from "../chat/MessageParts.tsx";
 import { formatCount, formatDuration } from "../format.ts";
 import { Button } from "../widgets/buttons.tsx";
@@ -15,12 +17,13 @@ interface Props {
   best: boolean;
   /** null unless a blind test waits for the choice. */
   onPickBest: (() => void) | null;
+  onDecide: (approvalId: string, decision: Decision) => Promise<unknown>;
   onStop: () => void;
   onContinue: () => void;
 }
 
 /** One model's answer. */
-export function ComparePane({ position, pane, name, best, onPickBest, onStop, onContinue }: Props) {
+export function ComparePane({ position, pane, name, best, onPickBest, onDecide, onStop, onContinue }: Props) {
   const { transcript } = pane;
   const growing = transcript.status === "streaming";
   return (
@@ -36,6 +39,7 @@ export function ComparePane({ position, pane, name, best, onPickBest, onStop, on
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
       <div className={styles.body} tabIndex={0}>
         <MessageParts parts={transcript.parts} growing={growing} plain={false} />
+        {transcript.approval && <Approval request={transcript.approval} onDecide={onDecide} />}
         <PaneNotice transcript={transcript} />
       </div>
       <footer className={text.row}>

@@ -1,22 +1,26 @@
 // Inline code, and code blocks with their language, a copy button and highlighting that is loaded on demand.
 
-import type { Root, RootContent } from "hast";
+import type { RootContent } from "hast";
 import { type ComponentProps, Fragment, type ReactNode, useEffect, useState } from "react";
 import { loadChunk } from "../lazy-load.ts";
 import { CopyButton } from "../widgets/buttons.tsx";
 import { Diagram } from "./Diagram.tsx";
+import type { Highlight } from "./highlight.ts";
 import styles from "./markdown.module.css";
 
-type Highlight = (code: string, language: string) => Root | null;
 let loadedHighlight: Highlight | null = null;
-const MAX_HIGHLIGHTED = 40_000;
+const MAX_HIGHLIGHTED = 15_000;
 
 export function Code({ className, children, node }: ComponentProps<"code"> & { node?: unknown }) {
   const text = String(children ?? "");
   const language = /language-([\w+#.-]+)/.exec(className ?? "")?.[1] ?? "";
   const block = language !== "" || text.includes("\n") || spansLines(node);
-  if (language === "mermaid") return <Diagram source={text.replace(/\n$/, "")} />;
-  return block ? <CodeBlock code={text.replace(/\n$/, "")} language={language} /> : <code>{children}</code>;
+  if (block) return <FencedCode code={text.replace(/\n$/, "")} language={language} />;
+  return <code dir="auto">{children}</code>;
+}
+
+export function FencedCode({ code, language }: { code: string; language: string }) {
+  return language === "mermaid" ? <Diagram source={code} /> : <CodeBlock code={code} language={language} />;
 }
 
 /** Tells a block of one line from inline code. */
@@ -25,11 +29,11 @@ function spansLines(node: unknown): boolean {
   return position !== undefined && position.end.line > position.start.line;
 }
 
-export function CodeBlock({ code, language }: { code: string; language: string }) {
+function CodeBlock({ code, language }: { code: string; language: string }) {
   const highlight = useHighlight(language !== "" && code.length < MAX_HIGHLIGHTED);
   const tree = highlight ? highlight(code, language) : null;
   return (
-    <figure className={styles.code}>
+    <figure className={styles.code} dir="ltr">
       <figcaption>
         <span>{language || "text"}</span>
         <CopyButton text={() => code} name="Copy code" />

@@ -1,6 +1,7 @@
 // A Mermaid diagram, rendered in an iframe. Shows the source until it is rendered, and if it cannot be.
 
 import { useEffect, useRef, useState } from "react";
+import { useDarkTheme } from "../theme.ts";
 import { Button, CopyButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import styles from "./markdown.module.css";
@@ -30,16 +31,17 @@ export function Diagram({ source }: { source: string }) {
     addEventListener("message", onMessage);
     return () => removeEventListener("message", onMessage);
   }, []);
+  const dark = useDarkTheme();
   useEffect(() => {
     if (!ready) return;
-    const dark = getComputedStyle(document.documentElement).colorScheme === "dark";
-    const render = () => frame.current?.contentWindow?.postMessage({ source, dark }, location.origin);
+    // A sandboxed frame has no origin that could be named as the target.
+    const render = () => frame.current?.contentWindow?.postMessage({ source, dark }, "*");
     const timer = setTimeout(render, RENDER_DELAY_MS);
     return () => clearTimeout(timer);
-  }, [ready, source]);
+  }, [ready, source, dark]);
   const rendered = height !== null && !showSource;
   return (
-    <figure className={classNames(styles.code, styles.diagram)}>
+    <figure className={classNames(styles.code, styles.diagram)} dir="ltr">
       <figcaption>
         <span>mermaid</span>
         <span>
@@ -54,6 +56,7 @@ export function Diagram({ source }: { source: string }) {
       <iframe
         ref={frame}
         title="Diagram"
+        sandbox="allow-scripts"
         src="/static/app/diagram.html"
         className={rendered ? undefined : styles.loading}
         style={rendered ? { height } : {}}

@@ -1,16 +1,19 @@
 // Renders untrusted Markdown: no raw HTML, no remote content, and links show where they lead.
 
-import { type ComponentProps, memo, Suspense } from "react";
+import { type ComponentProps, memo, Suspense, useContext } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
 import remend from "remend";
+import { extractFormulas } from "../../core/formulas.ts";
+import { readFence } from "../../core/markdown-blocks.ts";
 import { lazyComponent } from "../lazy-load.ts";
 import textStyles from "../widgets/text.module.css";
-import { Code } from "./CodeBlock.tsx";
+import { Code, FencedCode } from "./CodeBlock.tsx";
+import { extendTree } from "./extend-tree.ts";
+import { FootnotesId, showFootnote } from "./footnotes.ts";
 import styles from "./markdown.module.css";
 
-const MathMarkdown = lazyComponent(() => import("./MathMarkdown.tsx"));
-const GFM = [remarkGfm];
+const Formula = lazyComponent(() => import("./Formula.tsx"));
 const SAFE_LINK = /^(https?:|mailto:)/i;
 const INLINE_IMAGE = /^data:image\/(png|jpeg|gif|webp);base64,/i;
 
@@ -23,11 +26,31 @@ function hostOf(href: string): string {
 }
 
 function Anchor({ href, children }: ComponentProps<"a">) {
+  const footnote = /^#footnote-(\d+)$/.exec(href ?? "")?.[1];
+  if (footnote) return <FootnoteLink number={footnote} />;
   if (!href || !SAFE_LINK.test(href)) return <span className={styles.deadLink}>{children}</span>;
   return (
     <a href={href} target="_blank" rel="noopener noreferrer nofollow" title={href} className={styles.externalLink}>
       {children}
     </a>
+  );
+}
+
+function FootnoteLink({ number }: { number: string }) {
+  const id = `${useContext(FootnotesId)}-${number}`;
+  return (
+    <sup>
+      <a
+        href={`#${id}`}
+        aria-label={`Footnote ${number}`}
+        onClick={(event) => {
+          event.preventDefault();
+          showFootnote(id);
+        }}
+      >
+        {number}
+      </a>
+    </sup>
   );
 }
 
@@ -40,44 +63,62 @@ function Image({ src, alt }: ComponentProps<"img">) {
 }
 
 /** A table that scrolls on its own when it is wide. */
-function Table({ children }: ComponentProps<"table">) {
+function Table({ children, dir }: ComponentProps<"table">) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard
     <section className={styles.table} aria-label="Table" tabIndex={0}>
-      <table>{children}</table>
+      <table dir={dir}>{children}</table>
     </section>
   );
 }
 
-export const COMPONENTS: Components = {
+function FormulaSpan(props: ComponentProps<"span"> & { "data-tex"?: string; "data-display"?: string }) {
+  const tex = props["data-tex"] ?? "";
+  return (
+    <Suspense fallback={<code>{tex}</code>}>
+      <Formula tex={tex} display={props["data-display"] === "true"} />
+    </Suspense>
+  );
+}
+
+const COMPONENTS: Components = {
   a: Anchor,
   img: Image,
   table: Table,
   pre: ({ children }) => <>{children}</>,
   code: Code,
+  span: FormulaSpan,
   input: ({ checked }) => <input type="checkbox" checked={checked === true} readOnly disabled aria-label="Task" />,
 };
 
 /** The components above decide which URLs are safe. */
-export const keepUrl = (url: string): string => url;
+const keepUrl = (url: string): string => url;
 
 interface Props {
   text: string;
+  kind: "markdown" | "code" | "plain";
+  /** Definitions from other blocks, as Markdown. */
+  definitions: string;
   growing: boolean;
 }
 
-export default memo(function Markdown({ text, growing }: Props) {
-  const source = growing ? remend(text) : text;
-  if (/\$\$|\$[^\s$][^$\n]*\$|\\\(|\\\[/.test(source)) {
+export default memo(function Markdown({ text, kind, definitions, growing }: Props) {
+  if (kind === "code") return <FencedCode {...readFence(text)} />;
+  if (kind === "plain") {
     return (
-      <Suspense fallback={<p className={textStyles.plain}>{text}</p>}>
-        <MathMarkdown text={source} />
-      </Suspense>
+      <p className={textStyles.plain} dir="auto">
+        {text}
+      </p>
     );
   }
+  const { text: source, formulas } = extractFormulas(growing ? remend(text) : text);
   return (
-    <ReactMarkdown remarkPlugins={GFM} components={COMPONENTS} urlTransform={keepUrl}>
-      {source}
+    <ReactMarkdown
+      remarkPlugins={[remarkGfm, [extendTree, { formulas }]]}
+      components={COMPONENTS}
+      urlTransform={keepUrl}
+    >
+      {definitions ? `${source}\n\n${definitions}` : source}
     </ReactMarkdown>
   );
 });

@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { errorMessage } from "../../core/api.ts";
-import type { ModelTestResponse } from "../../core/api-types.ts";
+import type { ModelTestResponse, ProviderResponse } from "../../core/api-types.ts";
 import type { Model } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
 import { askText } from "../dialogs.ts";
@@ -85,6 +85,12 @@ function ModelItem({
   );
 }
 
+function describeKey({ key_source, key_variable }: ProviderResponse): string {
+  if (key_source === "environment") return `Key from ${key_variable ?? "the environment"}`;
+  if (key_source === "file") return "Key from holdfast.toml";
+  return key_source === null ? "No key" : "Key set";
+}
+
 /** API keys can be set and removed; the server never returns them. */
 function ApiKeys({ settings, reload }: SettingsProps) {
   const app = useApp();
@@ -98,9 +104,9 @@ function ApiKeys({ settings, reload }: SettingsProps) {
     }
     await Promise.all([reload(), app.loadCatalog()]);
   };
-  const setKey = async (provider: string) => {
-    const key = (await askText(`API key for ${provider}`, "API key", "", true))?.trim();
-    if (key) await change(app.api.call("PUT", `/api/settings/keys/${provider}`, { key }));
+  const setKey = async ({ name, base_url }: ProviderResponse) => {
+    const key = (await askText(`API key for ${name}`, `API key (sent to ${base_url})`, "", true))?.trim();
+    if (key) await change(app.api.call("PUT", `/api/settings/keys/${name}`, { key }));
   };
   const removeKey = (provider: string) => change(app.api.call("DELETE", `/api/settings/keys/${provider}`));
   if (!settings?.providers.length) return null;
@@ -109,12 +115,17 @@ function ApiKeys({ settings, reload }: SettingsProps) {
       <h3 className={text.subsectionTitle}>Provider API keys (stored on this server)</h3>
       {problem && <Alert text={problem} />}
       <ItemList label="API keys">
-        {settings.providers.map(({ name, has_key }) => (
-          <Item key={name} title={name} facts={[has_key ? "Key set" : "No key"]}>
-            <ItemAction name={has_key ? "Replace key" : "Set key"} of={name} onClick={() => void setKey(name)} />
-            {has_key && <ItemAction name="Remove key" of={name} onClick={() => void removeKey(name)} />}
-          </Item>
-        ))}
+        {settings.providers.map((provider) => {
+          const { name, has_key, key_source } = provider;
+          return (
+            <Item key={name} title={name} facts={[describeKey(provider), provider.base_url]}>
+              <ItemAction name={has_key ? "Replace key" : "Set key"} of={name} onClick={() => void setKey(provider)} />
+              {key_source === "settings" && (
+                <ItemAction name="Remove key" of={name} onClick={() => void removeKey(name)} />
+              )}
+            </Item>
+          );
+        })}
       </ItemList>
     </>
   );

@@ -66,6 +66,7 @@ export function Tools({ settings, change, reload }: SettingsProps) {
               name={tool.name}
               rule={rules[tool.name] ?? ""}
               fallback={`Default: ${tool.rule}`}
+              neverAllow={tool.name === "shell" && settings?.password_set === false}
               onChange={setRule}
             />
           </Item>
@@ -80,7 +81,11 @@ export function Tools({ settings, change, reload }: SettingsProps) {
       {settings && settings.grants.length > 0 && <h3 className={text.subsectionTitle}>Always allowed</h3>}
       <ItemList label="Always allowed">
         {settings?.grants.map(({ tool, scope }) => (
-          <Item key={tool + scope} title={<code>{tool}</code>} facts={[scope || "All uses"]}>
+          <Item
+            key={tool + scope}
+            title={<code>{tool}</code>}
+            facts={[scope || "All uses", rules[tool] && `Overridden by its rule: ${rules[tool]}`]}
+          >
             <ItemAction name="Revoke" of={tool} onClick={() => void revoke(tool, scope)} />
           </Item>
         ))}
@@ -94,10 +99,12 @@ interface RuleSelectProps {
   rule: Rule | "";
   /** The label of the choice without a rule. */
   fallback: string;
+  /** Without a password, the shell asks in every chat. */
+  neverAllow?: boolean;
   onChange: (name: string, rule: Rule | "") => Promise<void>;
 }
 
-function RuleSelect({ name, rule, fallback, onChange }: RuleSelectProps) {
+function RuleSelect({ name, rule, fallback, neverAllow = false, onChange }: RuleSelectProps) {
   return (
     <select
       className={classNames(forms.field, forms.small)}
@@ -107,8 +114,8 @@ function RuleSelect({ name, rule, fallback, onChange }: RuleSelectProps) {
     >
       <option value="">{fallback}</option>
       {RULES.map(([value, label]) => (
-        <option key={value} value={value}>
-          {label}
+        <option key={value} value={value} disabled={neverAllow && value === "allow"}>
+          {neverAllow && value === "allow" ? "Allow (needs a password)" : label}
         </option>
       ))}
     </select>

@@ -1,0 +1,142 @@
+"""How answers are rendered: formulas, footnotes, tables, diagrams, direction, and texts that are hard to parse."""
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.chat_page import answers, button, send, wait_idle
+from tests.browser.conftest import Open
+from tests.http.client import Served
+
+
+def show(page: Page, markdown: str) -> Locator:
+    """The newest answer, which is this text."""
+    answer = answers(page).nth(answers(page).count())
+    send(page, [{"say": markdown}])
+    expect(answer.locator("[data-part=text]")).to_have_count(1)
+    wait_idle(page)
+    expect(page.locator("[data-unrendered]")).to_have_count(0)
+    return answer
+
+
+def test_only_formulas_are_rendered_as_formulas(server: Served, open_page: Open) -> None:
+    """Prices, shell variables and code keep their dollar signs and backslashes; formulas are rendered anywhere."""
+    page = open_page(server.url)
+    answer = show(page, "It costs $5 now and $10 later.\n\nUse $HOME or $PATH, $HOME:$PATH and US$5.")
+    expect(answer).to_contain_text("It costs $5 now and $10 later.")
+    expect(answer).to_contain_text("Use $HOME or $PATH, $HOME:$PATH and US$5.")
+    expect(answer.locator(".katex")).to_have_count(0)
+    answer = show(page, "Search with `grep '\\(foo\\)'` and `echo $a $b$`, then \\(x^2\\).")
+    expect(answer.locator(".katex")).to_have_count(1)
+    expect(answer.locator("code").first).to_have_text("grep '\\(foo\\)'")
+    answer = show(
+        page, "1. First $a_1$:\n\n   ```sh\n   echo $x$\n   ```\n\n   then \\(b\\) and\n\n   \\[\n   c\n   \\]\n2. Next"
+    )
+    expect(answer.locator(".katex")).to_have_count(3)
+    expect(answer.locator(".katex-display")).to_have_count(1)
+    expect(answer.locator("li")).to_have_count(2)
+    expect(answer.locator("figure pre")).to_have_text("echo $x$")
+
+
+def test_definitions_reach_every_block(server: Served, open_page: Open) -> None:
+    """Reference links and footnotes work when their definitions are in another paragraph."""
+    page = open_page(server.url)
+    text = (
+        "See [the docs][d] and [Docs].[^1] More.[^long]\n\n"
+        "- a list with [the docs][D]\n\n"
+        "[d]: https://docs.example/d\n[docs]: https://docs.example/ 'Docs'\n\n"
+        "[^1]: The *first* note.\n[^long]: The second note.\n\n    Its second paragraph."
+    )
+    answer = show(page, text)
+    links = answer.locator("a[href^='https:']").evaluate_all("items => items.map(item => item.href)")
+    assert links == ["https://docs.example/d", "https://docs.example/", "https://docs.example/d"]
+    notes = answer.get_by_role("region", name="Footnotes").get_by_role("listitem")
+    expect(notes).to_have_text(
+        [re.compile("The first note."), re.compile("The second note.*Its second paragraph", re.S)]
+    )
+    answer.get_by_role("link", name="Footnote 2").click()
+    expect(notes.nth(1)).to_be_focused()
+    expect(answer).not_to_contain_text("[^")
+
+
+def test_simple_html_tags_are_formatting(server: Served, open_page: Open) -> None:
+    """Tags without attributes that only format text are applied; all other HTML is shown as it is written."""
+    page = open_page(server.url)
+    answer = show(
+        page,
+        "H<sub>2</sub>O is<br>x<sup>2</sup> <kbd>Enter</kbd>\n\n|a|\n|-|\n|one<br/>two|\n\n<b onclick=x>b</b> </sub>",
+    )
+    expect(answer.locator("sub")).to_have_text("2")
+    expect(answer.locator("sup")).to_have_text("2")
+    expect(answer.locator("kbd")).to_have_text("Enter")
+    expect(answer.locator("br")).to_have_count(2)
+    expect(answer).to_contain_text("<b onclick=x>b</b> </sub>")
+
+
+def test_a_table_keeps_its_words_whole(server: Served, open_page: Open) -> None:
+    """A table that is too wide scrolls; the words in its cells are not broken."""
+    page = open_page(server.url, width=360, height=740)
+    head = "|" + "|".join(f"Characteristics{n}" for n in range(6)) + "|"
+    answer = show(page, f"{head}\n{'|-' * 6}|\n{head}")
+    heights = answer.locator("th").evaluate_all("cells => cells.map(cell => cell.clientHeight)")
+    assert max(heights) < 50
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_text_has_its_own_direction(server: Served, open_page: Open) -> None:
+    """Arabic paragraphs and lists run from right to left, English ones and code from left to right."""
+    page = open_page(server.url)
+    answer = show(page, "مرحبا بالعالم\n\n1. واحد\n\n2. اثنان\n\nHello\n\n```\nمرحبا\n```")
+    read = "item => getComputedStyle(item).direction"
+    assert [answer.locator(tag).first.evaluate(read) for tag in ("p", "ol", "pre")] == ["rtl", "rtl", "ltr"]
+    assert answer.get_by_text("Hello").evaluate(read) == "ltr"
+    send(page, "שלום")
+    expect(page.get_by_role("article", name="You").last.locator("[data-part=text]")).to_have_attribute("dir", "auto")
+
+
+def test_a_diagram_is_isolated_and_follows_the_theme(server: Served, open_page: Open) -> None:
+    """The frame has an origin of its own, and a diagram is dark when the page is, by the system or by choice."""
+    page = open_page(server.url)
+    page.emulate_media(color_scheme="dark")
+    answer = show(page, "```mermaid\ngraph TD\n  Sea --> Harbor\n```")
+    frame = answer.locator("iframe[title=Diagram]")
+    inside = frame.content_frame
+    label = inside.get_by_text("Harbor")
+    expect(label).to_be_visible()
+    brightness = (
+        "item => { const [r, g, b] = getComputedStyle(item).fill.match(/\\d+/g).map(Number); return r + g + b }"
+    )
+    assert label.evaluate(brightness) > 382
+    page.emulate_media(color_scheme="light")
+    expect(label).to_have_css("fill", re.compile(r"rgb\(\d?\d, \d?\d, \d?\d\)"))
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    expect(label).not_to_have_css("fill", re.compile(r"rgb\(\d?\d, \d?\d, \d?\d\)"))
+    assert inside.locator("body").evaluate("() => self.origin") == "null"
+    response = page.request.get(f"{server.url}/static/app/diagram.html")
+    assert "sandbox allow-scripts" in response.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    "piece", ["*a_ ", "\\[", "]", "> ", "1. ", "`a``", "|a", "$a$ ", "a\n=\n", "[^a]: x\n", "a\n\n"]
+)
+def test_hostile_text_does_not_freeze_the_page(server: Served, open_page: Open, piece: str) -> None:
+    """An answer made to be hard to parse is shown, as text where necessary, and the page stays usable."""
+    sid = server.session()
+    server.events(server.send(sid, [{"say": piece * (100_000 // len(piece))}])["run"]["id"])
+    page = open_page(server.url)
+    expect(button(page, "New chat").first).to_be_visible()
+    page.goto(f"{server.url}/c/{sid}")
+    expect(answers(page)).to_have_count(1)
+    expect(page.locator("[data-unrendered]")).to_have_count(0, timeout=20_000)
+    assert page.evaluate("1 + 1") == 2
+
+
+def test_hostile_text_streams_in(server: Served, open_page: Open) -> None:
+    """While such an answer streams in, the page still reacts, and it shows the whole answer at its end."""
+    page = open_page(server.url)
+    send(page, [{"say": "*a_ " * 25, "after": 0.005}] * 400)
+    expect(answers(page)).to_contain_text("*a_")
+    page.get_by_role("textbox", name="Message", exact=True).fill("still here")
+    wait_idle(page)
+    assert len(answers(page).locator("[data-part=text]").inner_text()) >= 39_000

@@ -1,0 +1,20 @@
+import { createElement } from "react";
+import { renderToStaticMarkup } from "react-dom/server";
+import { describe, expect, it } from "vitest";
+import { fold } from "../src/core/fold.ts";
+import { Approval } from "../src/ui/chat/Approval.tsx";
+
+function shown(data: object): string {
+  const event = { approval_id: "a", call_id: "c", name: "shell", args: {}, reason: "Why.", ...data };
+  const { approval } = fold([{ seq: 1, type: "approval.requested", data: event }]);
+  if (!approval) throw new Error("no approval");
+  return renderToStaticMarkup(createElement(Approval, { request: approval, onDecide: () => Promise.resolve(true) }));
+}
+
+describe("an approval", () => {
+  it("offers to allow a tool always only if that has an effect", () => {
+    expect(shown({})).toContain("Always allow");
+    expect(shown({ always: false })).not.toContain("Always allow");
+    expect(shown({ always: false })).toContain("Allow for this chat");
+  });
+});

@@ -1,0 +1,192 @@
+import { createElement } from "react";
+import { renderToStaticMarkup } from "react-dom/server";
+import { describe, expect, it } from "vitest";
+import { extractFormulas } from "../src/core/formulas.ts";
+import { pauseBetweenRenders, readFence, splitBlocks } from "../src/core/markdown-blocks.ts";
+import { Definitions } from "../src/core/markdown-definitions.ts";
+import { createHighlight } from "../src/ui/markdown/highlight.ts";
+import Markdown from "../src/ui/markdown/Markdown.tsx";
+
+function render(text: string): string {
+  const blocks = splitBlocks(text);
+  const definitions = new Definitions(blocks);
+  return blocks
+    .map(({ text, kind, labels }) => {
+      try {
+        return renderToStaticMarkup(
+          createElement(Markdown, { text, kind, definitions: definitions.neededBy(labels), growing: true }),
+        );
+      } catch (error) {
+        if (error instanceof RangeError) return text; // the page shows it as text
+        throw error;
+      }
+    })
+    .join("");
+}
+
+const formulasOf = (text: string) => extractFormulas(text).formulas.map((formula) => formula.tex);
+
+describe("formulas", () => {
+  it.each([
+    ["$5 or $10", []],
+    ["$HOME:$PATH, $HOME $PATH, $" + "{A}$" + "{B}", []],
+    ["US$5 and A$7", []],
+    ["`grep '\\(foo\\)'` and `$a` or `b$`", []],
+    ["```sh\necho $a$\n```", []],
+    ["\\$a$ and \\\\(b\\\\)", []],
+    ["\\[1\\] Smith and \\[link\\](x)", []],
+    ["$x$ costs $5, not $y$.", ["x", "y"]],
+    ["**$a_1$** and \\(b*c*d\\)", ["a_1", "b*c*d"]],
+    ["text \\[ a\n= b \\] text", ["a\n= b"]],
+    ["> $$\n> a\n> $$", ["a"]],
+    ["- item\n  ```\n  $no$\n  ```\n  \\(yes\\)", ["yes"]],
+    ["\\(a\n\nb\\)", []],
+  ])("in %j", (text, found) => {
+    expect(formulasOf(text)).toEqual(found);
+  });
+
+  it("leave code, links and emphasis around them intact", () => {
+    expect(render("[$a$](https://x.example/$b$) *$c$*")).toContain('href="https://x.example/$b$"');
+    expect(render("`$a` $b$ `c$`")).toContain('<code dir="auto">c$</code>');
+  });
+});
+
+describe("blocks", () => {
+  it("give the same result when the text grows by any piece", () => {
+    const text =
+      "a[^1]\n```js\nx\n\ny\n```\n- b\n\n  ```\n  $\n  ```\n\n\\[\nc\n\nd\n\\]\n[^1]: n\n\n    m\n\n$$\n\nend";
+    let grown = splitBlocks("");
+    for (let end = 1; end <= text.length; end++) {
+      grown = splitBlocks(text.slice(0, end), grown);
+      expect(grown).toEqual(splitBlocks(text.slice(0, end)));
+    }
+    expect(grown.map((block) => block.text).join("")).toBe(text);
+    expect(grown.map((block) => block.kind)).toEqual([
+      "markdown",
+      "code",
+      "markdown",
+      "markdown",
+      "markdown",
+      "markdown",
+    ]);
+  });
+
+  it("of code have no fences", () => {
+    expect(readFence("```ts x\na\n\nb\n```\n\n")).toEqual({ code: "a\n\nb", language: "ts" });
+    expect(readFence("  ~~~\n  a\n   b\n")).toEqual({ code: "a\n b", language: "" });
+  });
+
+  it("refer to definitions in other blocks", () => {
+    const text = "See [A  b] and [c][a B].[^n]\n\n[a b]: https://x.example/\n\n[^n]: Note.\n\n    More.";
+    const html = render(text);
+    expect(html.match(/href="https:\/\/x.example\/"/g)).toHaveLength(2);
+    expect(html).toContain("Footnote 1");
+    const { footnotes } = new Definitions(splitBlocks(text));
+    expect(footnotes.map(({ number, text }) => [number, text])).toEqual([[1, "Note.\n\nMore."]]);
+  });
+});
+
+/** Deterministic pseudo-random numbers (mulberry32). */
+function generator(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) % below;
+  };
+}
+
+const PIECES = [
+  ...["*a_ ", "**a ", "_.", "[", "]", "![", "[a](", "[a] ", "[^a]", "[^a]: x\n", "[a]: x\n", "> ", ">", "1. ", "- "],
+  ...[
+    "`",
+    "`a``",
+    "```",
+    "```\n",
+    "~~~\n",
+    "~a~~ ",
+    "|",
+    "|a|b|\n|-|-|\n",
+    "<",
+    "<a ",
+    "<!--",
+    "<sub>",
+    "</sub>",
+    "<br>",
+  ],
+  ...["\\[", "\\]", "\\(", "\\)", "$", "$$", "$a$ ", "$$\n", "\\[\n", "&", "www.a ", "a@b.c ", "https://a ", "a\n=\n"],
+  ...["# a\n", "---\n", "    a\n\n", "  ", "\t", "a\n\n", "- a\n\n", "\n", "\\", "!", "word "],
+];
+
+function hostileText(seed: number, size: number): string {
+  const random = generator(seed);
+  const alphabet =
+    seed < PIECES.length ? [PIECES[seed]] : Array.from({ length: 1 + random(4) }, () => PIECES[random(PIECES.length)]);
+  let text = "";
+  while (text.length < size)
+    text += (alphabet[random(alphabet.length)] ?? "").repeat(1 + random(seed < PIECES.length ? 1 : 200));
+  return text;
+}
+
+function cpuMilliseconds(action: () => void): number {
+  const before = process.cpuUsage().user;
+  action();
+  return (process.cpuUsage().user - before) / 1000;
+}
+
+describe("hostile text", () => {
+  const size = 40_000;
+  const ordinary = "A paragraph with **bold** text, `code` and [a link](https://x.example/).\n\n".repeat(size / 75);
+  render(ordinary.slice(0, 10_000)); // warm-up
+  const reference = cpuMilliseconds(() => render(ordinary));
+
+  it.each(Array.from({ length: PIECES.length + 16 }, (_, seed) => seed))(
+    "takes a small multiple of the time of ordinary text (%i)",
+    (seed) => {
+      const text = hostileText(seed, size);
+      expect(
+        splitBlocks(text)
+          .map((block) => block.text)
+          .join(""),
+      ).toBe(text);
+      expect(cpuMilliseconds(() => render(text))).toBeLessThan(5 * reference + 500);
+    },
+    120_000,
+  );
+});
+
+describe("a growing text", () => {
+  it.each(["*a_ ", "- item with **bold** text\n", "x = 1\n"])(
+    "of %j renders its last block for a quarter of the time",
+    (piece) => {
+      let now = 0;
+      let worked = 0;
+      let next = 0;
+      let text = piece === "x = 1\n" ? "```py\n" : "";
+      let blocks = splitBlocks(text);
+      while (text.length < 30_000) {
+        now += 16;
+        text += piece.repeat(4);
+        if (now < next) continue;
+        blocks = splitBlocks(text, blocks);
+        const own = (blocks.at(-1)?.work ?? 0) - (blocks.at(-2)?.work ?? 0);
+        worked += own > 4_000 ? own / 200 : 0;
+        next = now + pauseBetweenRenders(blocks);
+      }
+      expect(worked).toBeLessThan(now / 2);
+    },
+  );
+
+  it("is highlighted until that has taken too long", () => {
+    let now = 0;
+    const highlight = createHighlight(() => {
+      now += 100;
+      return now;
+    });
+    const results = Array.from({ length: 100 }, () => highlight("x = 1", "python"));
+    expect(results[0]).not.toBeNull();
+    expect(results.filter(Boolean).length).toBeLessThan(40);
+    expect(results.at(-1)).toBeNull();
+  });
+});
