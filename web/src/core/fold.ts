@@ -118,14 +118,16 @@ class TranscriptBuilder {
     switch (event.type) {
       case "step.retrying":
         return this.set({ retrying: event.data });
-      case "step.started":
-        return this.set({ model: event.data.model ?? this.rest.model });
       case "text.delta":
         return this.addText(event.data.text);
       case "reasoning.delta":
         return this.addReasoning(event.data.text, event.data.provider ?? null, at);
       case "step.started":
-        return this.set({ steps: this.rest.steps + 1, stepBegan: !hasOpenStep(this.parts) });
+        return this.set({
+          model: event.data.model ?? this.rest.model,
+          steps: this.rest.steps + 1,
+          stepBegan: !hasOpenStep(this.parts),
+        });
       case "run.resumed":
         return this.settleTools({ running: "unknown", pending: "not_run" });
       case "message.seeded":

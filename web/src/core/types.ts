@@ -54,7 +54,6 @@ type TerminalData = Readonly<{ reason?: string | null; finish_reason?: string | 
 
 export type EventData = {
   "run.resumed": { readonly epoch: number };
-  "step.started": { readonly index: number };
   "message.seeded": { readonly from_run: string; readonly parts: readonly Part[] };
   "step.retrying": RetryNotice;
   "step.started": { readonly index: number; readonly model?: string | null };
