@@ -17,7 +17,7 @@ export function Access(props: SettingsProps) {
   return (
     <>
       <Password {...props} />
-      <Tokens />
+      {props.settings?.password_set && <Tokens />}
     </>
   );
 }
