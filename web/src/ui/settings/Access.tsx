@@ -19,7 +19,7 @@ export function Access(props: SettingsProps) {
     <>
       <Password {...props} />
       {props.settings?.password_set && <Devices />}
-      <Tokens />
+      {props.settings?.password_set && <Tokens />}
     </>
   );
 }
