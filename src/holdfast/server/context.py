@@ -76,6 +76,9 @@ class ApiContext:
     summarizer: Callable[[SessionId], Awaitable[Summarizer]] | None = None
     tool_admin: ToolAdmin | None = None
     backup: MakeBackup | None = None  # None if the storage has its own backup tools
+    fetch_file: "Callable[[str], Awaitable[tuple[str, str, bytes]]] | None" = None
+    """Fetches a file that a request names by URL: its name, declared media type and contents. Raises ToolError. None:
+    URLs are not fetched."""
     cors_origins: Sequence[str] = ()  # Origins whose pages may call the APIs below `/v1`
     exposed: bool = False  # Whether the server listens on an address that other machines can reach
     limits: ServerLimits = field(default_factory=ServerLimits)
