@@ -171,6 +171,7 @@ class Config(Section):
     heartbeat: Number = Field(default=15.0, ge=0.1)
     write_deadline: Number = Field(default=30.0, ge=0.1)
     """Seconds after which a client that does not read is disconnected. It can resume without loss."""
+    fetch_urls: bool = False  # Whether images and files that a call of /v1 names by URL are fetched
     cors_origins: Annotated[list[Annotated[str, AfterValidator(_check_origin)]], BeforeValidator(_split)] = []
     """Origins whose pages may call the APIs below /v1. With a password they need a token."""
     password: SecretStr | None = Field(default=None, min_length=1)

@@ -108,7 +108,11 @@ def test_what_is_no_export_is_refused(server: Served, tmp_path: Path) -> None:
     empty, other = tmp_path / "empty", tmp_path / "other"
     empty.write_bytes(b"")
     other.write_bytes(b"\x7fELF\0\0\n")
-    for file, message in ((empty, "is empty"), (other, "line 1: is not valid JSON"), (tmp_path, "Cannot read")):
+    for file, message in (
+        (empty, "is empty"),
+        (other, "line 1: this is not a Holdfast export"),
+        (tmp_path, "Cannot read"),
+    ):
         refused("import", file, data=server.data_dir, message=message)
 
 

@@ -8,6 +8,8 @@ from openai import APIStatusError, NotFoundError, OpenAI
 
 from tests.chat.stage import Stage
 from tests.http.client import Served
+from tests.http.conftest import Start
+from tests.openai.conftest import client_of
 from tests.openai.scripts import calls_function, named
 from tests.upstream import End, Head, answers, delta, says, sse
 
@@ -163,3 +165,17 @@ def test_completions_are_stored(client: OpenAI, up: Stage) -> None:
     client.chat.completions.delete(made.id)
     with pytest.raises(NotFoundError):
         client.chat.completions.retrieve(made.id)
+
+
+def test_an_image_by_url_is_fetched_only_if_allowed(start: Start, up: Stage, client: OpenAI) -> None:
+    """By default a URL is refused; with `fetch_urls` it is fetched, but never from this machine."""
+    image: Any = {"type": "image_url", "image_url": {"url": f"{up.url}/image.png"}}
+    messages: Any = [{"role": "user", "content": [image]}]
+    with pytest.raises(APIStatusError) as refused:
+        client.chat.completions.create(model=named("image"), messages=messages)
+    assert refused.value.status_code == 400
+    assert "fetch_urls" in refused.value.message
+    with client_of(start(more={"fetch_urls": True})) as fetching, pytest.raises(APIStatusError) as unreachable:
+        fetching.chat.completions.create(model=named("image"), messages=messages)
+    assert unreachable.value.status_code == 400
+    assert "could not be fetched" in unreachable.value.message

@@ -42,6 +42,7 @@ from holdfast.server_file import SERVER_FILE, ServerAddress
 from holdfast.storage import filesystem
 from holdfast.storage.sqlite import backup
 from holdfast.system import SystemClock
+from holdfast.tools.fetch.file_fetcher import FileFetcher
 
 log = logging.getLogger("holdfast.app")
 
@@ -161,6 +162,7 @@ def _http_app(
         tool_admin=services.tool_admin,
         backup=partial(_back_up, node),
         confirm_memories=config.memory.confirm,
+        fetch_file=FileFetcher(config.max_file_mb << 20).fetch if config.fetch_urls else None,
         cors_origins=config.cors_origins,
         exposed=exposed,
         trusted_proxies=tuple(ip_network(proxy) for proxy in config.trusted_proxies),

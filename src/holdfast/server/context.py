@@ -79,6 +79,9 @@ class ApiContext:
     tool_admin: ToolAdmin | None = None
     backup: MakeBackup | None = None  # None if the storage has its own backup tools
     confirm_memories: bool = False  # Whether facts are used only after a person confirmed them
+    fetch_file: "Callable[[str], Awaitable[tuple[str, str, bytes]]] | None" = None
+    """Fetches a file that a request names by URL: its name, declared media type and contents. Raises ToolError. None:
+    URLs are not fetched."""
     cors_origins: Sequence[str] = ()  # Origins whose pages may call the APIs below `/v1`
     trusted_proxies: tuple[Network, ...] = ()  # Whose `X-Forwarded-For` is believed
     exposed: bool = False  # Whether the server listens on an address that other machines can reach

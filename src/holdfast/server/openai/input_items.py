@@ -18,7 +18,6 @@ from holdfast.server.openai.namespaces import flat_name
 from holdfast.server.openai.response_object import render_parts
 
 _EXTENSIONS: Final = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
-_NOT_FETCHED: Final = "URLs are not fetched."
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,15 @@ class UploadedFile:
     file_id: FileId
 
 
-DraftPart = Part | InlineFile | UploadedFile
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file that the call names by URL."""
+
+    param: str
+    url: str
+
+
+DraftPart = Part | InlineFile | UploadedFile | RemoteFile
 
 
 @dataclass(slots=True)
@@ -244,7 +251,7 @@ def _image(part: s.ImageContentPart, param: str) -> DraftPart:
             raise missing(place)
         return UploadedFile(f"{param}.file_id", FileId(part.file_id))
     if not url.startswith("data:"):
-        raise unsupported(place, f"{_NOT_FETCHED} Send the image as a data: URL.")
+        return RemoteFile(place, url)
     media_type, data = _decode_data_url(url, place)
     return InlineFile(place, f"image{_EXTENSIONS.get(media_type, '')}", media_type, data)
 
@@ -256,7 +263,7 @@ def _file(part: s.FileContentPart, param: str) -> DraftPart:
     if source.file_data is None and source.file_id is not None:
         return UploadedFile(f"{param}.file_id", FileId(source.file_id))
     if source.file_url is not None:
-        raise unsupported(f"{param}.file_url", f"{_NOT_FETCHED} Send the contents as 'file_data'.")
+        return RemoteFile(f"{param}.file_url", source.file_url)
     place, data = f"{param}.file_data", source.file_data
     if data is None:
         raise missing(place)

@@ -70,7 +70,7 @@ class ImageContentPart(CallItem):
 class FileSource(CallItem):
     file_id: str | None = None
     file_data: str | None = None
-    file_url: JsonValue = None
+    file_url: str | None = None
     filename: str | None = None
 
 

@@ -15,10 +15,11 @@ from holdfast.core.run import Lifetime, Run
 from holdfast.core.session import Message, Session
 from holdfast.engine.titles import first_words
 from holdfast.engine.transactions.accept import Accepted, RunOptions
+from holdfast.ports.tool import ToolError
 from holdfast.server.context import ApiContext
 from holdfast.server.openai import ids
 from holdfast.server.openai.errors import ParameterError, unsupported
-from holdfast.server.openai.input_items import DraftPart, InlineFile, TurnBuilder, UploadedFile
+from holdfast.server.openai.input_items import DraftPart, InlineFile, RemoteFile, TurnBuilder, UploadedFile
 from holdfast.server.openai.model_names import DIRECT, Target
 from holdfast.server.openai.parameters import SOURCE, RunSettings
 from holdfast.server.openai.response_object import output_parts, stored_parameters
@@ -192,6 +193,8 @@ async def referenced_parts(api: ApiContext, given: str | Sequence[InputItem]) ->
 
 
 async def stored_part(api: ApiContext, part: DraftPart, target: Target) -> Part:
+    if isinstance(part, RemoteFile):
+        part = await _fetch(api, part)
     match part:
         case InlineFile(param, name, declared, data):
             kind = detect_media_type(data[:SNIFF], declared)
@@ -211,6 +214,16 @@ async def stored_part(api: ApiContext, part: DraftPart, target: Target) -> Part:
             return file.part()
         case _:
             return part
+
+
+async def _fetch(api: ApiContext, file: RemoteFile) -> InlineFile:
+    if api.fetch_file is None:
+        reason = "URLs are not fetched. Send the contents as a data: URL, or set `fetch_urls` in the configuration."
+        raise unsupported(file.param, reason)
+    try:
+        return InlineFile(file.param, *await api.fetch_file(file.url))
+    except ToolError as error:
+        raise ParameterError(file.param, f"'{file.param}' could not be fetched: {error}") from None
 
 
 def _check_readable(kind: str, param: str, target: Target) -> None:
