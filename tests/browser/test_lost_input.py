@@ -7,7 +7,17 @@ import urllib.parse
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.chat_page import answers, button, check_transcript, message_box, notice, send, session_of, wait_idle
+from tests.browser.chat_page import (
+    answers,
+    axe_violations,
+    button,
+    check_transcript,
+    message_box,
+    notice,
+    send,
+    session_of,
+    wait_idle,
+)
 from tests.browser.conftest import Open, Start
 from tests.browser.test_failures import drop_network_errors
 from tests.http.client import Served
@@ -58,6 +68,7 @@ def test_a_new_chat_is_sent_when_the_server_is_back(start: Start, open_page: Ope
     expect(page.get_by_text("Connection lost")).to_be_visible()
     send(page, "begun in the dark")
     expect(page.get_by_text("Will be sent when reconnected")).to_be_visible()
+    assert axe_violations(page) == []
     button(page, "New chat").click()
     expect(page.get_by_role("heading", name="What can I help with?")).to_be_visible()
     page.get_by_role("region", name="Unsent").get_by_role("link", name="begun in the dark").click()
@@ -117,11 +128,29 @@ def test_what_was_typed_in_a_chat_deleted_elsewhere_is_kept(
     expect(unsent.get_by_role("link")).to_have_count(2)
     unsent.get_by_role("link", name="half a thought").click()
     kept = page.get_by_role("region", name="Unsent messages")
+    assert axe_violations(page) == []
     expect(kept).to_contain_text(re.compile("waiting.*half a thought", re.DOTALL))
     button(page, "Use in a new chat").click()
     expect(message_box(page)).to_have_value("waiting\n\nhalf a thought")
     expect(unsent).to_have_count(0)
     drop_network_errors(console_errors)
+
+
+def test_deleting_a_chat_discards_its_draft(server: Served, open_page: Open) -> None:
+    """What was typed in a chat that one deletes oneself is not kept as unsent."""
+    page = open_page(f"{server.url}/c/{server.session(title='Mine')}")
+    message_box(page).fill("half a thought")
+    button(page, "New chat").click()
+    row = page.get_by_role("navigation", name="Chats").get_by_role("listitem").filter(has_text="Mine")
+    row.hover()
+    button(row, "Options for Mine").click()
+    page.get_by_role("menuitem", name="Delete").click()
+    button(page.get_by_role("dialog"), "Delete").click()
+    expect(row).to_have_count(0)
+    expect(page.get_by_role("region", name="Unsent")).to_have_count(0)
+    page.reload()
+    expect(message_box(page)).to_be_visible()
+    expect(page.get_by_role("region", name="Unsent")).to_have_count(0)
 
 
 def test_a_queued_message_shows_and_keeps_its_file(server: Served, open_page: Open) -> None:

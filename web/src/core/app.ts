@@ -131,7 +131,8 @@ export class App {
       this.sessions.forget(sid);
       this.openThreadOf(sid)?.markDeleted();
       const draft = this.drafts.read(sid);
-      if (draft !== NO_DRAFT) this.lostDrafts.set([...this.lostDrafts.get(), sid]);
+      const lost = this.lostDrafts.get();
+      if (draft !== NO_DRAFT && !lost.includes(sid)) this.lostDrafts.set([...lost, sid]);
     } else {
       this.sessions.markChanged(sid);
       void this.openThreadOf(sid)?.refresh();
@@ -184,8 +185,13 @@ export class App {
     const pieces = [this.drafts.read(NEW_CHAT), ...sent, this.drafts.read(sid)];
     const text = pieces.map((piece) => piece.text.trim()).filter(Boolean);
     this.drafts.write(NEW_CHAT, { text: text.join("\n\n"), files: pieces.flatMap((piece) => piece.files) });
+    this.discardUnsent(sid);
+  }
+
+  /** Discards what was typed and sent in a chat that was deleted. */
+  discardUnsent(sid: string): void {
     this.drafts.write(sid, NO_DRAFT);
-    for (const { key } of sent) this.outbox.discard(key);
+    for (const item of this.outbox.state.get()) if (item.sid === sid) this.outbox.discard(item.key);
     this.lostDrafts.set(this.lostDrafts.get().filter((lost) => lost !== sid));
   }
 }

@@ -16,6 +16,10 @@ export function ChatNotFound({ sid }: { sid: string }) {
     app.moveToNewChat(sid);
     navigate("/");
   };
+  const discard = () => {
+    app.discardUnsent(sid);
+    navigate("/");
+  };
   return (
     <CenteredScreen>
       <h1>Chat not found</h1>
@@ -32,9 +36,12 @@ export function ChatNotFound({ sid }: { sid: string }) {
         </section>
       )}
       {unsent.length > 0 ? (
-        <Button variant="primary" onClick={moveToNewChat}>
-          Use in a new chat
-        </Button>
+        <div className={text.row}>
+          <Button onClick={discard}>Discard</Button>
+          <Button variant="primary" onClick={moveToNewChat}>
+            Use in a new chat
+          </Button>
+        </div>
       ) : (
         <Button variant="primary" onClick={() => navigate("/")}>
           New chat

@@ -20,8 +20,13 @@ export function OutgoingMessage({ item, outbox }: { item: Outgoing; outbox: Outb
         ))}
         {item.text && <PlainText text={item.text} />}
       </div>
-      <footer className={classNames(styles.actions, styles.visible)} role={refused ? "alert" : "status"}>
-        <span className={refused ? text.error : text.quiet}>{progress(item)}</span>
+      <footer className={classNames(styles.actions, styles.visible)}>
+        <span
+          className={classNames(styles.progress, refused ? text.error : text.quiet)}
+          role={refused ? "alert" : "status"}
+        >
+          {progress(item)}
+        </span>
         {refused && (
           <Button small onClick={() => outbox.resend(item.key)}>
             Resend

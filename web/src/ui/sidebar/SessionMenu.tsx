@@ -1,5 +1,4 @@
 import { useState } from "react";
-import { NO_DRAFT } from "../../core/drafts.ts";
 import type { Session } from "../../core/types.ts";
 import { useApp } from "../context.ts";
 import { askConfirmation, askText } from "../dialogs.ts";
@@ -8,7 +7,8 @@ import { Menu } from "../widgets/Menu.tsx";
 import { MemoryDialog } from "./MemoryDialog.tsx";
 
 export function SessionMenu({ session }: { session: Session }) {
-  const { sessions, drafts } = useApp();
+  const app = useApp();
+  const { sessions } = app;
   const { id, title, pinned, archived } = session;
   const [memoryOpen, setMemoryOpen] = useState(false);
   const leave = () => {
@@ -39,7 +39,7 @@ export function SessionMenu({ session }: { session: Session }) {
       "Also delete its memories",
     );
     if (!confirmed || !(await sessions.remove(id, optionChecked))) return;
-    drafts.write(id, NO_DRAFT);
+    app.discardUnsent(id);
     leave();
   };
   return (
