@@ -59,7 +59,6 @@ class ChatClient:
     async def send(self, text: str) -> ShownRun:
         """Returns once the message is stored. All attempts share an idempotency key, so there is one turn."""
         if self.sid is None:
-            # If the response is lost, an empty session may remain; no message is duplicated.
             body = {} if self.model is None else {"model": self.model}
             self.sid = (await self._post(api_path("sessions"), body))["id"]
         body = {"input": text} if self.model is None else {"input": text, "model": self.model}
