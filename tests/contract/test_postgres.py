@@ -337,7 +337,7 @@ async def test_the_upgrade_makes_tags_searchable(postgres: PostgresServer) -> No
         old = "UPDATE holdfast.docs SET text = 'The pier', words = array_to_tsvector(ARRAY['the', 'pier'])"
         db.execute(f"{old} WHERE session_id = 'ses_titled'")
         db.execute("DELETE FROM holdfast.docs WHERE session_id = 'ses_untitled'")
-        db.execute("UPDATE holdfast.version SET n = 3")
+        db.execute("UPDATE holdfast.version SET n = 4")
     async with opening(lambda: PostgresStore(place))() as store:
         hits = await store.read(lambda tx: tx.search(LOCAL, "harbor", 10, None))
         assert {hit.session.id for hit in hits} == {"ses_titled", "ses_untitled"}

@@ -141,7 +141,7 @@ async def test_the_upgrade_makes_tags_searchable(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "holdfast.db")) as db:
         db.execute("UPDATE docs SET text = 'The pier' WHERE session_id = 'ses_titled'")
         db.execute("DELETE FROM docs WHERE session_id = 'ses_untitled'")
-        db.execute("PRAGMA user_version = 3")
+        db.execute("PRAGMA user_version = 4")
         db.commit()
     async with embedded(tmp_path) as (store, _):
         hits = await store.read(lambda tx: tx.search(LOCAL, "harbor", 10, None))

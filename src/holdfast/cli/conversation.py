@@ -60,7 +60,6 @@ class ChatClient:
         """Returns once the message is stored. All attempts share an idempotency key, so there is one turn."""
         choice = {} if self.model is None else {"model": self.model}
         if self.sid is None:
-            # If the response is lost, an empty session may remain; no message is duplicated.
             self.sid = (await self._post(api_path("sessions"), choice))["id"]
         path, body = api_path("sessions", self.sid, "runs"), {"input": text, **choice}
         return ShownRun((await self._post(path, body))["run"]["id"])

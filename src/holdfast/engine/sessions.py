@@ -197,8 +197,9 @@ class Sessions:
 
 
 def _session_id_of_key(owner: OwnerId, key: str) -> SessionId:
-    """The id of the session created with an idempotency key: a repeat finds it, and no key has to be stored."""
-    return SessionId("ses_" + hashlib.sha256(f"{owner}\0session\0{key}".encode()).hexdigest()[:32])
+    """The id of the session created with an idempotency key: a repeat finds it, and no key has to be stored. It is as
+    long as other ids."""
+    return SessionId("ses_" + hashlib.sha256(f"{owner}\0session\0{key}".encode()).hexdigest()[:26])
 
 
 def _view(tx: Tx, session: Session) -> SessionView:
