@@ -104,8 +104,8 @@ class Served:
         """Leave nothing that the next test would notice."""
         self.order(reset=True)
         self.http.cookies.clear()
-        for archived in ("false", "true"):
-            while items := self.get("/api/sessions", params={"limit": 200, "archived": archived})["items"]:
+        for which in ({}, {"archived": True}, {"source": "compare"}):
+            while items := self.get("/api/sessions", params={"limit": 200, **which})["items"]:
                 for item in items:
                     self.call("DELETE", f"/api/sessions/{item['id']}", expect=204)
         until(lambda: self.order(upstreams=True), lambda count: count == 0)
