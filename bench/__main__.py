@@ -93,7 +93,7 @@ class Bench:
         scenarios = whole_turns.QUICK if self.quick else whole_turns.SCENARIOS
         yield whole_turns.steps(scenarios, self.servers, self.rounds) + 2 * len(self.servers)
         yield from whole_turns.run(scenarios, self.servers, self.rounds, self.upstream, self.load)
-        yield from whole_turns.saturate(self.servers, 50, 3 if self.quick else 10, self.upstream, self.load)
+        yield from whole_turns.saturate(self.servers, 50, 300 if self.quick else 3000, self.upstream, self.load)
 
     def tokens(self) -> Iterator[Step | int]:
         yield token_cost.steps(self.scenarios, self.servers, self.rounds) + len(self.servers)

@@ -178,23 +178,23 @@ class LoadGenerator:
             await asyncio.sleep(pause)
         return times
 
-    async def repeat(self, port: int, requests: Sequence[str], tokens: int, seconds: float) -> dict[str, float]:
-        """Every request is a client that sends it again as soon as its answer has ended; how many answers came whole,
-        and within how many seconds."""
-        began, whole, broken = time.monotonic(), 0, 0
+    async def send_all(self, port: int, requests: Sequence[str], tokens: int, clients: int) -> dict[str, float]:
+        """Send all requests, each client the next one as soon as its answer has ended; how many answers came whole, and
+        within how many seconds."""
+        began, whole, rest = time.monotonic(), 0, iter(requests)
 
-        async def client(request: bytes) -> None:
-            nonlocal whole, broken
-            while time.monotonic() - began < seconds:
+        async def client() -> None:
+            nonlocal whole
+            for request in rest:
                 done = asyncio.Event()
-                answer = await connect(port, StreamClient(request, tokens, done.clear, done.set))
+                answer = await connect(port, StreamClient(request.encode(), tokens, done.clear, done.set))
                 await done.wait()
-                whole, broken = whole + answer.whole, broken + (not answer.whole)
+                whole += answer.whole
 
-        async with asyncio.TaskGroup() as clients:
-            for request in requests:
-                clients.create_task(client(request.encode()))
-        return {"whole": whole, "broken": broken, "seconds": time.monotonic() - began}
+        async with asyncio.TaskGroup() as group:
+            for _ in range(clients):
+                group.create_task(client())
+        return {"whole": whole, "seconds": time.monotonic() - began}
 
     async def times(self) -> list[dict[str, float]]:
         """For streams that do not end: milliseconds to the first byte and to the last token."""
@@ -254,7 +254,7 @@ async def main() -> None:
             "end": load.end,
             "leave": load.leave,
             "ask": load.ask,
-            "repeat": load.repeat,
+            "send_all": load.send_all,
             "times": load.times,
             "result": load.result,
             "drop": drop,

@@ -41,8 +41,8 @@ class TurnScenario:
 
 
 def _scenarios() -> Iterator[TurnScenario]:
-    yield TurnScenario("1 turn of 1 token", 1, 1, waves=60)
-    yield TurnScenario("1 turn of 500 tokens", 1, 500, waves=30)
+    yield TurnScenario("1 turn of 1 token", 1, 1, waves=25)
+    yield TurnScenario("1 turn of 500 tokens", 1, 500, waves=15)
     for tokens, waves, target in ((1, 4, 2.0), (50, 4, None), (500, 3, 1.0), (2000, 2, 0.9)):
         for chunked in (True, False):
             kind = "" if chunked else ", unchunked"
@@ -143,9 +143,10 @@ def run(
 
 
 def saturate(
-    servers: Sequence[str], clients: int, seconds: float, upstream: WorkerProcess, load: WorkerProcess
+    servers: Sequence[str], clients: int, turns: int, upstream: WorkerProcess, load: WorkerProcess
 ) -> Iterator[Figure | MissingFigure | str]:
-    """One-token turns as fast as they are answered, one after the other for each client."""
+    """One-token turns as fast as they are answered, one after the other for each client, each in a session of its
+    own."""
     what = f"1-token turns per second, {clients} clients"
     for name in servers:
         yield f"{what}: {name}"
@@ -153,9 +154,9 @@ def saturate(
             with _WITHOUT_MEMORY.get(name, STREAMING[name])(upstream.call("address")) as served:
                 measure(TurnScenario("", 4, 20), served, upstream, load)
                 upstream.call("begin", tokens=1, hold=False, per_write=1)
-                got = load.call("repeat", port=served.port, requests=served.prepare(clients), tokens=1, seconds=seconds)
-                if got["broken"]:
-                    raise BenchError(f"{got['broken']} turns were not whole")
+                got = load.call("send_all", port=served.port, requests=served.prepare(turns), tokens=1, clients=clients)
+                if got["whole"] < turns:
+                    raise BenchError(f"{turns - got['whole']} turns were not whole")
                 least = _LEAST_PER_SECOND if name == "Holdfast" else None
                 yield Figure("turns", what, got["whole"] / got["seconds"], "/s", least=least, server=name)
         except BenchError as error:
