@@ -299,7 +299,8 @@ class _Builder:
                 where = None
             else:
                 self._join()
-                self.parts[where] = ToolPart(call_id, self._tool(where).name, "", "pending")
+                before = self._tool(where)
+                self.parts[where] = ToolPart(call_id, before.name, "", "pending", begins_step=before.begins_step)
         if where is None:
             where = len(self.parts)
             self._add_part(ToolPart(call_id, name or "", "", "pending"))

@@ -3,6 +3,7 @@ runs go on. A journal that only does not answer is waited for, and runs are acce
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 import anyio
@@ -32,7 +33,7 @@ class Admission:
             return full
         if self._damage is not None and anyio.current_time() - self._checked_at >= _RECHECK:
             await self.check_journal()
-        return self._damage
+        return None if self._damage is None else replace(self._damage)  # raising one object again and again would leak
 
     async def check_journal(self) -> None:
         """At the start, and again while the journal is damaged; logs what changed."""

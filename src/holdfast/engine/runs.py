@@ -159,9 +159,9 @@ class Runs:
         refusal = await self._admission.refusal()
         if refusal is not None:
             before = await self._node.store.read(lambda tx: find_repeated(tx, request))
+            self._supervisor.release(request.run_id)
             if before is None:
                 raise refusal
-            self._supervisor.release(request.run_id)
             return before
         try:
             return await self._store_and_start(request, work)

@@ -10,7 +10,7 @@ from typing import Final
 import anyio
 
 from holdfast.core import recovery as recoveries
-from holdfast.core.errors import AppendRefusedError, StorageUnavailableError, TooLargeError
+from holdfast.core.errors import AppendRefusedError, StorageError, StorageUnavailableError, TooLargeError
 from holdfast.core.events import Event, entry
 from holdfast.core.ids import RunId
 from holdfast.core.run import Recovery, Run, RunStatus
@@ -46,6 +46,7 @@ class Settler:
         self.untitled: deque[tuple[Session, RunStatus]] = deque(maxlen=_MOST_UNTITLED)
         """Sessions without a title whose run has ended here, with the run's status."""
         self._untitled_added = Notifier()
+        self._in_doubt: set[RunId] = set()  # Runs whose settling was not acknowledged
 
     async def next_untitled(self) -> tuple[Session, RunStatus]:
         while not self.untitled:
@@ -117,14 +118,21 @@ class Settler:
             return [run_endings.settle(tx, rid, each, recovery, self._memory) for rid, each in ended.items()]
 
         self._node.local.note_settled(ended)
-        settled = [each for each in await self._node.store.transact(work) if each.is_new]
-        for each in settled:
-            self._note(each)
+        try:
+            settled = await self._node.store.transact(work)
+        except StorageError:
+            self._in_doubt.update(ended)  # it may be settled: what follows from that is not done yet
+            raise
+        for rid, each in zip(ended, settled, strict=True):
+            if each.is_new or rid in self._in_doubt:
+                self._note(each)
+        self._in_doubt.difference_update(ended)
         await self.announce_settled(ended, wake_queue=any(each.has_queue for each in settled))
 
     def _note(self, settled: Settled) -> None:
         run, session = settled.run, settled.session
-        assert run is not None
+        if run is None:
+            return
         self._node.metrics.count_settled(run)
         if session is not None and session.titled_by == "nobody":
             self.untitled.append((session, run.status))

@@ -5,7 +5,7 @@ status, and the other is refused. Cancelling therefore only records the intent i
 run, and waits; the executor or the settler writes the ending.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -35,7 +35,10 @@ class Supervisor:
         self._executions: dict[RunId, Execution] = {}
         self._runs: TaskGroup | None = None  # In which runs are executed, while they may be started
         self._starved = False  # Whether runs may be waiting for room
-        self._in_doubt: set[RunId] = set()  # Accepted and perhaps claimed: the store did not answer
+        self._in_doubt: dict[RunId, float] = {}
+        """Runs that were perhaps accepted and claimed, because the store did not answer, and until when to look."""
+        self._lost_claim = False  # Whether a claim may have been committed whose answer did not come
+        self._claiming = 0  # Room that a claim under way may fill
         self._over = Notifier()
         self.draining = False
         self._drain_scope = anyio.CancelScope()
@@ -106,18 +109,20 @@ class Supervisor:
                 signal = self._node.hub.signals.armed(("queue", None))
                 room = max(0, min(self._room(), _CLAIM_AT_ONCE))
                 self._starved = not room
-                again = (room or self._in_doubt) and await self._claim(runs, room)
+                self._claiming = room
+                again = (room or self._in_doubt or self._lost_claim) and await self._claim(runs, room)
+                self._claiming = 0
                 if not again:
                     await wait_for(signal, self._node.settings.poll)
         finally:
             self._runs = None
 
     def _room(self) -> int:
-        most, starting = self._node.settings.max_runs, len(self._node.local.starting)
-        room = most - starting - len(self._executions)
-        if room > 0:
-            return room
-        return most - starting - sum(not execution.waiting for execution in self._executions.values())
+        starting = len(self._node.local.starting) - len(self._in_doubt)
+        most = self._node.settings.max_runs - starting - self._claiming
+        if most > len(self._executions):
+            return most - len(self._executions)
+        return most - sum(not execution.waiting for execution in self._executions.values())
 
     async def _claim(self, runs: TaskGroup, room: int) -> bool:
         """Whether there may be more to claim. Shielded: what was claimed is started or requeued."""
@@ -129,21 +134,28 @@ class Supervisor:
                     return more
         except Exception as error:  # noqa: BLE001 - any error here would end every run that this node executes
             self._node.outages.failed(_CLAIMING, error)
+        self._lost_claim = True  # perhaps
         return False
 
     async def _claim_and_start(self, runs: TaskGroup, room: int) -> bool:
-        identity, connected, in_doubt = self._node.identity, self._node.local.connected, frozenset(self._in_doubt)
+        identity, local = self._node.identity, self._node.local
+        connected, in_doubt, lost = local.connected, frozenset(self._in_doubt), self._lost_claim
+        held = local.held()
 
-        def work(tx: Tx) -> tuple[list[Run], bool]:
-            claimed, more = run_queue.claim(tx, identity, room, connected)
-            return run_queue.find_unstarted(tx, identity, in_doubt) + claimed, more
+        def work(tx: Tx) -> tuple[list[Run], frozenset[RunId], list[Run], bool]:
+            # Before claiming: what is claimed here is not looked for.
+            known = frozenset(rid for rid in in_doubt if tx.run(rid) is not None)
+            unstarted = run_queue.find_unstarted(tx, identity, None if lost else in_doubt)
+            return unstarted, known, *run_queue.claim(tx, identity, room, connected)
 
-        claimed, more = await self._node.store.transact(work)
-        self._in_doubt -= in_doubt
-        self._node.local.starting -= in_doubt
+        unstarted, known, claimed, more = await self._node.store.transact(work)
+        self._lost_claim = False
+        ours = [run for run in unstarted if run.id in in_doubt or not (run.id in held or local.may_be_ended(run))]
+        self._resolve_doubts(in_doubt, known)
+        claimed = ours + claimed
         if self.draining:
             for run in claimed:
-                await Execution(run, self._deps).hand_over()
+                await self._hand_over(run)
             return False
         for run in claimed:
             self._start(runs, run)
@@ -151,7 +163,23 @@ class Supervisor:
                 self.stop(run.id, cancelled("disconnected"))
         if claimed:
             await self._node.hub.announce(Wake("changed"))
-        return bool(in_doubt) or (more and bool(claimed))
+        return bool(known) or (more and bool(claimed))
+
+    def _resolve_doubts(self, looked_for: Collection[RunId], known: Collection[RunId]) -> None:
+        """A run that is not there yet may still be committed on another connection."""
+        now = anyio.current_time()
+        for rid in looked_for:
+            if rid in known or now >= self._in_doubt[rid]:
+                del self._in_doubt[rid]
+                self.release(rid)
+
+    async def _hand_over(self, run: Run) -> None:
+        """Requeue a run that was claimed while the node is stopping."""
+        with anyio.move_on_after(self._node.settings.final_save, shield=True):
+            try:
+                await Execution(run, self._deps).hand_over()
+            except Exception as error:  # noqa: BLE001 - recovery ends it, and the others are handed over
+                self._node.outages.failed(_CLAIMING, error)
 
     # ---- runs that are claimed when they are accepted ----
 
@@ -166,11 +194,17 @@ class Supervisor:
     def release(self, rid: RunId) -> None:
         """The run was not accepted, or not claimed."""
         self._node.local.starting.discard(rid)
+        self._over.ring()
+        if self._starved:
+            self._node.hub.signals.fire(("queue", None))
 
     def doubt(self, rid: RunId) -> None:
         """The store did not say whether the run was accepted: the claim loop finds out, and starts it if it was."""
         if rid in self._node.local.starting:
-            self._in_doubt.add(rid)
+            # Where the store has one writer, a transaction that it does not know by then was never made.
+            grace = 0.0 if self._node.identity.lease_time is None else 2 * self._node.settings.final_save
+            self._in_doubt[rid] = anyio.current_time() + grace
+            self._over.ring()
             self._node.hub.signals.fire(("queue", None))
 
     async def start_accepted(self, run: Run) -> None:
@@ -179,8 +213,7 @@ class Supervisor:
             self._start(self._runs, run)
             self.release(run.id)
             return
-        with anyio.move_on_after(self._node.settings.final_save, shield=True), suppress(StorageError):
-            await Execution(run, self._deps).hand_over()
+        await self._hand_over(run)
         self.release(run.id)
 
     def _start(self, runs: TaskGroup, run: Run) -> None:
@@ -321,5 +354,5 @@ class Supervisor:
         self._drain_scope.cancel()
 
     async def _wait_until_empty(self) -> None:
-        while self._executions:
+        while self._executions or len(self._node.local.starting) > len(self._in_doubt):
             await self._over.wait()

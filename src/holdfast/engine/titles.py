@@ -78,22 +78,20 @@ class Titles:
     async def run(self, titler: Callable[[Session], Awaitable[Titler]]) -> None:
         """For the server's life: title sessions whose run this node has settled. A missed title is generated after the
         session's next turn."""
-        limiter = anyio.CapacityLimiter(_CONCURRENT)
-        async with anyio.create_task_group() as jobs:
-            while True:
-                session, status = await self._settler.next_untitled()
-                jobs.start_soon(
-                    self._generate_safely, session, titler if status == "complete" else _first_words, limiter
-                )
+        async with anyio.create_task_group() as workers:
+            for _ in range(_CONCURRENT):
+                workers.start_soon(self._work, titler)
 
-    async def _generate_safely(
-        self, session: Session, titler: Callable[[Session], Awaitable[Titler]], limiter: anyio.CapacityLimiter
-    ) -> None:
-        async with limiter:
-            try:
-                with anyio.fail_after(_TIMEOUT):
-                    await self.generate(session.id, await titler(session), session.owner, is_automatic=True)
-            except (HoldfastError, AgentError, TimeoutError) as error:
-                log.info("no title for session %s: %s", session.id, type(error).__name__)
-            except Exception:  # a task of the server's group: an error here would end the server
-                log.exception("no title for session %s", session.id)
+    async def _work(self, titler: Callable[[Session], Awaitable[Titler]]) -> None:
+        while True:
+            session, status = await self._settler.next_untitled()
+            await self._generate_safely(session, titler if status == "complete" else _first_words)
+
+    async def _generate_safely(self, session: Session, titler: Callable[[Session], Awaitable[Titler]]) -> None:
+        try:
+            with anyio.fail_after(_TIMEOUT):
+                await self.generate(session.id, await titler(session), session.owner, is_automatic=True)
+        except (HoldfastError, AgentError, TimeoutError) as error:
+            log.info("no title for session %s: %s", session.id, type(error).__name__)
+        except Exception:  # a task of the server's group: an error here would end the server
+            log.exception("no title for session %s", session.id)

@@ -61,7 +61,8 @@ def settle(
     only the run ends and its journal is purged. A temporary session is deleted with its run."""
     run = tx.run(rid)
     if run is None or not (run.is_open or run.is_pending):
-        return Settled(run)
+        session = None if run is None else tx.session(run.session_id)
+        return Settled(run, session, has_queue=run is not None and bool(tx.open_runs(run.session_id)))
     assert transcript.status != "streaming"
     if transcript.lost and recovery is None:
         recovery = Recovery("none")

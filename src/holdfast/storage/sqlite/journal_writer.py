@@ -15,7 +15,7 @@ from holdfast.ports.journal import Append, JournalHead
 from holdfast.storage import append_checks
 from holdfast.storage.sqlite import database, errors, journal_segments, schema
 from holdfast.storage.sqlite.journal_index import JournalIndex, LoggedRun, erase, remove, scan
-from holdfast.storage.sqlite.journal_log_reader import entries_at
+from holdfast.storage.sqlite.journal_log_reader import entries_of
 from holdfast.storage.sqlite.journal_records import HEAD, head
 
 log = logging.getLogger("holdfast.storage")
@@ -178,24 +178,26 @@ class JournalWriter:
         """Move the events of the first of `runs` into segments and return the rest. A run that is not sealed remains as
         it is. `sweep` deletes the rows of the log: other runs may have events in them."""
         moved: list[RunId] = []
+        chosen: dict[RunId, LoggedRun] = {}
         size = at = 0
+        while at < len(runs) and size < _PER_COMMIT:
+            log = self.index.runs.get(runs[at])
+            if log is not None and log.sealed:
+                chosen[runs[at]] = log
+                size += len(log.rows)
+            at += 1
         with self._using() as db, database.transaction(db):
-            while at < len(runs) and size < _PER_COMMIT:
-                run = runs[at]
-                at += 1
-                log = self.index.runs.get(run)
-                entries = entries_at(db, log, 0, log.last_seq) if log is not None and log.sealed else None
-                if log is None or entries is None:
+            # Together: a row of the log may have events of all of them, and would be read once for each.
+            for (run, log), entries in zip(chosen.items(), entries_of(db, [*chosen.values()]), strict=True):
+                if entries is None:
                     continue
                 for segment in journal_segments.pack(entries):
                     db.execute("INSERT INTO segments VALUES (?, ?, ?, ?, ?)", (log.alias, *segment))
-                    size += len(segment.frames) // 1024
                 db.execute(
                     "UPDATE runs SET archived = 1, sealed = 1, last_seq = ? WHERE alias = ?",
                     (log.last_seq, log.alias),
                 )
                 moved.append(run)
-                size += len(log.rows)
         for run in moved:
             self.index.settle(run)
         return runs[at:]

@@ -46,7 +46,12 @@ class StoreGroupCommit:
         self._waiting.append(_Transaction(work, future))
         if not self._scheduled:
             self._scheduled = True
-            self._schedule(loop)
+            try:
+                self._schedule(loop)
+            except BaseException:  # no job was queued, and nobody came in between
+                self._scheduled = False
+                self._waiting.pop()
+                raise
         return await future
 
     def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
