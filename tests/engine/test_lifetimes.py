@@ -32,7 +32,8 @@ HALF: Script = [Say("half "), Meet("here"), Say("whole")]
 
 
 async def test_a_detached_run_goes_on_when_every_client_has_left(world: AnyWorld) -> None:
-    """L1: clients leave in mid-stream, by closing and by being cancelled; the run completes and is saved once."""
+    """L1: clients leave in mid-stream, by closing and by being cancelled; the run completes and is saved once, and so
+    does one that was still queued."""
     async with running(HALF, world) as it:
         run = await it.send()
         assert run.lifetime == "detached"
@@ -43,10 +44,12 @@ async def test_a_detached_run_goes_on_when_every_client_has_left(world: AnyWorld
                 await subscription.next()
         await it.reached("here")
         assert it.agent.upstreams == 1
+        queued = await it.send(run)
         it.release("here")
-        await it.until(run.id, "complete")
-        assert await it.answer_text(run) == "half whole"
-        await check_saved_once(it, run, "complete")
+        for each in (run, queued):
+            await it.until(each.id, "complete")
+            assert await it.answer_text(each) == "half whole"
+            await check_saved_once(it, each, "complete")
 
 
 class BreaksWhenStopped(ScriptedAgent):
