@@ -310,6 +310,27 @@ async def test_a_run_that_completes_is_saved_once_as_complete(
         await check_saved_once(it, run, "complete")
 
 
+async def test_who_leaves_after_the_end_has_cancelled_nothing(memory: World) -> None:
+    """L4: the client of an attached run has had its end and leaves before the run is settled."""
+    settle = Hold(lambda call, args: call == "store.transact" and "_settle" in getattr(args[0], "__qualname__", ""))
+    async with running([Say("whole")], memory, tap=settle) as it, anyio.create_task_group() as clients:
+        sid = await it.new_session()
+
+        async def client() -> None:
+            accepted = await it.engine.runs.submit(sid, [TextPart("hi")], lifetime="attached")
+            async with it.engine.connections.attached(accepted.run.id):
+                assert (await it.collect(accepted.run.id))[-1].ends
+
+        clients.start_soon(client)
+        with anyio.fail_after(GUARD):
+            await settle.reached.wait()
+            await anyio.wait_all_tasks_blocked()
+            (run,) = await it.store.inner.read(lambda tx: tx.open_runs(sid))
+            assert not run.cancel_requested
+            settle.go.set()
+        assert ((await it.ended(run.id)).status, run.reason) == ("complete", None)
+
+
 # ---- L5 ----
 
 
