@@ -4,6 +4,7 @@ import json
 from contextlib import AsyncExitStack
 from typing import Final
 
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from holdfast.core.events import Failure
@@ -31,7 +32,9 @@ router = Router("anthropic", "/v1", _ERRORS)
 
 
 @router.post("/messages", returns=a.MessageObject, responses={200: STREAM_RESPONSE})
-async def create_message(api: ApiContext, body: a.MessagesRequest, key: IdempotencyKey = None) -> Response:
+async def create_message(
+    api: ApiContext, received: Request, body: a.MessagesRequest, key: IdempotencyKey = None
+) -> Response:
     """Answer the last message. The run ends when the client disconnects."""
     request, ignored = chat_request(body)
     target = await model_names.resolve_model(api, request.model)
@@ -62,7 +65,8 @@ async def create_message(api: ApiContext, body: a.MessagesRequest, key: Idempote
         failure = streaming.failure_before_output(source, events, failed)
         return EventStream(source, api.limits.streams, connection, headers, streaming.OPENING, failure)
 
-    return await streaming.submit_and_respond(api, ApiCall(request, target, settings, turns, key, "attached"), respond)
+    call = ApiCall(request, target, settings, turns, key, "attached", received.receive)
+    return await streaming.submit_and_respond(api, call, respond)
 
 
 @router.post("/messages/count_tokens")

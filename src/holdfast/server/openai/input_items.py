@@ -133,7 +133,7 @@ def read_input(given: str | Sequence[s.InputItem], turns: TurnBuilder, reference
         turns.add_user(TextPart(given))
         return
     for n, item in enumerate(given):
-        _read_item(item, f"input[{n}]", turns, referenced)
+        _read_item(item, f"{turns.param}[{n}]", turns, referenced)
 
 
 def _read_item(item: s.InputItem, param: str, turns: TurnBuilder, referenced: Mapping[str, Part]) -> None:
