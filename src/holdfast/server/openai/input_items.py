@@ -330,7 +330,7 @@ def page(items: list[dict[str, Any]], limit: int, order: str, after: str | None)
     if after is not None:
         ids = [item["id"] for item in items]
         if after not in ids:
-            raise ParameterError("after", f"This response has no input item '{after[:100]}'.")
+            raise ParameterError("after", f"The list has no item '{after[:100]}'.")
         items = items[ids.index(after) + 1 :]
     shown = items[:limit]
     first, last = (shown[0]["id"], shown[-1]["id"]) if shown else (None, None)

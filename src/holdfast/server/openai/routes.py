@@ -78,6 +78,7 @@ async def create_embeddings(api: ApiContext, body: s.EmbeddingRequest) -> Respon
     """Embeddings of the provider. Nothing is stored."""
     if api.models is None:
         raise NotFoundError("model", body.model)
+    await api.models.knows(body.model)  # raises NotFoundError
     sent = body.model_dump(exclude={"model", "user"}, exclude_none=True)
     try:
         return streaming.json_response(200, await api.models.embed(body.model, sent))
