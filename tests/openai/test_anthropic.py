@@ -2,19 +2,24 @@
 
 import base64
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 from anthropic import Anthropic, APIStatusError, AuthenticationError, BadRequestError, NotFoundError, RateLimitError
 from starlette.exceptions import HTTPException
 
+from holdfast.agents.scripted import Hang as ScriptedHang
 from holdfast.server import error_responses
 from tests.chat.stage import Stage
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.http.streams import GUARD
+from tests.openai.in_process import fetching
 from tests.openai.scripts import calls_function, named, thinks_and_says
+from tests.taps import until
 from tests.upstream import Hang, Head, answers, delta, says, sse
 
 HELLO: Any = [{"role": "user", "content": "Hello"}]
@@ -176,3 +181,28 @@ def test_the_url_of_a_document_is_not_dropped(claude: Anthropic) -> None:
     said: Any = [{"role": "user", "content": [{"type": "document", "source": source}]}]
     with pytest.raises(BadRequestError, match="fetch_urls"):
         claude.messages.create(model=named("claude url"), max_tokens=5, messages=said)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.anyio
+async def test_a_cut_response_has_the_shape_of_the_format(streamed: bool, tmp_path: Path) -> None:
+    """A message that the server cannot finish sending because it stops ends with an error in Anthropic's shape."""
+    call = {"model": "agent:chat", "max_tokens": 5, "messages": HELLO, "stream": streamed}
+    answers: list[httpx.Response] = []
+    async with fetching(tmp_path, ScriptedHang()) as (it, _, client):
+
+        async def ask() -> None:
+            answers.append(await client.post("/v1/messages", json=call))
+
+        with anyio.fail_after(GUARD):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ask)
+                await until(lambda: it.agent.upstreams == 1)
+                it.engine.feed.stop()
+    (answer,) = answers
+    if streamed:
+        assert '"type":"error"' in answer.text
+        return
+    assert (answer.status_code, answer.json()["type"]) == (503, "error")
+    assert answer.json()["error"]["type"] == "overloaded_error"
+    assert answer.headers["retry-after"] == "2"

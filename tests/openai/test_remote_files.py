@@ -1,26 +1,15 @@
 """Files that a call names by URL, fetched by the real app from a scripted host."""
 
-import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx
 import pytest
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message
 
-from holdfast.agents.scripted import Say
 from holdfast.core.ids import LOCAL
 from holdfast.ports.store import RunQuery
-from holdfast.server.app import build
-from holdfast.server.authenticator import Authenticator
-from holdfast.server.context import ApiContext, ServerLimits
-from holdfast.storage.file_store import FileStore
-from holdfast.storage.key_file import KeyFile
-from holdfast.tools.fetch.file_fetcher import FileFetcher
-from tests.harness import Running, running
+from tests.openai.in_process import fetching
 from tests.upstream import GUARD, Hang, Head, Raw, Script, upstream
 
 pytestmark = pytest.mark.anyio
@@ -30,21 +19,6 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(992)
 
 def sends(data: bytes, status: int = 200) -> Script:
     return [Head(status, {"Content-Type": "image/png", "Content-Length": str(len(data))}, chunked=False), Raw(data)]
-
-
-@asynccontextmanager
-async def fetching(path: Path, **limits: Any) -> AsyncIterator[tuple[Running, ASGIApp, httpx.AsyncClient]]:
-    """The app, which may fetch from this machine."""
-    async with running([Say("x")], files=FileStore(path / "files")) as it:
-        fetch = FileFetcher(allowed=lambda address: True).fetch
-        gate = Authenticator(KeyFile(path), it.world.clock)
-        inner = build(ApiContext(it.engine, gate, [("chat", True)], fetch_file=fetch, limits=ServerLimits(**limits)))
-
-        async def app(scope: Scope, receive: Receive, send: Send) -> None:
-            await inner({**scope, "extensions": {"holdfast.peer_user": os.geteuid}}, receive, send)
-
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
-            yield it, app, client
 
 
 def call(*urls: str) -> dict[str, Any]:
