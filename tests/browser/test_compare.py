@@ -80,3 +80,20 @@ def test_comparisons_are_kept_apart_from_chats(server: Served, open_page: Open) 
     expect(recent).to_have_count(0)
     assert server.get("/api/sessions?source=compare")["items"] == []
     assert len(server.get("/api/sessions")["items"]) == 1
+
+
+def test_cancel_keeps_a_comparison(server: Served, open_page: Open) -> None:
+    """A comparison is deleted only if the question is confirmed."""
+    page = open_page(f"{server.url}/compare")
+    wait_finished(compare(page, [{"say": "An answer."}]))
+    button(page, "New comparison").click()
+    recent = page.get_by_role("list", name="Recent comparisons").get_by_role("listitem")
+    deleted: list[str] = []
+    page.on("request", lambda request: deleted.append(request.url) if request.method == "DELETE" else None)
+    recent.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    recent.get_by_role("button", name="Open").click()
+    expect(page.get_by_role("region", name="1: ")).to_contain_text("An answer.")
+    assert deleted == []
+    assert len(server.get("/api/sessions?source=compare")["items"]) == 2

@@ -2,17 +2,24 @@
 
 import base64
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 from anthropic import Anthropic, APIStatusError, AuthenticationError, BadRequestError, NotFoundError, RateLimitError
+from starlette.exceptions import HTTPException
 
+from holdfast.agents.scripted import Hang as ScriptedHang
+from holdfast.server import error_responses
 from tests.chat.stage import Stage
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.http.streams import GUARD
+from tests.openai.in_process import fetching
 from tests.openai.scripts import calls_function, named, thinks_and_says
+from tests.taps import until
 from tests.upstream import Hang, Head, answers, delta, says, sse
 
 HELLO: Any = [{"role": "user", "content": "Hello"}]
@@ -138,3 +145,64 @@ def test_the_key_is_a_token_of_the_server(start: Start, up: Stage) -> None:
     token = made.json()["token"]
     message: Any = claude_of(served, token).messages.create(model=named("claude key"), max_tokens=5, messages=HELLO)
     assert message.content[0].text == "Fine."
+
+
+def test_refusals_have_the_shape_of_the_format(start: Start, shared: Served) -> None:
+    """Errors of the access checks and of the address are in Anthropic's shape, with their headers."""
+    call = {"model": "any", "max_tokens": 5, "messages": HELLO}
+    denied = httpx.post(f"{start(password='secret enough').url}/v1/messages", json=call)
+    assert (denied.status_code, denied.json()["type"]) == (401, "error")
+    assert denied.json()["error"]["type"] == "authentication_error"
+    assert denied.headers["www-authenticate"] == "Bearer"
+    wrong = httpx.get(f"{shared.url}/v1/messages")
+    assert (wrong.status_code, wrong.json()["error"]["type"]) == (405, "invalid_request_error")
+    assert wrong.headers["allow"] == "POST"
+    large = httpx.post(f"{shared.url}/v1/messages", json={**call, "system": "x" * (8 << 20)})
+    assert (large.status_code, large.json()["error"]["type"]) == (413, "request_too_large")
+
+
+def test_the_headers_of_an_error_are_kept() -> None:
+    """A request whose body is late ends its connection in every shape."""
+    late = HTTPException(408, "Too late.", {"Connection": "close"})
+    for path in ("/v1/messages", "/v1/responses", "/api/sessions"):
+        assert error_responses.from_exception(path, late).headers["connection"] == "close"
+
+
+def test_a_token_limit_that_cannot_be_honored_is_ignored(claude: Anthropic) -> None:
+    """The format requires `max_tokens`, so a model that does not take it can be used all the same."""
+    raw = claude.messages.with_raw_response.create(model="demo/scripted", max_tokens=5, messages=HELLO)
+    assert "max_tokens" in raw.headers["holdfast-ignored"]
+    assert raw.parse().role == "assistant"
+
+
+def test_the_url_of_a_document_is_not_dropped(claude: Anthropic) -> None:
+    """A document by URL is fetched or refused like any other file by URL."""
+    source = {"type": "url", "url": "https://example.com/tide.pdf"}
+    said: Any = [{"role": "user", "content": [{"type": "document", "source": source}]}]
+    with pytest.raises(BadRequestError, match="fetch_urls"):
+        claude.messages.create(model=named("claude url"), max_tokens=5, messages=said)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.anyio
+async def test_a_cut_response_has_the_shape_of_the_format(streamed: bool, tmp_path: Path) -> None:
+    """A message that the server cannot finish sending because it stops ends with an error in Anthropic's shape."""
+    call = {"model": "agent:chat", "max_tokens": 5, "messages": HELLO, "stream": streamed}
+    answers: list[httpx.Response] = []
+    async with fetching(tmp_path, ScriptedHang()) as (it, _, client):
+
+        async def ask() -> None:
+            answers.append(await client.post("/v1/messages", json=call))
+
+        with anyio.fail_after(GUARD):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ask)
+                await until(lambda: it.agent.upstreams == 1)
+                it.engine.feed.stop()
+    (answer,) = answers
+    if streamed:
+        assert '"type":"error"' in answer.text
+        return
+    assert (answer.status_code, answer.json()["type"]) == (503, "error")
+    assert answer.json()["error"]["type"] == "overloaded_error"
+    assert answer.headers["retry-after"] == "2"

@@ -105,6 +105,9 @@ def test_embeddings_are_those_of_the_provider(client: OpenAI, up: Stage) -> None
     asked = up.asked("embed")
     assert (asked["input"], asked["dimensions"], asked["encoding_format"]) == (["Hello"], 2, "float")
     up.play("embed fails", answers(400, {"error": {"message": "no vectors here"}}))
+    with pytest.raises(NotFoundError) as unknown:
+        client.embeddings.create(model="openai/none", input="Hello", encoding_format="float")
+    assert unknown.value.code == "model_not_found"
     with pytest.raises(APIStatusError) as failed:
         client.embeddings.create(model=named("embed fails"), input="Hello", encoding_format="float")
     assert failed.value.status_code == 400
@@ -165,6 +168,43 @@ def test_completions_are_stored(client: OpenAI, up: Stage) -> None:
     client.chat.completions.delete(made.id)
     with pytest.raises(NotFoundError):
         client.chat.completions.retrieve(made.id)
+
+
+def test_the_messages_of_a_completion_are_chat_messages(client: OpenAI, up: Stage) -> None:
+    """They are listed in the format in which they were sent, with the calls and results of tools."""
+    up.play("stored messages", says("Rain."))
+    called = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    sent: Any = [
+        {"role": "user", "content": "Weather?"},
+        {"role": "assistant", "content": None, "tool_calls": [called]},
+        {"role": "tool", "tool_call_id": "c1", "content": "rain"},
+        {"role": "user", "content": "So?"},
+    ]
+    made = client.chat.completions.create(model=named("stored messages"), messages=sent)
+    listed = client.chat.completions.messages.list(made.id).data
+    assert [{k: v for k, v in message.to_dict().items() if k != "id"} for message in listed] == sent
+    rest = client.chat.completions.messages.list(made.id, after=listed[1].id, limit=1).data
+    assert [message.id for message in rest] == [listed[2].id]
+
+
+def test_an_unknown_place_in_a_list_is_refused(client: OpenAI) -> None:
+    """A client that pages from a deleted completion is told, instead of beginning again."""
+    with pytest.raises(APIStatusError) as refused:
+        client.chat.completions.list(after="chatcmpl-none")
+    error: Any = refused.value.body
+    assert (refused.value.status_code, error["param"]) == (400, "after")
+
+
+def test_a_refused_conversation_leaves_nothing(start: Start) -> None:
+    """No empty chat remains, and the error names the field that was sent."""
+    served = start()
+    image: Any = {"type": "input_image", "file_id": "file_none"}
+    item: Any = {"type": "message", "role": "user", "content": [image]}
+    with client_of(served) as client, pytest.raises(APIStatusError) as refused:
+        client.conversations.create(items=[item])
+    error: Any = refused.value.body
+    assert error["param"] == "items[0].content[0].file_id"
+    assert served.get("/api/sessions")["items"] == []
 
 
 def test_an_image_by_url_is_fetched_only_if_allowed(start: Start, up: Stage, client: OpenAI) -> None:

@@ -96,7 +96,9 @@ class Book(RuleBasedStateMachine):
         return request, RunModel(ids[0], sid, ids[1], ids[2], key, body)
 
     def once(self, request: accept.TurnRequest, work: Callable[..., accept.Accepted]) -> Callable[[Tx], object]:
-        return lambda tx: accept.find_repeated(tx, request) or work(tx, request=request)
+        return lambda tx: (
+            accept.find_repeated(tx, request.owner, request.session_id, request.options) or work(tx, request=request)
+        )
 
     def accepted(self, both: tuple[RunId | None, object]) -> None:
         expected, found = both

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.ports.tool import ToolError
 from holdfast.tools.fetch.file_fetcher import FileFetcher
-from tests.upstream import Hang, Head, Raw, Script, upstream
+from tests.upstream import GUARD, Hang, Head, Raw, Script, upstream
 
 pytestmark = pytest.mark.anyio
 
@@ -19,7 +19,7 @@ def sends(data: bytes, status: int = 200, **headers: str) -> Script:
 async def test_a_file_is_fetched_with_its_name_and_type() -> None:
     """The contents come as they are, named after the last part of the path."""
     async with upstream(sends(PNG)) as up:
-        found = await FileFetcher(1000, allowed=lambda address: True).fetch(f"{up.url}/a/tide.png?x=1")
+        found = await FileFetcher(allowed=lambda address: True).fetch(f"{up.url}/a/tide.png?x=1", 1000)
     assert found == ("tide.png", "image/png", PNG)
 
 
@@ -36,8 +36,9 @@ async def test_a_file_is_fetched_with_its_name_and_type() -> None:
 async def test_what_cannot_be_used_is_refused(script: Script, problem: str) -> None:
     """E1: a failure, a redirect, too many bytes and too long a wait each have a reason."""
     async with upstream(script) as up:
+        seconds = 0.5 if script == [Hang()] else GUARD
         with pytest.raises(ToolError, match=problem):
-            await FileFetcher(1000, seconds=0.5, allowed=lambda address: True).fetch(f"{up.url}/x.png")
+            await FileFetcher(seconds, allowed=lambda address: True).fetch(f"{up.url}/x.png", 1000)
 
 
 @pytest.mark.parametrize(
@@ -46,4 +47,4 @@ async def test_what_cannot_be_used_is_refused(script: Script, problem: str) -> N
 async def test_only_public_addresses_are_fetched(url: str) -> None:
     """A request cannot make the server read its own machine or network."""
     with pytest.raises(ToolError):
-        await FileFetcher(1000).fetch(url)
+        await FileFetcher().fetch(url, 1000)

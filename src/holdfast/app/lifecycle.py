@@ -162,7 +162,7 @@ def _http_app(
         tool_admin=services.tool_admin,
         backup=partial(_back_up, node),
         confirm_memories=config.memory.confirm,
-        fetch_file=FileFetcher(config.max_file_mb << 20).fetch if config.fetch_urls else None,
+        fetch_file=FileFetcher().fetch if config.fetch_urls else None,
         cors_origins=config.cors_origins,
         exposed=exposed,
         trusted_proxies=tuple(ip_network(proxy) for proxy in config.trusted_proxies),

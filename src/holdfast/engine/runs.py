@@ -142,7 +142,9 @@ class Runs:
         if options.lifetime == "attached":
             self._node.local.connect(rid)
         try:
-            accepted = await self._accept_once(request, lambda tx: find_repeated(tx, request) or work(tx, request))
+            accepted = await self._accept_once(
+                request, lambda tx: find_repeated(tx, owner, sid, options) or work(tx, request)
+            )
         except BaseException as error:
             self._node.local.disconnect(rid)  # if it was stored all the same, it has no client
             if isinstance(error, HoldfastError) and not isinstance(error, StorageError):
@@ -158,7 +160,9 @@ class Runs:
     async def _accept_once(self, request: accept.TurnRequest, work: Callable[[Tx], Accepted]) -> Accepted:
         refusal = await self._admission.refusal()
         if refusal is not None:
-            before = await self._node.store.read(lambda tx: find_repeated(tx, request))
+            before = await self._node.store.read(
+                lambda tx: find_repeated(tx, request.owner, request.session_id, request.options)
+            )
             self._supervisor.release(request.run_id)
             if before is None:
                 raise refusal
@@ -208,8 +212,9 @@ class Runs:
 
         return await self._reader.read_list(load, lambda runs: runs)
 
-    async def find_by_key(self, sid: SessionId, key: str, owner: OwnerId = LOCAL) -> Run | None:
-        return await self._node.store.read(lambda tx: tx.run_with_key(owner, sid, key))
+    async def find_repeated(self, sid: SessionId, options: RunOptions, owner: OwnerId = LOCAL) -> Accepted | None:
+        """The turn that was accepted with the same key. Raises KeyReusedError if its body was another."""
+        return await self._node.store.read(lambda tx: find_repeated(tx, owner, sid, options))
 
     async def count_open(self) -> dict[str, int]:
         """Open runs by status; counts at most ten thousand."""

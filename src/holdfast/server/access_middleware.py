@@ -12,11 +12,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.core.errors import StorageError
-from holdfast.server import access_rules, openai, problem_details
+from holdfast.server import access_rules, error_responses, problem_details
 from holdfast.server.authenticator import Authenticator
 from holdfast.server.body_limits import is_too_large, limit_body, too_large_message
 from holdfast.server.event_stream import STREAM, EventStream
-from holdfast.server.openai import errors as openai_errors
 
 log = logging.getLogger("holdfast.http")
 
@@ -100,7 +99,8 @@ class AccessMiddleware:
             )
         except StorageError as error:
             retry = {"Retry-After": str(problem_details.RETRY_AFTER)}
-            refusal = _error(scope["path"], problem_details.status_of(error), error.code, str(error), retry)
+            status = problem_details.status_of(error)
+            refusal = error_responses.refusal(scope["path"], status, error.code, str(error), retry)
             return refusal, access_rules.Credentials()
         return self._refusal(facts, length, denied), credentials
 
@@ -109,17 +109,14 @@ class AccessMiddleware:
     ) -> Response | None:
         if denied is None:
             if is_too_large(facts.path, length, self._max_body):
-                return _error(facts.path, 413, "too-large", too_large_message(facts.path, self._max_body))
+                return error_responses.refusal(
+                    facts.path, 413, "too-large", too_large_message(facts.path, self._max_body)
+                )
             return None
         if denied.status == 401 and facts.method == "GET" and "text/html" in facts.headers.get("accept", ""):
             return RedirectResponse(f"/login?{urlencode({'next': facts.path})}", 303)
         challenge = {"WWW-Authenticate": "Bearer"} if denied.status == 401 else None
-        return _error(facts.path, denied.status, denied.code, denied.detail, challenge)
-
-
-def _error(path: str, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None) -> Response:
-    build = openai_errors.refusal if path.startswith(openai.PREFIX) else problem_details.problem
-    return build(status, code, detail, headers)
+        return error_responses.refusal(facts.path, denied.status, denied.code, denied.detail, challenge)
 
 
 class _ResponseSender:

@@ -12,13 +12,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from holdfast.core.errors import HoldfastError, StorageUnavailableError
-from holdfast.server import anthropic, html_pages, openai, openapi, problem_details, web_app
+from holdfast.server import error_responses, html_pages, openapi, web_app
 from holdfast.server.access_middleware import AccessMiddleware
 from holdfast.server.anthropic import routes as anthropic_routes
 from holdfast.server.context import ApiContext
 from holdfast.server.cors_middleware import CorsMiddleware
 from holdfast.server.openai import conversation_routes, stored_completion_routes
-from holdfast.server.openai import errors as openai_errors
 from holdfast.server.openai import routes as openai_routes
 from holdfast.server.routes import (
     auth,
@@ -56,10 +55,7 @@ def build(api: ApiContext) -> ASGIApp:
         return JSONResponse(document())
 
     async def respond_to_error(request: Request, error: Exception) -> Response:
-        is_openai = request.url.path.startswith(openai.PREFIX)
-        response = openai_errors.response_of(error) if is_openai else problem_details.from_exception(error)
-        if request.url.path.startswith(anthropic.PREFIX):
-            response = anthropic_routes.error_response(response)
+        response = error_responses.from_exception(request.url.path, error)
         if response.status_code >= 500:
             # The engine logs when an outage of storage begins and ends, so each request is a detail.
             level = logging.INFO if isinstance(error, StorageUnavailableError) else logging.WARNING

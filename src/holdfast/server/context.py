@@ -63,7 +63,8 @@ class ToolAdmin(Protocol):
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
     max_body: int = 8 * MIB
-    max_file: int = 50 * MIB  # `max_file_mb` of the configuration
+    max_file: int = 50 * MIB  # `max_file_mb` of the configuration; all files that a call names by URL share it
+    fetch_seconds: float = 60.0  # For all files that a call names by URL
     streams: StreamLimits = field(default_factory=StreamLimits)
 
 
@@ -79,9 +80,9 @@ class ApiContext:
     tool_admin: ToolAdmin | None = None
     backup: MakeBackup | None = None  # None if the storage has its own backup tools
     confirm_memories: bool = False  # Whether facts are used only after a person confirmed them
-    fetch_file: "Callable[[str], Awaitable[tuple[str, str, bytes]]] | None" = None
-    """Fetches a file that a request names by URL: its name, declared media type and contents. Raises ToolError. None:
-    URLs are not fetched."""
+    fetch_file: "Callable[[str, int], Awaitable[tuple[str, str, bytes]]] | None" = None
+    """Fetches a file of at most so many bytes that a request names by URL: its name, declared media type and contents.
+    Raises ToolError. None: URLs are not fetched."""
     cors_origins: Sequence[str] = ()  # Origins whose pages may call the APIs below `/v1`
     trusted_proxies: tuple[Network, ...] = ()  # Whose `X-Forwarded-For` is believed
     exposed: bool = False  # Whether the server listens on an address that other machines can reach

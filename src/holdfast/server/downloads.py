@@ -9,6 +9,7 @@ import anyio
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from holdfast.server.disconnects import wait_for_disconnect
 from holdfast.server.event_stream import abort_connection
 
 _PIECE: Final = 256 * 1024
@@ -34,7 +35,7 @@ class Download(Response):
             first = await anext(chunks, b"")
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_wait_for_disconnect, receive, tasks.cancel_scope)
+                tasks.start_soon(wait_for_disconnect, receive, tasks.cancel_scope)
                 try:
                     await self._send(send, first)
                     async for chunk in chunks:
@@ -49,9 +50,3 @@ class Download(Response):
         for at in range(0, len(chunk) or 1, _PIECE):
             with anyio.fail_after(self._write_deadline):
                 await send({"type": "http.response.body", "body": chunk[at : at + _PIECE], "more_body": more})
-
-
-async def _wait_for_disconnect(receive: Receive, scope: anyio.CancelScope) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    scope.cancel()

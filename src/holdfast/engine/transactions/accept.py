@@ -74,13 +74,13 @@ class Accepted:
     stop: tuple[Run, ...] = ()  # Runs whose cancel was requested in the same transaction
 
 
-def find_repeated(tx: Tx, request: TurnRequest) -> Accepted | None:
+def find_repeated(tx: Tx, owner: OwnerId, sid: SessionId, options: RunOptions) -> Accepted | None:
     """The turn that was accepted with this idempotency key, if any. Raises KeyReusedError if its body was another."""
-    key = request.options.key
-    run = None if key is None else tx.run_with_key(request.owner, request.session_id, key)
+    key = options.key
+    run = None if key is None else tx.run_with_key(owner, sid, key)
     if key is None or run is None:
         return None
-    if run.fingerprint != request.options.fingerprint:
+    if run.fingerprint != options.fingerprint:
         raise KeyReusedError(key, run.id)
     return Accepted(run, get_message(tx, run.user_message_id), fresh=False)
 

@@ -92,6 +92,8 @@ def _user(blocks: Sequence[a.AnthropicBlock], param: str) -> list[dict[str, Any]
                 content.append({"type": "image_url", "image_url": {"url": url}})
             case a.AnthropicDocument(source=source) if source.type == "text":
                 content.append({"type": "text", "text": source.data})
+            case a.AnthropicDocument(source=source) if source.type == "url":
+                content.append({"type": "file", "file": {"file_url": source.url}})
             case a.AnthropicDocument(source=source, title=title):
                 data = f"data:{source.media_type};base64,{source.data}"
                 content.append({"type": "file", "file": {"filename": title or "document.pdf", "file_data": data}})

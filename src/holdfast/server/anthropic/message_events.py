@@ -7,25 +7,13 @@ from holdfast.core import events as ev
 from holdfast.core.parts import Json, ReasoningPart, TextPart, ToolPart
 from holdfast.core.run import Run
 from holdfast.core.transcript import Transcript
-from holdfast.server.openai import errors
+from holdfast.server.anthropic import errors
 from holdfast.server.openai.chat_chunks import CUT_OFF, failure_of
 from holdfast.server.openai.json_bytes import as_text, dump
 from holdfast.server.openai.response_object import model_name
 from holdfast.server.openai.translator import Translator
 
 _STOP_REASONS: Final = {"length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
-_ERROR_TYPES: Final = {400: "invalid_request_error", 404: "not_found_error", 429: "rate_limit_error"}
-
-
-def error_fields(failure: ev.Failure) -> tuple[int, dict[str, Any]]:
-    """The status and body of an error in Anthropic's shape."""
-    status = errors.of_failure(failure)[0]
-    return status, error_body(status, failure.message)
-
-
-def error_body(status: int, message: str) -> dict[str, Any]:
-    kinds = {**_ERROR_TYPES, 401: "authentication_error", 403: "permission_error", 503: "overloaded_error"}
-    return {"type": "error", "error": {"type": kinds.get(status, "api_error"), "message": message}}
 
 
 def message_fields(run: Run) -> dict[str, Any]:
@@ -80,7 +68,7 @@ class MessageEvents(Translator):
 
     def cut(self) -> list[bytes]:
         self.ended = True
-        return [_frame("error", error_fields(CUT_OFF)[1])]
+        return [_frame("error", errors.of_failure(CUT_OFF)[1])]
 
     def _begin(self) -> None:
         if not self.begun:
@@ -129,7 +117,7 @@ class MessageEvents(Translator):
         self.ended = True
         self.failed = failure_of(ending)
         if self.failed is not None:
-            self._out.append(_frame("error", error_fields(self.failed)[1]))
+            self._out.append(_frame("error", errors.of_failure(self.failed)[1]))
             return
         self._begin()
         self._close()

@@ -4,13 +4,14 @@ import json
 from contextlib import AsyncExitStack
 from typing import Final
 
-from starlette.responses import JSONResponse, Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from holdfast.core.events import Failure
 from holdfast.core.run import Run
 from holdfast.core.transcript import Transcript
 from holdfast.engine.run_feed import RunSubscription
-from holdfast.server.anthropic import message_events
+from holdfast.server.anthropic import errors, message_events
 from holdfast.server.anthropic import schemas as a
 from holdfast.server.anthropic.chat_request import chat_request, messages
 from holdfast.server.context import ApiContext
@@ -31,10 +32,14 @@ router = Router("anthropic", "/v1", _ERRORS)
 
 
 @router.post("/messages", returns=a.MessageObject, responses={200: STREAM_RESPONSE})
-async def create_message(api: ApiContext, body: a.MessagesRequest, key: IdempotencyKey = None) -> Response:
+async def create_message(
+    api: ApiContext, received: Request, body: a.MessagesRequest, key: IdempotencyKey = None
+) -> Response:
     """Answer the last message. The run ends when the client disconnects."""
     request, ignored = chat_request(body)
     target = await model_names.resolve_model(api, request.model)
+    if "max_tokens" not in target.accepts:  # the format requires it, so it cannot be refused
+        request, ignored = request.model_copy(update={"max_tokens": None}), [*ignored, "max_tokens"]
     settings = parameters.settings_of_chat(request, target)
     settings.ignored.extend(ignored)
     turns = TurnBuilder("messages")
@@ -44,7 +49,7 @@ async def create_message(api: ApiContext, body: a.MessagesRequest, key: Idempote
         headers, server_tools = response_object.headers(run), response_object.has_server_tools(run)
 
         def failed(failure: Failure) -> Response:
-            status, error = message_events.error_fields(failure)
+            status, error = errors.of_failure(failure)
             return streaming.json_response(status, dump(error), [*headers, (b"x-should-retry", b"false")])
 
         def render(ended: Transcript) -> Response:
@@ -56,13 +61,14 @@ async def create_message(api: ApiContext, body: a.MessagesRequest, key: Idempote
             )
 
         if not body.stream:
-            return streaming.whole_response(subscription, render, api.limits.streams, connection)
+            return streaming.whole_response(subscription, render, api.limits.streams, connection, shape=errors.convert)
         events = message_events.MessageEvents(message_events.message_fields(run), server_tools=server_tools)
         source = streaming.TranslatedSource(subscription, events, attached=connection is not None)
-        failure = streaming.failure_before_output(source, events, failed)
+        failure = streaming.failure_before_output(source, events, failed, errors.convert)
         return EventStream(source, api.limits.streams, connection, headers, streaming.OPENING, failure)
 
-    return await streaming.submit_and_respond(api, ApiCall(request, target, settings, turns, key, "attached"), respond)
+    call = ApiCall(request, target, settings, turns, key, "attached", received.receive)
+    return await streaming.submit_and_respond(api, call, respond)
 
 
 @router.post("/messages/count_tokens")
@@ -71,11 +77,3 @@ async def count_message_tokens(body: a.CountTokensRequest) -> a.TokenCount:
     tools = [tool.model_dump(exclude_none=True) for tool in body.tools or ()]
     size = len(json.dumps([messages(body), tools], ensure_ascii=False).encode("utf-8", "replace"))
     return a.TokenCount(input_tokens=-(-size // _BYTES_PER_TOKEN))
-
-
-def error_response(response: Response) -> Response:
-    """An error in OpenAI's shape, in Anthropic's."""
-    message = json.loads(bytes(response.body))["error"]["message"]
-    headers = {name: value for name, value in response.headers.items() if name == "retry-after"}
-    body = message_events.error_body(response.status_code, message)
-    return JSONResponse(body, response.status_code, headers)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from holdfast.server.openai.schemas import Share, ShortText, Text, TokenLimit
+from holdfast.server.openai.schemas import MAX_PARTS, Share, ShortText, Text, TokenLimit
 
 
 class AnthropicItem(BaseModel):
@@ -54,7 +54,12 @@ class AnthropicToolUse(AnthropicItem):
 class AnthropicToolResult(AnthropicItem):
     type: Literal["tool_result"]
     tool_use_id: str
-    content: str | list[Annotated[AnthropicText | AnthropicImage, Field(discriminator="type")]] = ""
+    content: (
+        str
+        | Annotated[
+            list[Annotated[AnthropicText | AnthropicImage, Field(discriminator="type")]], Field(max_length=MAX_PARTS)
+        ]
+    ) = ""
 
 
 AnthropicBlock = Annotated[
@@ -71,7 +76,7 @@ AnthropicBlock = Annotated[
 
 class AnthropicInput(AnthropicItem):
     role: Literal["user", "assistant", "system"]
-    content: str | list[AnthropicBlock]
+    content: str | Annotated[list[AnthropicBlock], Field(max_length=MAX_PARTS)]
 
 
 class AnthropicTool(AnthropicItem):
@@ -95,7 +100,7 @@ class AnthropicThinkingOptions(AnthropicItem):
 class CountTokensRequest(AnthropicItem):
     model: ShortText
     messages: Annotated[list[AnthropicInput], Field(min_length=1, max_length=10_000)]
-    system: Text | list[AnthropicText] | None = None
+    system: Text | Annotated[list[AnthropicText], Field(max_length=MAX_PARTS)] | None = None
     tools: Annotated[list[AnthropicTool], Field(max_length=500)] | None = None
 
 

@@ -3,14 +3,15 @@
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from holdfast.core.errors import NotFoundError
-from holdfast.core.ids import LOCAL, MessageId
 from holdfast.core.session import Message, Session
 from holdfast.server.context import ApiContext
 from holdfast.server.openai import ids, input_items, model_names, parameters, submit
 from holdfast.server.openai import schemas as s
+from holdfast.server.openai.file_parts import StoredTurn, store_turns
 from holdfast.server.openai.input_items import TurnBuilder
 from holdfast.server.openai.model_names import DIRECT, Target
 from holdfast.server.routing import Router
@@ -24,21 +25,23 @@ _ANY_MODEL = Target("", DIRECT, None, frozenset({"images", "documents"}))
 
 
 @router.post("/conversations")
-async def create_conversation(api: ApiContext, body: s.ConversationRequest | None = None) -> s.ConversationObject:
+async def create_conversation(
+    api: ApiContext, request: Request, body: s.ConversationRequest | None = None
+) -> s.ConversationObject:
     """Create a session, which `conversation` of a response names."""
     metadata = {} if body is None else body.metadata or {}
-    turns = await _read(api, (body and body.items) or [], None)
+    turns = await _store(api, request, (body and body.items) or [], None)  # before there is a session that stays empty
     agent = model_names.DIRECT if api.models is not None else "chat"
     settings = {"source": parameters.SOURCE, "metadata": metadata}
     session = await api.engine.sessions.create(agent=agent, settings=settings)
-    if turns.turns:
-        await api.engine.sessions.append(session.id, await _messages(api, session, turns))
+    if turns:
+        await api.engine.sessions.append(session.id, _messages(api, session, turns))
     return _conversation_object(session)
 
 
 @router.get("/conversations/{conversation_id}")
 async def retrieve_conversation(api: ApiContext, conversation_id: ConversationId) -> s.ConversationObject:
-    return _conversation_object(await _session(api, conversation_id))
+    return _conversation_object(await submit.find_conversation(api, conversation_id))
 
 
 @router.post("/conversations/{conversation_id}")
@@ -46,7 +49,7 @@ async def update_conversation(
     api: ApiContext, conversation_id: ConversationId, body: s.ConversationUpdate
 ) -> s.ConversationObject:
     """Replace the metadata."""
-    session = await _session(api, conversation_id)
+    session = await submit.find_conversation(api, conversation_id)
     settings = {**(session.settings if isinstance(session.settings, dict) else {}), "metadata": body.metadata}
     return _conversation_object(await api.engine.sessions.update(session.id, {"settings": settings}))
 
@@ -54,7 +57,7 @@ async def update_conversation(
 @router.delete("/conversations/{conversation_id}")
 async def delete_conversation(api: ApiContext, conversation_id: ConversationId) -> s.DeletedObject:
     """Erase the session and everything in it."""
-    await api.engine.sessions.delete((await _session(api, conversation_id)).id)
+    await api.engine.sessions.delete((await submit.find_conversation(api, conversation_id)).id)
     return s.DeletedObject(id=conversation_id, object="conversation.deleted", deleted=True)
 
 
@@ -76,11 +79,11 @@ async def list_conversation_items(
 
 @router.post("/conversations/{conversation_id}/items", returns=s.InputItemList)
 async def create_conversation_items(
-    api: ApiContext, conversation_id: ConversationId, body: s.ConversationItemsRequest
+    api: ApiContext, request: Request, conversation_id: ConversationId, body: s.ConversationItemsRequest
 ) -> Response:
     """Add items below the head, without an answer."""
-    session = await _session(api, conversation_id)
-    added = await _messages(api, session, await _read(api, body.items, session))
+    session = await submit.find_conversation(api, conversation_id)
+    added = _messages(api, session, await _store(api, request, body.items, session))
     await api.engine.sessions.append(session.id, added)
     return JSONResponse(input_items.page(input_items.list_items(added), len(body.items), "asc", None))
 
@@ -94,33 +97,23 @@ async def retrieve_conversation_item(api: ApiContext, conversation_id: Conversat
 
 
 async def _items(api: ApiContext, conversation_id: str) -> list[dict[str, Any]]:
-    session = await _session(api, conversation_id)
+    session = await submit.find_conversation(api, conversation_id)
     return [] if session.head is None else input_items.list_items(await api.engine.messages.path(session.head))
 
 
-async def _read(api: ApiContext, items: list[s.InputItem], session: Session | None) -> TurnBuilder:
+async def _store(
+    api: ApiContext, request: Request, items: list[s.InputItem], session: Session | None
+) -> list[StoredTurn]:
     """The items as turns. Instructions have no place in a conversation and are left out."""
     turns = TurnBuilder("items")
     if session is not None and session.head is not None:
         turns.calls |= await submit.earlier_calls(api, session.head)
-    input_items.read_input(items, turns, await submit.referenced_parts(api, items))
-    return turns
+    input_items.read_input(items, turns, await submit.referenced_parts(api, items, "items"))
+    return await store_turns(api, turns.turns, _ANY_MODEL, request.receive)
 
 
-async def _messages(api: ApiContext, session: Session, turns: TurnBuilder) -> list[Message]:
-    now, found = api.engine.clock.now(), list[Message]()
-    for turn in turns.turns:
-        parts = tuple([await submit.stored_part(api, part, _ANY_MODEL) for part in turn.parts])
-        mid = MessageId(api.engine.ids.new("msg"))
-        found.append(Message(mid, LOCAL, session.id, turn.role, None, now, parts=parts))
-    return found
-
-
-async def _session(api: ApiContext, conversation_id: str) -> Session:
-    try:
-        return (await api.engine.sessions.get(ids.session_id(conversation_id))).session
-    except NotFoundError:
-        raise NotFoundError("conversation", conversation_id) from None
+def _messages(api: ApiContext, session: Session, turns: list[StoredTurn]) -> list[Message]:
+    return submit.message_chain(api, session.id, session.head, turns, api.engine.clock.now())
 
 
 def _conversation_object(session: Session) -> s.ConversationObject:

@@ -133,7 +133,7 @@ def read_input(given: str | Sequence[s.InputItem], turns: TurnBuilder, reference
         turns.add_user(TextPart(given))
         return
     for n, item in enumerate(given):
-        _read_item(item, f"input[{n}]", turns, referenced)
+        _read_item(item, f"{turns.param}[{n}]", turns, referenced)
 
 
 def _read_item(item: s.InputItem, param: str, turns: TurnBuilder, referenced: Mapping[str, Part]) -> None:
@@ -330,7 +330,7 @@ def page(items: list[dict[str, Any]], limit: int, order: str, after: str | None)
     if after is not None:
         ids = [item["id"] for item in items]
         if after not in ids:
-            raise ParameterError("after", f"This response has no input item '{after[:100]}'.")
+            raise ParameterError("after", f"The list has no item '{after[:100]}'.")
         items = items[ids.index(after) + 1 :]
     shown = items[:limit]
     first, last = (shown[0]["id"], shown[-1]["id"]) if shown else (None, None)

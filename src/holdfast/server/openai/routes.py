@@ -6,6 +6,7 @@ from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import Field
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from holdfast.core.errors import NotFoundError
@@ -77,6 +78,7 @@ async def create_embeddings(api: ApiContext, body: s.EmbeddingRequest) -> Respon
     """Embeddings of the provider. Nothing is stored."""
     if api.models is None:
         raise NotFoundError("model", body.model)
+    await api.models.knows(body.model)  # raises NotFoundError
     sent = body.model_dump(exclude={"model", "user"}, exclude_none=True)
     try:
         return streaming.json_response(200, await api.models.embed(body.model, sent))
@@ -89,7 +91,11 @@ async def create_embeddings(api: ApiContext, body: s.EmbeddingRequest) -> Respon
 
 @router.post("/chat/completions", returns=s.ChatCompletion, responses={200: STREAM_RESPONSE})
 async def chat_completion(
-    api: ApiContext, body: s.ChatRequest, key: IdempotencyKey = None, lifetime: s.LifetimeHeader = None
+    api: ApiContext,
+    request: Request,
+    body: s.ChatRequest,
+    key: IdempotencyKey = None,
+    lifetime: s.LifetimeHeader = None,
 ) -> Response:
     """Answer the last message. The run ends when the client disconnects, unless its lifetime is detached; headers
     of the response name the run."""
@@ -99,7 +105,7 @@ async def chat_completion(
     input_items.read_messages(body.messages, turns)
     if body.store is False and lifetime == "detached":
         raise ParameterError("store", "A detached run must be stored. Omit 'store', or use the lifetime 'attached'.")
-    call = ApiCall(body, target, settings, turns, key, lifetime or "attached")
+    call = ApiCall(body, target, settings, turns, key, lifetime or "attached", request.receive)
 
     def respond(run: Run, subscription: RunSubscription, connection: AsyncExitStack | None) -> Response:
         constant = chat_chunks.constant_fields(run, "chat.completion.chunk" if body.stream else "chat.completion")
@@ -127,7 +133,11 @@ async def chat_completion(
 
 @router.post("/responses", returns=s.ResponseObject, responses={200: STREAM_RESPONSE})
 async def create_response(
-    api: ApiContext, body: s.ResponseRequest, key: IdempotencyKey = None, lifetime: s.LifetimeHeader = None
+    api: ApiContext,
+    request: Request,
+    body: s.ResponseRequest,
+    key: IdempotencyKey = None,
+    lifetime: s.LifetimeHeader = None,
 ) -> Response:
     """Answer the input. The run ends when the client disconnects, unless it is in the background. A tool of an agent
     that needs approval completes the response with an `mcp_approval_request`; an `mcp_approval_response` continues
@@ -136,7 +146,7 @@ async def create_response(
     if answers:
         run, decided = await approvals.decide(api, body, answers)
         return await _continue_response(api, run, decided, body)
-    call = await _read_call(api, body, key, lifetime)
+    call = await _read_call(api, request, body, key, lifetime)
     pauses = call.target.agent != model_names.DIRECT and call.lifetime == "detached"
     accepted = await submit.submit_turn(api, call) if body.background or pauses else None
     if accepted is None:
@@ -187,7 +197,9 @@ def _respond(
     )
 
 
-async def _read_call(api: ApiContext, body: s.ResponseRequest, key: str | None, lifetime: s.LifetimeHeader) -> ApiCall:
+async def _read_call(
+    api: ApiContext, request: Request, body: s.ResponseRequest, key: str | None, lifetime: s.LifetimeHeader
+) -> ApiCall:
     if body.previous_response_id is not None and body.conversation is not None:
         message = "'previous_response_id' and 'conversation' are mutually exclusive."
         raise ParameterError("previous_response_id", message, "mutually_exclusive_parameters")
@@ -209,9 +221,9 @@ async def _read_call(api: ApiContext, body: s.ResponseRequest, key: str | None, 
         session = found.id
         if found.head is not None:
             turns.calls |= await submit.earlier_calls(api, found.head)
-    referenced = await submit.referenced_parts(api, body.input)
+    referenced = await submit.referenced_parts(api, body.input, "input")
     input_items.read_input(body.input, turns, referenced)
-    return ApiCall(body, target, settings, turns, key, lifetime, previous, session)
+    return ApiCall(body, target, settings, turns, key, lifetime, request.receive, previous, session)
 
 
 @router.post("/responses/input_tokens")

@@ -26,6 +26,7 @@ class Reply(BaseModel):
 
 
 Text = Annotated[str, Field(max_length=MAX_TEXT)]
+MAX_PARTS: Final = 2_000  # Of one message
 ShortText = Annotated[str, Field(min_length=1, max_length=500)]
 Temperature = Annotated[float, Field(ge=0, le=2)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -84,7 +85,7 @@ class FileContentPart(FileSource):
 ContentPart = Annotated[
     TextContentPart | RefusalContentPart | ImageContentPart | FileContentPart, Field(discriminator="type")
 ]
-Content = str | list[ContentPart]
+Content = str | Annotated[list[ContentPart], Field(max_length=MAX_PARTS)]
 
 
 # ---- input items of a response ----
@@ -189,7 +190,7 @@ class ChatAssistantMessage(CallItem):
     content: Content | None = None
     refusal: str | None = None
     reasoning_content: str | None = None
-    tool_calls: list[ChatToolCall] | None = None
+    tool_calls: Annotated[list[ChatToolCall], Field(max_length=MAX_PARTS)] | None = None
     function_call: JsonValue = None
 
 
@@ -343,7 +344,7 @@ class ResponseRequest(CommonParameters):
     reasoning: ReasoningOptions | None = None
     text: TextOptions | None = None
     max_output_tokens: TokenLimit | None = None
-    include: list[str] | None = None
+    include: Annotated[list[str], Field(max_length=20)] | None = None
 
     client_metadata: JsonValue = None
     prompt: JsonValue = None

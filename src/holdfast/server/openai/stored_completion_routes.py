@@ -1,4 +1,4 @@
-"""Stored chat completions: the runs that chat completions made, read, updated and erased."""
+"""Stored chat completions: the runs that chat completions made, read and erased."""
 
 import json
 from typing import Annotated, Any, Literal
@@ -12,7 +12,7 @@ from holdfast.core.run import Run
 from holdfast.core.transcript import Transcript
 from holdfast.ports.store import RunQuery
 from holdfast.server.context import ApiContext
-from holdfast.server.openai import chat_chunks, ids, input_items, response_object
+from holdfast.server.openai import chat_chunks, chat_messages, ids, input_items, response_object
 from holdfast.server.openai import schemas as s
 from holdfast.server.routing import Router
 
@@ -33,12 +33,9 @@ async def list_completions(
     """The complete ones among the newest runs."""
     runs = await api.engine.runs.list(RunQuery(LOCAL, status=["complete"], limit=_SCANNED))
     runs = [run for run in runs if _is_completion(run) and model in (None, response_object.model_name(run))]
-    names = [ids.completion_id(run.id) for run in runs]
-    if order == "asc":
-        runs, names = runs[::-1], names[::-1]
-    first = names.index(after) + 1 if after in names else 0
-    shown = [await _completion(api, run) for run in runs[first : first + limit]]
-    return JSONResponse(_page(shown, has_more=len(runs) > first + limit))
+    by_id = {ids.completion_id(run.id): run for run in reversed(runs)}
+    found = input_items.page([{"id": name} for name in by_id], limit, order, after)
+    return JSONResponse({**found, "data": [await _completion(api, by_id[item["id"]]) for item in found["data"]]})
 
 
 @router.get("/chat/completions/{completion_id}", returns=s.ChatCompletion)
@@ -57,8 +54,8 @@ async def list_completion_messages(
 ) -> Response:
     """The messages that were answered."""
     run = await _run(api, completion_id)
-    items = input_items.list_items(await api.engine.messages.path(run.user_message_id))
-    return JSONResponse(input_items.page(items, limit, order, after))
+    found = chat_messages.list_messages(await api.engine.messages.path(run.user_message_id))
+    return JSONResponse(input_items.page(found, limit, order, after))
 
 
 @router.delete("/chat/completions/{completion_id}")
@@ -66,11 +63,6 @@ async def delete_completion(api: ApiContext, completion_id: CompletionId) -> s.D
     """Erase the turn; with the last turn of a session, the session."""
     await api.engine.runs.erase((await _run(api, completion_id)).id)
     return s.DeletedObject(id=completion_id, object="chat.completion.deleted", deleted=True)
-
-
-def _page(items: list[dict[str, Any]], *, has_more: bool) -> dict[str, Any]:
-    first, last = (items[0]["id"], items[-1]["id"]) if items else (None, None)
-    return {"object": "list", "data": items, "first_id": first, "last_id": last, "has_more": has_more}
 
 
 def _is_completion(run: Run) -> bool:

@@ -29,6 +29,8 @@ Headers = Sequence[tuple[bytes, bytes]]
 Respond = Callable[[Run, RunSubscription, AsyncExitStack | None], Response]
 """Makes the response of an accepted run. The stack, if any, is the connection of an attached run: closing it ends the
 run."""
+Shape = Callable[[Response], Response]
+"""Makes the error response of another API from one in OpenAI's shape."""
 _CANCEL_WAIT: Final = 5.0
 FIRST_OUTPUT_WAIT: Final = 5.0
 """Seconds that a stream waits for its first output before it answers 200. Until then a failure has a status."""
@@ -152,28 +154,32 @@ def chat_stream(
 
 
 def failure_before_output(
-    source: TranslatedSource, translator: Translator, respond: Callable[[Failure], Response]
+    source: TranslatedSource,
+    translator: Translator,
+    respond: Callable[[Failure], Response],
+    shape: Shape = lambda response: response,
 ) -> Callable[[], Awaitable[Response | None]]:
     """The error response of a run that fails before its first output; waits for either, for a while."""
 
-    @_or_error_response
     async def failure() -> Response | None:
         with anyio.move_on_after(FIRST_OUTPUT_WAIT):
             await source.read_until(lambda: translator.begun)
         failed = None if translator.begun else translator.failed
         return None if failed is None else respond(failed)
 
-    return failure
+    return _or_error_response(failure, shape)
 
 
-def _or_error_response(work: Callable[[], Awaitable[Response | None]]) -> Callable[[], Awaitable[Response | None]]:
+def _or_error_response(
+    work: Callable[[], Awaitable[Response | None]], shape: Shape
+) -> Callable[[], Awaitable[Response | None]]:
     """The framework's error handlers do not see what is raised in a response that is under way."""
 
     async def respond() -> Response | None:
         try:
             return await work()
         except HoldfastError as error:
-            return errors.response_of(error)
+            return shape(errors.response_of(error))
 
     return respond
 
@@ -197,10 +203,10 @@ def whole_response(
     connection: AsyncExitStack | None,
     is_complete: Callable[[Transcript], bool] = lambda transcript: transcript.ended,
     watch: DisconnectWatch | None = None,
+    shape: Shape = lambda response: response,
 ) -> EventStream:
     """One response instead of a stream, when the run has ended or `is_complete`."""
 
-    @_or_error_response
     async def collect() -> Response | None:
         transcript = EMPTY
         while (entries := await next_entries(subscription, wait=connection is not None)) is not None:
@@ -208,9 +214,9 @@ def whole_response(
             if is_complete(transcript):
                 break
         if not is_complete(transcript):
-            return errors.error_response(503, CUT_OFF.message, "stream_cut", None, {"Retry-After": "2"})
+            return shape(errors.error_response(503, CUT_OFF.message, "stream_cut", None, {"Retry-After": "2"}))
         if watch is not None:
             watch.complete = True
         return render(transcript)
 
-    return EventStream(RunSource(subscription), limits, connection, response_instead=collect)
+    return EventStream(RunSource(subscription), limits, connection, response_instead=_or_error_response(collect, shape))

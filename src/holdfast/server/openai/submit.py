@@ -1,10 +1,10 @@
-"""Submits a call as a turn: stores its files, finds its place in a session or starts a session, and applies its
-idempotency key."""
+"""Submits a call as a turn: applies its idempotency key, stores its files, and finds its place in a session or starts a
+session."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from anyio import to_thread
+from starlette.types import Receive
 
 from holdfast.core import message_tree
 from holdfast.core.errors import NotFoundError, SessionBusyError
@@ -15,16 +15,15 @@ from holdfast.core.run import Lifetime, Run
 from holdfast.core.session import Message, Session
 from holdfast.engine.titles import first_words
 from holdfast.engine.transactions.accept import Accepted, RunOptions
-from holdfast.ports.tool import ToolError
 from holdfast.server.context import ApiContext
 from holdfast.server.openai import ids
-from holdfast.server.openai.errors import ParameterError, unsupported
-from holdfast.server.openai.input_items import DraftPart, InlineFile, RemoteFile, TurnBuilder, UploadedFile
+from holdfast.server.openai.errors import ParameterError
+from holdfast.server.openai.file_parts import StoredTurn, store_turns
+from holdfast.server.openai.input_items import TurnBuilder
 from holdfast.server.openai.model_names import DIRECT, Target
 from holdfast.server.openai.parameters import SOURCE, RunSettings
 from holdfast.server.openai.response_object import output_parts, stored_parameters
 from holdfast.server.openai.schemas import ChatRequest, InputItem, ItemReference, ResponseRequest
-from holdfast.server.uploads import SNIFF, clean_file_name, detect_media_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +36,7 @@ class ApiCall:
     turns: TurnBuilder
     key: str | None
     lifetime: Lifetime
+    receive: Receive  # Tells when the client disconnects
     previous: Run | None = None  # The run below which a branch begins
     session: SessionId | None = None  # The conversation that continues at its head
 
@@ -51,27 +51,36 @@ class ApiCall:
 
 
 async def submit_turn(api: ApiContext, call: ApiCall) -> Accepted:
-    engine, target, key = api.engine, call.target, call.key
+    engine, key = api.engine, call.key
     earlier, last = call.turns.finish()
-    past = [(turn.role, [await stored_part(api, part, target) for part in turn.parts]) for turn in earlier]
-    parts = [await stored_part(api, part, target) for part in last.parts]
     options = _run_options(call)
+    new = SessionId(engine.ids.new("ses")) if key is None else ids.session_of_key(LOCAL, key)
+    # A repeat returns the run of the first call, whatever has become of the files that the call names.
+    for sid in _places(call, new) if key is not None else ():
+        if (accepted := await engine.runs.find_repeated(sid, options)) is not None:
+            return accepted
+    *past, (_, parts) = await store_turns(api, [*earlier, last], call.target, call.receive)
     if call.session is not None and not past:
         return await engine.runs.submit(call.session, parts, **asdict(options))
-    new = SessionId(engine.ids.new("ses")) if key is None else ids.session_of_key(LOCAL, key)
-    repeated = key is not None and await engine.runs.find_by_key(new, key) is not None
     parent = await _parent(api, call)
     if call.session is not None:
         above, at = (None, engine.clock.now()) if parent is None else (parent.id, parent.created_at)
-        chain = _messages(api, call.session, above, past, at)
+        chain = message_chain(api, call.session, above, past, at)
         return await engine.runs.branch(call.session, above, chain, parts, options)
-    if parent is not None and call.stored and not repeated:
-        chain = _messages(api, parent.session_id, parent.id, past, parent.created_at)
+    if parent is not None and call.stored:
+        chain = message_chain(api, parent.session_id, parent.id, past, parent.created_at)
         try:
             return await engine.runs.branch(parent.session_id, parent.id, chain, parts, options)
         except SessionBusyError:  # another branch is being answered: this one gets a session with the same past
             pass
     return await _start_session(api, call, new, parent, past, parts, options)
+
+
+def _places(call: ApiCall, new: SessionId) -> Sequence[SessionId]:
+    """The sessions that an earlier call with the same key may have used."""
+    if call.session is not None:
+        return [call.session]
+    return [new] if call.previous is None else [new, call.previous.session_id]
 
 
 def _run_options(call: ApiCall) -> RunOptions:
@@ -104,7 +113,7 @@ async def _start_session(
     call: ApiCall,
     sid: SessionId,
     parent: Message | None,
-    past: Sequence[tuple[str, list[Part]]],
+    past: Sequence[StoredTurn],
     parts: list[Part],
     options: RunOptions,
 ) -> Accepted:
@@ -112,7 +121,7 @@ async def _start_session(
     engine, now = api.engine, api.engine.clock.now()
     path = [] if parent is None else await engine.messages.path(parent.id)
     chain = message_tree.copies(path, sid, lambda: MessageId(engine.ids.new("msg")))
-    chain += _messages(api, sid, chain[-1].id if chain else None, past, now)
+    chain += message_chain(api, sid, chain[-1].id if chain else None, past, now)
     title = first_words(next((message.parts for message in chain if message.role == "user"), parts))
     # A program's calls say nothing about the person who uses this server, and its answers must not depend on them.
     settings: dict[str, Json] = {"source": SOURCE, "memory": OFF, **({} if call.stored else {"keep": False})}
@@ -132,9 +141,10 @@ async def _start_session(
     return await engine.runs.start_session(session, chain, parts, options)
 
 
-def _messages(
-    api: ApiContext, sid: SessionId, parent: MessageId | None, past: Sequence[tuple[str, list[Part]]], now: float
+def message_chain(
+    api: ApiContext, sid: SessionId, parent: MessageId | None, past: Sequence[StoredTurn], now: float
 ) -> list[Message]:
+    """The turns as messages, each below the one before it."""
     chain: list[Message] = []
     for role, parts in past:
         mid = MessageId(api.engine.ids.new("msg"))
@@ -159,9 +169,17 @@ async def previous_run(api: ApiContext, response_id: str) -> Run:
     return run
 
 
-async def conversation_session(api: ApiContext, conversation_id: str) -> Session:
+async def find_conversation(api: ApiContext, conversation_id: str) -> Session:
     try:
         return (await api.engine.sessions.get(ids.session_id(conversation_id))).session
+    except NotFoundError:
+        raise NotFoundError("conversation", conversation_id) from None
+
+
+async def conversation_session(api: ApiContext, conversation_id: str) -> Session:
+    """The session that `conversation` names."""
+    try:
+        return await find_conversation(api, conversation_id)
     except NotFoundError:
         message = f"Conversation with id '{conversation_id[:100]}' not found."
         raise ParameterError("conversation", message, "conversation_not_found") from None
@@ -173,7 +191,7 @@ async def earlier_calls(api: ApiContext, mid: MessageId) -> dict[str, str]:
     return {part.call_id: part.name for message in path for part in message.parts if isinstance(part, ToolPart)}
 
 
-async def referenced_parts(api: ApiContext, given: str | Sequence[InputItem]) -> dict[str, Part]:
+async def referenced_parts(api: ApiContext, given: str | Sequence[InputItem], param: str) -> dict[str, Part]:
     """The output items that the input refers to instead of repeating them, by id."""
     found: dict[str, Part] = {}
     for n, item in enumerate(given):
@@ -185,50 +203,5 @@ async def referenced_parts(api: ApiContext, given: str | Sequence[InputItem]) ->
                 found[item.id] = output_parts(message.parts)[index]
             except (NotFoundError, IndexError):
                 problem = f"Item with id '{item.id[:100]}' not found."
-                raise ParameterError(f"input[{n}].id", problem, "item_not_found") from None
+                raise ParameterError(f"{param}[{n}].id", problem, "item_not_found") from None
     return found
-
-
-# ---- files ----
-
-
-async def stored_part(api: ApiContext, part: DraftPart, target: Target) -> Part:
-    if isinstance(part, RemoteFile):
-        part = await _fetch(api, part)
-    match part:
-        case InlineFile(param, name, declared, data):
-            kind = detect_media_type(data[:SNIFF], declared)
-            if kind is None or not data:
-                raise ParameterError(param, f"'{param}' must be an image, a PDF or text.")
-            _check_readable(kind, param, target)
-            with await to_thread.run_sync(api.engine.attachments.begin) as incoming:
-                await to_thread.run_sync(incoming.write, data)
-                return (await api.engine.attachments.add(incoming, clean_file_name(name), kind)).part()
-        case UploadedFile(param, file_id):
-            try:
-                file = await api.engine.attachments.file(file_id)
-            except NotFoundError:
-                message = f"File with id '{file_id[:100]}' not found. Upload files with POST /api/files."
-                raise ParameterError(param, message) from None
-            _check_readable(file.media_type, param, target)
-            return file.part()
-        case _:
-            return part
-
-
-async def _fetch(api: ApiContext, file: RemoteFile) -> InlineFile:
-    if api.fetch_file is None:
-        reason = "URLs are not fetched. Send the contents as a data: URL, or set `fetch_urls` in the configuration."
-        raise unsupported(file.param, reason)
-    try:
-        return InlineFile(file.param, *await api.fetch_file(file.url))
-    except ToolError as error:
-        raise ParameterError(file.param, f"'{file.param}' could not be fetched: {error}") from None
-
-
-def _check_readable(kind: str, param: str, target: Target) -> None:
-    """Refuses a file that the model cannot read: the model would answer without it."""
-    needed = "images" if kind.startswith("image/") else "documents" if kind == "application/pdf" else None
-    if needed is not None and needed not in target.accepts:
-        reason = f"{target.name!r} is not known to read {needed}. If it does, add that to `abilities` of its provider."
-        raise unsupported(param, reason)

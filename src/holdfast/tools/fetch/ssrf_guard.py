@@ -8,6 +8,10 @@ from collections.abc import Callable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Final
 
+from yarl import URL
+
+from holdfast.ports.tool import ToolError
+
 if TYPE_CHECKING:
     import aiohttp
     from aiohttp.abc import AbstractResolver
@@ -91,3 +95,29 @@ def guarded_connector(allowed: Allowed, resolver: "AbstractResolver | None") -> 
         return made
 
     return aiohttp.TCPConnector(resolver=resolver, use_dns_cache=False, force_close=True, socket_factory=make_socket)
+
+
+def guarded_session(allowed: Allowed, resolver: "AbstractResolver | None") -> "aiohttp.ClientSession":
+    """A session for one request. It has no time limit: the caller's covers everything, redirects included."""
+    import aiohttp
+
+    return aiohttp.ClientSession(
+        connector=guarded_connector(allowed, resolver),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None),
+        trust_env=False,
+        auto_decompress=False,
+    )
+
+
+def check_url(text: str) -> URL:
+    """The URL if it may be fetched, without its fragment. Raises ToolError."""
+    try:
+        url = URL(text)
+    except ValueError as error:
+        raise ToolError(f"{text[:200]!r} is not a URL: {error}") from None
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ToolError(f"{text[:200]!r} cannot be fetched. Use an http or https URL with a host.")
+    if url.user is not None or url.password is not None:
+        raise ToolError("The URL contains a user name or password. Remove it and try again.")
+    return url.with_fragment(None)

@@ -17,7 +17,7 @@ from holdfast.core.parts import Json
 from holdfast.ports.model import ToolSpec
 from holdfast.ports.tool import ToolContext, ToolError, ToolResult, ToolTraits
 from holdfast.tools.fetch import html_to_text
-from holdfast.tools.fetch.ssrf_guard import Allowed, guarded_connector, is_public, parse
+from holdfast.tools.fetch.ssrf_guard import Allowed, check_url, guarded_session, is_public, parse
 from holdfast.tools.result_text import shorten
 from holdfast.tools.schemas import object_spec
 
@@ -71,7 +71,7 @@ class FetchTool:
 
         try:
             with anyio.fail_after(self.limits.seconds):
-                render = await self._get(_check_url(args["url"]))
+                render = await self._get(check_url(args["url"]))
                 return await to_thread.run_sync(render, abandon_on_cancel=True)
         except TimeoutError:
             raise ToolError(f"The page did not answer within {self.limits.seconds:g} seconds.") from None
@@ -80,23 +80,14 @@ class FetchTool:
 
     async def _get(self, url: URL) -> Callable[[], ToolResult]:
         """A function that renders the page, or says that it moved to another host, which needs a call of its own."""
-        import aiohttp
-
-        timeout = aiohttp.ClientTimeout(total=None)  # one limit covers the whole call, redirects included
         for _ in range(self.limits.redirects + 1):
             async with (
-                aiohttp.ClientSession(
-                    connector=guarded_connector(self.allowed, self.resolver),
-                    cookie_jar=aiohttp.DummyCookieJar(),
-                    timeout=timeout,
-                    trust_env=False,
-                    auto_decompress=False,
-                ) as session,
+                guarded_session(self.allowed, self.resolver) as session,
                 session.get(url, headers=_HEADERS, allow_redirects=False) as response,
             ):
                 if response.status not in _REDIRECTS or "Location" not in response.headers:
                     return await self._read(url, response)
-                target = _check_url(str(url.join(URL(response.headers["Location"]))))
+                target = check_url(str(url.join(URL(response.headers["Location"]))))
             if _site(target) != _site(url):
                 moved = f"{url} has moved to {target}, which is another host. Fetch that address to read it."
                 return partial(ToolResult, moved)
@@ -160,18 +151,6 @@ def _decode(body: bytes, charset: str | None) -> str:
 
 def _is_readable(media_type: str) -> bool:
     return media_type.startswith("text/") or media_type.endswith(("json", "xml", "javascript"))
-
-
-def _check_url(text: str) -> URL:
-    try:
-        url = URL(text)
-    except ValueError as error:
-        raise ToolError(f"{text[:200]!r} is not a URL: {error}") from None
-    if url.scheme not in ("http", "https") or not url.host:
-        raise ToolError(f"{text[:200]!r} cannot be fetched. Use an http or https URL with a host.")
-    if url.user is not None or url.password is not None:
-        raise ToolError("The URL contains a user name or password. Remove it and try again.")
-    return url.with_fragment(None)
 
 
 def _site(url: URL) -> str:

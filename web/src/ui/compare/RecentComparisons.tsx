@@ -29,7 +29,8 @@ export function RecentComparisons({ options, onOpen }: Props) {
   useEffect(() => void load(), [load]);
   const remove = async (sessions: readonly Session[]) => {
     const detail = "Its answers will be deleted. Chats that you continued are kept.";
-    if (!(await askConfirmation("Delete comparison?", detail, "Delete"))) return;
+    const { confirmed } = await askConfirmation("Delete comparison?", detail, "Delete");
+    if (!confirmed) return;
     await Promise.all(sessions.map((session) => api.deleteSession(session.id, false).catch(() => undefined)));
     await load();
   };

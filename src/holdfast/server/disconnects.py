@@ -1,0 +1,37 @@
+"""Ends work for a client that has disconnected."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio
+from starlette.exceptions import HTTPException
+from starlette.types import Receive
+
+from holdfast.core.errors import HoldfastError
+
+T = TypeVar("T")
+
+
+async def wait_for_disconnect(receive: Receive, scope: anyio.CancelScope) -> None:
+    """Cancels the scope when the client disconnects. The request's body must have been read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()
+
+
+async def run_while_connected(receive: Receive, work: Callable[[], Awaitable[T]]) -> T:
+    """The result of the work. It is cancelled if the client disconnects, which raises HTTPException."""
+    results: list[T] = []
+    failed: HoldfastError | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait_for_disconnect, receive, tasks.cancel_scope)
+        try:
+            results.append(await work())
+        except HoldfastError as error:  # raised outside, where it is not part of a group
+            failed = error
+        tasks.cancel_scope.cancel()
+    if failed is not None:
+        raise failed
+    if not results:
+        raise HTTPException(400, "The client disconnected before its request was accepted.")
+    return results[0]
