@@ -395,6 +395,15 @@ def test_guessing_behind_a_proxy_slows_down_its_own_address(tmp_path: Path, star
     assert "logged in address='203.0.113.8'" in server.complaints
 
 
+def test_a_proxy_may_add_a_header_line_of_its_own(start: Start) -> None:
+    """Of several `X-Forwarded-For` lines the first is the client's claim."""
+    server = start(password=PASSWORD, trusted_proxies=["127.0.0.1"])
+    lines = [("X-Forwarded-For", "6.6.6.6"), ("X-Forwarded-For", "203.0.113.9")]
+    assert httpx.post(f"{server.url}/api/login", json={"password": "wrong"}, headers=lines).status_code == 401
+    server.terminate()
+    assert "wrong password address='203.0.113.9'" in server.complaints
+
+
 def test_no_token_without_a_password(shared: Served) -> None:
     """A token would let whatever made it in an unguarded moment, such as a command, come back later."""
     refused = shared.post("/api/tokens", {"name": "laptop"}, 409)
