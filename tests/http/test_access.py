@@ -7,7 +7,7 @@ import socket
 import stat
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -286,6 +286,46 @@ def test_the_account_of_a_connection_is_found() -> None:
                 assert find_peer_user(peer, own) == os.geteuid()
                 assert find_peer_user(("::ffff:127.0.0.1", peer[1]), own) in (os.geteuid(), None)
             assert find_peer_user(peer, own) is None
+
+
+def end_after(work: Callable[[], None]) -> None:
+    """Ends a forked process without the clean-up of the test's own."""
+    try:
+        work()
+    finally:
+        os._exit(0)
+
+
+@needs_root
+def test_a_child_process_that_hides_its_files_is_not_the_person() -> None:
+    """A process that changed its account has files that only root may list; so may any that asks for it."""
+    results, result = os.pipe()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        own = listener.getsockname()
+
+        def connect(line: socket.socket) -> None:
+            with socket.socket() as connection:
+                connection.connect(own)
+                line.sendall(str(connection.getsockname()[1]).encode())
+                line.recv(1)
+
+        def serve() -> None:
+            os.setuid(NOBODY)
+            line, other = socket.socketpair()
+            if os.fork() == 0:
+                line.close()
+                end_after(lambda: connect(other))
+            other.close()
+            with line:
+                os.write(result, str(find_peer_user(("127.0.0.1", int(line.recv(100))), own)).encode())
+                line.sendall(b".")
+
+        if (pid := os.fork()) == 0:
+            end_after(serve)
+        os.close(result)
+        os.waitpid(pid, 0)
+    assert os.read(results, 100) == b"None"
+    os.close(results)
 
 
 # ---- bound elsewhere ----
