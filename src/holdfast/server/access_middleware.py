@@ -161,7 +161,7 @@ def _shrink(scope: Scope) -> None:
 
 
 async def _peer_user(scope: Scope) -> int | None:
-    find = (scope.get("extensions") or {}).get("holdfast.peer_user")
+    find = (scope.get("extensions") or {}).get(access_rules.PEER_USER)
     return None if find is None else await find()
 
 
