@@ -103,12 +103,14 @@ def test_servers_have_variables_headers_and_a_directory(start: Start, tmp_path: 
     server.call("PUT", "/api/mcp/far", {"url": "http://127.0.0.1:2/mcp"}, 204)
     for each in server.get("/api/mcp")["items"]:
         assert (each["env"], each["headers"]) == ([], [])
-    for wrong in (
-        {**program, "headers": {"X": "y"}},
-        {**remote, "env": {"A": "b"}},
-        {**remote, "headers": {"X": "a\r\nB: c"}},
+    for field, wrong in (
+        ("headers", {**program, "headers": {"X": "y"}}),
+        ("token", {**program, "token": "s3cret"}),
+        ("env", {**remote, "env": {"A": "b"}}),
+        ("cwd", {**remote, "cwd": "/tmp"}),
     ):
-        server.call("PUT", "/api/mcp/wrong", wrong, 422)
+        assert server.call("PUT", "/api/mcp/wrong", wrong, 422)["field"] == field
+    server.call("PUT", "/api/mcp/wrong", {**remote, "headers": {"X": "a\r\nB: c"}}, 422)
     assert "s3cret" not in (server.data_dir / "keys.json").read_text()
 
 

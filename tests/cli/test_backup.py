@@ -10,6 +10,8 @@ import anyio
 import httpx
 import pytest
 
+from holdfast.server.authenticator import issue_token
+from holdfast.storage.key_file import KeyFile
 from holdfast.storage.sqlite import backup
 from tests.cli.terminal import as_json, ok, refused
 from tests.http.client import Served
@@ -142,6 +144,20 @@ def test_a_browser_cannot_ask_for_a_backup(server: Served, tmp_path: Path) -> No
     assert server.http.get("/api/sessions").status_code == 200
     assert server.http.post("/api/backup", json=body).status_code == 403
     assert not (tmp_path / "copy").exists()
+
+
+def test_a_token_alone_cannot_ask_for_a_backup(server: Served, tmp_path: Path) -> None:
+    """The copy contains every secret, so the password must have been entered lately; the log names the address."""
+    ok("password", "--stdin", data=server.data_dir, stdin=b"correct horse\n")
+    _, token = issue_token(KeyFile(server.data_dir), "script", 1.0)
+    body, bearer = {"path": str(tmp_path / "copy")}, {"Authorization": f"Bearer {token}"}
+    answer = server.http.post("/api/backup", json=body, headers=bearer)
+    assert (answer.status_code, answer.json()["type"]) == (403, "reauthentication-required")
+    assert not (tmp_path / "copy").exists()
+    server.http.post("/api/login", json={"password": "correct horse"})
+    assert "event: done" in server.http.post("/api/backup", json=body, headers=bearer).text
+    server.terminate()
+    assert f"backup started address='127.0.0.1' path={body['path']!r}" in server.complaints
 
 
 class StoppedError(Exception):

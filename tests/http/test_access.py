@@ -7,7 +7,7 @@ import socket
 import stat
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -288,6 +288,46 @@ def test_the_account_of_a_connection_is_found() -> None:
             assert find_peer_user(peer, own) is None
 
 
+def end_after(work: Callable[[], None]) -> None:
+    """Ends a forked process without the clean-up of the test's own."""
+    try:
+        work()
+    finally:
+        os._exit(0)
+
+
+@needs_root
+def test_a_child_process_that_hides_its_files_is_not_the_person() -> None:
+    """A process that changed its account has files that only root may list; so may any that asks for it."""
+    results, result = os.pipe()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        own = listener.getsockname()
+
+        def connect(line: socket.socket) -> None:
+            with socket.socket() as connection:
+                connection.connect(own)
+                line.sendall(str(connection.getsockname()[1]).encode())
+                line.recv(1)
+
+        def serve() -> None:
+            os.setuid(NOBODY)
+            line, other = socket.socketpair()
+            if os.fork() == 0:
+                line.close()
+                end_after(lambda: connect(other))
+            other.close()
+            with line:
+                os.write(result, str(find_peer_user(("127.0.0.1", int(line.recv(100))), own)).encode())
+                line.sendall(b".")
+
+        if (pid := os.fork()) == 0:
+            end_after(serve)
+        os.close(result)
+        os.waitpid(pid, 0)
+    assert os.read(results, 100) == b"None"
+    os.close(results)
+
+
 # ---- bound elsewhere ----
 
 
@@ -393,6 +433,15 @@ def test_guessing_behind_a_proxy_slows_down_its_own_address(tmp_path: Path, star
         assert 429 in [guess(server, timeout=0.3, address=claim) for claim in claims]
     assert guess(server, PASSWORD, address="203.0.113.8") == 204
     assert "logged in address='203.0.113.8'" in server.complaints
+
+
+def test_a_proxy_may_add_a_header_line_of_its_own(start: Start) -> None:
+    """Of several `X-Forwarded-For` lines the first is the client's claim."""
+    server = start(password=PASSWORD, trusted_proxies=["127.0.0.1"])
+    lines = [("X-Forwarded-For", "6.6.6.6"), ("X-Forwarded-For", "203.0.113.9")]
+    assert httpx.post(f"{server.url}/api/login", json={"password": "wrong"}, headers=lines).status_code == 401
+    server.terminate()
+    assert "wrong password address='203.0.113.9'" in server.complaints
 
 
 def test_no_token_without_a_password(shared: Served) -> None:

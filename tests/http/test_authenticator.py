@@ -138,8 +138,8 @@ async def test_the_memory_for_clients_is_limited() -> None:
 async def test_an_address_is_believed_from_trusted_proxies_only(peer: str | None, forwarded: str, found: str) -> None:
     """Each proxy adds the address that it saw; what comes before the last stranger is a claim of that stranger."""
     trusted = (ip_network("127.0.0.1"), ip_network("10.0.0.0/8"))
-    assert client_address(peer, {"x-forwarded-for": forwarded}, trusted) == found
-    assert client_address(peer, {"x-forwarded-for": forwarded}, ()) == (peer or "local")
+    assert client_address(peer, forwarded, trusted) == found
+    assert client_address(peer, forwarded, ()) == (peer or "local")
 
 
 class CountedKeys(KeyFile):
@@ -185,7 +185,7 @@ def test_no_cookie_and_no_token_breaks_the_check(cookie: str, token: str, secure
 @given(forwarded=ADDRESSES, user_agent=HEADER)
 def test_an_address_is_always_one(forwarded: str, user_agent: str) -> None:
     """Whatever `X-Forwarded-For` says, the address that is logged and paced is one, and so is the device's name."""
-    found = client_address("10.0.0.1", {"x-forwarded-for": forwarded}, (ip_network("0.0.0.0/0"), ip_network("::/0")))
+    found = client_address("10.0.0.1", forwarded, (ip_network("0.0.0.0/0"), ip_network("::/0")))
     assert str(ip_address(found)) == found
     assert network_of(found)
     assert device_name(user_agent).isprintable()
@@ -193,7 +193,7 @@ def test_an_address_is_always_one(forwarded: str, user_agent: str) -> None:
 
 @pytest.mark.anyio
 async def test_nothing_slips_in_while_the_password_is_changed(tmp_path: Path) -> None:
-    """Neither a login whose old password was checked just before, nor a token of a login that has just ended."""
+    """Neither another change nor a login whose old password was checked just before, nor a token of an ended login."""
     keys, clock = KeyFile(tmp_path), FakeClock()
     set_password(keys, "correct horse")
     authenticator = Authenticator(keys, clock)
@@ -201,7 +201,10 @@ async def test_nothing_slips_in_while_the_password_is_changed(tmp_path: Path) ->
     await authenticator.log_in("Firefox", "::1", None, verified)
     (login,) = keys.read().logins
     issue_token(keys, "before", clock.now(), login.id)
-    set_password(keys, "battery staple")
+    changed = await authenticator.change_password("battery staple", verified)
+    with pytest.raises(NotAllowedError):
+        await authenticator.change_password("correct horse", verified)
+    assert changed == keys.read().password
     with pytest.raises(NotAllowedError):
         await authenticator.log_in("Firefox", "::1", None, verified)
     with pytest.raises(ReauthenticationRequiredError):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -192,3 +193,15 @@ def test_commands_on_this_machine_are_not_asked(guarded: Served) -> None:
     token = json.loads((guarded.data_dir / "server.json").read_text())["token"]
     bearer = {"Authorization": f"Bearer {token}"}
     assert guarded.http.patch("/api/settings", json={"tools": {"shell": "ask"}}, headers=bearer).status_code == 200
+
+
+def test_of_two_simultaneous_password_changes_one_succeeds(guarded: Served) -> None:
+    """Whoever also knows the old password cannot undo the change with a request that was checked before it."""
+    with browser(guarded) as owner, browser(guarded) as thief, ThreadPoolExecutor(2) as threads:
+        bodies = [{"current": PASSWORD, "new": f"battery staple {at}"} for at in range(2)]
+        calls = [
+            threads.submit(client.post, "/api/password", json=body)
+            for client, body in zip((owner, thief), bodies, strict=True)
+        ]
+        assert [call.result(GUARD).status_code for call in calls].count(204) == 1
+        assert sorted([status(owner), status(thief)]) == [200, 401]

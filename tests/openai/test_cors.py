@@ -1,5 +1,7 @@
 """Pages of other origins that call `/v1`."""
 
+import json
+
 import httpx
 
 from tests.http.client import Served
@@ -16,12 +18,15 @@ def chat(served: Served, origin: str, **headers: str) -> httpx.Response:
 
 
 def test_a_configured_origin_may_call(start: Start) -> None:
-    """Its preflight and its calls are answered, with the headers that browsers ask for; others are refused."""
+    """Its preflight and its calls with a token are answered, with the headers that browsers ask for; others are not."""
     served = start(more={"cors_origins": [APP]})
     asks = {"Origin": APP, "Access-Control-Request-Method": "POST"}
     allowed = httpx.options(f"{served.url}/v1/chat/completions", headers=asks)
     assert (allowed.status_code, allowed.headers["access-control-allow-origin"]) == (204, APP)
-    made = chat(served, APP)
+    unknown = chat(served, APP)
+    assert (unknown.status_code, unknown.headers["access-control-allow-origin"]) == (403, APP)
+    token = json.loads((served.data_dir / "server.json").read_text())["token"]
+    made = chat(served, APP, Authorization=f"Bearer {token}")
     assert (made.status_code, made.headers["access-control-allow-origin"]) == (200, APP)
     assert "holdfast-run" in made.headers["access-control-expose-headers"]
     other = chat(served, "https://evil.example.com")

@@ -150,5 +150,5 @@ async def test_without_bubblewrap_it_says_so(bench: Bench, monkeypatch: pytest.M
     assert (status.active, status.network) == (False, True)
     assert (
         str(status)
-        == f"none: {'it is switched off in the settings' if mode == 'off' else 'bubblewrap is not installed'}"
+        == f"none: {'it is turned off in holdfast.toml' if mode == 'off' else 'bubblewrap is not installed'}"
     )

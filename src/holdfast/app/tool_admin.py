@@ -99,8 +99,10 @@ class AppToolAdmin:
             raise InvalidInputError("command", "either a command or a url is required, not both")
         if server.url is not None and urlsplit(server.url).scheme not in ("http", "https"):
             raise InvalidInputError("url", "must start with http:// or https://")
-        if (server.headers if server.command is not None else server.env or server.cwd) is not None:
-            raise InvalidInputError("headers", "env and cwd belong to a command, headers to a url")
+        of_other_kind = ("headers", "token") if server.command is not None else ("env", "cwd")
+        for field in of_other_kind:
+            if getattr(server, field):
+                raise InvalidInputError(field, "env and cwd belong to a command, headers and a token to a url")
         setting = server.model_dump(include={"url"} if server.command is None else {"command", "args", "cwd"})
         added = _added(await self._settings())
         if name not in added and len(added) >= _MAX_SERVERS:

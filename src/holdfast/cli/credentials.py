@@ -1,4 +1,4 @@
-"""`holdfast password`, `holdfast token` and `holdfast logins`: they change the keyring, also while one runs."""
+"""`holdfast password`, `holdfast token` and `holdfast logins`: they change the keyring, also while a server runs."""
 
 import sys
 from collections.abc import Iterator

@@ -89,7 +89,7 @@ class AccessMiddleware:
         try:
             secure = access_rules.is_https(headers)
             password_set, credentials = await self._authenticator.authenticate(headers, secure=secure)
-            same_user = password_set or _peer_user(scope) == os.geteuid()
+            same_user = password_set or await _peer_user(scope) == os.geteuid()
             facts = access_rules.RequestFacts(scope["method"], scope["path"], headers, has_body, peer, same_user)
             denied = access_rules.decide_access(
                 facts,
@@ -157,9 +157,9 @@ def _shrink(scope: Scope) -> None:
     scope.update(needed)
 
 
-def _peer_user(scope: Scope) -> int | None:
-    find = (scope.get("extensions") or {}).get("holdfast.peer_user")
-    return None if find is None else find()
+async def _peer_user(scope: Scope) -> int | None:
+    find = (scope.get("extensions") or {}).get(access_rules.PEER_USER)
+    return None if find is None else await find()
 
 
 def _headers(scope: Scope) -> Mapping[str, str]:

@@ -19,6 +19,8 @@ NON_JSON_BODIES: Final = {"/api/files": "multipart/form-data", "/api/import": ND
 """Paths whose body is not JSON, with its media type. They have size limits of their own."""
 CREDENTIALS: Final = "holdfast.credentials"
 """Key in the ASGI scope under which routes find the `Credentials`."""
+PEER_USER: Final = "holdfast.peer_user"
+"""Key in the ASGI extensions of an async function that finds the user account at the other end of the connection."""
 PATHS_WITHOUT_LOGIN: Final = frozenset({"/login", "/api/login", "/open", "/healthz", "/readyz"})
 """Login itself, the link with the server's token, and health checks. `/static/` needs no login either."""
 
@@ -69,7 +71,9 @@ def decide_access(
     if credentials.login or facts.path in PATHS_WITHOUT_LOGIN or facts.path.startswith("/static/"):
         return None
     return AccessDenied(
-        401, "unauthorized", "This server has a password. Log in, or send a token in the Authorization header."
+        401,
+        "unauthorized",
+        "This server has a password. Log in, or send a token in the Authorization or x-api-key header.",
     )
 
 

@@ -213,21 +213,34 @@ class Authenticator:
         except BadSignature:
             return None
 
-    async def change_password(self, password: str) -> None:
-        """Ends every login and token."""
+    async def change_password(self, password: str, verified: str | None) -> str:
+        """Ends every login and token, and returns the hash of the new password. `verified`: the hash of the current
+        one, None if there is none; if another one has been set meanwhile, NotAllowedError is raised."""
         if self._configured is not None:
             raise NotAllowedError(
                 "change the password", "it is set by HOLDFAST_PASSWORD or holdfast.toml; change it there"
             )
         if len(password) < MIN_PASSWORD:
             raise InvalidInputError("new", f"must have at least {MIN_PASSWORD} characters")
-        await to_thread.run_sync(set_password, self.keys, password, limiter=self._verifying)
+        hashed = await to_thread.run_sync(self._hasher.hash, password, limiter=self._verifying)
+
+        def change(ring: Keyring) -> Keyring:
+            if ring.password != verified:
+                raise NotAllowedError("change the password", "it has just been changed; try again with the new one")
+            return _with_password(ring, hashed)
+
+        await to_thread.run_sync(self.keys.change, change)
+        return hashed
 
 
 def set_password(keys: KeyringStore, password: str | None) -> None:
-    """Sets or removes the password; both end every login and token."""
+    """Sets or removes the password, whatever it was; both end every login and token."""
     hashed = None if password is None else PasswordHasher().hash(password)
-    keys.change(lambda ring: replace(ring, password=hashed, cookie_key=secrets.token_hex(32), **_NO_ACCESS))
+    keys.change(lambda ring: _with_password(ring, hashed))
+
+
+def _with_password(ring: Keyring, hashed: str | None) -> Keyring:
+    return replace(ring, password=hashed, cookie_key=secrets.token_hex(32), **_NO_ACCESS)
 
 
 def record_configured_password(keys: KeyringStore, password: str | None) -> None:

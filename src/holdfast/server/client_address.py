@@ -1,8 +1,10 @@
 """Finds out where a request comes from, also behind trusted reverse proxies, and from which kind of browser."""
 
 import ipaddress
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
+
+from starlette.requests import Request
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -26,13 +28,20 @@ _SYSTEMS: Final = (
 )
 
 
-def client_address(peer: str | None, headers: Mapping[str, str], trusted: Sequence[Network]) -> str:
+def request_address(request: Request, trusted: Sequence[Network]) -> str:
+    """The client's address. Some proxies add a line of their own to `X-Forwarded-For` instead of extending the
+    client's, so all lines count, in their order."""
+    peer = request.client.host if request.client else None
+    return client_address(peer, ", ".join(request.headers.getlist("x-forwarded-for")), trusted)
+
+
+def client_address(peer: str | None, forwarded: str, trusted: Sequence[Network]) -> str:
     """The peer, or the last address in `X-Forwarded-For` that is not a trusted proxy if the peer is one. Addresses
     before it are the client's own claim."""
     if peer is None:
         return LOCAL
     address = peer
-    for hop in reversed(headers.get("x-forwarded-for", "").rsplit(",", _MAX_HOPS)[-_MAX_HOPS:]):
+    for hop in reversed(forwarded.rsplit(",", _MAX_HOPS)[-_MAX_HOPS:]):
         found = _parse(hop)
         if not _is_trusted(address, trusted) or found is None:
             break

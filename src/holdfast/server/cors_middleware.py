@@ -1,5 +1,5 @@
 """Lets pages of configured origins call the APIs below `/v1`. Such a request never counts as one of the person's own
-page: its cookie is dropped, so with a password it needs a token."""
+page: its cookie and the account that it comes from are dropped, so it needs a token, also without a password."""
 
 from collections.abc import Collection
 from typing import Final
@@ -7,6 +7,7 @@ from typing import Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.server import openai
+from holdfast.server.access_rules import PEER_USER
 
 _BROWSER_HEADERS: Final = frozenset({b"origin", b"cookie", b"sec-fetch-site"})
 """What the access rules judge the pages of other sites by; the origin of an allowed one is judged here."""
@@ -42,7 +43,8 @@ class CorsMiddleware:
             await send(message)
 
         kept = [pair for pair in scope["headers"] if pair[0] not in _BROWSER_HEADERS]
-        await self._app({**scope, "headers": kept}, receive, send_allowed)
+        extensions = {name: found for name, found in (scope.get("extensions") or {}).items() if name != PEER_USER}
+        await self._app({**scope, "headers": kept, "extensions": extensions}, receive, send_allowed)
 
     def _allowed_origin(self, scope: Scope) -> bytes | None:
         if scope["type"] != "http" or not scope["path"].startswith(openai.PREFIX):

@@ -26,8 +26,8 @@ Address = tuple[str, int]
 
 def find_peer_user(peer: Address, own: Address) -> int | None:
     """The user id that owns the socket at `peer`, connected to `own`; None if it is not known for certain, or if the
-    socket is that of a child process of ours. A socket that its process has closed belongs to nobody, although the
-    kernel still reports a user for it."""
+    socket is or may be that of a child process of ours. A socket that its process has closed belongs to nobody,
+    although the kernel still reports a user for it. Blocking: call it on a worker thread."""
     try:
         family, addresses = _encode(peer, own)
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as diag:
@@ -62,17 +62,19 @@ def _children(pid: int, thread: int) -> list[int]:
 
 
 def _has_socket(pid: int, inode: int) -> bool:
-    """False also for a process that may not be looked at: a command that hides is stopped by the sandbox only."""
+    """True also for a process that hides its files: a command could hide them to be taken for the person."""
     try:
         return any(_target(f"/proc/{pid}/fd/{fd}") == f"socket:[{inode}]" for fd in os.listdir(f"/proc/{pid}/fd"))
-    except OSError:
+    except PermissionError:
+        return True
+    except OSError:  # it has ended
         return False
 
 
 def _target(link: str) -> str:
     try:
         return os.readlink(link)
-    except OSError:
+    except FileNotFoundError:
         return ""  # closed meanwhile
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import uvicorn
+from anyio import to_thread
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
@@ -161,12 +162,14 @@ class HttpProtocol(HttpToolsProtocol):
     def _is_unix(self) -> bool:
         return bool(self.transport.get_extra_info("socket").family == socket.AF_UNIX)
 
-    def _find_peer_user(self) -> int | None:
+    async def _find_peer_user(self) -> int | None:
         """The user account at the other end; None if it is not known for certain."""
         if self._is_unix:
             return os.geteuid()  # its directory is private
         if self._peer_user is None and self.client and self.server:
-            found = find_peer_user(self.client, (self.server[0], self.server[1] or 0))
+            found = await to_thread.run_sync(find_peer_user, self.client, (self.server[0], self.server[1] or 0))
+            if self.transport.is_closing():
+                return None
             # Only while our own end is established, no later connection can have the same addresses.
             state = self.transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
             self._peer_user = found if state[0] == ESTABLISHED else None

@@ -74,7 +74,7 @@ class ShellTool:
         return object_spec(
             "shell",
             "Run a command with sh in the workspace. It has no input, and processes it leaves running are ended. It "
-            "may be sandboxed: then there is no network, and only the workspace and /tmp can be written.",
+            "may be sandboxed: then there may be no network, and only the workspace and /tmp can be written.",
             {
                 "command": {"type": "string", "minLength": 1},
                 "timeout": {**seconds, "description": f"Seconds; default {self.limits.timeout:.0f}."},

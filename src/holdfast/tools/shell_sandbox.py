@@ -52,7 +52,7 @@ class ShellSandbox:
     async def status(self) -> SandboxStatus:
         """Whether commands are sandboxed, found out once by running a command in the sandbox."""
         if self._status is None:
-            reason = "it is switched off in the settings" if self.mode == "off" else await self._try()
+            reason = "it is turned off in holdfast.toml" if self.mode == "off" else await self._try()
             self._status = SandboxStatus(reason is None, self.network or reason is not None, reason)
         return self._status
 

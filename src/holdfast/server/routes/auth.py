@@ -15,7 +15,7 @@ from holdfast.core.errors import NotAllowedError, NotFoundError
 from holdfast.server import authenticator, security_log
 from holdfast.server.access_rules import CREDENTIALS, Credentials, is_https
 from holdfast.server.authenticator import BROWSER_COOKIE, COOKIE, LOGIN_DAYS, cookie_name
-from holdfast.server.client_address import client_address, device_name
+from holdfast.server.client_address import device_name, request_address
 from holdfast.server.connection_limits import network_of
 from holdfast.server.context import ApiContext
 from holdfast.server.login_limiter import MAX_PAUSE
@@ -33,7 +33,7 @@ _BROWSER_DAYS: Final = 365  # How long a browser is recognized as one that has l
 async def _check_password(api: ApiContext, request: Request, password: str) -> str:
     """Returns the hash of the password, and raises 401 for a wrong one. After several of these, the next is checked
     after a pause."""
-    address, secure = _address(api, request), is_https(request.headers)
+    address, secure = request_address(request, api.trusted_proxies), is_https(request.headers)
     known = _credentials(request).login or api.authenticator.find_browser(request.headers, secure=secure)
     client = known or network_of(address)
     wait = api.login_limiter.reserve(client, anyio.current_time())
@@ -49,11 +49,16 @@ async def _check_password(api: ApiContext, request: Request, password: str) -> s
     return verified
 
 
-async def _log_in(api: ApiContext, request: Request, response: Response, verified: str | None = None) -> Response:
-    """`verified`: the hash of the password that was entered. The login that the request has is then renewed."""
+async def _log_in(
+    api: ApiContext,
+    request: Request,
+    response: Response,
+    verified: str | None = None,
+    replacing: str | None = None,
+) -> Response:
+    """`verified`: the hash of the password that was entered. `replacing`: the id of the login that is renewed."""
     device = device_name(request.headers.get("user-agent", ""))
-    replacing = None if verified is None else _credentials(request).login
-    address, secure = _address(api, request), is_https(request.headers)
+    address, secure = request_address(request, api.trusted_proxies), is_https(request.headers)
     cookies = [(COOKIE, await api.authenticator.log_in(device, address, replacing, verified), LOGIN_DAYS)]
     if api.authenticator.find_browser(request.headers, secure=secure) is None:
         cookies.append((BROWSER_COOKIE, api.authenticator.new_browser(), _BROWSER_DAYS))
@@ -82,11 +87,6 @@ def _credentials(request: Request) -> Credentials:
     return found
 
 
-def _address(api: ApiContext, request: Request) -> str:
-    peer = request.client.host if request.client else None
-    return client_address(peer, request.headers, api.trusted_proxies)
-
-
 @router.post("/login", status=204)
 async def login(api: ApiContext, request: Request, body: s.LoginRequest) -> Response:
     """Log in with the password; the response sets a cookie. A browser that is logged in gets a new cookie for the same
@@ -94,7 +94,7 @@ async def login(api: ApiContext, request: Request, body: s.LoginRequest) -> Resp
     if not api.authenticator.password_set:
         return Response(status_code=204)
     verified = await _check_password(api, request, body.password)
-    return await _log_in(api, request, Response(status_code=204), verified)
+    return await _log_in(api, request, Response(status_code=204), verified, _credentials(request).login)
 
 
 def open_link(api: ApiContext) -> Route:
@@ -113,11 +113,12 @@ def open_link(api: ApiContext) -> Route:
 async def change_password(api: ApiContext, request: Request, body: s.ChangePasswordRequest) -> Response:
     """Set or change the password; changing needs the current one. This ends every login and token; the caller gets a
     new login."""
+    verified = None
     if api.authenticator.password_set:
-        await _check_password(api, request, body.current or "")
-    await api.authenticator.change_password(body.new)
-    security_log.record("password changed", address=_address(api, request))
-    return await _log_in(api, request, Response(status_code=204))
+        verified = await _check_password(api, request, body.current or "")
+    changed = await api.authenticator.change_password(body.new, verified)
+    security_log.record("password changed", address=request_address(request, api.trusted_proxies))
+    return await _log_in(api, request, Response(status_code=204), changed)
 
 
 @router.post("/logout", status=204)
@@ -126,7 +127,7 @@ async def logout(api: ApiContext, request: Request) -> Response:
     login = _credentials(request).login
     if login is not None:
         await to_thread.run_sync(authenticator.end_logins, api.authenticator.keys, login)
-        security_log.record("logged out", address=_address(api, request), login=login)
+        security_log.record("logged out", address=request_address(request, api.trusted_proxies), login=login)
     return _log_out(request)
 
 
@@ -145,7 +146,7 @@ async def list_logins(api: ApiContext, request: Request) -> s.LoginListResponse:
 async def end_all_logins(api: ApiContext, request: Request) -> Response:
     """Log out everywhere, here too. Tokens stay valid."""
     await to_thread.run_sync(authenticator.end_logins, api.authenticator.keys)
-    security_log.record("logged out everywhere", address=_address(api, request))
+    security_log.record("logged out everywhere", address=request_address(request, api.trusted_proxies))
     return _log_out(request)
 
 
@@ -154,7 +155,7 @@ async def end_login(api: ApiContext, request: Request, lid: IdPath) -> None:
     """Log out one browser. Its open streams end within seconds."""
     if not await to_thread.run_sync(authenticator.end_logins, api.authenticator.keys, lid):
         raise NotFoundError("login", lid)
-    security_log.record("logged out", address=_address(api, request), login=lid)
+    security_log.record("logged out", address=request_address(request, api.trusted_proxies), login=lid)
 
 
 @router.get("/tokens")
@@ -173,7 +174,9 @@ async def create_token(api: ApiContext, request: Request, body: s.CreateTokenReq
     keys, now = api.authenticator.keys, api.authenticator.clock.now()
     login = _credentials(request).login
     token, secret = await to_thread.run_sync(authenticator.issue_token, keys, body.name, now, login)
-    security_log.record("token created", address=_address(api, request), token=token.id, name=token.name)
+    security_log.record(
+        "token created", address=request_address(request, api.trusted_proxies), token=token.id, name=token.name
+    )
     return s.CreatedTokenResponse.model_validate({**asdict(token), "token": secret})
 
 
@@ -181,4 +184,4 @@ async def create_token(api: ApiContext, request: Request, body: s.CreateTokenReq
 async def revoke_token(api: ApiContext, request: Request, tid: IdPath) -> None:
     if not await to_thread.run_sync(authenticator.revoke_token, api.authenticator.keys, tid):
         raise NotFoundError("token", tid)
-    security_log.record("token revoked", address=_address(api, request), token=tid)
+    security_log.record("token revoked", address=request_address(request, api.trusted_proxies), token=tid)

@@ -14,12 +14,15 @@ from starlette.responses import Response
 
 from holdfast.core.errors import HoldfastError, NotAllowedError
 from holdfast.engine.transfer import FileRules, ImportedSession
+from holdfast.server import security_log
 from holdfast.server.access_rules import CREDENTIALS, NDJSON
+from holdfast.server.client_address import request_address
 from holdfast.server.context import ApiContext, MakeBackup
 from holdfast.server.downloads import Download
 from holdfast.server.event_sources import ProducedSource
 from holdfast.server.event_stream import EventStream
 from holdfast.server.parameters import SessionIdPath
+from holdfast.server.reauthentication import require_recent_login
 from holdfast.server.routing import STREAM_RESPONSE, ResponseInfo, Router
 from holdfast.server.schemas.files import BackupRequest, ImportedSessionResponse, ImportResponse
 from holdfast.server.uploads import clean_file_name, detect_media_type
@@ -71,11 +74,14 @@ async def import_sessions(api: ApiContext, request: Request) -> ImportResponse:
 @router.post("/backup", responses={200: STREAM_RESPONSE})
 async def create_backup(api: ApiContext, request: Request, body: BackupRequest) -> EventStream:
     """Copy all data to a new or empty directory on the server. The stream reports `progress`, then `done` or `failed`;
-    closing it stops the backup. Requires a token."""
+    closing it stops the backup. Requires a token and, since the copy contains every secret, a recent login."""
     if request.scope[CREDENTIALS].token is None:
         raise HTTPException(403, "A backup needs a token. Use the command `holdfast backup`.")
+    require_recent_login(request, "make a backup")
     if api.backup is None:
         raise NotAllowedError("make a backup", "this server's storage has its own backup tools")
+    address = request_address(request, api.trusted_proxies)
+    security_log.record("backup started", address=address, path=body.path)
     return EventStream(ProducedSource([partial(_copy, api.backup, Path(body.path))]), api.limits.streams)
 
 

@@ -17,7 +17,8 @@ _MAX_CHARACTERS: Final = 30_000_000  # Of one block, in base 64
 
 
 def save_media(blocks: Sequence[Any], workspace: Path) -> dict[int, str]:
-    """The path of each stored block by its position. What cannot be stored is left out. Blocks."""
+    """The path of each stored block by its position. What cannot be stored is left out. Blocking: call it on a
+    worker thread."""
     media = [(at, block) for at, block in enumerate(blocks) if block.type in ("image", "audio")]
     saved: dict[int, str] = {}
     for at, block in media[:_MAX_FILES]:
