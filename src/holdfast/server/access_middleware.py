@@ -90,7 +90,8 @@ class AccessMiddleware:
             secure = access_rules.is_https(headers)
             password_set, credentials = await self._authenticator.authenticate(headers, secure=secure)
             same_user = password_set or await _peer_user(scope) == os.geteuid()
-            facts = access_rules.RequestFacts(scope["method"], scope["path"], headers, has_body, peer, same_user)
+            query = scope["query_string"].decode("latin-1")
+            facts = access_rules.RequestFacts(scope["method"], scope["path"], headers, has_body, peer, same_user, query)
             denied = access_rules.decide_access(
                 facts,
                 password_set=password_set,
@@ -114,7 +115,8 @@ class AccessMiddleware:
                 )
             return None
         if denied.status == 401 and facts.method == "GET" and "text/html" in facts.headers.get("accept", ""):
-            return RedirectResponse(f"/login?{urlencode({'next': facts.path})}", 303)
+            here = f"{facts.path}?{facts.query}" if facts.query else facts.path
+            return RedirectResponse(f"/login?{urlencode({'next': here})}", 303)
         challenge = {"WWW-Authenticate": "Bearer"} if denied.status == 401 else None
         return error_responses.refusal(facts.path, denied.status, denied.code, denied.detail, challenge)
 

@@ -33,6 +33,7 @@ class RequestFacts:
     has_body: bool = False
     peer: str | None = None  # The address that the connection comes from; None for a Unix socket
     same_user: bool = True  # Whether the connection comes from the account that runs the server
+    query: str = ""
 
 
 @dataclass(frozen=True, slots=True)

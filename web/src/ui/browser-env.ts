@@ -29,7 +29,7 @@ export const browserEnv: Env = {
     return () => window.removeEventListener("storage", onStorage);
   },
   openLogin() {
-    const here = location.pathname + location.hash;
+    const here = location.pathname + location.search + location.hash;
     location.assign(`/login?next=${encodeURIComponent(here)}`);
   },
   isHidden: () => document.visibilityState === "hidden",

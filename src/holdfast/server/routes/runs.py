@@ -16,6 +16,8 @@ from holdfast.engine.run_feed import RunSubscription
 from holdfast.engine.transactions.accept import Accepted
 from holdfast.ports.store import RunQuery
 from holdfast.server import parameters as p
+from holdfast.server import security_log
+from holdfast.server.client_address import request_address
 from holdfast.server.context import ApiContext
 from holdfast.server.event_sources import RunSource, respond_with_run
 from holdfast.server.event_stream import EventStream
@@ -155,7 +157,10 @@ async def decide_approval(
     """Allow or deny a tool call that waits for approval. The first decision wins. `always` needs a recent login."""
     if body.decision == "always":
         require_recent_login(request, "always allow a tool")
-    return s.RunResponse.model_validate(await api.engine.runs.decide(rid, ApprovalId(aid), body.decision))
+    run = await api.engine.runs.decide(rid, ApprovalId(aid), body.decision)
+    if body.decision == "always":
+        security_log.record("tool always allowed", address=request_address(request, api.trusted_proxies), run=rid)
+    return s.RunResponse.model_validate(run)
 
 
 @router.post("/sessions/{sid}/retry", status=202, returns=s.AcceptedRunResponse)

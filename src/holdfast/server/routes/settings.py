@@ -8,6 +8,7 @@ from holdfast import __version__
 from holdfast.core.errors import NotAllowedError
 from holdfast.ports.model import ProviderStatus
 from holdfast.server import security_log
+from holdfast.server.client_address import request_address
 from holdfast.server.context import ApiContext
 from holdfast.server.parameters import IdPath
 from holdfast.server.reauthentication import require_recent_login
@@ -49,13 +50,16 @@ async def change_settings(api: ApiContext, request: Request, body: s.UpdateSetti
     """Change the default model, or which tools are allowed, ask first or are denied. Another rule for a tool needs a
     recent login."""
     values: dict[str, Any] = {name: getattr(body, name) for name in body.model_fields_set}
-    if "tools" in values and values["tools"] != ((await api.engine.preferences.settings()).get("tools") or {}):
+    before = (await api.engine.preferences.settings()).get("tools") or {} if "tools" in values else None
+    changes_rules = "tools" in values and values["tools"] != before
+    if changes_rules:
         require_recent_login(request, "change the rules for tools")
     if values.get("tools", {}).get("shell") == "allow" and not api.authenticator.password_set:
         raise NotAllowedError("always allow the shell", "this server has no password; set one first")
-    if "tools" in values:
-        security_log.record("tool rules changed", rules=str(values["tools"]))
     await api.engine.preferences.change(values)
+    if changes_rules:
+        address = request_address(request, api.trusted_proxies)
+        security_log.record("tool rules changed", address=address, rules=str(values["tools"]))
     return await read_settings(api)
 
 
@@ -66,16 +70,20 @@ async def set_key(api: ApiContext, request: Request, provider: IdPath, body: s.P
     if api.models is None:
         raise NotAllowedError("store a key", "no models are configured on this server")
     await api.models.set_key(provider, body.key)
-    security_log.record("provider key stored", provider=provider)
+    address = request_address(request, api.trusted_proxies)
+    security_log.record("provider key stored", address=address, provider=provider)
 
 
 @router.delete("/keys/{provider}", status=204)
-async def delete_key(api: ApiContext, provider: IdPath) -> None:
+async def delete_key(api: ApiContext, request: Request, provider: IdPath) -> None:
     if api.models is not None:
         await api.models.set_key(provider, None)
+        address = request_address(request, api.trusted_proxies)
+        security_log.record("provider key removed", address=address, provider=provider)
 
 
 @router.post("/grants/revoke", status=204)
-async def revoke_grant(api: ApiContext, body: s.RevokeGrantRequest) -> None:
+async def revoke_grant(api: ApiContext, request: Request, body: s.RevokeGrantRequest) -> None:
     """Ask again before using a tool that was always allowed."""
     await api.engine.preferences.revoke(body.tool, body.scope)
+    security_log.record("grant revoked", address=request_address(request, api.trusted_proxies), tool=body.tool)

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from holdfast.core.errors import NotAllowedError
 from holdfast.ports.agent import AgentError
 from holdfast.server import security_log
+from holdfast.server.client_address import request_address
 from holdfast.server.context import ApiContext, ToolAdmin
 from holdfast.server.reauthentication import require_recent_login
 from holdfast.server.routing import Router
@@ -49,12 +50,14 @@ async def put_server(api: ApiContext, request: Request, name: ServerNamePath, bo
             "this server has no password; set one first, or add the command to holdfast.toml",
         )
     await require_tool_admin(api).put_server(name, body)
-    security_log.record("MCP server added", name=name, target=body.command or urlsplit(body.url or "").hostname or "")
+    address, target = request_address(request, api.trusted_proxies), body.command or urlsplit(body.url or "").hostname
+    security_log.record("MCP server stored", address=address, name=name, target=target or "")
 
 
 @router.delete("/mcp/{name}", status=204)
-async def drop_server(api: ApiContext, name: ServerNamePath) -> None:
+async def drop_server(api: ApiContext, request: Request, name: ServerNamePath) -> None:
     await require_tool_admin(api).drop_server(name)
+    security_log.record("MCP server removed", address=request_address(request, api.trusted_proxies), name=name)
 
 
 @router.post("/mcp/{name}/test")

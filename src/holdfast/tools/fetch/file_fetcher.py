@@ -8,7 +8,7 @@ import anyio
 from yarl import URL
 
 from holdfast.ports.tool import ToolError
-from holdfast.tools.fetch.ssrf_guard import Allowed, check_url, guarded_session, is_public
+from holdfast.tools.fetch.ssrf_guard import Allowed, check_url, describe_failure, guarded_session, is_public
 from holdfast.tools.fetch.tool import read_body
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class FileFetcher:
         except TimeoutError:
             raise ToolError(f"it did not answer within {self.seconds:g} seconds") from None
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
-            raise ToolError(str(error)) from None
+            raise ToolError(describe_failure(error)) from None
 
 
 async def _read(url: URL, response: "aiohttp.ClientResponse", max_size: int) -> tuple[str, str, bytes]:

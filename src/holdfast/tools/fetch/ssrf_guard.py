@@ -97,6 +97,14 @@ def guarded_connector(allowed: Allowed, resolver: "AbstractResolver | None") -> 
     return aiohttp.TCPConnector(resolver=resolver, use_dns_cache=False, force_close=True, socket_factory=make_socket)
 
 
+def describe_failure(error: Exception) -> str:
+    """Why a request failed, without the address that a name stands for if that is not public."""
+    cause = getattr(error, "os_error", error)
+    if isinstance(cause, OSError) and cause.errno == errno.EACCES:
+        return "The address is not on the public internet."
+    return str(error)
+
+
 def guarded_session(allowed: Allowed, resolver: "AbstractResolver | None") -> "aiohttp.ClientSession":
     """A session for one request. It has no time limit: the caller's covers everything, redirects included."""
     import aiohttp

@@ -17,7 +17,7 @@ from holdfast.core.parts import Json
 from holdfast.ports.model import ToolSpec
 from holdfast.ports.tool import ToolContext, ToolError, ToolResult, ToolTraits
 from holdfast.tools.fetch import html_to_text
-from holdfast.tools.fetch.ssrf_guard import Allowed, check_url, guarded_session, is_public, parse
+from holdfast.tools.fetch.ssrf_guard import Allowed, check_url, describe_failure, guarded_session, is_public, parse
 from holdfast.tools.result_text import shorten
 from holdfast.tools.schemas import object_spec
 
@@ -76,7 +76,7 @@ class FetchTool:
         except TimeoutError:
             raise ToolError(f"The page did not answer within {self.limits.seconds:g} seconds.") from None
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
-            raise ToolError(f"The page could not be fetched: {error}") from None
+            raise ToolError(f"The page could not be fetched: {describe_failure(error)}") from None
 
     async def _get(self, url: URL) -> Callable[[], ToolResult]:
         """A function that renders the page, or says that it moved to another host, which needs a call of its own."""
