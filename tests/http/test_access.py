@@ -148,7 +148,7 @@ def test_security_events_are_logged_and_no_line_is_forged(tmp_path: Path, start:
     said = [line.partition("holdfast.security: ")[2] for line in lines if "holdfast.security" in line]
     events = ["password changed", "logged in", "token created", "token revoked", "tool rules changed"]
     events += ["grant revoked", "logged out"]
-    assert [line.partition(" address=")[0] for line in said] == events
+    assert [line.partition(" address=")[0] for line in said if " address=" in line] == events
     assert made["token"] not in server.complaints
     assert PASSWORD not in server.complaints
 
