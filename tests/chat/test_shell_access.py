@@ -1,6 +1,7 @@
 """What an approved shell command can do to the server that runs it."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -28,7 +29,8 @@ def test_a_command_cannot_use_the_api_of_an_open_server(start: Start, up: Stage,
     server = start(more={"shell": {"sandbox": sandbox}})
     model = f"command-{sandbox}"
     url = f"{server.url}/api/settings"
-    command = {"command": f"cat > ask.py <<'EOF'\n{ASK}\nEOF\n{sys.executable} ask.py {url}"}
+    python = Path(sys.base_prefix, "bin", "python3")  # not that of the environment, which may be below /tmp
+    command = {"command": f"cat > ask.py <<'EOF'\n{ASK}\nEOF\n{python} ask.py {url}"}
     up.play(model, calls(("c1", "shell", command)), says("Done."))
     sid = server.session()
     rid = server.begin(sid, "Go", model=f"{PROVIDER}/{model}")

@@ -29,8 +29,11 @@ async def fetching(
         gate = Authenticator(KeyFile(path), it.world.clock)
         inner = build(ApiContext(it.engine, gate, [("chat", True)], fetch_file=fetch, limits=ServerLimits(**limits)))
 
+        async def own_user() -> int:
+            return os.geteuid()
+
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
-            await inner({**scope, "extensions": {"holdfast.peer_user": os.geteuid}}, receive, send)
+            await inner({**scope, "extensions": {"holdfast.peer_user": own_user}}, receive, send)
 
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
             yield it, app, client

