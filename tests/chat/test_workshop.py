@@ -1,9 +1,7 @@
 """What agents work with, seen and changed through the API: models are tried, tools listed, MCP servers kept."""
 
-import socket
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,7 +13,6 @@ from holdfast.storage.key_file import KeyFile
 from tests.chat.stage import Stage
 from tests.http.client import Served
 from tests.http.conftest import Start
-from tests.http.streams import GUARD
 from tests.upstream import Head, says
 
 PROGRAM = str(Path(__file__).parents[1] / "tools" / "mcp_server.py")
@@ -147,27 +144,43 @@ def test_servers_of_the_configuration_stay_there(start: Start) -> None:
     server.call("PUT", "/api/mcp/Bad..Name", {"url": "http://127.0.0.1:1/"}, 422)
 
 
+@contextmanager
+def refusing_server() -> Iterator[tuple[str, list[bool]]]:
+    """A server that answers every request with 500; of each, whether it had the secret."""
+    asked: list[bool] = []
+
+    class Refusing(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append("sk-secret" in str(self.headers))
+            self.send_response(500)
+            self.send_header("Content-Length", "0")
+            self.send_header("Connection", "close")
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            self.do_POST()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as standing:
+        Thread(target=standing.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{standing.server_port}/mcp", asked
+        standing.shutdown()
+
+
 def test_a_token_goes_to_its_own_address_only(start: Start) -> None:
     """Another URL under the same name gets no token that was entered for the one before; the same URL keeps it."""
     server = start()
-    with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
+    with refusing_server() as first, refusing_server() as second:
         sent = []
-        for listener, token in ((first, "sk-secret"), (first, None), (second, None)):
-            url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        for (url, asked), token in ((first, "sk-secret"), (first, None), (second, None)):
             server.call("PUT", "/api/mcp/far", {"url": url, **({"token": token} if token else {})}, 204)
-            with ThreadPoolExecutor(1) as pool:
-                tried = pool.submit(server.post, "/api/mcp/far/test", {}, 200)
-                listener.settimeout(GUARD)
-                line, _ = listener.accept()
-                with line:
-                    line.settimeout(GUARD)
-                    head = b""
-                    while b"\r\n\r\n" not in head:
-                        head += line.recv(65536)
-                    line.sendall(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-                assert not tried.result(GUARD)["ok"]
-            sent.append(b"sk-secret" in head)
-    assert sent == [True, True, False]
+            asked.clear()
+            assert not server.post("/api/mcp/far/test", {}, 200)["ok"]
+            assert asked
+            sent.append(set(asked))
+    assert sent == [{True}, {True}, {False}]
     assert "sk-secret" not in (server.data_dir / "keys.json").read_text()
 
 
