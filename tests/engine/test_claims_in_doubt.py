@@ -53,16 +53,6 @@ async def test_a_turn_that_is_being_accepted_at_shutdown_is_executed_later(memor
         assert row.recovery is None
 
 
-async def test_a_claim_without_an_answer_loses_no_run(memory: World) -> None:
-    """A3: it was committed, and the answer came too late: the next look starts what nobody executes."""
-    async with running([Meet("on"), Say("done")], memory, poll=0.01, sweep=SLOW, final_save=0.05) as it:
-        first = await it.send_to_gate(gate="on")
-        queued = await it.send(first)
-        it.store.plan = {("transact", it.store.calls["transact"] + n): Fault("stall_after", 0.2) for n in (2, 3)}
-        it.release("on")
-        assert (await it.until(queued.id, "complete")).reason is None
-
-
 async def test_room_that_a_claim_may_fill_is_not_given_away(memory: World) -> None:
     """A3: a new turn does not overtake one that is being claimed, nor exceed the number of runs."""
     hold = Hold(

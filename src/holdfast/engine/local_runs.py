@@ -76,14 +76,6 @@ class LocalRuns:
         """Whether this process executes or ends the run."""
         return rid in self.executing or rid in self.starting or rid in self._ending
 
-    def held(self) -> frozenset[RunId]:
-        """The runs that this process starts, executes or ends now."""
-        return frozenset(self.executing | self.starting | self._ending)
-
-    def may_be_ended(self, run: Run) -> bool:
-        """Whether the run is held, was abandoned, or was settled here since its row was read."""
-        return self.holds(run.id) or self._is_abandoned(run) or self.settled_here(run.id)
-
     def may_hold(self, run: Run) -> bool:
         """The same, counting a claim that is under way. A pending or abandoned run is not being claimed."""
         if self.holds(run.id):

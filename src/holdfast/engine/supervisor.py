@@ -37,7 +37,6 @@ class Supervisor:
         self._starved = False  # Whether runs may be waiting for room
         self._in_doubt: dict[RunId, float] = {}
         """Runs that were perhaps accepted and claimed, because the store did not answer, and until when to look."""
-        self._lost_claim = False  # Whether a claim may have been committed whose answer did not come
         self._claiming = 0  # Room that a claim under way may fill
         self._over = Notifier()
         self.draining = False
@@ -110,7 +109,7 @@ class Supervisor:
                 room = max(0, min(self._room(), _CLAIM_AT_ONCE))
                 self._starved = not room
                 self._claiming = room
-                again = (room or self._in_doubt or self._lost_claim) and await self._claim(runs, room)
+                again = (room or self._in_doubt) and await self._claim(runs, room)
                 self._claiming = 0
                 if not again:
                     await wait_for(signal, self._node.settings.poll)
@@ -134,25 +133,20 @@ class Supervisor:
                     return more
         except Exception as error:  # noqa: BLE001 - any error here would end every run that this node executes
             self._node.outages.failed(_CLAIMING, error)
-        self._lost_claim = True  # perhaps
         return False
 
     async def _claim_and_start(self, runs: TaskGroup, room: int) -> bool:
-        identity, local = self._node.identity, self._node.local
-        connected, in_doubt, lost = local.connected, frozenset(self._in_doubt), self._lost_claim
-        held = local.held()
+        identity, connected, in_doubt = self._node.identity, self._node.local.connected, frozenset(self._in_doubt)
 
         def work(tx: Tx) -> tuple[list[Run], frozenset[RunId], list[Run], bool]:
             # Before claiming: what is claimed here is not looked for.
             known = frozenset(rid for rid in in_doubt if tx.run(rid) is not None)
-            unstarted = run_queue.find_unstarted(tx, identity, None if lost else in_doubt)
+            unstarted = run_queue.find_unstarted(tx, identity, in_doubt)
             return unstarted, known, *run_queue.claim(tx, identity, room, connected)
 
         unstarted, known, claimed, more = await self._node.store.transact(work)
-        self._lost_claim = False
-        ours = [run for run in unstarted if run.id in in_doubt or not (run.id in held or local.may_be_ended(run))]
         self._resolve_doubts(in_doubt, known)
-        claimed = ours + claimed
+        claimed = unstarted + claimed
         if self.draining:
             for run in claimed:
                 await self._hand_over(run)

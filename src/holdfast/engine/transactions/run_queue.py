@@ -7,7 +7,6 @@ interrupting one goes ahead.
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import Final
 
 from holdfast.core import message_tree as tree
 from holdfast.core.ids import RunId
@@ -15,8 +14,6 @@ from holdfast.core.lease import NodeIdentity, is_live
 from holdfast.core.run import Intent, Run, step
 from holdfast.engine.transactions.row_access import get_message, put_run, put_session
 from holdfast.ports.store import Tx
-
-_MOST_OPEN: Final = 10_000
 
 
 def claim(tx: Tx, me: NodeIdentity, limit: int, connected: Collection[RunId] = ()) -> tuple[list[Run], bool]:
@@ -60,14 +57,10 @@ def unclaim(tx: Tx, runs: Iterable[Run]) -> None:
             put_run(tx, replace(step(run, "requeue"), lease=None))
 
 
-def find_unstarted(tx: Tx, me: NodeIdentity, rids: Iterable[RunId] | None) -> list[Run]:
-    """Running runs that this node has the lease of, among those that it may have claimed; None: among all."""
-    runs = tx.all_open_runs(_MOST_OPEN) if rids is None else [tx.run(rid) for rid in rids]
-    return [
-        run
-        for run in runs
-        if run is not None and run.status == "running" and run.lease is not None and run.lease.holder == me.node
-    ]
+def find_unstarted(tx: Tx, me: NodeIdentity, rids: Iterable[RunId]) -> list[Run]:
+    """Of the runs that may have been claimed when they were accepted, those that were."""
+    runs = [run for rid in rids if (run := tx.run(rid)) is not None and run.status == "running" and run.epoch == 1]
+    return [run for run in runs if run.lease is not None and run.lease.holder == me.node]
 
 
 def renew(tx: Tx, me: NodeIdentity, rids: Collection[RunId], connections: Collection[RunId]) -> tuple[float, list[Run]]:
