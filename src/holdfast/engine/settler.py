@@ -84,9 +84,8 @@ class Settler:
 
     async def _endings(self, run: Run, transcript: Transcript) -> list[Event]:
         seed: Sequence[Event] = ()
-        begun = (
-            run.started_at is not None
-        )  # a run is claimed before it writes, so its journal was lost, or it died at once
+        # A run is claimed before it writes: if its journal is empty, it was lost, or the process died at once.
+        begun = run.started_at is not None
         if not transcript.last_seq and (begun or run.continues is not None):
             seed = await self._node.store.read(lambda tx: run_endings.seed(tx, run, begun=begun))
         return [*seed, recoveries.ending(run)]

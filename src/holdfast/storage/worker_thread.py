@@ -71,14 +71,19 @@ class WorkerThread:
 
     def _resolve(self, future: "asyncio.Future[Any]", value: object, error: BaseException | None) -> None:
         self.waiting -= 1
-        if future.done():
-            return  # cancelled; an exception set now would be logged as never retrieved
-        if error is None:
-            future.set_result(value)
-        elif isinstance(error, StopIteration):  # a future does not accept this one
-            future.set_exception(RuntimeError(f"the work raised {error!r}"))
-        else:
-            future.set_exception(error)
+        resolve(future, value, error)
+
+
+def resolve(future: "asyncio.Future[Any]", value: object, error: BaseException | None) -> None:
+    """Give a caller what its work returned or raised, unless it was cancelled."""
+    if future.done():
+        return  # an exception set now would be logged as never retrieved
+    if error is None:
+        future.set_result(value)
+    elif isinstance(error, StopIteration):  # a future does not accept this one
+        future.set_exception(RuntimeError(f"the work raised {error!r}"))
+    else:
+        future.set_exception(error)
 
 
 class Closable(Protocol):

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from holdfast.core.errors import StorageUnavailableError
 from holdfast.ports.store import Tx
 from holdfast.storage.sqlite import database
-from holdfast.storage.worker_thread import ConnectionWorker
+from holdfast.storage.worker_thread import ConnectionWorker, resolve
 
 T = TypeVar("T")
 
@@ -129,12 +129,5 @@ class StoreGroupCommit:
 
 
 def _resolve(outcomes: Sequence[_Outcome]) -> None:
-    for future, value, error in outcomes:
-        if future.done():
-            continue  # cancelled; an exception set now would be logged as never retrieved
-        if error is None:
-            future.set_result(value)
-        elif isinstance(error, StopIteration):  # a future does not accept this one
-            future.set_exception(RuntimeError(f"the transaction raised {error!r}"))
-        else:
-            future.set_exception(error)
+    for outcome in outcomes:
+        resolve(*outcome)
