@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 
@@ -286,9 +287,9 @@ def test_the_account_of_a_connection_is_found() -> None:
             own = listener.getsockname()[:2]
             with socket.create_connection(own) as line:
                 peer = line.getsockname()[:2]
-                assert find_peer_user(peer, own) == os.geteuid()
-                assert find_peer_user(("::ffff:127.0.0.1", peer[1]), own) in (os.geteuid(), None)
-            assert find_peer_user(peer, own) is None
+                assert anyio.run(find_peer_user, peer, own) == os.geteuid()
+                assert anyio.run(find_peer_user, ("::ffff:127.0.0.1", peer[1]), own) in (os.geteuid(), None)
+            assert anyio.run(find_peer_user, peer, own) is None
 
 
 def end_after(work: Callable[[], None]) -> None:
@@ -320,7 +321,7 @@ def test_a_child_process_that_hides_its_files_is_not_the_person() -> None:
                 end_after(lambda: connect(other))
             other.close()
             with line:
-                os.write(result, str(find_peer_user(("127.0.0.1", int(line.recv(100))), own)).encode())
+                os.write(result, str(anyio.run(find_peer_user, ("127.0.0.1", int(line.recv(100))), own)).encode())
                 line.sendall(b".")
 
         if (pid := os.fork()) == 0:

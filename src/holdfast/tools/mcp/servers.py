@@ -81,6 +81,8 @@ class McpServers:
     async def tools(self) -> Sequence[Tool]:
         """The tools of all servers that can be reached, named `server__tool`. A server that failed is tried again in
         the background, so that it delays one turn and not every one."""
+        if not self._clients:
+            return ()
         found: dict[str, dict[str, Tool]] = {}
 
         async def collect(name: str, client: "_McpClient") -> None:
