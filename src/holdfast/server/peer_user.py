@@ -33,9 +33,9 @@ async def find_peer_user(peer: Address, own: Address) -> int | None:
     if found is None:
         return None
     user, inode = found
-    if _children(os.getpid(), os.getpid()) and await to_thread.run_sync(_may_be_of_child, inode):
-        return None
-    return user
+    if not _children(os.getpid(), os.getpid()):
+        return user
+    return None if await to_thread.run_sync(_may_be_of_child, inode) else user
 
 
 def _find_socket(peer: Address, own: Address) -> tuple[int, int] | None:
