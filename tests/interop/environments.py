@@ -29,7 +29,7 @@ PACKAGES: Final[Mapping[str, tuple[Literal["python", "node"], Mapping[str, str]]
     "openai": ("python", {"openai": "3.51.0", "openai-agents": "0.24.0"}),
     "langchain": ("python", {"langchain": "1.4.7", "langchain-openai": "1.7.3", "langchain-anthropic": "1.7.7"}),
     "pydantic-ai": ("python", {"pydantic-ai-slim[openai,anthropic,mcp]": "2.66.0"}),
-    "litellm": ("python", {"litellm[proxy]": "1.109.1"}),
+    "litellm": ("python", {"litellm[proxy]": "1.106.2"}),
     "anthropic": ("python", {"anthropic": "2.9.0"}),
     "mcp-python": ("python", {"mcp-server-time": "2026.10.19", "mcp-server-git": "2026.10.19"}),
     "openai-node": ("node", {"openai": "7.55.0", "zod": "4.6.7"}),

@@ -35,7 +35,7 @@ def test_tools(shared: Served, client: Client, up: Stage) -> None:
 
 @pytest.mark.parametrize(
     ("status", "expected"),
-    [(429, ["RateLimitError", 429]), (400, ["BadRequestError", 400]), (500, ["InternalServerError", 503])],
+    [(429, ["RateLimitError", 429]), (400, ["BadRequestError", 400]), (500, ["ServiceUnavailableError", 503])],
 )
 def test_failing_upstream(status: int, expected: list[Any], shared: Served, client: Client, up: Stage) -> None:
     """A provider that fails throws the error of its kind, streamed or not."""

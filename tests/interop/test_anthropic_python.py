@@ -37,7 +37,7 @@ def test_tools(shared: Served, client: Client, up: Stage) -> None:
 
 
 def test_tool_runner(shared: Served, client: Client, up: Stage) -> None:
-    """The client's own loop runs the tool and sends its result."""
+    """The client's own loop asks for a thread, is refused, and goes on with the whole conversation."""
     up.play("an runner", *WEATHER)
     assert client.run("runner", shared, model=named("an runner")) == "Rain."
     assert up.asked("an runner", 2)["messages"][-1]["content"] == "rain in Brest"
@@ -73,10 +73,10 @@ def test_failing_upstream(status: int, expected: list[Any], shared: Served, clie
 
 
 def test_failure_in_mid_stream(shared: Served, client: Client, up: Stage) -> None:
-    """A provider that breaks after some text raises an API error."""
+    """A provider that breaks after some text raises an API error, here that of an unavailable one."""
     up.play("an breaks", [Head(), *sse(delta(content="One "), {"error": {"message": "no"}}), Close()])
     text, kind = client.run("breaks", shared, model=named("an breaks"))
-    assert (text, kind) == ("One ", "api_error")
+    assert (text, kind) == ("One ", "overloaded_error")
 
 
 def test_leaving_a_stream_closes_the_upstream(shared: Served, client: Client, up: Stage) -> None:

@@ -51,14 +51,20 @@ def test_structured_output(shared: Served, client: Client, up: Stage) -> None:
     assert up.asked("ll structured")["response_format"]["type"] == "json_schema"
 
 
-@pytest.mark.parametrize("api", ["openai", "anthropic"])
 @pytest.mark.parametrize(
-    ("status", "expected"), [(429, ["RateLimitError", 429]), (500, ["ServiceUnavailableError", 503])]
+    ("api", "status", "expected"),
+    [
+        ("openai", 429, ["RateLimitError", 429]),
+        ("openai", 500, ["ServiceUnavailableError", 503]),
+        ("anthropic", 429, ["RateLimitError", 429]),
+        ("anthropic", 500, ["InternalServerError", 500]),
+    ],
 )
 def test_failing_upstream(
-    status: int, expected: list[Any], api: str, shared: Served, client: Client, up: Stage
+    api: str, status: int, expected: list[Any], shared: Served, client: Client, up: Stage
 ) -> None:
-    """A provider that fails raises the error of its kind, streamed or not."""
+    """A provider that fails raises the error of its kind, streamed or not. LiteLLM itself makes a 500 of Anthropic's
+    `overloaded_error`, which has the status 503 here."""
     model = f"ll fails {api} {status}"
     up.play(model, refuses(status))
     assert client.run("fails", shared, model=named(model), api=api) == [expected] * 2

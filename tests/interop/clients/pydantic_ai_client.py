@@ -56,7 +56,8 @@ async def tools(url, model, api):
 
 @scenarios.add
 async def structured(url, model, api):
-    result = await agent(url, model, api, output_type=NativeOutput(Tide)).run("Tides?")
+    wanted = Tide if api == "anthropic" else NativeOutput(Tide)
+    result = await agent(url, model, api, output_type=wanted).run("Tides?")
     return result.output.model_dump()
 
 
