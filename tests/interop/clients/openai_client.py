@@ -7,7 +7,11 @@ from pydantic import BaseModel
 from scenarios import Scenarios, told
 
 scenarios = Scenarios(lambda url: openai.OpenAI(base_url=url, api_key="none", max_retries=0, timeout=30))
-TOOL = {"type": "function", "name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
+TOOL = {
+    "type": "function",
+    "name": "get_weather",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+}
 CHAT_TOOL = {"type": "function", "function": {"name": "get_weather", "parameters": TOOL["parameters"]}}
 USER = {"role": "user", "content": "Hello"}
 

@@ -23,9 +23,7 @@ def agent(url, model, api, **more):
         client = AsyncAnthropic(base_url=url.removesuffix("/v1"), api_key="none", max_retries=0, timeout=30)
         chosen = AnthropicModel(model, provider=AnthropicProvider(anthropic_client=client))
     else:
-        provider = OpenAIProvider(
-            openai_client=AsyncOpenAI(base_url=url, api_key="none", max_retries=0, timeout=30)
-        )
+        provider = OpenAIProvider(openai_client=AsyncOpenAI(base_url=url, api_key="none", max_retries=0, timeout=30))
         chosen = (OpenAIResponsesModel if api == "responses" else OpenAIChatModel)(model, provider=provider)
     return Agent(chosen, instructions="Be kind.", **more)
 

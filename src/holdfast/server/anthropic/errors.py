@@ -39,4 +39,6 @@ def convert(response: Response) -> Response:
     """The same error, from OpenAI's shape."""
     error = json.loads(bytes(response.body))["error"]
     headers = {name: value for name, value in response.headers.items() if name not in _OF_THE_BODY}
-    return JSONResponse(error_body(response.status_code, error["message"], error.get("code")), response.status_code, headers)
+    return JSONResponse(
+        error_body(response.status_code, error["message"], error.get("code")), response.status_code, headers
+    )
