@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.chat.stage import Stage
+from tests.chat.stage import Stage, calls
 from tests.http.client import Served
+from tests.http.conftest import Start
 from tests.interop.environments import Client
 from tests.interop.scripts import HALF, TIDE_FIELDS, WEATHER, refuses
 from tests.openai.scripts import TIDE, named
@@ -69,3 +70,11 @@ def test_cancel_in_mid_stream(api: str, shared: Served, client: Client, up: Stag
     up.play(f"agents cancels {api}", HALF)
     assert client.run("cancel", shared, model=named(f"agents cancels {api}"), api=api) is True
     up.closed(f"agents cancels {api}")
+
+
+@pytest.mark.parametrize("api", ["responses", "chat"])
+def test_an_agent_of_the_server(api: str, start: Start, client: Client, up: Stage) -> None:
+    """The calls that `agent:chat` makes of the server's tools are shown, and the SDK does not try to run them."""
+    up.play(f"agents server {api}", calls(("c1", "list_files", {})), says("Done."))
+    served = start(more={"models": {"default": named(f"agents server {api}")}})
+    assert client.run("tools", served, model="agent:chat", api=api, own=False) == "Done."

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.chat.stage import Stage
+from tests.chat.stage import Stage, calls
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.interop.environments import Client
@@ -88,3 +88,10 @@ def test_cancel_in_mid_stream(shared: Served, client: Client, up: Stage) -> None
     up.play("py cancels", HALF)
     assert client.run("cancel", shared, model=named("py cancels")) == ["response.incomplete", "cancelled", "One "]
     up.closed("py cancels")
+
+
+def test_an_agent_of_the_server_asks(start: Start, client: Client, up: Stage) -> None:
+    """A tool of `agent:chat` that needs approval completes the response; the client's answer continues it."""
+    up.play("py approval", calls(("c1", "write_file", {"path": "a.txt", "content": "1"})), says("Done."))
+    served = start(more={"models": {"default": named("py approval")}})
+    assert client.run("approval", served) == ["mcp_approval_request", "write_file", "completed", "Done."]

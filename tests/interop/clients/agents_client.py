@@ -49,9 +49,9 @@ async def plain(url, model, api):
 
 
 @scenarios.add
-async def tools(url, model, api):
+async def tools(url, model, api, own=True):
     """Two steps with a tool, streamed."""
-    result = Runner.run_streamed(agent(url, model, api, tools=[get_weather]), "Weather?")
+    result = Runner.run_streamed(agent(url, model, api, tools=[get_weather] if own else []), "Weather?")
     async for _ in result.stream_events():
         pass
     return result.final_output

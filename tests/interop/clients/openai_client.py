@@ -128,4 +128,14 @@ def cancel(client, model):
     return [last.type, last.response.status, client.responses.retrieve(created.response.id).output_text]
 
 
+@scenarios.add
+def approval(client):
+    """A tool of an agent of the server that asks first: the client approves it."""
+    first = client.responses.create(model="agent:chat", input="Write")
+    request = first.output[-1]
+    answer = {"type": "mcp_approval_response", "approval_request_id": request.id, "approve": True}
+    second = client.responses.create(model="agent:chat", input=[answer], previous_response_id=first.id)
+    return [request.type, request.name, second.status, second.output_text]
+
+
 scenarios.serve()
