@@ -86,7 +86,7 @@ def node() -> Path:
     return found
 
 
-class Client:
+class ClientProcess:
     """A program of `clients` in a process of its own, which does one scenario after another: starting some of these
     libraries takes seconds."""
 
@@ -101,7 +101,7 @@ class Client:
             command, env=environ(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
 
-    def __enter__(self) -> "Client":
+    def __enter__(self) -> "ClientProcess":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.chat.stage import Stage
 from tests.http.client import Served
-from tests.interop.environments import Client
+from tests.interop.environments import ClientProcess
 from tests.interop.scripts import HALF, TIDE_FIELDS, WEATHER, refuses
 from tests.openai.scripts import TIDE, named
 from tests.upstream import Close, Head, delta, says, sse
@@ -15,13 +15,13 @@ pytestmark = pytest.mark.interop
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
-    with Client("ai-sdk", "ai_sdk_client.mjs") as started:
+def client() -> Iterator[ClientProcess]:
+    with ClientProcess("ai-sdk", "ai_sdk_client.mjs") as started:
         yield started
 
 
 @pytest.mark.parametrize("api", ["responses", "chat", "compatible", "anthropic"])
-def test_plain_and_streamed_answers(api: str, shared: Served, client: Client, up: Stage) -> None:
+def test_plain_and_streamed_answers(api: str, shared: Served, client: ClientProcess, up: Stage) -> None:
     """`generateText` and `streamText` answer."""
     up.play(f"ai text {api}", says("Good ", "morning."))
     expected = ["Good morning.", "Good morning.", "stop"]
@@ -29,7 +29,7 @@ def test_plain_and_streamed_answers(api: str, shared: Served, client: Client, up
 
 
 @pytest.mark.parametrize("api", ["responses", "chat", "compatible", "anthropic"])
-def test_tools_and_history(api: str, shared: Served, client: Client, up: Stage) -> None:
+def test_tools_and_history(api: str, shared: Served, client: ClientProcess, up: Stage) -> None:
     """`streamText` executes its tool, and the messages of its answer continue the conversation."""
     up.play(f"ai tools {api}", *WEATHER)
     found = client.run("tools", shared, model=named(f"ai tools {api}"), api=api)
@@ -39,7 +39,7 @@ def test_tools_and_history(api: str, shared: Served, client: Client, up: Stage) 
 
 
 @pytest.mark.parametrize("api", ["responses", "chat", "compatible", "anthropic"])
-def test_structured_output(api: str, shared: Served, client: Client, up: Stage) -> None:
+def test_structured_output(api: str, shared: Served, client: ClientProcess, up: Stage) -> None:
     """`Output.object` returns what the schema describes."""
     up.play(f"ai structured {api}", says(TIDE))
     assert client.run("structured", shared, model=named(f"ai structured {api}"), api=api) == TIDE_FIELDS
@@ -47,7 +47,9 @@ def test_structured_output(api: str, shared: Served, client: Client, up: Stage) 
 
 @pytest.mark.parametrize("api", ["responses", "chat", "compatible", "anthropic"])
 @pytest.mark.parametrize(("status", "expected"), [(429, 429), (500, 503)])
-def test_failing_upstream(status: int, expected: int, api: str, shared: Served, client: Client, up: Stage) -> None:
+def test_failing_upstream(
+    status: int, expected: int, api: str, shared: Served, client: ClientProcess, up: Stage
+) -> None:
     """A provider that fails throws from `generateText` with its status, and is an error part of `streamText`."""
     model = f"ai fails {api} {status}"
     up.play(model, refuses(status))
@@ -58,7 +60,7 @@ def test_failing_upstream(status: int, expected: int, api: str, shared: Served, 
 
 
 @pytest.mark.parametrize("api", ["responses", "chat", "compatible", "anthropic"])
-def test_failure_in_mid_stream(api: str, shared: Served, client: Client, up: Stage) -> None:
+def test_failure_in_mid_stream(api: str, shared: Served, client: ClientProcess, up: Stage) -> None:
     """A provider that breaks after some text is an error part of the stream, with the reason."""
     model = f"ai breaks {api}"
     up.play(model, [Head(), *sse(delta(content="One "), {"error": {"message": "The provider says no."}}), Close()])
@@ -68,7 +70,7 @@ def test_failure_in_mid_stream(api: str, shared: Served, client: Client, up: Sta
 
 
 @pytest.mark.parametrize("api", ["responses", "chat", "compatible", "anthropic"])
-def test_abort_in_mid_stream(api: str, shared: Served, client: Client, up: Stage) -> None:
+def test_abort_in_mid_stream(api: str, shared: Served, client: ClientProcess, up: Stage) -> None:
     """Aborting a stream cancels the call to the provider."""
     up.play(f"ai leaves {api}", HALF)
     assert client.run("leave", shared, model=named(f"ai leaves {api}"), api=api) is True

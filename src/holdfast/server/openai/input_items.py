@@ -66,13 +66,14 @@ class TurnBuilder:
     calls: dict[str, str] = field(default_factory=dict)
     """Names of the tool calls that may be answered, by call id; the caller adds those of earlier turns."""
     instructions: list[str] = field(default_factory=list)
-    moved: list[str] = field(default_factory=list)
-    """Paths of instructions in mid-conversation, which are moved to its beginning: a session has no place for them."""
+    reported: list[str] = field(default_factory=list)
+    """Paths of what the model sees otherwise: instructions in mid-conversation, which are moved to its beginning, as a
+    session has no place for them, and files in the outputs of tools."""
     turns: list[DraftTurn] = field(default_factory=list)
 
     def add_instruction(self, text: str, param: str) -> None:
         if self.turns:
-            self.moved.append(param)
+            self.reported.append(param)
         self.instructions.append(text)
 
     def add_user(self, *parts: DraftPart) -> None:
@@ -246,7 +247,7 @@ def _output_text(output: s.Content, param: str, turns: TurnBuilder) -> str:
                 texts.append(text)
             case s.ImageContentPart() | s.FileContentPart():
                 texts.append("[An image]" if isinstance(part, s.ImageContentPart) else "[A file]")
-                turns.moved.append(f"{param}.output[{n}]")
+                turns.reported.append(f"{param}.output[{n}]")
             case _:
                 assert_never(part)
     return "".join(texts)
