@@ -206,3 +206,26 @@ async def test_a_cut_response_has_the_shape_of_the_format(streamed: bool, tmp_pa
     assert (answer.status_code, answer.json()["type"]) == (503, "error")
     assert answer.json()["error"]["type"] == "overloaded_error"
     assert answer.headers["retry-after"] == "2"
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_structured_output_reaches_the_model(older: bool, claude: Anthropic, up: Stage) -> None:
+    """The schema of the answer is passed on under both of its names, and so is the effort."""
+    model = f"claude schema {older}"
+    schema = {"type": "object", "properties": {"hours": {"type": "array", "items": {"type": "integer"}}}}
+    form = {"type": "json_schema", "schema": schema}
+    wanted = {"output_format": form} if older else {"output_config": {"format": form, "effort": "high"}}
+    up.play(model, says('{"hours":[6]}'))
+    claude.messages.create(model=named(model), max_tokens=50, messages=HELLO, extra_body=wanted)
+    asked = up.asked(model)
+    assert asked["response_format"]["json_schema"]["schema"] == schema
+    assert asked.get("reasoning_effort") == (None if older else "high")
+
+
+def test_a_thread_is_refused_so_that_the_client_does_without(claude: Anthropic) -> None:
+    """The refusal has the code at which Anthropic's client sends the whole conversation instead."""
+    thread = {"thread": {"type": "create"}}
+    with pytest.raises(BadRequestError) as raised:
+        claude.messages.create(model=named("default"), max_tokens=50, messages=HELLO, extra_body=thread)
+    body: Any = raised.value.body
+    assert body["error"]["details"] == {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
