@@ -69,7 +69,7 @@ def fail() -> str:
 @server.tool(structured_output=False)
 def show() -> CallToolResult:
     """Answer with all kinds of things."""
-    image = Image(data=b"12345678", format="png").to_image_content()
+    image = Image(data=b"\x89PNG\r\n\x1a\n", format="png").to_image_content()
     assert isinstance(image, ImageContent)
     link = ResourceLink(name="notes", uri="file:///notes.txt")
     return CallToolResult(content=[TextContent(text="words"), image, link], is_error=False)

@@ -13,7 +13,7 @@ from json.encoder import encode_basestring as quote
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
-from holdfast.core.parts import Json, Part, all_from_json, all_to_json, construct
+from holdfast.core.parts import FilePart, Json, Part, all_from_json, all_to_json, construct, to_json
 
 Ending = Literal["complete", "cancelled", "failed", "interrupted"]
 Decision = Literal["once", "session", "always", "deny"]
@@ -106,6 +106,7 @@ class ToolFinished:
     result: Json
     is_error: bool = False
     duration_ms: int | None = None
+    files: tuple[FilePart, ...] = ()  # Images that it returned, stored before this event
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +303,9 @@ def encode(event: Event) -> tuple[str, dict[str, Json]]:
         data["items"] = list(event.items)
     elif isinstance(event, ToolFinished):
         data["duration_ms"] = event.duration_ms  # sent even if it is null
+        data.pop("files")
+        if event.files:
+            data["files"] = [to_json(file) for file in event.files]
     return _NAMES[kind], data
 
 
@@ -319,6 +323,8 @@ def decode(name: str, data: Mapping[str, Any]) -> Event:
         values["parts"] = all_from_json(data["parts"])
     elif kind is MemoryRecalled:
         values["items"] = tuple(data["items"])
+    elif "files" in values and kind is ToolFinished:
+        values["files"] = tuple(part for part in all_from_json(data["files"]) if isinstance(part, FilePart))
     event: Event = construct(kind, values)
     return event
 

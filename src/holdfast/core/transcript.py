@@ -181,13 +181,14 @@ class _Builder:
                 self._tool_delta(call_id, name, args_delta, output_delta)
             case ev.ToolStarted():
                 self._put_tool(event, "running")
-            case ev.ToolFinished(call_id, result, is_error, duration_ms):
+            case ev.ToolFinished(call_id, result, is_error, duration_ms, files):
                 self._join()
                 where = self._find(call_id)
                 if where is not None:
                     self.parts[where] = replace(
                         self._tool(where), state="done", result=result, is_error=is_error, duration_ms=duration_ms
                     )
+                    self.parts.extend(files)
             case ev.ApprovalRequested():
                 self._put_tool(event, "waiting")
                 self.approval = event

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from holdfast.core.parts import Json
-from holdfast.ports.model import ToolSpec
+from holdfast.ports.model import Media, ToolSpec
 
 Rule = Literal["allow", "ask", "deny"]
 
@@ -20,10 +20,11 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What the model receives: text or a JSON value."""
+    """What the model receives: text or a JSON value, and images if it can see them."""
 
     content: Json
     is_error: bool = False
+    images: tuple[Media, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,8 @@ export type FilePartResponse = {
   readonly name: string;
   readonly media_type: string;
   readonly size: number;
+  /** The tool call that returned the file. */
+  readonly call_id?: string;
 };
 
 export type FileResponse = {

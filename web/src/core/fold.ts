@@ -240,6 +240,7 @@ class TranscriptBuilder {
     const { result = null, is_error, duration_ms } = data;
     const fields = { ...found.tool, state: "done" as const, result, is_error: is_error === true, duration_ms };
     this.parts[found.index] = toolPart(fields);
+    this.parts.push(...(data.files ?? []));
   }
 
   private resolveApproval(approvalId: string, decision: string, reason: Json): void {

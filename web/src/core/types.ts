@@ -66,7 +66,13 @@ export type EventData = {
     readonly output_delta?: string | null;
   };
   "tool.started": Readonly<{ call_id: string; name: string; args: Json; provider?: Json; args_text?: string }>;
-  "tool.finished": Readonly<{ call_id: string; result: Json; is_error: boolean; duration_ms?: number | null }>;
+  "tool.finished": Readonly<{
+    call_id: string;
+    result: Json;
+    is_error: boolean;
+    duration_ms?: number | null;
+    files?: readonly FilePart[];
+  }>;
   "approval.requested": ApprovalRequest & { readonly provider?: Json; readonly args_text?: string };
   "approval.resolved": { readonly approval_id: string; readonly decision: Decision; readonly reason?: Json };
   "memory.recalled": { readonly items: readonly JsonObject[]; readonly note?: string | null };

@@ -4,12 +4,13 @@ is its only state, so starting and resuming a turn are the same: first run the c
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
 from holdfast.agents.chat import context_window
 from holdfast.agents.chat.answer_reader import AnswerReader
-from holdfast.agents.chat.attachments import FileReader, read_attachments
+from holdfast.agents.chat.attachments import ToolFileStore, read_attachments
 from holdfast.agents.chat.model_messages import Attached, answer, ask_to_continue, conversation
 from holdfast.agents.chat.requested_calls import RequestedCall, unsettled
 from holdfast.agents.chat.run_log import RunLog
@@ -59,7 +60,7 @@ class History(Protocol):
 class ChatAgent:
     find_model: FindModel
     find_tools: FindTools
-    files: FileReader
+    files: ToolFileStore
     workspaces: Path  # Parent of the sessions' working directories
     find_policy: FindPolicy
     grants: GrantStore
@@ -84,6 +85,7 @@ class ChatAgent:
             workspace(self.workspaces, turn.session.id),
             self.limits.max_repeats,
             dict(turn.decisions),
+            partial(self.files.store_for_run, turn.run),
         )
         specs = tuple(tool.spec for tool in tools) if "tools" in model.info.abilities else ()
         notes = tuple(dict.fromkeys(tool.traits.instructions for tool in tools if tool.traits.instructions))
@@ -159,9 +161,9 @@ class _ChatLoop:
         self.input = await self.agent.history.reload(self.turn)
 
     async def _compose(self) -> ModelRequest:
-        self.files = await read_attachments(self.agent.files, self.input.messages, self.model.info, self.files)
         parts = self.log.parts
-        messages = conversation(self.input.messages, self.files) + answer(parts)
+        self.files = await read_attachments(self.agent.files, self.input.messages, self.model.info, self.files, parts)
+        messages = conversation(self.input.messages, self.files) + answer(parts, self.files)
         session, run = self.turn.session, self.turn.run
         settings: dict[str, Json] = {}
         for own in (session.settings, run.settings):

@@ -191,7 +191,7 @@ class _McpClient:
         return McpTool(self, tool.name, spec, traits)
 
     async def call(self, tool: "McpTool", args: Mapping[str, Json], context: ToolContext) -> ToolResult:
-        """Calls a tool. Images in its result are stored in the workspace."""
+        """Calls a tool. Images and other files in its result are stored in the workspace; the model is shown images."""
 
         async def progress(done: float, total: float | None, message: str | None) -> None:
             share = f"{done:g}" if total is None else f"{done:g}/{total:g}"
@@ -201,8 +201,8 @@ class _McpClient:
         answer = await self._send(
             lambda client: client.call_tool(tool.remote, dict(args), **options), repeatable=tool.traits.repeatable
         )
-        saved = await to_thread.run_sync(save_media, answer.content, context.workspace)
-        return tool_mapping.result(answer, saved)
+        media = await to_thread.run_sync(save_media, answer.content, context.workspace)
+        return tool_mapping.result(answer, media.paths, media.images)
 
     async def _send(self, request: Callable[[Any], Awaitable[Any]], *, repeatable: bool) -> Any:
         """Sends a request. If the connection is lost meanwhile, only a repeatable one is sent again."""
