@@ -12,7 +12,7 @@ from holdfast.core.ids import FileId, OwnerId
 from holdfast.engine.attachments import Attachments
 from holdfast.ports.store import StoredFile
 from holdfast.storage.file_store import FileStore
-from tests.harness import AnyWorld, Running, running
+from tests.harness import AnyWorld, Running, Script, running
 from tests.taps import GUARD, Hold, calls
 
 pytestmark = pytest.mark.anyio
@@ -80,7 +80,7 @@ async def test_the_same_content_uploaded_while_its_last_file_goes_is_kept(world:
 
 async def test_what_a_tool_returned_is_kept_while_its_run_is_open(world: AnyWorld, tmp_path: Path) -> None:
     """A1: a run may wait for days with an image in its journal. When the run settles, its journal decides."""
-    script = [Say("working"), Meet("mid")]
+    script: Script = [Say("working"), Meet("mid")]
     async with running(script, world, files=FileStore(tmp_path / "files")) as it:
         run = await it.send(await it.new_session(), "go")
         await it.reached("mid")
