@@ -22,7 +22,13 @@ from holdfast.core.parts import plain_text
 from holdfast.ports.agent import Turn
 from holdfast.ports.keyring import KeyringStore
 from holdfast.ports.model import Ability, ModelInfo, ProviderStatus
-from holdfast.server.schemas.settings import McpServerRequest, McpServerResponse, ToolResponse
+from holdfast.server.schemas.settings import (
+    McpPromptArgumentResponse,
+    McpPromptResponse,
+    McpServerRequest,
+    McpServerResponse,
+    ToolResponse,
+)
 from tests.nursery import write_line
 
 ANSWER: Final = """High water follows the moon, so the table needs **one phase a day**. I changed `tide()` to use it:
@@ -154,6 +160,14 @@ class FakeTools:
 
     async def try_server(self, name: str) -> Sequence[str]:
         return [f"{name}__soundings"]
+
+    async def prompts(self) -> Sequence[McpPromptResponse]:
+        port = McpPromptArgumentResponse(name="port", description="Where from", required=True)
+        passage = McpPromptResponse(server="charts", name="passage", description="Plan a passage.", arguments=[port])
+        return [passage, McpPromptResponse(server="charts", name="tides", description="Tides today.", arguments=[])]
+
+    async def get_prompt(self, server: str, prompt: str, arguments: Mapping[str, str]) -> str:
+        return f"Plan a passage from {arguments['port']}." if arguments else "When is high water today?"
 
     async def put_server(self, name: str, server: McpServerRequest) -> None:
         self._servers[name] = _mcp_server(name, "http", server.url or "")

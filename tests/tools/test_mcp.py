@@ -19,7 +19,8 @@ from holdfast import __version__
 from holdfast.ports.model import Media
 from holdfast.ports.tool import Tool, ToolError, ToolTraits
 from holdfast.tools.mcp import tool_mapping
-from holdfast.tools.mcp.servers import McpLimits, McpServers
+from holdfast.tools.mcp.client import McpLimits
+from holdfast.tools.mcp.servers import McpServers
 from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
 from tests.harness import GUARD
 from tests.tools.conftest import Bench

@@ -19,7 +19,13 @@ from holdfast.ports.agent import AgentError, Turn
 from holdfast.ports.keyring import KeyringStore
 from holdfast.ports.model import Model
 from holdfast.ports.tool import Tool, ToolError
-from holdfast.server.schemas.settings import McpServerRequest, McpServerResponse, ShellSandboxResponse, ToolResponse
+from holdfast.server.schemas.settings import (
+    McpPromptResponse,
+    McpServerRequest,
+    McpServerResponse,
+    ShellSandboxResponse,
+    ToolResponse,
+)
 from holdfast.tools.mcp.servers import McpServers
 from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
 from holdfast.tools.shell import ShellTool
@@ -89,6 +95,18 @@ class AppToolAdmin:
             raise NotFoundError("MCP server", name)
         try:
             return [tool.spec.name for tool in await self.mcp.list_tools(name)]
+        except ToolError as error:
+            raise AgentError("mcp", str(error)) from error
+
+    async def prompts(self) -> Sequence[McpPromptResponse]:
+        self._configure(await self._settings())
+        return [McpPromptResponse.model_validate(asdict(prompt)) for prompt in await self.mcp.prompts()]
+
+    async def get_prompt(self, server: str, prompt: str, arguments: Mapping[str, str]) -> str:
+        if server not in {each.name for each in self._configure(await self._settings())}:
+            raise NotFoundError("MCP server", server)
+        try:
+            return await self.mcp.get_prompt(server, prompt, arguments)
         except ToolError as error:
             raise AgentError("mcp", str(error)) from error
 

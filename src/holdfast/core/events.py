@@ -17,6 +17,9 @@ from holdfast.core.parts import FilePart, Json, Part, all_from_json, all_to_json
 
 Ending = Literal["complete", "cancelled", "failed", "interrupted"]
 Decision = Literal["once", "session", "always", "deny"]
+InputKind = Literal["form", "sampling"]
+"""What is asked for: values for the fields of a form, or permission to use the run's model."""
+InputAction = Literal["accept", "decline", "cancel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,29 @@ class ApprovalResolved:
 
 
 @dataclass(frozen=True, slots=True)
+class InputRequested:
+    """A tool's server asks a person something while the call runs, which cannot be parked: the run waits with its task,
+    and the question ends with it."""
+
+    request_id: ApprovalId
+    call_id: str
+    server: str
+    kind: InputKind
+    message: str
+    schema: Json = None  # Of a form
+    expires_in: float | None = None  # Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class InputResolved:
+    """The values that a person entered go to the server and are not journalled."""
+
+    request_id: ApprovalId
+    action: InputAction
+    reason: str | None = None  # Why, if no person decided
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryRecalled:
     items: tuple[Mapping[str, Json], ...]
     note: str | None = None  # Why recall returned less than it could, if something failed
@@ -189,6 +215,8 @@ Event = (
     | ToolFinished
     | ApprovalRequested
     | ApprovalResolved
+    | InputRequested
+    | InputResolved
     | MemoryRecalled
     | Usage
     | RunEnded
@@ -346,6 +374,8 @@ _TYPES: Final[Mapping[str, type[Any]]] = {
     "tool.finished": ToolFinished,
     "approval.requested": ApprovalRequested,
     "approval.resolved": ApprovalResolved,
+    "input.requested": InputRequested,
+    "input.resolved": InputResolved,
     "memory.recalled": MemoryRecalled,
     "usage": Usage,
 }

@@ -12,8 +12,10 @@ from holdfast.agents.chat import context_window
 from holdfast.agents.chat.answer_reader import AnswerReader
 from holdfast.agents.chat.attachments import ToolFileStore, read_attachments
 from holdfast.agents.chat.model_messages import Attached, answer, ask_to_continue, conversation
+from holdfast.agents.chat.person_questions import PersonQuestions
 from holdfast.agents.chat.requested_calls import RequestedCall, unsettled
 from holdfast.agents.chat.run_log import RunLog
+from holdfast.agents.chat.server_sampling import answer_server
 from holdfast.agents.chat.summary_and_title import ModelSummarizer
 from holdfast.agents.chat.system_prompt import INSTRUCTIONS, system_prompt
 from holdfast.agents.chat.tool_runner import ToolRunner
@@ -43,6 +45,7 @@ class ChatLimits:
     """Model calls per run. Continuing makes another run."""
     max_cost: float | None = None  # Per run, in the currency of the model's prices; checked before each model call
     max_repeats: int = 3  # Identical consecutive calls. The next one is refused, and the one after that ends the run.
+    answer_within: float = 600.0  # Seconds that a person has to answer a question of a running tool
     compact_at: float = 0.8  # Fraction of the context window at which earlier turns are summarized
 
 
@@ -67,6 +70,8 @@ class ChatAgent:
     history: History
     limits: ChatLimits = field(default_factory=ChatLimits)
     instructions: str = INSTRUCTIONS
+    has_person: Callable[[Turn], bool] = lambda turn: True
+    """Whether somebody can answer questions of running tools: clients of an API may show none."""
     can_continue: bool = True
 
     async def run(self, turn: Turn, out: AgentOutput) -> str | None:
@@ -86,6 +91,8 @@ class ChatAgent:
             self.limits.max_repeats,
             dict(turn.decisions),
             partial(self.files.store_for_run, turn.run),
+            PersonQuestions(out, self.limits.answer_within) if self.has_person(turn) else None,
+            partial(answer_server, model, run_log),
         )
         specs = tuple(tool.spec for tool in tools) if "tools" in model.info.abilities else ()
         notes = tuple(dict.fromkeys(tool.traits.instructions for tool in tools if tool.traits.instructions))

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import anyio
 
+from holdfast.agents.chat.person_questions import PersonQuestions
 from holdfast.agents.chat.requested_calls import MAX_CALLS, RequestedCall, repeats
 from holdfast.agents.chat.run_log import RunLog
 from holdfast.core.errors import HoldfastError, StorageFullError
@@ -22,7 +23,7 @@ from holdfast.models.tool_call_assembler import args_text
 from holdfast.ports.agent import AgentError, AgentOutput, Turn
 from holdfast.ports.model import Media
 from holdfast.ports.store import ToolGrant
-from holdfast.ports.tool import Tool, ToolContext, ToolError, ToolResult
+from holdfast.ports.tool import AskModel, Tool, ToolContext, ToolError, ToolResult
 from holdfast.tools import approval_policy as rules
 from holdfast.tools.result_text import cap_result
 from holdfast.tools.schemas import argument_problem
@@ -54,6 +55,8 @@ class ToolRunner:
     max_repeats: int
     decisions: dict[str, Decision]  # Unused decisions by call id; each allows one start
     store_image: Callable[[Media], Awaitable[FilePart]]
+    questions: PersonQuestions | None = None  # None: nobody can be asked while a tool runs
+    ask_model: AskModel | None = None  # For servers of tools that want to use the run's model
 
     async def run_calls(self, calls: Sequence[RequestedCall]) -> None:
         """Give every call a result, in order; concurrently only if all of them are read-only."""
@@ -173,8 +176,10 @@ class ToolRunner:
             for at in range(0, len(text), _MAX_DELTA):
                 await self.log.write(ToolDelta(call.call_id, output_delta=text[at : at + _MAX_DELTA]))
 
+        ask_person = None if self.questions is None else partial(self.questions.ask, call.call_id)
+        context = ToolContext(self.workspace, output, ask_person, self.ask_model)
         try:
-            return cap_result(await tool.run(call.args, ToolContext(self.workspace, output)))
+            return cap_result(await tool.run(call.args, context))
         except ToolError as error:
             return cap_result(ToolResult(str(error), is_error=True))
         except (HoldfastError, AgentError):

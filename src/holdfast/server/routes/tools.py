@@ -4,6 +4,7 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import Field
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from holdfast.core.errors import NotAllowedError
@@ -37,6 +38,23 @@ async def list_tools(api: ApiContext) -> s.ToolListResponse:
 async def list_servers(api: ApiContext) -> s.McpServerListResponse:
     found = [] if api.tool_admin is None else await api.tool_admin.servers()
     return s.McpServerListResponse(items=list(found), next=None)
+
+
+@router.get("/mcp/prompts")
+async def list_prompts(api: ApiContext) -> s.McpPromptListResponse:
+    """List the prompts of the MCP servers that can be reached."""
+    found = [] if api.tool_admin is None else await api.tool_admin.prompts()
+    return s.McpPromptListResponse(items=list(found), next=None)
+
+
+@router.post("/mcp/{name}/prompts")
+async def get_prompt(api: ApiContext, name: ServerNamePath, body: s.McpPromptRequest) -> s.McpPromptTextResponse:
+    """Fill in a prompt of an MCP server and return its text."""
+    try:
+        text = await require_tool_admin(api).get_prompt(name, body.prompt, body.arguments)
+    except AgentError as error:
+        raise HTTPException(502, error.message) from None
+    return s.McpPromptTextResponse(text=text)
 
 
 @router.put("/mcp/{name}", status=204)

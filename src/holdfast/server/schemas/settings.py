@@ -114,6 +114,33 @@ class McpServerResponse(ResponseModel):
 class McpServerListResponse(ListResponse[McpServerResponse]): ...
 
 
+class McpPromptArgumentResponse(ResponseModel):
+    name: str
+    description: str
+    required: bool
+
+
+class McpPromptResponse(ResponseModel):
+    server: str
+    name: str
+    description: str
+    arguments: list[McpPromptArgumentResponse]
+
+
+class McpPromptListResponse(ListResponse[McpPromptResponse]): ...
+
+
+class McpPromptRequest(RequestModel):
+    prompt: Annotated[str, Field(min_length=1, max_length=200)]
+    arguments: Annotated[
+        dict[Annotated[str, Field(max_length=200)], Annotated[str, Field(max_length=20_000)]], Field(max_length=20)
+    ] = Field(default_factory=dict)
+
+
+class McpPromptTextResponse(ResponseModel):
+    text: str
+
+
 class McpServerTestResponse(ResponseModel):
     ok: bool
     reason: str | None

@@ -12,8 +12,9 @@ from anyio import to_thread
 from anyio.abc import TaskStatus
 
 from holdfast import __version__
+from holdfast.tools.mcp.server_requests import ServerRequests
 from holdfast.tools.mcp.tool_listing import keep_valid_tools
-from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
+from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer, is_local
 
 log = logging.getLogger("holdfast.tools")
 
@@ -33,6 +34,7 @@ class McpConnection:
         self.client: Any = None  # The SDK's client
         self.closed = anyio.Event()
         self.stderr = StderrTail()
+        self.requests = ServerRequests(server.name, is_local=is_local(server))
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
         """Connects, reports started and waits until closed. Failures before that are raised to the starter."""
@@ -41,7 +43,12 @@ class McpConnection:
             with anyio.fail_after(self._connect_timeout) as limit:
                 sdk = await to_thread.run_sync(import_module, "mcp")  # a second of pure Python
                 info = import_module("mcp.types").Implementation(name="holdfast", title="Holdfast", version=__version__)
-                async with sdk.Client(await self._transport(), cache=None, client_info=info) as self.client:
+                answers = {
+                    "list_roots_callback": self.requests.list_roots,
+                    "elicitation_callback": self.requests.elicit,
+                    "sampling_callback": self.requests.sample,
+                }
+                async with sdk.Client(await self._transport(), cache=None, client_info=info, **answers) as self.client:
                     limit.deadline = float("inf")
                     started = True
                     task_status.started()

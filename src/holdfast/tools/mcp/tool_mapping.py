@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from holdfast.ports.model import Media
 from holdfast.ports.tool import Rule, ToolResult, ToolTraits
@@ -35,6 +36,11 @@ class HttpServer:
 
 
 McpServer = StdioServer | HttpServer
+
+
+def is_local(server: McpServer) -> bool:
+    """Whether it runs on this machine."""
+    return isinstance(server, StdioServer) or urlsplit(server.url).hostname in ("localhost", "127.0.0.1", "::1")
 
 
 def tool_name(server: str, tool: str) -> str:
