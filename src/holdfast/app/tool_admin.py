@@ -87,8 +87,12 @@ class AppToolAdmin:
 
     async def servers(self) -> Sequence[McpServerResponse]:
         servers = self._configure(await self._settings())
-        states = self.mcp.states()
-        return [_info(server, server.name not in self._configured, states[server.name]) for server in servers]
+        states, secrets = self.mcp.states(), self._keys.read().provider_keys
+        infos = [_info(server, server.name not in self._configured, states[server.name]) for server in servers]
+        for info in infos:
+            info.has_token = info.editable and _KEY_PREFIX + info.name in secrets
+            info.headers = [name for name in info.headers if not (info.has_token and name == "Authorization")]
+        return infos
 
     async def try_server(self, name: str) -> Sequence[str]:
         if name not in {server.name for server in self._configure(await self._settings())}:
@@ -131,10 +135,12 @@ class AppToolAdmin:
             await self._store_token(name, None)
         if is_elsewhere:
             await self._store_secrets(name, {}, {})
+        env = self._with_stored("env", _ENV_PREFIX + name, server.env)
+        headers = self._with_stored("headers", _HEADERS_PREFIX + name, server.headers)
         settings = await self._late_engine.engine.preferences.change({"mcp": {**added, name: setting}})
         if server.token is not None:
             await self._store_token(name, server.token)
-        await self._store_secrets(name, server.env, server.headers)
+        await self._store_secrets(name, env, headers)
         self._configure(settings)
 
     async def drop_server(self, name: str) -> None:
@@ -162,6 +168,14 @@ class AppToolAdmin:
         servers = [*self._configured.values(), *added]
         self.mcp.configure(servers)
         return servers
+
+    def _with_stored(self, field: str, key: str, values: Mapping[str, str | None] | None) -> Mapping[str, str] | None:
+        """The values, with the stored one for each null."""
+        stored: Mapping[str, str] = json.loads(self._keys.read().provider_keys.get(key, "{}"))
+        lost = next((name for name, value in (values or {}).items() if value is None and name not in stored), None)
+        if lost is not None:
+            raise InvalidInputError(f"{field}.{lost}", "is not stored, or was for another target; enter its value")
+        return None if values is None else {n: stored[n] if value is None else value for n, value in values.items()}
 
     async def _store_token(self, name: str, token: str | None) -> None:
         await to_thread.run_sync(set_provider_key, self._keys, _KEY_PREFIX + name, token)
@@ -213,6 +227,8 @@ def _info(server: McpServer, editable: bool, state: Any) -> McpServerResponse:
         name=server.name,
         kind="stdio" if isinstance(server, StdioServer) else "http",
         target=" ".join((server.command, *server.args)) if isinstance(server, StdioServer) else server.url,
+        command=server.command if isinstance(server, StdioServer) else None,
+        args=list(server.args) if isinstance(server, StdioServer) else [],
         editable=editable,
         cwd=server.cwd if isinstance(server, StdioServer) else None,
         env=sorted(server.env) if isinstance(server, StdioServer) else [],

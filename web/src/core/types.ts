@@ -44,6 +44,19 @@ export type ApprovalRequest = {
   readonly always: boolean;
 };
 
+/** A tool's server asks the user something while the tool runs. */
+export type InputRequest = Readonly<{
+  request_id: string;
+  call_id: string;
+  server: string;
+  /** "sampling": it wants to use the model of the chat. */
+  kind: "form" | "sampling";
+  message: string;
+  schema?: Json;
+  expires_in?: number;
+}>;
+export type InputAnswer = api.InputAnswerRequest;
+
 /** The model's provider did not answer and is asked again. */
 export type RetryNotice = Readonly<{ attempt: number; attempts: number; delay_ms: number; message: string }>;
 
@@ -75,6 +88,8 @@ export type EventData = {
   }>;
   "approval.requested": ApprovalRequest & { readonly provider?: Json; readonly args_text?: string };
   "approval.resolved": { readonly approval_id: string; readonly decision: Decision; readonly reason?: Json };
+  "input.requested": InputRequest;
+  "input.resolved": { readonly request_id: string; readonly action: InputAnswer["action"]; readonly reason?: string };
   "memory.recalled": { readonly items: readonly JsonObject[]; readonly note?: string | null };
   usage: Pick<Usage, "input_tokens" | "output_tokens"> & Partial<Usage>;
   "run.complete": TerminalData;
