@@ -169,6 +169,14 @@ class FakeTools:
     async def get_prompt(self, server: str, prompt: str, arguments: Mapping[str, str]) -> str:
         return f"Plan a passage from {arguments['port']}." if arguments else "When is high water today?"
 
+    async def start_sign_in(self, server: str, redirect_uri: str) -> str:
+        return "https://charts.example/authorize"
+
+    async def finish_sign_in(self, state: str, code: str | None, issuer: str | None, error: str | None) -> str:
+        return "charts"
+
+    async def sign_out(self, server: str) -> None: ...
+
     async def put_server(self, name: str, server: McpServerRequest) -> None:
         self._servers[name] = _mcp_server(name, "http", server.url or "")
 

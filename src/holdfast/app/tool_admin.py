@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -26,6 +27,7 @@ from holdfast.server.schemas.settings import (
     ShellSandboxResponse,
     ToolResponse,
 )
+from holdfast.tools.mcp.oauth import OAuthSecrets
 from holdfast.tools.mcp.servers import McpServers
 from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
 from holdfast.tools.shell import ShellTool
@@ -34,6 +36,7 @@ from holdfast.tools.shell_sandbox import ShellSandbox
 _KEY_PREFIX: Final = "mcp:"  # Before the server's name, in the keyring: its token, variables and headers
 _ENV_PREFIX: Final = "mcp-env:"
 _HEADERS_PREFIX: Final = "mcp-headers:"
+_OAUTH_PREFIX: Final = "mcp-oauth:"  # The registered client and tokens, with the URL that they are for
 _MAX_SERVERS: Final = 50
 _TEST_TOKENS: Final = 1000  # Enough for a one-word answer of a reasoning model
 
@@ -114,6 +117,24 @@ class AppToolAdmin:
         except ToolError as error:
             raise AgentError("mcp", str(error)) from error
 
+    async def start_sign_in(self, server: str, redirect_uri: str) -> str:
+        if server not in {each.name for each in self._configure(await self._settings())}:
+            raise NotFoundError("MCP server", server)
+        try:
+            return await self.mcp.start_sign_in(server, redirect_uri)
+        except ToolError as error:
+            raise AgentError("mcp", str(error)) from error
+
+    async def finish_sign_in(self, state: str, code: str | None, issuer: str | None, error: str | None) -> str:
+        try:
+            return await self.mcp.finish_sign_in(state, code, issuer, error)
+        except ToolError as failed:
+            raise AgentError("mcp", str(failed)) from failed
+
+    async def sign_out(self, server: str) -> None:
+        await self._store(_OAUTH_PREFIX + server, None)
+        self.mcp.reconnect(server)
+
     async def put_server(self, name: str, server: McpServerRequest) -> None:
         if name in self._configured:
             raise InvalidInputError("name", f"{name!r} is defined in holdfast.toml; change it there")
@@ -135,6 +156,7 @@ class AppToolAdmin:
             await self._store_token(name, None)
         if is_elsewhere:
             await self._store_secrets(name, {}, {})
+            await self._store(_OAUTH_PREFIX + name, None)
         env = self._with_stored("env", _ENV_PREFIX + name, server.env)
         headers = self._with_stored("headers", _HEADERS_PREFIX + name, server.headers)
         settings = await self._late_engine.engine.preferences.change({"mcp": {**added, name: setting}})
@@ -152,6 +174,7 @@ class AppToolAdmin:
         settings = await self._late_engine.engine.preferences.change({"mcp": added})
         await self._store_token(name, None)
         await self._store_secrets(name, {}, {})
+        await self._store(_OAUTH_PREFIX + name, None)
         self._configure(settings)
 
     async def _settings(self) -> Mapping[str, Json]:
@@ -165,7 +188,7 @@ class AppToolAdmin:
             for name, setting in _added(settings).items()
             if name not in self._configured
         ]
-        servers = [*self._configured.values(), *added]
+        servers = [self._with_oauth(server) for server in (*self._configured.values(), *added)]
         self.mcp.configure(servers)
         return servers
 
@@ -177,15 +200,24 @@ class AppToolAdmin:
             raise InvalidInputError(f"{field}.{lost}", "is not stored, or was for another target; enter its value")
         return None if values is None else {n: stored[n] if value is None else value for n, value in values.items()}
 
+    def _with_oauth(self, server: McpServer) -> McpServer:
+        if isinstance(server, StdioServer):
+            return server
+        key = _OAUTH_PREFIX + server.name
+        secrets = OAuthSecrets(server.url, lambda: self._keys.read().provider_keys.get(key), partial(self._store, key))
+        return replace(server, oauth=secrets)
+
+    async def _store(self, key: str, text: str | None) -> None:
+        await to_thread.run_sync(set_provider_key, self._keys, key, text)
+
     async def _store_token(self, name: str, token: str | None) -> None:
-        await to_thread.run_sync(set_provider_key, self._keys, _KEY_PREFIX + name, token)
+        await self._store(_KEY_PREFIX + name, token)
 
     async def _store_secrets(self, name: str, env: Mapping[str, str] | None, headers: Mapping[str, str] | None) -> None:
         """None keeps what is stored."""
         for prefix, values in ((_ENV_PREFIX, env), (_HEADERS_PREFIX, headers)):
             if values is not None:
-                text = json.dumps(dict(values)) if values else None
-                await to_thread.run_sync(set_provider_key, self._keys, prefix + name, text)
+                await self._store(prefix + name, json.dumps(dict(values)) if values else None)
 
 
 def _added(settings: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -233,6 +265,8 @@ def _info(server: McpServer, editable: bool, state: Any) -> McpServerResponse:
         cwd=server.cwd if isinstance(server, StdioServer) else None,
         env=sorted(server.env) if isinstance(server, StdioServer) else [],
         headers=[] if isinstance(server, StdioServer) else sorted(server.headers),
+        can_sign_in=not isinstance(server, StdioServer) and server.uses_oauth,
+        signed_in=not isinstance(server, StdioServer) and server.oauth is not None and server.oauth.has_tokens,
         connected=state.connected,
         failure=state.failure,
         stderr=state.stderr or None,

@@ -59,6 +59,15 @@ class ToolAdmin(Protocol):
     async def get_prompt(self, server: str, prompt: str, arguments: Mapping[str, str]) -> str:
         """The text of a prompt. Raises NotFoundError or AgentError."""
 
+    async def start_sign_in(self, server: str, redirect_uri: str) -> str:
+        """The address of the page where a person allows access. Raises NotFoundError or AgentError."""
+
+    async def finish_sign_in(self, state: str, code: str | None, issuer: str | None, error: str | None) -> str:
+        """The server whose tokens are stored now. Raises AgentError."""
+
+    async def sign_out(self, server: str) -> None:
+        """Removes the tokens of a server."""
+
     async def put_server(self, name: str, server: McpServerRequest) -> None:
         """Takes effect with the next run. Raises InvalidInputError."""
 

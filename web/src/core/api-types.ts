@@ -243,6 +243,10 @@ export type McpServerResponse = {
   readonly env?: readonly string[];
   readonly headers?: readonly string[];
   readonly has_token?: boolean;
+  /** Whether OAuth can be used: no access token is set. */
+  readonly can_sign_in?: boolean;
+  /** Whether tokens of OAuth are stored. */
+  readonly signed_in?: boolean;
   readonly connected: boolean;
   readonly failure: string | null;
   /** The end of the error output of a command. */
@@ -253,6 +257,11 @@ export type McpServerTestResponse = {
   readonly ok: boolean;
   readonly reason: string | null;
   readonly tools: readonly string[];
+};
+
+export type McpSignInResponse = {
+  /** To be opened in the browser of the person. */
+  readonly authorization_url: string;
 };
 
 export type MemoryCommitResponse = {

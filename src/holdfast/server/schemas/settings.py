@@ -115,12 +115,18 @@ class McpServerResponse(ResponseModel):
     env: list[str] = Field(default_factory=list)  # Names of variables; their values are never returned
     headers: list[str] = Field(default_factory=list)  # Names
     has_token: bool = False  # Whether an access token is stored
+    can_sign_in: Annotated[bool, Field(description="Whether OAuth can be used: no access token is set.")] = False
+    signed_in: Annotated[bool, Field(description="Whether tokens of OAuth are stored.")] = False
     connected: bool
     failure: str | None
     stderr: Annotated[str | None, Field(description="The end of the error output of a command.")] = None
 
 
 class McpServerListResponse(ListResponse[McpServerResponse]): ...
+
+
+class McpSignInResponse(ResponseModel):
+    authorization_url: Annotated[str, Field(description="To be opened in the browser of the person.")]
 
 
 class McpPromptArgumentResponse(ResponseModel):

@@ -68,6 +68,11 @@ class McpClient:
         if self._connection is not None:
             self._connection.closed.set()
 
+    def reset(self) -> None:
+        """Forgets failures and closes the connection: something that they depended on has changed."""
+        self.close()
+        self._failures, self._failure, self.retry_at = 0, None, 0.0
+
     def retry_in_background(self) -> None:
         """Tries again unless a pause or another attempt is under way."""
         if self.tasks is not None and not self._is_retrying and anyio.current_time() >= self.retry_at:

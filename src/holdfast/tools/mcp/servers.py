@@ -10,8 +10,9 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from holdfast.ports.tool import Tool, ToolError
 from holdfast.tools.mcp.client import McpClient, McpLimits, McpState
+from holdfast.tools.mcp.oauth import OAuthSignIns
 from holdfast.tools.mcp.prompts import McpPrompt
-from holdfast.tools.mcp.tool_mapping import McpServer
+from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer
 
 log = logging.getLogger("holdfast.tools")
 
@@ -24,6 +25,7 @@ class McpServers:
     def __init__(self, servers: Sequence[McpServer], limits: McpLimits | None = None) -> None:
         self._limits = limits or McpLimits()
         self._tasks: TaskGroup | None = None
+        self._sign_ins = OAuthSignIns()
         self._clients: dict[str, McpClient] = {}
         self.configure(servers)
 
@@ -75,6 +77,24 @@ class McpServers:
     async def get_prompt(self, server: str, prompt: str, arguments: Mapping[str, str]) -> str:
         """Raises ToolError."""
         return await self._clients[server].get_prompt(prompt, arguments)
+
+    async def start_sign_in(self, name: str, redirect_uri: str) -> str:
+        """The address of the page where a person allows access to a remote server. Raises ToolError."""
+        server = self._clients[name].server
+        if not isinstance(server, HttpServer) or server.oauth is None or not server.uses_oauth or self._tasks is None:
+            raise ToolError("Only a remote server without an access token of its own can be signed in to.")
+        return await self._sign_ins.start(self._tasks, name, server.oauth, redirect_uri)
+
+    async def finish_sign_in(self, state: str, code: str | None, issuer: str | None, error: str | None) -> str:
+        """Stores the tokens; returns the server's name. Raises ToolError."""
+        name = await self._sign_ins.finish(state, code, issuer, error)
+        self.reconnect(name)
+        return name
+
+    def reconnect(self, name: str) -> None:
+        """Makes the next call connect anew."""
+        if name in self._clients:
+            self._clients[name].reset()
 
     async def _collect(self, ask: Callable[[McpClient], Awaitable[Sequence[T]]]) -> list[Sequence[T]]:
         """The answers of the servers that can be reached, in the order of the servers. One that failed is tried again

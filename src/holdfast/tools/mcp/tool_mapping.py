@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from holdfast.ports.model import Media
 from holdfast.ports.tool import Rule, ToolResult, ToolTraits
+from holdfast.tools.mcp.oauth import OAuthSecrets
 
 MAX_NAME: Final = 64  # The longest tool name that providers accept
 
@@ -33,6 +34,12 @@ class HttpServer:
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
     trusted: bool = False  # Whether its hints about read-only tools are believed
+    oauth: OAuthSecrets | None = field(default=None, compare=False, repr=False)  # None: it is sent no tokens of OAuth
+
+    @property
+    def uses_oauth(self) -> bool:
+        """A header that somebody set goes before OAuth."""
+        return self.oauth is not None and not any(name.lower() == "authorization" for name in self.headers)
 
 
 McpServer = StdioServer | HttpServer

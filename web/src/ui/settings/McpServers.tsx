@@ -1,8 +1,8 @@
 // MCP servers, from the configuration file or added here.
 
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { errorMessage } from "../../core/api.ts";
-import type { McpServerResponse, McpServerTestResponse } from "../../core/api-types.ts";
+import type { McpServerResponse, McpServerTestResponse, McpSignInResponse } from "../../core/api-types.ts";
 import { useApp } from "../context.ts";
 import { askConfirmation } from "../dialogs.ts";
 import { Button } from "../widgets/buttons.tsx";
@@ -14,6 +14,11 @@ import { useItems } from "./use-settings.ts";
 export function McpServers() {
   const [servers, reload] = useItems<McpServerResponse>("/api/mcp");
   const [adding, setAdding] = useState(false);
+  useEffect(() => {
+    const refresh = () => void reload(); // after signing in, in another tab
+    addEventListener("focus", refresh);
+    return () => removeEventListener("focus", refresh);
+  }, [reload]);
   return (
     <>
       <p className={text.quiet}>
@@ -58,6 +63,22 @@ function ServerItem({ server, reload }: { server: McpServerResponse; reload: () 
     await api.call("DELETE", `/api/mcp/${server.name}`).catch(() => undefined);
     await reload();
   };
+  const signIn = async () => {
+    // Opened before the address is known: browsers block windows that no click opens.
+    const page = window.open("about:blank", "_blank");
+    try {
+      const { authorization_url } = await api.post<McpSignInResponse>(`/api/mcp/${server.name}/sign-in`);
+      if (page) page.location.href = authorization_url;
+      else location.href = authorization_url;
+    } catch (error) {
+      page?.close();
+      setResult({ text: errorMessage(error), ok: false });
+    }
+  };
+  const signOut = async () => {
+    await api.call("DELETE", `/api/mcp/${server.name}/sign-in`).catch(() => undefined);
+    await reload();
+  };
   const failure = server.failure && [server.failure, server.stderr].filter(Boolean).join(". ");
   return (
     <Item
@@ -69,6 +90,7 @@ function ServerItem({ server, reload }: { server: McpServerResponse; reload: () 
         server.env?.length ? `Variables: ${server.env.join(", ")}` : null,
         server.headers?.length ? `Headers: ${server.headers.join(", ")}` : null,
         server.has_token && "Access token stored",
+        server.signed_in && "Signed in",
         !server.editable && "Set in holdfast.toml",
       ]}
       details={
@@ -79,6 +101,10 @@ function ServerItem({ server, reload }: { server: McpServerResponse; reload: () 
         )
       }
     >
+      {server.can_sign_in && !server.signed_in && (
+        <ItemAction name="Connect" of={server.name} onClick={() => void signIn()} />
+      )}
+      {server.signed_in && <ItemAction name="Sign out" of={server.name} onClick={() => void signOut()} />}
       <ItemAction name="Test" of={server.name} onClick={() => void test()} />
       {server.editable && <ItemAction name="Edit" of={server.name} onClick={() => setEditing(true)} />}
       {server.editable && <ItemAction name="Remove" of={server.name} onClick={() => void remove()} />}
