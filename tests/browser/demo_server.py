@@ -131,7 +131,8 @@ class FakeModels:
 def _mcp_server(
     name: str, kind: Any, target: str, *, editable: bool = True, connected: bool = False
 ) -> McpServerResponse:
-    return McpServerResponse(name=name, kind=kind, target=target, editable=editable, connected=connected, failure=None)
+    state = {"connected": connected, "can_sign_in": kind == "http", "failure": None}
+    return McpServerResponse(name=name, kind=kind, target=target, editable=editable, **state)
 
 
 class FakeTools:
@@ -141,6 +142,18 @@ class FakeTools:
         self._servers = {
             "charts": _mcp_server("charts", "http", "https://charts.example/mcp", connected=True),
             "library": _mcp_server("library", "stdio", "library-mcp --catalogue /srv/books", editable=False),
+            "harbour": McpServerResponse(
+                name="harbour",
+                kind="stdio",
+                target="harbour-mcp --port Brest",
+                command="harbour-mcp",
+                args=["--port", "Brest"],
+                cwd="/srv/harbour",
+                env=["HARBOUR_KEY"],
+                editable=True,
+                connected=False,
+                failure=None,
+            ),
         }
 
     async def try_model(self, model: str) -> str:
@@ -178,7 +191,9 @@ class FakeTools:
     async def sign_out(self, server: str) -> None: ...
 
     async def put_server(self, name: str, server: McpServerRequest) -> None:
-        self._servers[name] = _mcp_server(name, "http", server.url or "")
+        info = _mcp_server(name, "http" if server.command is None else "stdio", server.url or server.command or "")
+        info.env, info.headers, info.cwd = sorted(server.env or {}), sorted(server.headers or {}), server.cwd
+        self._servers[name] = info
 
     async def drop_server(self, name: str) -> None:
         del self._servers[name]

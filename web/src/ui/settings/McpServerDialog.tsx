@@ -7,6 +7,7 @@ import { useApp } from "../context.ts";
 import { Alert } from "../widgets/Alert.tsx";
 import { Button, FormButtons, IconButton } from "../widgets/buttons.tsx";
 import { Dialog, dialogBodyClass } from "../widgets/Dialog.tsx";
+import forms from "../widgets/forms.module.css";
 import { Segments } from "../widgets/Segments.tsx";
 import text from "../widgets/text.module.css";
 import styles from "./McpServerDialog.module.css";
@@ -116,7 +117,7 @@ function RemoteFields({ server }: { server: McpServerResponse | undefined }) {
           name="token"
           type="password"
           autoComplete="off"
-          placeholder={server?.has_token ? "Stored. Leave empty to keep it" : ""}
+          placeholder={server?.has_token ? "Stored; empty keeps it" : ""}
         />
       </label>
     </>
@@ -169,6 +170,7 @@ function SecretFields({ title, add, secrets, onChange }: SecretFieldsProps) {
       {secrets.map(({ id, name, value, stored }) => (
         <div key={id} className={styles.secret}>
           <input
+            className={forms.field}
             aria-label="Name"
             placeholder="Name"
             value={name}
@@ -178,9 +180,10 @@ function SecretFields({ title, add, secrets, onChange }: SecretFieldsProps) {
             onChange={(event) => change(id, { name: event.target.value })}
           />
           <input
+            className={forms.field}
             aria-label={`Value of ${name}`}
             type="password"
-            placeholder={stored ? "Stored. Leave empty to keep it" : "Value"}
+            placeholder={stored ? "Stored; empty keeps it" : "Value"}
             value={value}
             required={!stored}
             autoComplete="off"

@@ -101,7 +101,7 @@ function ServerItem({ server, reload }: { server: McpServerResponse; reload: () 
         )
       }
     >
-      {server.can_sign_in && !server.signed_in && (
+      {server.can_sign_in && !server.signed_in && !server.connected && (
         <ItemAction name="Connect" of={server.name} onClick={() => void signIn()} />
       )}
       {server.signed_in && <ItemAction name="Sign out" of={server.name} onClick={() => void signOut()} />}
