@@ -90,8 +90,22 @@ ANSWERS: Final[dict[str, Sequence[Action]]] = {
 }
 
 
+BERTH: Final = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "title": "Berth", "maxLength": 20},
+        "nights": {"type": "integer", "title": "Nights", "minimum": 1, "default": 1},
+        "side": {"type": "string", "title": "Side", "enum": ["port", "starboard"], "description": "Of the quay"},
+        "power": {"type": "boolean", "title": "Shore power"},
+    },
+    "required": ["name", "nights"],
+}
+
+
 def script(turn: Turn) -> Sequence[Action]:
     asked = plain_text(turn.input.messages[-1].parts)
+    if asked == "Book a berth.":
+        return [Say("I will ask. "), CallTool("c1", "harbour__book", {}, form=BERTH), Say("Booked.")]
     if asked == "Write one sentence about the sea.":
         text = SEA["storm" if "b" in (turn.run.model or "") else "calm"]
         return [Say(word + " ", after=0.01) for word in text.split(" ")]

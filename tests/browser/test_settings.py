@@ -159,11 +159,11 @@ def test_secrets_of_an_mcp_server_are_kept_and_never_shown(demo: Served, open_pa
     button(form, "Add variable").click()
     form.get_by_role("textbox", name="Name").nth(1).fill("TIDES")
     form.get_by_label("Value of TIDES").fill("s3cret")
+    page.route("**/api/mcp/harbour", lambda route: route.fulfill(status=204))  # programs need a password
     with page.expect_request(lambda request: request.method == "PUT") as sent:
         button(form, "Save").click()
     body = {"command": "harbour-mcp", "args": ["--port", "Brest"], "cwd": "/srv/harbour"}
     assert sent.value.post_data_json == {**body, "env": {"HARBOUR_KEY": None, "TIDES": "s3cret"}}
-    button(form, "Cancel").click()
     expect(form).to_have_count(0)
 
 
@@ -277,3 +277,38 @@ def test_the_app_can_be_installed(demo: Served, playwright: Playwright, tmp_path
     assert manifest["url"].startswith(demo.url)
     assert chromium.send("Page.getInstallabilityErrors")["installabilityErrors"] == []
     context.close()
+
+
+def test_a_question_of_a_running_tool_is_a_form(demo: Served, open_page: Open) -> None:
+    """The fields come from the server's schema, a reload keeps the question, and the answer goes to the tool."""
+    page = open_page(demo.url)
+    page.get_by_role("textbox", name="Message").fill("Book a berth.")
+    page.keyboard.press("Enter")
+    form = page.get_by_role("form", name="Question")
+    expect(form).to_contain_text("harbour asks you")
+    page.reload()
+    expect(form.get_by_role("spinbutton", name="Nights")).to_have_value("1")
+    form.get_by_role("textbox", name="Berth").fill("North 4")
+    form.get_by_role("combobox", name="Side").select_option("port")
+    form.get_by_role("checkbox", name="Shore power").check()
+    button(form, "Submit").click()
+    expect(form).to_have_count(0)
+    expect(page.get_by_role("article", name="Assistant")).to_contain_text("Booked.")
+    sid = page.url.rpartition("/")[2]
+    (tool,) = [part for part in demo.answer(sid)["parts"] if part["type"] == "tool"]
+    assert tool["result"] == {"action": "accept", "name": "North 4", "nights": 1, "side": "port", "power": True}
+
+
+def test_prompts_of_mcp_servers_are_commands(demo: Served, open_page: Open) -> None:
+    """A prompt without arguments is inserted at once; the arguments of another are asked for first."""
+    page = open_page(demo.url)
+    box = page.get_by_role("textbox", name="Message")
+    box.fill("/charts:t")
+    page.get_by_role("option", name="/charts:tides").click()
+    expect(box).to_have_value("When is high water today?")
+    box.fill("/charts:p")
+    page.get_by_role("option", name="/charts:passage").click()
+    form = page.get_by_role("dialog", name="/charts:passage")
+    form.get_by_role("textbox", name="port").fill("Brest")
+    button(form, "Insert").click()
+    expect(box).to_have_value("Plan a passage from Brest.")
