@@ -1,5 +1,6 @@
 """What agents work with, seen and changed through the API: models are tried, tools listed, MCP servers kept."""
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -96,6 +97,11 @@ def test_servers_have_variables_headers_and_a_directory(start: Start, tmp_path: 
     assert (mine["env"], mine["cwd"], far["headers"]) == (["GIVEN"], str(tmp_path), ["X-Key"])
     server.call("PUT", "/api/mcp/mine", {**program, "cwd": str(tmp_path)}, 204)
     assert server.get("/api/mcp")["items"][0]["env"] == ["GIVEN"], "omitted variables are kept"
+    server.call("PUT", "/api/mcp/mine", {**program, "env": {"GIVEN": None, "MORE": "x"}, "cwd": str(tmp_path)}, 204)
+    stored = KeyFile(server.data_dir).read().provider_keys["mcp-env:mine"]
+    assert json.loads(stored) == {"GIVEN": "s3cret", "MORE": "x"}, "null keeps a value"
+    wrong = server.call("PUT", "/api/mcp/mine", {**program, "env": {"NEVER": None}}, 422)
+    assert wrong["field"] == "env.NEVER"
     server.call("PUT", "/api/mcp/mine", {"command": sys.executable, "args": ["-c", "other"]}, 204)
     server.call("PUT", "/api/mcp/far", {"url": "http://127.0.0.1:2/mcp"}, 204)
     for each in server.get("/api/mcp")["items"]:

@@ -44,6 +44,7 @@ class CallTool:
     writes_args: tuple[str, ...] = ()  # Deltas of the arguments while the model writes them
     asks: bool = False
     repeatable: bool = False
+    form: Json = None  # The schema of a form that its server asks for while it runs; the result is the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,5 +201,10 @@ class _ScriptRunner:
             await anyio.sleep(call.takes)
         for piece in call.output:
             await self._out.write(ev.ToolDelta(call.call_id, output_delta=piece))
-        duration = int(call.takes * 1000)
-        await self._out.commit(ev.ToolFinished(call.call_id, call.result, call.is_error, duration))
+        duration, result = int(call.takes * 1000), call.result
+        if call.form is not None:
+            request_id = self._out.new_approval_id()
+            question = ev.InputRequested(request_id, call.call_id, "harbour", "form", "Which berth?", call.form)
+            answer = await self._out.ask_during_call(question)
+            result = {"action": answer.action, **answer.content}
+        await self._out.commit(ev.ToolFinished(call.call_id, result, call.is_error, duration))

@@ -13,10 +13,13 @@ from json.encoder import encode_basestring as quote
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
-from holdfast.core.parts import Json, Part, all_from_json, all_to_json, construct
+from holdfast.core.parts import FilePart, Json, Part, all_from_json, all_to_json, construct, to_json
 
 Ending = Literal["complete", "cancelled", "failed", "interrupted"]
 Decision = Literal["once", "session", "always", "deny"]
+InputKind = Literal["form", "sampling"]
+"""What is asked for: values for the fields of a form, or permission to use the run's model."""
+InputAction = Literal["accept", "decline", "cancel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,7 @@ class ToolFinished:
     result: Json
     is_error: bool = False
     duration_ms: int | None = None
+    files: tuple[FilePart, ...] = ()  # Images that it returned, stored before this event
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,29 @@ class ApprovalResolved:
     approval_id: ApprovalId
     decision: Decision
     reason: str | None = None  # Why, if no person decided: nobody answered in time
+
+
+@dataclass(frozen=True, slots=True)
+class InputRequested:
+    """A tool's server asks a person something while the call runs, which cannot be parked: the run waits with its task,
+    and the question ends with it."""
+
+    request_id: ApprovalId
+    call_id: str
+    server: str
+    kind: InputKind
+    message: str
+    schema: Json = None  # Of a form
+    expires_in: float | None = None  # Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class InputResolved:
+    """The values that a person entered go to the server and are not journalled."""
+
+    request_id: ApprovalId
+    action: InputAction
+    reason: str | None = None  # Why, if no person decided
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +215,8 @@ Event = (
     | ToolFinished
     | ApprovalRequested
     | ApprovalResolved
+    | InputRequested
+    | InputResolved
     | MemoryRecalled
     | Usage
     | RunEnded
@@ -302,6 +331,9 @@ def encode(event: Event) -> tuple[str, dict[str, Json]]:
         data["items"] = list(event.items)
     elif isinstance(event, ToolFinished):
         data["duration_ms"] = event.duration_ms  # sent even if it is null
+        data.pop("files")
+        if event.files:
+            data["files"] = [to_json(file) for file in event.files]
     return _NAMES[kind], data
 
 
@@ -319,6 +351,8 @@ def decode(name: str, data: Mapping[str, Any]) -> Event:
         values["parts"] = all_from_json(data["parts"])
     elif kind is MemoryRecalled:
         values["items"] = tuple(data["items"])
+    elif "files" in values and kind is ToolFinished:
+        values["files"] = tuple(part for part in all_from_json(data["files"]) if isinstance(part, FilePart))
     event: Event = construct(kind, values)
     return event
 
@@ -340,6 +374,8 @@ _TYPES: Final[Mapping[str, type[Any]]] = {
     "tool.finished": ToolFinished,
     "approval.requested": ApprovalRequested,
     "approval.resolved": ApprovalResolved,
+    "input.requested": InputRequested,
+    "input.resolved": InputResolved,
     "memory.recalled": MemoryRecalled,
     "usage": Usage,
 }

@@ -1,22 +1,36 @@
 """What an agent is given for its output: writes go to the run's journal, approval requests to a person."""
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import anyio
 
-from holdfast.core.errors import StorageError
-from holdfast.core.events import ApprovalRequested, ApprovalResolved, Decision, Event, ToolFinished
+from holdfast.core.errors import HoldfastError, StorageError
+from holdfast.core.events import (
+    ApprovalRequested,
+    ApprovalResolved,
+    Decision,
+    Event,
+    InputRequested,
+    InputResolved,
+    ToolFinished,
+)
 from holdfast.core.ids import ApprovalId
 from holdfast.core.run import Run
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.output_buffer import OutputBuffer
 from holdfast.engine.signals import wait_for
 from holdfast.engine.transactions import approvals, session_edits
+from holdfast.ports.agent import InputAnswer
+from holdfast.ports.store import Tx
 from holdfast.ports.wakeups import Wake
+
+_NOT_IN_TIME: Final = "Nobody answered in time."
+_WITHDRAWN: Final = "The call ended before an answer."
 
 
 @dataclass(slots=True, eq=False)
@@ -64,15 +78,51 @@ class RecordedOutput:
         self.waiting = True
         self._node.hub.signals.fire(("queue", None))  # a waiting run leaves its place to others
         try:
-            decision, note = await self._wait_for_decision(question)
+            decision, note = await self._wait_for_decision(question.approval_id)
         finally:
             self.waiting = False
         await self.commit(ApprovalResolved(question.approval_id, decision, note))
         return decision
 
-    async def _wait_for_decision(self, question: ApprovalRequested) -> tuple[Decision, str | None]:
-        store, run, aid = self._node.store, self._run, question.approval_id
-        retry = self._node.retry_storage
+    async def ask_during_call(self, question: InputRequested) -> InputAnswer:
+        run, aid = self._run, question.request_id
+        store, retry = self._node.store, self._node.retry_storage
+        if not await retry(lambda: store.transact(lambda tx: approvals.ask_input(tx, run.id, run.epoch, question))):
+            await self._stop_as_stored()
+        await self._node.hub.announce(Wake("changed"))
+        await self.commit(question)
+        self.waiting, resolved = True, False
+        self._node.hub.signals.fire(("queue", None))
+        try:
+            with anyio.move_on_after(question.expires_in or math.inf):
+                await self._wait_for_decision(aid)
+            answer, reason = await self._take_input(aid, _NOT_IN_TIME)
+            resolved = True
+        finally:
+            self.waiting = False
+            if not resolved:  # the run or the call was cancelled, or the storage failed
+                self._buffer.add(InputResolved(aid, "cancel", _WITHDRAWN))
+                with anyio.move_on_after(self._node.settings.final_save, shield=True), suppress(HoldfastError):
+                    await self._take_input(aid, _WITHDRAWN)
+        await self.commit(InputResolved(aid, answer.action, reason))
+        return answer
+
+    async def _take_input(self, aid: ApprovalId, note: str) -> tuple[InputAnswer, str | None]:
+        """The stored answer. Without one the question is cancelled for the reason `note`."""
+
+        def work(tx: Tx) -> tuple[InputAnswer, str | None]:
+            approval, row = tx.approval(aid), tx.run(run.id)
+            if approval is not None and approval.decision is None and row is not None and row.intent is None:
+                approvals.decide(tx, run.id, aid, run.owner, "deny", note)
+            return approvals.take_input(tx, aid) or (InputAnswer("cancel"), note)
+
+        run = self._run
+        taken = await self._node.retry_storage(lambda: self._node.store.transact(work))
+        await self._node.hub.announce(Wake("changed"))
+        return taken
+
+    async def _wait_for_decision(self, aid: ApprovalId) -> tuple[Decision, str | None]:
+        store, run, retry = self._node.store, self._run, self._node.retry_storage
         park = partial(approvals.park, rid=run.id, epoch=run.epoch, aid=aid, keep_lease=True)
         if await retry(lambda: store.transact(park)) is None:
             await self._stop_as_stored()

@@ -72,7 +72,7 @@ class ModelInfo:
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """An image or a PDF from the user, for a model that takes it."""
+    """An image or a PDF from the user, or an image from a tool, for a model that takes it."""
 
     name: str
     media_type: str
@@ -109,6 +109,7 @@ class ToolMessage:
     name: str
     text: str
     is_error: bool = False
+    images: tuple[Media, ...] = ()  # Only for a model that takes images
 
 
 ChatMessage = UserMessage | AssistantMessage | ToolMessage

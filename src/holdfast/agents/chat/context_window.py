@@ -54,8 +54,8 @@ def _of_message(message: ChatMessage) -> int:
                 else of_text(part.name + as_text(part.args))
                 for part in parts
             )
-        case ToolMessage(text=text):
-            return of_text(text)
+        case ToolMessage(text=text, images=images):
+            return of_text(text) + sum(map(_of_media, images))
         case _:
             assert_never(message)
 
@@ -76,8 +76,8 @@ def fit(messages: Sequence[ChatMessage], limit: int) -> list[ChatMessage]:
             break
         old = kept[at]
         assert isinstance(old, ToolMessage)
-        if len(old.text) > _SHORT:
+        if len(old.text) > _SHORT or old.images:
             note = f"[A result of {len(old.text)} characters was omitted to save space. Call the tool again if needed.]"
-            kept[at] = replace(old, text=note)
-            excess -= of_text(old.text) - of_text(note)
+            kept[at] = replace(old, text=note, images=())
+            excess -= _of_message(old) - of_text(note)
     return kept
