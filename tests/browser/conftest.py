@@ -49,23 +49,37 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
     launched.close()
 
 
-@pytest.fixture
-def console_errors() -> list[str]:
-    """Errors and warnings in the console. Checked to be empty at the end: a test removes those that it caused."""
-    return []
+class ConsoleErrors(list[str]):
+    """Errors and warnings in the console. When the pages are closed, all must be among those that the test expects:
+    some are reported only after what caused them can be seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._expected: list[str] = []
+
+    def expect(self, *texts: str) -> None:
+        self._expected += texts
+
+    def unexpected(self) -> list[str]:
+        return [error for error in self if not any(text in error for text in self._expected)]
 
 
 @pytest.fixture
-def context(browser: Browser, console_errors: list[str]) -> Iterator[BrowserContext]:
+def console_errors() -> ConsoleErrors:
+    return ConsoleErrors()
+
+
+@pytest.fixture
+def context(browser: Browser, console_errors: ConsoleErrors) -> Iterator[BrowserContext]:
     created = browser.new_context()
     created.set_default_timeout(GUARD_MS)
     yield created
     created.close()
-    assert console_errors == []
+    assert console_errors.unexpected() == []
 
 
 @pytest.fixture
-def open_page(context: BrowserContext, console_errors: list[str]) -> Open:
+def open_page(context: BrowserContext, console_errors: ConsoleErrors) -> Open:
     def on_console(message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
             console_errors.append(message.text)

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser import seed
 from tests.browser.chat_page import answers, button, message_box, send, wait_idle
-from tests.browser.conftest import Open, Start
+from tests.browser.conftest import ConsoleErrors, Open, Start
 from tests.http.client import Served
 
 DROP = """target => {
@@ -65,7 +65,7 @@ def log_in(page: Page) -> None:
     page.keyboard.press("Enter")
 
 
-def test_login_leads_back(server: Served, open_page: Open, console_errors: list[str]) -> None:
+def test_login_leads_back(server: Served, open_page: Open, console_errors: ConsoleErrors) -> None:
     """A page that needs a login, and one whose login has expired, are where the login leads to."""
     sid = server.session(title="Where I was")
     server.events(server.send(sid, "hello")["run"]["id"])
@@ -85,7 +85,7 @@ def test_login_leads_back(server: Served, open_page: Open, console_errors: list[
     page.goto(f"{server.url}/login?next=//evil.example/")
     log_in(page)
     expect(page).to_have_url(f"{server.url}/")
-    console_errors[:] = [text for text in console_errors if "401" not in text]
+    console_errors.expect("401")
 
 
 def test_files_dropped_anywhere_are_attached(server: Served, open_page: Open) -> None:

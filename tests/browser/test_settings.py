@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Playwright, Respo
 
 from holdfast.storage.key_file import KeyFile
 from tests.browser.chat_page import answers, axe_violations, button, message_box, send, session_of, wait_idle
-from tests.browser.conftest import CHROMIUM, Open
+from tests.browser.conftest import CHROMIUM, ConsoleErrors, Open
 from tests.http.client import Served
 from tests.nursery import ForkServer, Nursery
 
@@ -145,7 +145,9 @@ def test_mcp_servers_are_added_and_removed(demo: Served, open_page: Open) -> Non
     expect(button(servers, "Remove: library")).to_have_count(0)
 
 
-def test_a_password_and_a_token(server: Served, open_page: Open, browser: Browser, console_errors: list[str]) -> None:
+def test_a_password_and_a_token(
+    server: Served, open_page: Open, browser: Browser, console_errors: ConsoleErrors
+) -> None:
     """Setting a password keeps this page logged in and sends others to the login; tokens are created and revoked."""
     page = open_page(f"{server.url}/settings#access")
     access = section(page, "Password and tokens")
@@ -196,7 +198,7 @@ def test_a_password_and_a_token(server: Served, open_page: Open, browser: Browse
     assert axe_violations(page) == []
     button(access, "Log out").click()
     expect(page).to_have_url(re.compile("/login"))
-    console_errors[:] = [text for text in console_errors if "401" not in text and "403" not in text]
+    console_errors.expect("401", "403")
 
 
 def test_export_and_import(server: Served, open_page: Open) -> None:

@@ -1,5 +1,6 @@
 """What agents work with, seen and changed through the API: models are tried, tools listed, MCP servers kept."""
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,9 +14,16 @@ from holdfast.storage.key_file import KeyFile
 from tests.chat.stage import Stage
 from tests.http.client import Served
 from tests.http.conftest import Start
+from tests.tools import raw_mcp_server
+from tests.tools.raw_mcp_server import INITIALIZED
 from tests.upstream import Head, says
 
-PROGRAM = str(Path(__file__).parents[1] / "tools" / "mcp_server.py")
+SAYS = {
+    "initialize": {**INITIALIZED, "instructions": "Add before you note."},
+    "tools/list": {"tools": [{"name": "add", "inputSchema": {"type": "object"}}]},
+}
+PROGRAM = {"command": sys.executable, "args": [raw_mcp_server.__file__, json.dumps({"results": SAYS})]}
+"""An MCP server that starts quickly: on a busy machine one that imports the SDK takes longer than a server may."""
 
 
 def logged_in(server: Served) -> Served:
@@ -50,7 +58,7 @@ def test_tools_are_listed_with_what_they_do_by_themselves(shared: Served) -> Non
 def test_a_program_for_tools_needs_a_password(start: Start) -> None:
     """DESIGN §9: whoever may have programs started is told from anybody; an address may be named without that."""
     server = start()
-    refused = server.call("PUT", "/api/mcp/mine", {"command": sys.executable, "args": [PROGRAM]}, 409)
+    refused = server.call("PUT", "/api/mcp/mine", PROGRAM, 409)
     assert refused["type"] == "not-allowed"
     server.call("PUT", "/api/mcp/far", {"url": "http://127.0.0.1:1/mcp", "token": "sk-secret"}, 204)
     listed = server.http.get("/api/mcp")
@@ -63,10 +71,10 @@ def test_a_program_for_tools_needs_a_password(start: Start) -> None:
     assert server.get("/api/mcp")["items"][0]["failure"]
 
 
-def test_servers_are_added_tried_kept_and_removed(start: Start, tmp_path: Path) -> None:
+def test_servers_are_added_tried_kept_and_removed(start: Start) -> None:
     """P1: an MCP server that was added gives its tools from then on, also after a restart, until it is removed."""
     server = logged_in(start())
-    server.call("PUT", "/api/mcp/mine", {"command": sys.executable, "args": [PROGRAM, str(tmp_path / "effects")]}, 204)
+    server.call("PUT", "/api/mcp/mine", PROGRAM, 204)
     tried = server.post("/api/mcp/mine/test", {}, 200)
     assert tried["ok"], tried
     assert tried["tools"]
@@ -84,9 +92,7 @@ def test_servers_are_added_tried_kept_and_removed(start: Start, tmp_path: Path) 
 def test_servers_have_variables_headers_and_a_directory(start: Start, tmp_path: Path) -> None:
     """Values are stored and never shown, reach the program, and do not follow to another program or address."""
     server = logged_in(start())
-    effects = str(tmp_path / "effects")
-    program = {"command": sys.executable, "args": [PROGRAM, effects]}
-    server.call("PUT", "/api/mcp/mine", {**program, "env": {"GIVEN": "s3cret"}, "cwd": str(tmp_path)}, 204)
+    server.call("PUT", "/api/mcp/mine", {**PROGRAM, "env": {"GIVEN": "s3cret"}, "cwd": str(tmp_path)}, 204)
     assert server.post("/api/mcp/mine/test", {}, 200)["ok"]
     remote = {"url": "http://127.0.0.1:1/mcp", "headers": {"X-Key": "s3cret"}}
     server.call("PUT", "/api/mcp/far", remote, 204)
@@ -94,15 +100,15 @@ def test_servers_have_variables_headers_and_a_directory(start: Start, tmp_path: 
     assert "s3cret" not in listed.text
     mine, far = sorted(listed.json()["items"], key=lambda each: str(each["kind"]), reverse=True)
     assert (mine["env"], mine["cwd"], far["headers"]) == (["GIVEN"], str(tmp_path), ["X-Key"])
-    server.call("PUT", "/api/mcp/mine", {**program, "cwd": str(tmp_path)}, 204)
+    server.call("PUT", "/api/mcp/mine", {**PROGRAM, "cwd": str(tmp_path)}, 204)
     assert server.get("/api/mcp")["items"][0]["env"] == ["GIVEN"], "omitted variables are kept"
     server.call("PUT", "/api/mcp/mine", {"command": sys.executable, "args": ["-c", "other"]}, 204)
     server.call("PUT", "/api/mcp/far", {"url": "http://127.0.0.1:2/mcp"}, 204)
     for each in server.get("/api/mcp")["items"]:
         assert (each["env"], each["headers"]) == ([], [])
     for field, wrong in (
-        ("headers", {**program, "headers": {"X": "y"}}),
-        ("token", {**program, "token": "s3cret"}),
+        ("headers", {**PROGRAM, "headers": {"X": "y"}}),
+        ("token", {**PROGRAM, "token": "s3cret"}),
         ("env", {**remote, "env": {"A": "b"}}),
         ("cwd", {**remote, "cwd": "/tmp"}),
     ):
@@ -111,10 +117,9 @@ def test_servers_have_variables_headers_and_a_directory(start: Start, tmp_path: 
     assert "s3cret" not in (server.data_dir / "keys.json").read_text()
 
 
-def test_instructions_of_a_server_reach_the_model(start: Start, up: Stage, tmp_path: Path) -> None:
+def test_instructions_of_a_server_reach_the_model(start: Start, up: Stage) -> None:
     """They are in the system prompt, marked as the server's, if the model is offered tools."""
-    program = {"command": sys.executable, "args": [PROGRAM, str(tmp_path / "effects")]}
-    server = start(more={"mcp": {"sums": program}})
+    server = start(more={"mcp": {"sums": PROGRAM}})
     model = up.play("instructed", says("Fine."))
     assert server.ended(server.begin(server.session(), "Hello", model=model))["status"] == "complete"
     system = up.asked("instructed")["messages"][0]
@@ -135,7 +140,7 @@ def test_the_error_output_of_a_program_is_shown(start: Start) -> None:
 
 def test_servers_of_the_configuration_stay_there(start: Start) -> None:
     """What holdfast.toml names is shown and not changed from here; half a description is refused."""
-    server = logged_in(start(more={"mcp": {"fixed": {"command": sys.executable, "args": [PROGRAM]}}}))
+    server = logged_in(start(more={"mcp": {"fixed": PROGRAM}}))
     assert [(s["name"], s["editable"]) for s in server.get("/api/mcp")["items"]] == [("fixed", False)]
     assert server.call("PUT", "/api/mcp/fixed", {"url": "http://127.0.0.1:1/"}, 422)["field"] == "name"
     server.call("DELETE", "/api/mcp/fixed", None, 409)
