@@ -80,4 +80,4 @@ def test_the_page_is_asked_for_each_time_and_its_parts_once(tmp_path: Path, fork
 
 
 def _raw(url: str, path: str) -> httpx.Response:
-    return httpx.get(httpx.URL(url, raw_path=path.encode()), timeout=30)
+    return httpx.get(httpx.URL(url, raw_path=path.encode()), verify=False, timeout=30)

@@ -304,7 +304,7 @@ class Book(RuleBasedStateMachine):
 
 TestBook = pytest.mark.timeout(300)(Book.TestCase)
 TestBook.settings = settings(
-    max_examples=60,
+    max_examples=20,
     stateful_step_count=50,
     deadline=None,
     derandomize=True,

@@ -164,7 +164,7 @@ describe("a growing text", () => {
       let next = 0;
       let text = piece === "x = 1\n" ? "```py\n" : "";
       let blocks = splitBlocks(text);
-      while (text.length < 30_000) {
+      while (text.length < 15_000) {
         now += 16;
         text += piece.repeat(4);
         if (now < next) continue;
