@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Give properties fewer examples and no deadline, which a busy machine would miss, if a test imported Hypothesis."""
+    """Give properties fewer examples, and no deadline, which a busy machine misses; without importing Hypothesis."""
     if "hypothesis" in sys.modules and not session.config.getoption("--hypothesis-profile"):
         from hypothesis import settings
 
