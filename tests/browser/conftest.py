@@ -10,10 +10,9 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, P
 
 from holdfast.server.web_app import APP
 from tests.browser.chat_page import GUARD_MS
-from tests.http.conftest import Start, http_nursery, shared, start
-from tests.http.conftest import fresh as server
+from tests.http.conftest import Start, http_nursery, reusable, server, shared, start
 
-__all__ = ["Start", "http_nursery", "server", "shared", "start"]
+__all__ = ["Start", "http_nursery", "reusable", "server", "shared", "start"]
 
 CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser")
 Open = Callable[..., Page]
@@ -35,14 +34,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=f"BROWSER TESTS SKIPPED: {reason}"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def playwright() -> Iterator[Playwright]:
     """Not session-scoped: while it is open an event loop runs in this thread, and no other test can run one."""
     with sync_playwright() as started:
         yield started
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser(playwright: Playwright) -> Iterator[Browser]:
     launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
     yield launched

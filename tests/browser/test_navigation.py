@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import seed
@@ -17,6 +18,12 @@ DROP = """target => {
     new DragEvent(name, {dataTransfer: data, bubbles: true, cancelable: true}));
   return [fire("dragover"), fire("drop")];  // false: the page took it, so the browser does not open the file
 }"""
+
+
+@pytest.fixture
+def server(start: Start) -> Served:
+    """A process of its own: some of these tests leave a password or settings behind."""
+    return start()
 
 
 def test_search_and_palette_reach_every_chat(start: Start, tmp_path: Path, open_page: Open) -> None:

@@ -11,9 +11,15 @@ from playwright.sync_api import Browser, BrowserContext, Page, Playwright, Respo
 
 from holdfast.storage.key_file import KeyFile
 from tests.browser.chat_page import answers, axe_violations, button, message_box, send, session_of, wait_idle
-from tests.browser.conftest import CHROMIUM, ConsoleErrors, Open
+from tests.browser.conftest import CHROMIUM, ConsoleErrors, Open, Start
 from tests.http.client import Served
 from tests.nursery import ForkServer, Nursery
+
+
+@pytest.fixture
+def server(start: Start) -> Served:
+    """A process of its own: some of these tests leave a password or settings behind."""
+    return start()
 
 
 @pytest.fixture(scope="module")
