@@ -45,9 +45,10 @@ class McpConnection:
         """Connects, reports started and waits until closed. Failures before that are raised to the starter."""
         started = False
         try:
+            # A second of pure Python, or many on a busy machine: not counted against the server's limit.
+            sdk = await to_thread.run_sync(import_module, "mcp")
+            info = import_module("mcp.types").Implementation(name="holdfast", title="Holdfast", version=__version__)
             with anyio.fail_after(self._connect_timeout) as limit:
-                sdk = await to_thread.run_sync(import_module, "mcp")  # a second of pure Python
-                info = import_module("mcp.types").Implementation(name="holdfast", title="Holdfast", version=__version__)
                 answers = {
                     "list_roots_callback": self.requests.list_roots,
                     "elicitation_callback": self.requests.elicit,
