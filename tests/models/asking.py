@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 
-from holdfast.core.events import Event, ReasoningDelta, TextDelta, Usage, merge
+from holdfast.core.events import Event, ReasoningDelta, TextDelta, ToolDelta, Usage, merge
 from holdfast.models.http_client import HttpClient
 from holdfast.models.openai_client import OpenAIModel
 from holdfast.models.provider_config import ProviderConfig
@@ -104,12 +104,17 @@ async def client_at(url: str, **policy: Any) -> AsyncIterator[OpenAIModel]:
 
 
 def joined(deltas: Sequence[Event]) -> list[Event]:
-    """Neighbouring deltas of one kind put together: what any cutting of the same bytes has in common."""
+    """Neighbouring deltas of one kind put together, and those of calls that are written at the same time, call by call:
+    what any cutting of the same bytes has in common."""
     result: list[Event] = []
     for delta in deltas:
-        merged = merge(result[-1], delta) if result else None
+        at = len(result) - 1
+        if isinstance(delta, ToolDelta) and delta.name is None:
+            while at >= 0 and isinstance(other := result[at], ToolDelta) and other.call_id != delta.call_id:
+                at -= 1
+        merged = merge(result[at], delta) if at >= 0 else None
         if merged is None:
             result.append(delta)
         else:
-            result[-1] = merged
+            result[at] = merged
     return result

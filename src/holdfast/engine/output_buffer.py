@@ -38,6 +38,7 @@ class OutputBuffer:
         self._max_output = max_output
         self._events: list[ev.Event] = []
         self._pieces: list[str] = []  # text deltas that follow self._events
+        self._call_deltas: dict[str, int] = {}  # positions of the tool deltas at the end of self._events, by call
         # Running totals: what was added, what the writer took, what is durable.
         self._size = self._taken = self._durable = 0
         self._timed: type[ev.Event] | None = None  # kind of the newest event with a timestamp
@@ -75,23 +76,29 @@ class OutputBuffer:
 
     def _add_other(self, event: ev.Event) -> int:
         self._close_text()
+        at = len(self._events) - 1
         match event:
             case ev.ReasoningDelta(text, provider):
+                self._call_deltas.clear()
                 size = len(text) + (0 if provider is None else _EVENT_SIZE)
-            case ev.ToolDelta(_, name, args, output):
+            case ev.ToolDelta(call_id, name, args, output):
                 size = len(name or "") + len(args or "") + len(output or "")
+                at = self._call_deltas.get(call_id, -1)  # calls that are written at once do not part one another
             case _:
+                self._call_deltas.clear()
                 self.spoke = self.spoke or isinstance(event, ev.ToolStarted | ev.ApprovalRequested)
                 self._events.append(event)
                 return _EVENT_SIZE
         if not size:
             return 0
         self.spoke = True
-        merged = ev.merge(self._events[-1], event) if self._events and size < _LONGEST // 16 else None
-        if merged is None:
-            self._events.append(event)
-        else:
-            self._events[-1] = merged
+        merged = ev.merge(self._events[at], event) if at >= 0 and size < _LONGEST // 16 else None
+        if merged is not None:
+            self._events[at] = merged
+            return size
+        self._events += _split(event)
+        if isinstance(event, ev.ToolDelta):
+            self._call_deltas[event.call_id] = len(self._events) - 1
         return size
 
     async def drained(self) -> None:
@@ -135,6 +142,7 @@ class OutputBuffer:
         if not self._events:
             return None
         events, self._events = self._events, []
+        self._call_deltas.clear()
         self._taken = self._size
         for seq, event in enumerate(events, self.committed + len(self._accepted) + 1):
             self._accepted.append(ev.entry(seq, event, self._time(type(event), now)))
@@ -163,6 +171,7 @@ class OutputBuffer:
             fits = (len(item.frame) <= why.limit for item in append.entries)
             self._accepted = [item for item, _ in zip(append.entries, takewhile(bool, fits), strict=False)]
         self._events.clear()
+        self._call_deltas.clear()
         self._pieces.clear()
         self._durable = self._size
         self._changed.ring()
@@ -179,7 +188,26 @@ class OutputBuffer:
             return
         text = "".join(self._pieces)
         self._pieces.clear()
-        if len(text) <= _LONGEST:
-            self._events.append(ev.TextDelta(text))
-        else:
-            self._events += [ev.TextDelta(text[at : at + _LONGEST]) for at in range(0, len(text), _LONGEST)]
+        self._call_deltas.clear()
+        self._events += _split(ev.TextDelta(text))
+
+
+def _split(delta: ev.TextDelta | ev.ReasoningDelta | ev.ToolDelta) -> list[ev.Event]:
+    """The same as deltas that each fit into an event."""
+    match delta:
+        case ev.TextDelta(text) if len(text) > _LONGEST:
+            return [ev.TextDelta(piece) for piece in _cut(text)]
+        case ev.ReasoningDelta(text, provider) if len(text) > _LONGEST:
+            *before, last = _cut(text)
+            return [*map(ev.ReasoningDelta, before), ev.ReasoningDelta(last, provider)]
+        case ev.ToolDelta(call_id, name, str(args), None) if len(args) > _LONGEST:
+            first, *rest = _cut(args)
+            return [ev.ToolDelta(call_id, name, first), *(ev.ToolDelta(call_id, args_delta=piece) for piece in rest)]
+        case ev.ToolDelta(call_id, None, None, str(output)) if len(output) > _LONGEST:
+            return [ev.ToolDelta(call_id, output_delta=piece) for piece in _cut(output)]
+        case _:
+            return [delta]
+
+
+def _cut(text: str) -> list[str]:
+    return [text[at : at + _LONGEST] for at in range(0, len(text), _LONGEST)]

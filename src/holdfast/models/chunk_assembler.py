@@ -12,6 +12,7 @@ from holdfast.ports.model import Delta, ToolCall
 
 _TEXT: Final = object()
 _REASONING: Final = object()
+_CALLS: Final = object()
 
 
 class ChunkAssembler:
@@ -24,9 +25,11 @@ class ChunkAssembler:
         self.usage: Usage | None = None
         self.produced = False
         self._calls = ToolCallAssembler(used_ids)
-        self._kind: object = None  # what `_pieces` belong to: text, reasoning or a tool call
+        self._kind: object = None  # what the pieces belong to: text, reasoning or tool calls
         self._pieces: list[str] = []
-        self._name: str | None = None  # of the call, if the pieces are the first since it is known
+        self._call_pieces: dict[PartialToolCall, list[str]] = {}
+        """Of calls that are written at the same time, merged for each: a server may alternate with every token."""
+        self._named: set[PartialToolCall] = set()  # Those whose name became known with these pieces
         self._deltas: list[Delta] = []
         self._details: list[dict[str, Json]] = []
 
@@ -161,15 +164,17 @@ class ChunkAssembler:
         if written is None:
             return
         call, text, named = written
-        if named or call is not self._kind:
-            self._begin(call, anew=named)
-            self._name = call.name if named else None
-        self._pieces.append(text)
+        if named and call in self._call_pieces:
+            self._flush()  # a delta has the name first, then arguments
+        self._begin(_CALLS)
+        if named:
+            self._named.add(call)
+        self._call_pieces.setdefault(call, []).append(text)
 
     # ---- merging ----
 
-    def _begin(self, kind: object, *, anew: bool = False) -> None:
-        if anew or kind is not self._kind:
+    def _begin(self, kind: object) -> None:
+        if kind is not self._kind:
             self._flush()
             self._kind = kind
 
@@ -177,15 +182,17 @@ class ChunkAssembler:
         kind, self._kind = self._kind, None
         if kind is None:
             return
+        self.produced = True
+        if kind is _CALLS:
+            for call, pieces in self._call_pieces.items():
+                name = call.name if call in self._named else None
+                self._deltas.append(ToolDelta(call.call_id, name, "".join(pieces)))
+            self._call_pieces.clear()
+            self._named.clear()
+            return
         text = "".join(self._pieces)
         self._pieces.clear()
-        self.produced = True
-        if kind is _TEXT:
-            self._deltas.append(TextDelta(text))
-        elif kind is _REASONING:
-            self._deltas.append(ReasoningDelta(text))
-        elif isinstance(kind, PartialToolCall):
-            self._deltas.append(ToolDelta(kind.call_id, self._name, text))
+        self._deltas.append(TextDelta(text) if kind is _TEXT else ReasoningDelta(text))
 
 
 def _detail_text(details: Json) -> str:

@@ -70,6 +70,7 @@ class ToolCallAssembler:
     def __init__(self, used_ids: Collection[str] = ()) -> None:
         self._used_ids = set(used_ids)
         self._calls: list[PartialToolCall] = []
+        self._by_index: dict[int, PartialToolCall] = {}  # The newest call of each index
         self._is_full = False
 
     def complete(self) -> Sequence[ToolCall]:
@@ -107,16 +108,17 @@ class ToolCallAssembler:
             if last is None or (raw is not None and raw != last.raw_id):
                 return None
             return None if name and raw is None else last
-        for call in reversed(self._calls):
-            if call.index == index:
-                return None if raw is not None and call.raw_id is not None and raw != call.raw_id else call
-        return None
+        call = self._by_index.get(index)
+        is_other = call is not None and raw is not None and call.raw_id is not None and raw != call.raw_id
+        return None if is_other else call
 
     def _open(self, piece: dict[str, Json]) -> PartialToolCall:
         raw = _id(piece)
         call_id = claim_id(raw or f"call_{len(self._calls) + 1}", self._used_ids)
         call = PartialToolCall(_index(piece), raw, call_id)
         self._calls.append(call)
+        if call.index is not None:
+            self._by_index[call.index] = call
         return call
 
 
