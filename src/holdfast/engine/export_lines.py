@@ -17,7 +17,16 @@ from pydantic_core import from_json
 from holdfast.core import parts
 from holdfast.core.errors import InvalidInputError
 from holdfast.core.events import Ending, Failure, Usage
-from holdfast.core.export_format import EARLIEST, FORMAT, LATEST, VERSION, ExportedFile, ExportedSession, iso_timestamp
+from holdfast.core.export_format import (
+    EARLIEST,
+    FORMAT,
+    LATEST,
+    VERSION,
+    ExportedFile,
+    ExportedSession,
+    Origin,
+    iso_timestamp,
+)
 from holdfast.core.finite_numbers import find_non_finite
 from holdfast.core.ids import FileId, MessageId, OwnerId, SessionId
 from holdfast.core.parts import FilePart, Part
@@ -70,6 +79,11 @@ class _SessionLine(_Line):
     def session(self) -> Session:
         fields = {**dict(self), "agent": self.agent or "chat", "tags": tuple(self.tags), "redo": tuple(self.redo)}
         return Session(owner=_NO_OWNER, **fields)
+
+
+class _Origin(_Line):
+    app: Annotated[str, Field(min_length=1, max_length=100)]
+    id: Annotated[str, Field(min_length=1, max_length=1000)]
 
 
 class _Failure(_Line):
@@ -139,12 +153,14 @@ _MODELS: Final[Mapping[type[Any], tuple[str, type[_Line]]]] = {
 }
 
 
-def write(value: Session | Message | Compaction | ExportedFile) -> bytes:
-    """The line of a value: the fields that its model has."""
+def write(value: Session | Message | Compaction | ExportedFile, origin: Origin | None = None) -> bytes:
+    """The line of a value: the fields that its model has, and the origin of a session from another application."""
     kind, model = _MODELS[type(value)]
     fields = {name: getattr(value, name) for name in model.model_fields}
     times = {name: iso_timestamp(at) for name, at in fields.items() if name.endswith("_at")}
-    first = {"format": FORMAT, "version": VERSION} if kind == "session" else {}
+    first: dict[str, Any] = {"format": FORMAT, "version": VERSION} if kind == "session" else {}
+    if origin is not None:
+        first["origin"] = asdict(origin)
     return write_line(kind, **first, **fields | times)
 
 
@@ -256,7 +272,7 @@ class ImportReader:
             if self.lines == 1 and _FORMAT_FIELD not in text:
                 problem = (
                     f"this is not a Holdfast export ({problem}). Import the .jsonl file that `holdfast export` or "
-                    "Settings > Data made; exports of other programs are not supported."
+                    "Settings > Data made; for other applications see the documentation on importing chats."
                 )
             raise InvalidInputError(f"line {self.lines}", problem) from None
 
@@ -271,7 +287,7 @@ class ImportReader:
             raise InvalidInputError("type", f"is {kind!r}; expected {' or '.join(sorted(self._expected))}")
         match kind:
             case "session":
-                self._section = ExportedSession(_read_session(data))
+                self._section = ExportedSession(_read_session(data), _read_origin(data))
                 self._message_ids, self._expected = set(), _IN_SESSION
             case "message":
                 self._add_message(_validate(_MessageLine, data).message(self._open.session.id))
@@ -284,6 +300,11 @@ class ImportReader:
             case _:
                 return self._end(_validate(_EndLine, data))
         return None
+
+    @property
+    def origin(self) -> Origin | None:
+        """The origin of the session that is being read."""
+        return None if self._section is None else self._section.origin
 
     @property
     def _open(self) -> ExportedSession:
@@ -377,3 +398,12 @@ def _read_session(data: Mapping[str, Any]) -> Session:
         problem = f"is {data.get('version')!r}; this version reads {VERSION}. Update Holdfast to import it"
         raise InvalidInputError("version", problem)
     return _validate(_SessionLine, data).session()
+
+
+def _read_origin(data: Mapping[str, Any]) -> Origin | None:
+    origin = data.get("origin")
+    if origin is None:
+        return None
+    if not isinstance(origin, dict):
+        raise InvalidInputError("origin", "is not a JSON object")
+    return Origin(**dict(_validate(_Origin, origin, "origin.")))
