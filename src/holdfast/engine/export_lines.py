@@ -4,6 +4,7 @@ pass through."""
 
 import hashlib
 import json
+import re
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Mapping
@@ -250,6 +251,7 @@ _BETWEEN_SESSIONS: Final = frozenset({"session"})
 _IN_SESSION: Final = frozenset({"message", "compaction", "file", "end"})
 _IN_FILE: Final = frozenset({"content"})
 _FORMAT_FIELD: Final = b'"holdfast-session"'
+_LARGE_NUMBER: Final = re.compile(rb"[0-9][eE][+-]?[0-9]{2}|[0-9]{200}")  # What every infinite number looks like
 
 
 class ImportReader:
@@ -385,7 +387,7 @@ def _parse(text: bytes) -> Mapping[str, Any]:
         raise InvalidInputError("", f"is not valid JSON: {error}") from None
     if not isinstance(data, dict):
         raise InvalidInputError("", "is not a JSON object")
-    path = find_non_finite(data)
+    path = find_non_finite(data) if _LARGE_NUMBER.search(text) else None
     if path is not None:
         raise InvalidInputError(".".join(map(str, path)), "is not a finite number")
     return data
