@@ -153,8 +153,12 @@ export type ImportResponse = {
 export type ImportedSessionResponse = {
   readonly session_id: string;
   readonly title: string;
+  /** Those that were added: of a chat imported before, only the new ones. */
   readonly messages: number;
   readonly files: number;
+  readonly is_new: boolean;
+  /** What was left out of the chat, and why. */
+  readonly skipped: readonly string[];
 };
 
 export type LoginListResponse = {
