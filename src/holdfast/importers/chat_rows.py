@@ -164,11 +164,8 @@ class RowReader:
         self._ending: Ending = "complete"
         self._notice: str | None = None
         self._parent: MessageId | None = None
+        self._compaction: ChatRow | None = None
         self.last: Literal["user", "assistant"] | None = None
-
-    @property
-    def parent(self) -> MessageId | None:
-        return self._parent
 
     def add_all(self, rows: Sequence[ChatRow]) -> None:
         main: MessageId | None = None
@@ -187,8 +184,7 @@ class RowReader:
 
     def _add(self, row: ChatRow) -> None:
         if row.role == COMPACTION:
-            if self._parent is not None:  # in the middle of an answer, this is its question
-                self._builder.add_compaction(self._parent, text(row.content), row.at)
+            self._compaction = row
         elif row.role == "user":
             self._close(user_follows=True)
             parts = self._content(row)
@@ -198,7 +194,14 @@ class RowReader:
         elif row.role in ("assistant", "tool"):
             self._add_to_answer(row)
 
+    def _compact(self) -> None:
+        """Adds the last compaction at the last complete message; in the middle of an answer, that is its question."""
+        if self._compaction is not None and self._parent is not None:
+            self._builder.add_compaction(self._parent, text(self._compaction.content), self._compaction.at)
+        self._compaction = None
+
     def _add_to_answer(self, row: ChatRow) -> None:
+        self._compact()
         if self._answer is None:
             self._answer, self._first, self._ending, self._notice = AnswerParts(), row, "complete", None
         self._ending = row.ending
@@ -226,6 +229,7 @@ class RowReader:
 
     def _close(self, *, user_follows: bool) -> None:
         if self._answer is None or self._first is None:
+            self._compact()
             return
         error = None
         if self._ending == "failed":
@@ -242,6 +246,7 @@ class RowReader:
         )
         self._answer = self._first = None
         self.last = "assistant"
+        self._compact()
 
     def _content(self, row: ChatRow) -> list[Part]:
         if isinstance(row.content, str):
