@@ -84,7 +84,8 @@ CASES = {
         ["u: Hi", "  a*: Noon (Tides)."],
     ),
     "fork inside an answer": (
-        [U, node("a", "u", "assistant", "Start"), node("b", "a", "assistant", "left"), node("c", "a", "assistant", "right")],
+        [U, node("a", "u", "assistant", "Start"), node("b", "a", "assistant", "left"),
+         node("c", "a", "assistant", "right")],
         ["u: Hi", "  a: Start left", "  a*: Start right"],
     ),
     "cycle": ([U, {**node("a", "u", "assistant", "Hello"), "children": ["u"]}], ["u: Hi", "  a*: Hello"]),
@@ -106,8 +107,10 @@ def test_the_sample() -> None:
     assert outline(section) == [
         "u: [chart.png] When is high tide on this chart?",
         "  a: First answer (regenerated away).",
-        "  a: (Reading the chart\nThe axis says UTC.) (Thought for 4 seconds) "
-        '<python {"code": "print(6*2)"} = 12\n> High tide is at 12:00. ([Tides](https://example.com))',
+        (
+            "  a: (Reading the chart\nThe axis says UTC.) (Thought for 4 seconds) "
+            '<python {"code": "print(6*2)"} = 12\n> High tide is at 12:00. ([Tides](https://example.com))'
+        ),
         "    u: And tomorrow?",
         "      a*: At 12:5 !interrupted",
     ]

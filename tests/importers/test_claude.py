@@ -31,12 +31,13 @@ RESULT: dict[str, Any] = {"type": "tool_result", "name": "search", "content": [{
 CASES = {
     "linear": ([HI, message("a", "assistant", "Hello")], ["u: Hi", "  a*: Hello"]),
     "tree, newest leaf shown": (
-        [message("u", "human", "Hi", parent_message_uuid=ROOT), message("a", "assistant", "One", 2, parent_message_uuid="u"),
+        [message("u", "human", "Hi", parent_message_uuid=ROOT),
+         message("a", "assistant", "One", 2, parent_message_uuid="u"),
          message("b", "assistant", "Two", 1, parent_message_uuid="u")],
         ["u: Hi", "  a*: One", "  a: Two"],
     ),
     "thinking": (
-        [HI, message("a", "assistant", [{"type": "thinking", "thinking": "Hm", "cut_off": False}, {"type": "text", "text": "Yes"}])],
+        [HI, message("a", "assistant", [{"type": "thinking", "thinking": "Hm"}, {"type": "text", "text": "Yes"}])],
         ["u: Hi", "  a*: (Hm) Yes"],
     ),
     "summaries of thinking": (
@@ -69,7 +70,10 @@ CASES = {
         ["u*: Hi [n.txt]"],
     ),
     "file without content": ([{**HI, "files": [{"file_name": "chart.png"}]}], ["u*: Hi [chart.png]"]),
-    "unknown block": ([HI, message("a", "assistant", [{"type": "new"}, {"type": "text", "text": "Yes"}])], ["u: Hi", "  a*: Yes"]),
+    "unknown block": (
+        [HI, message("a", "assistant", [{"type": "new"}, {"type": "text", "text": "Yes"}])],
+        ["u: Hi", "  a*: Yes"],
+    ),
     "image": (
         [message("u", "human", [{"type": "image", "source": {"media_type": "image/png", "data": "iVBORw0KGgo="}}])],
         ["u*: [image.png]"],

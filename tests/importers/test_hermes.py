@@ -1,4 +1,4 @@
-"""Hermes Agent: `state.db`, chains of compacted sessions, rewound rows, exports, and the files of Hermes WebUI beside it."""
+"""Hermes Agent: `state.db`, compacted chains, rewound rows, exports, and the files of Hermes WebUI beside it."""
 
 import json
 import sqlite3
@@ -14,6 +14,7 @@ from tests.importers.outlines import convert_file, outline
 
 SID = "20260101_000000_aaaaaa"
 NEXT = "20260102_000000_bbbbbb"
+BROKEN_CONTENT = "INSERT INTO messages (session_id, role, content, timestamp) SELECT id, 'user', char(0) || 'json:[', 1 FROM sessions"
 
 
 @pytest.fixture
@@ -216,7 +217,7 @@ def test_web_ui_beside_the_database(home: HermesHome) -> None:
     [
         ("DROP TABLE messages", "is not a state.db of Hermes: messages lacks content, id, role, session_id"),
         ("ALTER TABLE messages RENAME COLUMN role TO part", "messages lacks role"),
-        ("INSERT INTO messages (session_id, role, content, timestamp) SELECT id, 'user', char(0) || 'json:[', 1 FROM sessions", "message 1 of session 20260101_000000_aaaaaa, content: is not valid JSON"),
+        (BROKEN_CONTENT, "message 1 of session 20260101_000000_aaaaaa, content: is not valid JSON"),
         ("DROP TABLE sessions; CREATE VIEW sessions AS SELECT 1 AS id", "sessions lacks a table"),
     ],
 )  # fmt: skip

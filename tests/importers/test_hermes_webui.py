@@ -30,7 +30,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "plain": (session(user("Hi"), answer("Hello")), ["u: Hi", "  a*: Hello"]),
     "list of parts": (session(user([{"type": "text", "text": "Hi"}])), ["u: Hi", "  a*: !interrupted"]),
     "tool": (
-        session(user("Hi"), answer(tool_calls=[call("c", command="x")]), {"role": "tool", "tool_call_id": "c", "content": "1"}),
+        session(user("Hi"), answer(tool_calls=[call("c", command="x")]), {**answer("1"), "role": "tool", "tool_call_id": "c"}),
         ["u: Hi", '  a*: <terminal {"command": "x"} = 1>'],
     ),
     "reasoning": (session(user("Hi"), answer("Yes", reasoning_content="Hm")), ["u: Hi", "  a*: (Hm) Yes"]),
@@ -86,7 +86,8 @@ def test_run_journal(tmp_path: Path) -> None:
     write_journal(
         root, SID, "s",
         ("reasoning", {"text": "Hm"}), ("token", {"text": "Let me "}), ("token", {"text": "look."}),
-        ("tool", {"name": "terminal", "args": {"command": "tide"}}), ("tool_complete", {"name": "terminal", "preview": "12:00"}),
+        ("tool", {"name": "terminal", "args": {"command": "tide"}}),
+        ("tool_complete", {"name": "terminal", "preview": "12:00"}),
         ("tool", {"name": "fetch", "args": {}}), ("interim_assistant", {"text": "No", "already_streamed": True}),
         tail='{"event": "token", "payl',
     )  # fmt: skip

@@ -10,7 +10,10 @@ from holdfast.importers import source_files
 from tests.importers.outlines import convert_file
 from tests.importers.test_chatgpt import SAMPLES
 
-CHAT = '[{"conversation_id": "c", "title": "T", "mapping": {"u": {"message": {"author": {"role": "user"}, "content": {"parts": ["Hi"]}}}}}]'
+CHAT = (
+    '[{"conversation_id": "c", "title": "T", "mapping": '
+    '{"u": {"message": {"author": {"role": "user"}, "content": {"parts": ["Hi"]}}}}}]'
+)
 
 
 @pytest.mark.parametrize(

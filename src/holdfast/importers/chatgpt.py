@@ -23,7 +23,7 @@ _PROJECT: Final = "g-p-"  # How the ids of projects begin, as opposed to those o
 
 
 def read(files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
-    names = [name for name in files.names if NAMES.search(name)] or [n for n in files.names if n.endswith(".json")]
+    names = [name for name in files.names if NAMES.search(name)] or files.json_names
     files.total = sum(map(files.size, names))
     assets = sorted((name.rpartition("/")[2], name) for name in files.names)
     for name in names:

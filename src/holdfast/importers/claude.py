@@ -28,7 +28,7 @@ APP: Final = "claude"
 
 
 def read(files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
-    names = [name for name in files.names if NAMES.search(name)] or [n for n in files.names if n.endswith(".json")]
+    names = [name for name in files.names if NAMES.search(name)] or files.json_names
     files.total = sum(map(files.size, names))
     projects = _read_projects(files)
     for name in names:

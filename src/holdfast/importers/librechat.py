@@ -28,7 +28,7 @@ APP: Final = "librechat"
 
 
 def read(files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
-    names = [name for name in files.names if name.endswith(".json")] or list(files.names)
+    names = files.json_names
     files.total = sum(map(files.size, names))
     for name in names:
         with files.open(name) as stream:

@@ -35,7 +35,7 @@ _ATTRIBUTE: Final = re.compile(r'(\w+)="([^"]*)"')
 
 
 def read(files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
-    names = [name for name in files.names if name.endswith(".json")] or list(files.names)
+    names = files.json_names
     files.total = sum(map(files.size, names))
     for name in names:
         with files.open(name) as stream:

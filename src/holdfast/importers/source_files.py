@@ -63,6 +63,13 @@ class SourceFiles:
         return list(self._sizes)
 
     @property
+    def json_names(self) -> Sequence[str]:
+        """The JSON files; a single file is one, whatever its name."""
+        if self.is_archive or self.path.is_dir():
+            return [name for name in self._sizes if name.lower().endswith(".json")]
+        return self.names
+
+    @property
     def is_archive(self) -> bool:
         return self._archive is not None
 
