@@ -14,7 +14,10 @@ from tests.importers.outlines import convert_file, outline
 
 SID = "20260101_000000_aaaaaa"
 NEXT = "20260102_000000_bbbbbb"
-BROKEN_CONTENT = "INSERT INTO messages (session_id, role, content, timestamp) SELECT id, 'user', char(0) || 'json:[', 1 FROM sessions"
+BROKEN_CONTENT = (
+    "INSERT INTO messages (session_id, role, content, timestamp) "
+    "SELECT id, 'user', char(0) || 'json:[', 1 FROM sessions"
+)
 
 
 @pytest.fixture

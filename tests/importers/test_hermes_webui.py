@@ -30,7 +30,9 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "plain": (session(user("Hi"), answer("Hello")), ["u: Hi", "  a*: Hello"]),
     "list of parts": (session(user([{"type": "text", "text": "Hi"}])), ["u: Hi", "  a*: !interrupted"]),
     "tool": (
-        session(user("Hi"), answer(tool_calls=[call("c", command="x")]), {**answer("1"), "role": "tool", "tool_call_id": "c"}),
+        session(
+            user("Hi"), answer(tool_calls=[call("c", command="x")]), {**answer("1"), "role": "tool", "tool_call_id": "c"}
+        ),
         ["u: Hi", '  a*: <terminal {"command": "x"} = 1>'],
     ),
     "reasoning": (session(user("Hi"), answer("Yes", reasoning_content="Hm")), ["u: Hi", "  a*: (Hm) Yes"]),
