@@ -1,12 +1,10 @@
 """Executes the examples of the documentation, and checks that its reference is complete."""
 
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +17,12 @@ from holdfast.server.app import native_endpoints
 from tests.http.client import Served
 from tests.http.conftest import fresh as server
 from tests.http.conftest import http_nursery, start
-from tests.importers.hermes_home import HermesHome
 
 __all__ = ["http_nursery", "server", "start"]
 
 DOCS = Path(__file__).parents[1] / "docs"
 TUTORIAL = DOCS / "tutorial.md"
 LIBRARY = DOCS / "how-to" / "library.md"
-IMPORT = DOCS / "how-to" / "import.md"
 
 
 def example(page: Path, language: str) -> str:
@@ -78,39 +74,6 @@ def test_calls_of_the_tutorial_work(server: Served) -> None:
     assert streams[2].count('"status":"complete"') >= 2
     assert '"head":null' in streams[2]
     assert '"title":"Tides"' in streams[2].splitlines()[-1]
-
-
-def test_commands_of_the_import_page_work(tmp_path: Path) -> None:
-    """Each command imports a sample, in the order of the page; the last one finds nothing new."""
-    samples = Path(__file__).parent / "fixtures" / "imports"
-    for app in ("chatgpt", "claude"):
-        with zipfile.ZipFile(tmp_path / f"{app}-export.zip", "w") as archive:
-            archive.write(samples / f"{app}-conversations.json", "conversations.json")
-    shutil.copy(samples / "openwebui-chats-export.json", tmp_path / "chat-export.json")
-    shutil.copy(samples / "librechat-export-flat.json", tmp_path / "conversation.json")
-    home = HermesHome(tmp_path / "hermes-home")
-    home.say(home.session(), "Hi", "Hello")
-    home.close()
-    sessions = tmp_path / "hermes-home" / "webui" / "sessions"
-    sessions.mkdir(parents=True)
-    shutil.copy(samples / "hermes-webui-session.json", sessions / "3f9c1d2e4a5b.json")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", example(IMPORT, "bash")],
-        check=False,
-        cwd=tmp_path,
-        env={**os.environ, "PATH": path, "HOLDFAST_DATA_DIR": str(tmp_path / "data")},
-        capture_output=True,
-        text=True,
-        timeout=110,
-    )
-    assert done.returncode == 0, done.stderr
-    *lines, _ = done.stdout.partition("{")[0].splitlines() + [""]
-    assert [line.split(" from ")[1].split(".")[0] for line in lines] == [
-        *("chatgpt", "claude", "open-webui", "librechat", "hermes", "hermes-webui"),
-    ]
-    summary = json.loads("{" + done.stdout.partition("{")[2])
-    assert (summary["source"], summary["unchanged"], summary["messages"]) == ("chatgpt", 1, 0)
 
 
 def test_reference_lists_every_setting() -> None:

@@ -1,6 +1,10 @@
 """`holdfast import` of other applications' chats: a second import, chats that grew, and malformed sources."""
 
 import json
+import re
+import shlex
+import shutil
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,8 @@ from tests.http.client import Served
 from tests.importers.hermes_home import HermesHome
 from tests.importers.test_chatgpt import PNG, SAMPLES, U, conversation, node
 from tests.nursery import Nursery
+
+HOW_TO = Path(__file__).parents[2] / "docs" / "how-to" / "import.md"
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +131,32 @@ def test_the_summary_can_be_read(tmp_path: Path) -> None:
     assert done.stdout.decode() == "Imported 5 messages from chatgpt. Chats: 1 new, 0 updated, 0 unchanged.\n"
     assert b"Skipped 2 items:" in done.stderr
     assert "Tides" in ok("sessions", "list", data=tmp_path / "data")
+
+
+def test_commands_of_the_documentation_work(server: Served, tmp_path: Path) -> None:
+    """Each command of the how-to imports a sample, in the order of the page; the last one finds nothing new."""
+    for app in ("chatgpt", "claude"):
+        with zipfile.ZipFile(tmp_path / f"{app}-export.zip", "w") as archive:
+            archive.write(SAMPLES / f"{app}-conversations.json", "conversations.json")
+    shutil.copy(SAMPLES / "openwebui-chats-export.json", tmp_path / "chat-export.json")
+    shutil.copy(SAMPLES / "librechat-export-flat.json", tmp_path / "conversation.json")
+    home = HermesHome(tmp_path / "hermes-home")
+    home.say(home.session("20260101_000000_dddddd"), "Hi", "Hello")
+    home.close()
+    sessions = home.path / "webui" / "sessions"
+    sessions.mkdir(parents=True)
+    shutil.copy(SAMPLES / "hermes-webui-session.json", sessions / "3f9c1d2e4a5b.json")
+    (block,) = re.findall(r"```bash\n(.*?)```", HOW_TO.read_text(), re.DOTALL)
+    outputs = []
+    for command in block.splitlines():
+        program, *arguments, source = shlex.split(command)
+        assert program == "holdfast"
+        outputs.append(ok(*arguments, tmp_path / source, data=server.data_dir))
+    *lines, last = outputs
+    assert [line.split(" from ")[1].split(".")[0] for line in lines] == [
+        *("chatgpt", "claude", "open-webui", "librechat", "hermes", "hermes-webui"),
+    ]
+    assert (json.loads(last)["source"], counts(json.loads(last))) == ("chatgpt", (0, 0, 1, 0))
 
 
 TREES = st.lists(

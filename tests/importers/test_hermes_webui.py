@@ -31,7 +31,9 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "list of parts": (session(user([{"type": "text", "text": "Hi"}])), ["u: Hi", "  a*: !interrupted"]),
     "tool": (
         session(
-            user("Hi"), answer(tool_calls=[call("c", command="x")]), {**answer("1"), "role": "tool", "tool_call_id": "c"}
+            user("Hi"),
+            answer(tool_calls=[call("c", command="x")]),
+            {**answer("1"), "role": "tool", "tool_call_id": "c"},
         ),
         ["u: Hi", '  a*: <terminal {"command": "x"} = 1>'],
     ),

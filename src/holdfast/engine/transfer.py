@@ -24,6 +24,7 @@ from holdfast.ports.files import IncomingFile
 from holdfast.ports.store import SessionQuery
 
 _BATCH: Final = 100
+_UNKNOWN: Final = "application/octet-stream"
 _START: Final = 4096  # Bytes from which a file's media type is detected
 MAX_LINE: Final = 64 * 1024 * 1024
 MAX_SESSION: Final = 512 * 1024 * 1024  # Bytes of one session without its files: it is held in memory
@@ -245,9 +246,9 @@ class Import:
         return None if origin is None else export_format.file_id(origin, self._owner, note.id)
 
     def _leave_out(self, note: ExportedFile, fid: FileId | None, problem: str | None = None) -> None:
-        """Keep a file's name without its content."""
-        name = self._rules.label(note.name)
-        self._files[note.id] = FilePart(fid or FileId(self._ids.new("file")), name, note.media_type, note.size)
+        """Keep a file's name without its content. One of another application is not shown as an image."""
+        name, kind = self._rules.label(note.name), note.media_type if fid is None else _UNKNOWN
+        self._files[note.id] = FilePart(fid or FileId(self._ids.new("file")), name, kind, note.size)
         if problem is not None:
             self._skipped.append(f"file {name} {problem}")
 
