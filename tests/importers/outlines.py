@@ -13,7 +13,7 @@ from holdfast.importers.sources import ConversionReport, SourceApp, convert
 def convert_file(path: Path, app: SourceApp | None = None) -> tuple[list[ExportedSession], ConversionReport]:
     """The sessions of a source, as the import would read them."""
     lines: list[bytes] = []
-    report = convert(path, app, lines.append, lambda done, total: None)
+    report = convert(path, app, lines.extend, lambda done, total: None)
     reader = ImportReader()
     steps = [reader.read(line.rstrip(b"\n")) for line in lines]
     reader.finish()

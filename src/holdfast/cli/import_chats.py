@@ -130,7 +130,7 @@ def _convert(
 
     sections = SectionSpool(spool)
     try:
-        report = convert(path, source, sections.write, lambda done, total: bar("Reading", done, total))
+        report = convert(path, source, sections.add, lambda done, total: bar("Reading", done, total))
     except InvalidInputError as error:
         raise CommandError(f"{error}. Nothing was imported.") from None
     spool.flush()

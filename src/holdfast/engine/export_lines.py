@@ -166,12 +166,14 @@ def write(value: Session | Message | Compaction | ExportedFile, origin: Origin |
 
 
 def write_line(kind: str, **fields: Any) -> bytes:
-    text = json.dumps({"type": kind, **fields}, ensure_ascii=False, separators=(",", ":"), default=_to_json)
-    return f"{text}\n".encode("utf-8", "replace")
+    return f"{_encoder.encode({'type': kind, **fields})}\n".encode("utf-8", "replace")
 
 
 def _to_json(value: Part | Failure | Usage) -> dict[str, Any]:
     return asdict(value) if isinstance(value, Failure | Usage) else parts.to_json(value)
+
+
+_encoder: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_to_json)
 
 
 class _TextPart(_Line):

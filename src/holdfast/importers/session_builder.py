@@ -21,6 +21,7 @@ from holdfast.engine import export_lines
 MAX_MESSAGES: Final = 1_000_000
 MAX_FILE: Final = 50 * 1024 * 1024  # Larger files of an export are left out
 _MAX_TITLE: Final = 500
+_LARGEST: Final = 2**53
 _TICK: Final = 1e-6  # Seconds between versions of a message, so that their order is kept
 
 Skip = Callable[[str, str], None]
@@ -120,7 +121,7 @@ class SessionBuilder:
     ) -> FilePart:
         """A part for a file whose content may be missing. `key` tells files with the same name apart."""
         fid = FileId(_digest("file", name, media_type, str(size), key))
-        part = FilePart(fid, name or "file", media_type or "application/octet-stream", max(0, size))
+        part = FilePart(fid, name or "file", media_type or "application/octet-stream", min(max(0, size), _LARGEST))
         self._files.setdefault(fid, AttachedFile(part, read))
         return part
 

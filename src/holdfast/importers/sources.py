@@ -2,7 +2,7 @@
 into our export format. Blocking: call it on a worker thread."""
 
 import codecs
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
@@ -52,7 +52,7 @@ def is_holdfast_export(file: BinaryIO) -> bool:
 def convert(
     path: Path,
     app: SourceApp | None,
-    write: Callable[[bytes], object],
+    write_section: Callable[[Iterable[bytes]], object],
     progress: Callable[[int, int], object],
     shown_as: str | None = None,
 ) -> ConversionReport:
@@ -66,8 +66,7 @@ def convert(
             if builder.is_empty:
                 report.skip(builder.label, "it has no messages")
                 continue
-            for line in builder.lines():
-                write(line)
+            write_section(builder.lines())
             report.sessions += 1
         if not report.sessions and not report.skipped_count:
             raise InvalidInputError(files.shown_as, f"has no chats of {report.app}")

@@ -84,11 +84,11 @@ class ChatImportSource(ProducedSource):
             if self._app is None and is_holdfast_export(file):
                 file.seek(0)
                 try:
-                    sections.copy_from(file)
+                    sections.add_export(file)
                 except InvalidInputError as error:
                     _raise_named(self._name, error)
                 return None
-        return convert(Path(self._upload.name), self._app, sections.write, report, self._name)
+        return convert(Path(self._upload.name), self._app, sections.add, report, self._name)
 
     async def _store(self, sections: SectionSpool, send: Frames) -> list[ImportedSession]:
         importing = self._transfer.importing(self._rules)
