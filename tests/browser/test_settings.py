@@ -244,6 +244,39 @@ def test_export_and_import(server: Served, open_page: Open) -> None:
     expect(nav.get_by_role("link", name="To be kept")).to_have_count(2)
 
 
+def test_import_from_another_application(server: Served, open_page: Open, tmp_path: Path) -> None:
+    """A ChatGPT export is detected and imported once, what was skipped is listed, and an error says what is wrong."""
+    page = open_page(f"{server.url}/settings#data")
+    data = section(page, "Data")
+    status, fixtures = data.get_by_role("status"), Path(__file__).parents[1] / "fixtures" / "imports"
+
+    def choose(file: Path) -> None:
+        with page.expect_file_chooser() as chosen:
+            button(data, "Import chats").click()
+        chosen.value.set_files(file)
+
+    choose(fixtures / "chatgpt-conversations.json")
+    expect(status).to_contain_text("1 chat imported")
+    status.get_by_text("2 skipped").click()
+    expect(status).to_contain_text("An entry without a mapping: it has no messages")
+    assert axe_violations(page) == []
+    nav = page.get_by_role("navigation", name="Chats")
+    expect(nav.get_by_role("link", name="Tides")).to_have_count(1)
+    choose(fixtures / "chatgpt-conversations.json")
+    expect(status).to_contain_text("0 chats imported, 1 unchanged")
+    broken = tmp_path / "broken.json"
+    broken.write_text('[{"chat_messages": 5, "uuid": "x"}]')
+    data.get_by_label("Import from").select_option("Claude")
+    choose(broken)
+    expect(status).to_have_text(
+        "broken.json, item 1 (line 1), chat_messages: expected a list, found a number. Nothing was imported."
+    )
+    expect(nav.get_by_role("link", name="Tides")).to_have_count(1)
+    nav.get_by_role("link", name="Tides").click()
+    expect(page.get_by_text("When is high tide on this chart?")).to_be_visible()
+    expect(page.get_by_text("High tide is at 12:00.")).to_be_visible()
+
+
 def test_dialogs_and_menus_have_no_accessibility_violations(demo: Served, open_page: Open) -> None:
     """No accessibility violation in full settings, dialogs, menus, pickers and panes, light and dark."""
     demo.events(demo.send(demo.session(title="Knots"), "What is a good knot for a wet rope?")["run"]["id"])

@@ -104,15 +104,12 @@ def test_an_export_replaces_no_file(server: Served, tmp_path: Path) -> None:
 
 
 def test_what_is_no_export_is_refused(server: Served, tmp_path: Path) -> None:
-    """An empty file, another kind of file and a directory are refused."""
+    """An empty file, another kind of file and a directory without an export are refused."""
     empty, other = tmp_path / "empty", tmp_path / "other"
     empty.write_bytes(b"")
     other.write_bytes(b"\x7fELF\0\0\n")
-    for file, message in (
-        (empty, "is empty"),
-        (other, "line 1: this is not a Holdfast export"),
-        (tmp_path, "Cannot read"),
-    ):
+    unknown = "is not an export that Holdfast knows"
+    for file, message in ((empty, "the file is empty"), (other, unknown), (tmp_path / "none", "Cannot read")):
         refused("import", file, data=server.data_dir, message=message)
 
 

@@ -5,6 +5,7 @@ content, and a last line with counts (`engine.export_lines`). Sections follow on
 idempotency keys are not exported: an imported message belongs to no run.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -17,6 +18,15 @@ from holdfast.core.session import Compaction, Message, Session
 FORMAT: Final = "holdfast-session"
 VERSION: Final = 1
 CHUNK: Final = 192 * 1024  # Bytes of file content per line
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The conversation of another application that a session is a copy of. Ids are derived from it, so that a second
+    import finds what the first one stored."""
+
+    app: str
+    id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +43,10 @@ class ExportedFile:
 
 @dataclass(slots=True)
 class ExportedSession:
-    """One exported session, with the ids of the server that exported it."""
+    """One exported session, with the ids of the server or the application that it comes from."""
 
     session: Session
+    origin: Origin | None = None
     messages: list[Message] = field(default_factory=list)
     compactions: list[Compaction] = field(default_factory=list)
     files: dict[FileId, ExportedFile] = field(default_factory=dict)
@@ -61,20 +72,36 @@ def nearest_settled(mid: MessageId | None, unsettled: Mapping[MessageId, Message
     return mid
 
 
+def derived_id(kind: str, *names: str) -> str:
+    """An id that is always the same for the same names, as long as other ids."""
+    return f"{kind}_{hashlib.sha256(chr(0).join(names).encode('utf-8', 'replace')).hexdigest()[:26]}"
+
+
+def session_id(origin: Origin, owner: OwnerId) -> SessionId:
+    return SessionId(derived_id("ses", owner, "import", origin.app, origin.id))
+
+
+def file_id(origin: Origin, owner: OwnerId, fid: FileId) -> FileId:
+    return FileId(derived_id("file", session_id(origin, owner), fid))
+
+
 def with_new_ids(
     section: ExportedSession, owner: OwnerId, new_id: Callable[[str], str], files: Mapping[FileId, FilePart]
 ) -> tuple[Session, list[Message], list[Compaction]]:
     """The section with new ids, whether or not its own are in use here, in the order of the messages, and with the
-    files as stored here."""
-    sid = SessionId(new_id("ses"))
-    ids = {message.id: MessageId(new_id("msg")) for message in section.messages}
-    session = replace(
-        section.session,
-        id=sid,
-        owner=owner,
-        head=None if section.session.head is None else ids[section.session.head],
-        redo=tuple(ids[mid] for mid in section.session.redo),
-    )
+    files as stored here. The ids of a section with an origin are derived from it."""
+    origin, settings = section.origin, section.session.settings
+    if origin is None:
+        sid = SessionId(new_id("ses"))
+        ids = {message.id: MessageId(new_id("msg")) for message in section.messages}
+    else:
+        sid = session_id(origin, owner)
+        ids = {message.id: MessageId(derived_id("msg", sid, message.id)) for message in section.messages}
+    head = None if section.session.head is None else ids[section.session.head]
+    if origin is not None:
+        settings = {**(settings or {}), "origin": {"app": origin.app, "id": origin.id, "head": head}}
+    redo = tuple(ids[mid] for mid in section.session.redo)
+    session = replace(section.session, id=sid, owner=owner, head=head, redo=redo, settings=settings)
     messages = [
         replace(
             message,

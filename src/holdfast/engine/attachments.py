@@ -33,17 +33,19 @@ class Attachments:
         """Raises StorageFullError if `size` more bytes would use up the reserve that open runs are saved in."""
         check_disk_space(self._node, size)
 
-    async def add(self, incoming: IncomingFile, name: str, media_type: str, owner: OwnerId = LOCAL) -> StoredFile:
-        """Store a complete upload under a name. Durable when this returns."""
+    async def add(
+        self, incoming: IncomingFile, name: str, media_type: str, owner: OwnerId = LOCAL, fid: FileId | None = None
+    ) -> StoredFile:
+        """Store a complete upload under a name, and under `fid` if the caller derives it. Durable when this returns."""
 
         def work(tx: Tx) -> StoredFile:
-            file = StoredFile(fid, owner, sha256, name, media_type, size, tx.now)
+            file = StoredFile(new_id, owner, sha256, name, media_type, size, tx.now)
             tx.put_file(file)
             return file
 
         async with self._naming:
             sha256, size = await to_thread.run_sync(incoming.finish)
-            fid = FileId(self._node.ids.new("file"))
+            new_id = fid or FileId(self._node.ids.new("file"))
             return await self._node.store.transact(work)
 
     async def add_for_run(self, run: Run, name: str, media_type: str, data: bytes) -> FilePart:

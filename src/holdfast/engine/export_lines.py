@@ -4,6 +4,7 @@ pass through."""
 
 import hashlib
 import json
+import re
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Mapping
@@ -17,7 +18,16 @@ from pydantic_core import from_json
 from holdfast.core import parts
 from holdfast.core.errors import InvalidInputError
 from holdfast.core.events import Ending, Failure, Usage
-from holdfast.core.export_format import EARLIEST, FORMAT, LATEST, VERSION, ExportedFile, ExportedSession, iso_timestamp
+from holdfast.core.export_format import (
+    EARLIEST,
+    FORMAT,
+    LATEST,
+    VERSION,
+    ExportedFile,
+    ExportedSession,
+    Origin,
+    iso_timestamp,
+)
 from holdfast.core.finite_numbers import find_non_finite
 from holdfast.core.ids import FileId, MessageId, OwnerId, SessionId
 from holdfast.core.parts import FilePart, Part
@@ -70,6 +80,11 @@ class _SessionLine(_Line):
     def session(self) -> Session:
         fields = {**dict(self), "agent": self.agent or "chat", "tags": tuple(self.tags), "redo": tuple(self.redo)}
         return Session(owner=_NO_OWNER, **fields)
+
+
+class _Origin(_Line):
+    app: Annotated[str, Field(min_length=1, max_length=100)]
+    id: Annotated[str, Field(min_length=1, max_length=1000)]
 
 
 class _Failure(_Line):
@@ -139,22 +154,26 @@ _MODELS: Final[Mapping[type[Any], tuple[str, type[_Line]]]] = {
 }
 
 
-def write(value: Session | Message | Compaction | ExportedFile) -> bytes:
-    """The line of a value: the fields that its model has."""
+def write(value: Session | Message | Compaction | ExportedFile, origin: Origin | None = None) -> bytes:
+    """The line of a value: the fields that its model has, and the origin of a session from another application."""
     kind, model = _MODELS[type(value)]
     fields = {name: getattr(value, name) for name in model.model_fields}
     times = {name: iso_timestamp(at) for name, at in fields.items() if name.endswith("_at")}
-    first = {"format": FORMAT, "version": VERSION} if kind == "session" else {}
+    first: dict[str, Any] = {"format": FORMAT, "version": VERSION} if kind == "session" else {}
+    if origin is not None:
+        first["origin"] = asdict(origin)
     return write_line(kind, **first, **fields | times)
 
 
 def write_line(kind: str, **fields: Any) -> bytes:
-    text = json.dumps({"type": kind, **fields}, ensure_ascii=False, separators=(",", ":"), default=_to_json)
-    return f"{text}\n".encode("utf-8", "replace")
+    return f"{_encoder.encode({'type': kind, **fields})}\n".encode("utf-8", "replace")
 
 
 def _to_json(value: Part | Failure | Usage) -> dict[str, Any]:
     return asdict(value) if isinstance(value, Failure | Usage) else parts.to_json(value)
+
+
+_encoder: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_to_json)
 
 
 class _TextPart(_Line):
@@ -235,6 +254,7 @@ _BETWEEN_SESSIONS: Final = frozenset({"session"})
 _IN_SESSION: Final = frozenset({"message", "compaction", "file", "end"})
 _IN_FILE: Final = frozenset({"content"})
 _FORMAT_FIELD: Final = b'"holdfast-session"'
+_LARGE_NUMBER: Final = re.compile(rb"[0-9][eE][+-]?[0-9]{2}|[0-9]{200}")  # What every infinite number looks like
 
 
 class ImportReader:
@@ -257,7 +277,7 @@ class ImportReader:
             if self.lines == 1 and _FORMAT_FIELD not in text:
                 problem = (
                     f"this is not a Holdfast export ({problem}). Import the .jsonl file that `holdfast export` or "
-                    "Settings > Data made; exports of other programs are not supported."
+                    "Settings > Data made; for other applications see the documentation on importing chats."
                 )
             raise InvalidInputError(f"line {self.lines}", problem) from None
 
@@ -272,7 +292,7 @@ class ImportReader:
             raise InvalidInputError("type", f"is {kind!r}; expected {' or '.join(sorted(self._expected))}")
         match kind:
             case "session":
-                self._section = ExportedSession(_read_session(data))
+                self._section = ExportedSession(_read_session(data), _read_origin(data))
                 self._message_ids, self._expected = set(), _IN_SESSION
             case "message":
                 self._add_message(_validate(_MessageLine, data).message(self._open.session.id))
@@ -285,6 +305,11 @@ class ImportReader:
             case _:
                 return self._end(_validate(_EndLine, data))
         return None
+
+    @property
+    def origin(self) -> Origin | None:
+        """The origin of the session that is being read."""
+        return None if self._section is None else self._section.origin
 
     @property
     def _open(self) -> ExportedSession:
@@ -365,7 +390,7 @@ def _parse(text: bytes) -> Mapping[str, Any]:
         raise InvalidInputError("", f"is not valid JSON: {error}") from None
     if not isinstance(data, dict):
         raise InvalidInputError("", "is not a JSON object")
-    path = find_non_finite(data)
+    path = find_non_finite(data) if _LARGE_NUMBER.search(text) else None
     if path is not None:
         raise InvalidInputError(".".join(map(str, path)), "is not a finite number")
     return data
@@ -378,3 +403,12 @@ def _read_session(data: Mapping[str, Any]) -> Session:
         problem = f"is {data.get('version')!r}; this version reads {VERSION}. Update Holdfast to import it"
         raise InvalidInputError("version", problem)
     return _validate(_SessionLine, data).session()
+
+
+def _read_origin(data: Mapping[str, Any]) -> Origin | None:
+    origin = data.get("origin")
+    if origin is None:
+        return None
+    if not isinstance(origin, dict):
+        raise InvalidInputError("origin", "is not a JSON object")
+    return Origin(**dict(_validate(_Origin, origin, "origin.")))

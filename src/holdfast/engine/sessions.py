@@ -1,6 +1,5 @@
 """Sessions: create, list, search, edit, fork, delete and compact them."""
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,6 +8,7 @@ from typing import Any
 from holdfast.core import message_tree as tree
 from holdfast.core.errors import NotAllowedError
 from holdfast.core.events import Usage, add_usage
+from holdfast.core.export_format import derived_id
 from holdfast.core.ids import LOCAL, MessageId, OwnerId, SessionId
 from holdfast.core.model_input import ModelInput, model_input
 from holdfast.core.run import Run
@@ -118,12 +118,24 @@ class Sessions:
         self, session: Session, messages: Sequence[Message], compactions: Sequence[Compaction]
     ) -> Session:
         """Store a session from an export, all of it or nothing. Its ids must be new ones of `ids`."""
-        refusal = await self._admission.refusal()
-        if refusal is not None:
-            raise refusal
+        await self._admit()
         return await self._node.transact(
             partial(session_edits.adopt, session=session, messages=messages, compactions=compactions)
         )
+
+    async def merge_imported(
+        self, session: Session, messages: Sequence[Message], compactions: Sequence[Compaction]
+    ) -> session_edits.Merged:
+        """Store a session of another application, or what is new in it since the last import. Its ids are derived."""
+        await self._admit()
+        return await self._node.transact(
+            partial(session_edits.merge, session=session, messages=messages, compactions=compactions)
+        )
+
+    async def _admit(self) -> None:
+        refusal = await self._admission.refusal()
+        if refusal is not None:
+            raise refusal
 
     # ---- editing ----
 
@@ -197,9 +209,8 @@ class Sessions:
 
 
 def _session_id_of_key(owner: OwnerId, key: str) -> SessionId:
-    """The id of the session created with an idempotency key: a repeat finds it, and no key has to be stored. It is as
-    long as other ids."""
-    return SessionId("ses_" + hashlib.sha256(f"{owner}\0session\0{key}".encode()).hexdigest()[:26])
+    """The id of the session created with an idempotency key: a repeat finds it, and no key has to be stored."""
+    return SessionId(derived_id("ses", owner, "session", key))
 
 
 def _view(tx: Tx, session: Session) -> SessionView:

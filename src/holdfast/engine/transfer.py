@@ -24,6 +24,7 @@ from holdfast.ports.files import IncomingFile
 from holdfast.ports.store import SessionQuery
 
 _BATCH: Final = 100
+_UNKNOWN: Final = "application/octet-stream"
 _START: Final = 4096  # Bytes from which a file's media type is detected
 MAX_LINE: Final = 64 * 1024 * 1024
 MAX_SESSION: Final = 512 * 1024 * 1024  # Bytes of one session without its files: it is held in memory
@@ -40,9 +41,13 @@ class FileRules:
 
 @dataclass(frozen=True, slots=True)
 class ImportedSession:
+    """`messages` counts those that were added: of a session imported before, only the new ones."""
+
     session: Session
     messages: int
     files: int
+    is_new: bool = True
+    skipped: tuple[str, ...] = ()  # What was left out, and why
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,6 +145,7 @@ class Import:
     _incoming: IncomingFile | None = None
     _start: bytes = b""
     _files: dict[FileId, FilePart] = field(default_factory=dict)
+    _skipped: list[str] = field(default_factory=list)
 
     async def feed(self, chunk: bytes) -> Sequence[ImportedSession]:
         """The sessions stored by this chunk. On InvalidInputError the current one is refused; earlier ones stay."""
@@ -151,14 +157,24 @@ class Import:
         *lines, rest = self._rest.split(b"\n")
         self._rest = bytearray(rest)
         imported: list[ImportedSession] = []
-        for line in lines:
-            step = await to_thread.run_sync(self._reader.read, bytes(line))
+        at = 0
+        while at < len(lines):
+            step, at = await to_thread.run_sync(self._read_to_step, lines, at)
+            imported += await self._handle(step)
+        return imported
+
+    def _read_to_step(self, lines: Sequence[bytearray], at: int) -> tuple[ImportStep, int]:
+        """Reads lines from `at` up to one that something must be done for; a thread per line would be slow."""
+        step: ImportStep = None
+        while at < len(lines) and step is None:
+            line = bytes(lines[at])
+            at += 1
+            step = self._reader.read(line)
             if not isinstance(step, FileChunk):
                 self._size += len(line)
             if self._size > MAX_SESSION:
                 raise InvalidInputError(f"line {self._reader.lines}", f"the session is larger than {MAX_SESSION} bytes")
-            imported += await self._handle(step)
-        return imported
+        return step, at
 
     async def finish(self) -> Sequence[ImportedSession]:
         imported = await self.feed(b"\n") if self._rest else ()
@@ -174,38 +190,73 @@ class Import:
             case ExportedFile() as note:
                 await self._begin(note)
             case FileChunk(note, data, last):
-                assert self._incoming is not None
+                if self._incoming is None:  # its content is not needed
+                    return ()
                 self._start += data[: _START - len(self._start)]
                 await to_thread.run_sync(self._incoming.write, data)
                 if last:
                     await self._keep(note, self._incoming)
             case ExportedSession() as section:
-                fresh = export_format.with_new_ids(section, self._owner, self._ids.new, self._files)
-                session = await self._sessions.add_imported(*fresh)
-                self._files, self._size = {}, 0
-                return [ImportedSession(session, len(section.messages), len(section.files))]
+                imported = await self._store(section)
+                self._files, self._size, self._skipped = {}, 0, []
+                return [imported]
             case None:
                 pass
         return ()
 
+    async def _store(self, section: ExportedSession) -> ImportedSession:
+        fresh = export_format.with_new_ids(section, self._owner, self._ids.new, self._files)
+        if section.origin is None:
+            session = await self._sessions.add_imported(*fresh)
+            return ImportedSession(session, len(section.messages), len(section.files))
+        merged = await self._sessions.merge_imported(*fresh)
+        skipped = self._skipped if merged.refusal is None else [merged.refusal]
+        return ImportedSession(merged.session, merged.added, len(section.files), merged.is_new, tuple(skipped))
+
     async def _begin(self, note: ExportedFile) -> None:
+        fid = self._derived_id(note)
         if note.missing:
-            fid = FileId(self._ids.new("file"))
-            self._files[note.id] = FilePart(fid, self._rules.label(note.name), note.media_type, note.size)
-            return
-        if note.size > self._rules.max_size:
-            raise self._refused(f"file {note.id!r} is over the limit of {self._rules.max_size} bytes")
-        self._start = b""
-        self._incoming = self._open.enter_context(await to_thread.run_sync(self._attachments.begin))
+            self._leave_out(note, fid)
+        elif note.size > self._rules.max_size:
+            problem = f"is over the limit of {self._rules.max_size} bytes"
+            if fid is None:
+                raise self._refused(f"file {note.id!r} {problem}")
+            self._leave_out(note, fid, problem)
+        elif fid is not None and (known := await self._find(fid)) is not None:
+            self._files[note.id] = known
+        else:
+            self._start = b""
+            self._incoming = self._open.enter_context(await to_thread.run_sync(self._attachments.begin))
 
     async def _keep(self, note: ExportedFile, incoming: IncomingFile) -> None:
         kind = self._rules.media_type(self._start, note.media_type)
-        if kind is None:
+        fid = self._derived_id(note)
+        if kind is not None:
+            kept = await self._attachments.add(incoming, self._rules.label(note.name), kind, self._owner, fid)
+            self._files[note.id] = kept.part()
+        elif fid is None:
             raise self._refused(f"file {note.id!r} has an unsupported type; use images, PDF or text")
-        kept = await self._attachments.add(incoming, self._rules.label(note.name), kind, self._owner)
-        self._files[note.id] = kept.part()
+        else:
+            self._leave_out(note, fid, "has an unsupported type; images, PDF and text are supported")
         self._open.close()
         self._incoming = None
+
+    def _derived_id(self, note: ExportedFile) -> FileId | None:
+        origin = self._reader.origin
+        return None if origin is None else export_format.file_id(origin, self._owner, note.id)
+
+    def _leave_out(self, note: ExportedFile, fid: FileId | None, problem: str | None = None) -> None:
+        """Keep a file's name without its content. One of another application is not shown as an image."""
+        name, kind = self._rules.label(note.name), note.media_type if fid is None else _UNKNOWN
+        self._files[note.id] = FilePart(fid or FileId(self._ids.new("file")), name, kind, note.size)
+        if problem is not None:
+            self._skipped.append(f"file {name} {problem}")
+
+    async def _find(self, fid: FileId) -> FilePart | None:
+        try:
+            return (await self._attachments.file(fid, self._owner)).part()
+        except NotFoundError:
+            return None
 
     def _refused(self, why: str) -> InvalidInputError:
         return InvalidInputError(f"line {self._reader.lines}", why)

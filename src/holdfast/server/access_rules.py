@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 PROXY_HEADERS: Final = ("forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip")
 NDJSON: Final = "application/x-ndjson"
-NON_JSON_BODIES: Final = {"/api/files": "multipart/form-data", "/api/import": NDJSON}
+OCTETS: Final = "application/octet-stream"
+NON_JSON_BODIES: Final = {"/api/files": "multipart/form-data", "/api/import": NDJSON, "/api/import/file": OCTETS}
 """Paths whose body is not JSON, with its media type. They have size limits of their own."""
 CREDENTIALS: Final = "holdfast.credentials"
 """Key in the ASGI scope under which routes find the `Credentials`."""

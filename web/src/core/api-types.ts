@@ -155,8 +155,12 @@ export type ImportResponse = {
 export type ImportedSessionResponse = {
   readonly session_id: string;
   readonly title: string;
+  /** Those that were added: of a chat imported before, only the new ones. */
   readonly messages: number;
   readonly files: number;
+  readonly is_new: boolean;
+  /** What was left out of the chat, and why. */
+  readonly skipped: readonly string[];
 };
 
 /** An answer to the server of a running tool. `content` holds the values of an accepted form, by field. */

@@ -137,9 +137,12 @@ export class Api {
   run = (rid: string) => this.get<Run>(`/api/runs/${rid}`);
   models = () => this.get<api.ModelListResponse>("/api/models");
   agents = () => this.get<api.AgentListResponse>("/api/agents");
-  importLines(file: Blob) {
-    const headers = { "Content-Type": "application/x-ndjson" };
-    return this.call<api.ImportResponse>("POST", "/api/import", file.slice(), headers);
+  /** Sends a file as it is, however long that takes, and returns the response to be read as a stream. */
+  async sendFile(path: string, file: File): Promise<ReadableStream<Uint8Array>> {
+    const headers = { "Content-Type": "application/octet-stream" };
+    const response = await this.env.fetch(path, { method: "POST", headers, body: file.slice() });
+    if (!response.ok || !response.body) throw await toApiError(response);
+    return response.body;
   }
   upload(file: File): Promise<api.FileResponse> {
     const form = new FormData();

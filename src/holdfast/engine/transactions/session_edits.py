@@ -135,6 +135,47 @@ def adopt(tx: Tx, session: Session, messages: Sequence[Message], compactions: Se
     return session
 
 
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What an import added to a session: its number of new messages, or why the session was left alone."""
+
+    session: Session
+    is_new: bool = False
+    added: int = 0
+    refusal: str | None = None
+
+
+def merge(tx: Tx, session: Session, messages: Sequence[Message], compactions: Sequence[Compaction]) -> Merged:
+    """Store a session under derived ids, or the messages that it lacks. Nothing stored is changed: not its title or
+    flags, nor a message. The head moves only if it is where the last import left it."""
+    stored = tx.session(session.id)
+    if stored is None:
+        return Merged(adopt(tx, session, messages, compactions), is_new=True, added=len(messages))
+    if stored.deleted_at is not None:
+        return Merged(stored, refusal="it was deleted a moment ago; import it again later")
+    new = [message for message in messages if tx.message(message.id) is None]
+    if not new:
+        return Merged(stored)
+    if tx.open_runs(stored.id):
+        return Merged(stored, refusal="it is being answered; import it again later")
+    known = tx.compactions(stored.id)
+    for message in new:
+        tx.put_message(message)
+    for compaction in compactions:
+        if compaction.message_id not in known:
+            tx.put_compaction(compaction)
+    if _left_by_import(stored):
+        stored = replace(stored, head=session.head, redo=(), settings={**stored.settings, **session.settings})
+    return Merged(
+        put_session(tx, replace(stored, updated_at=max(stored.updated_at, session.updated_at))), added=len(new)
+    )
+
+
+def _left_by_import(session: Session) -> bool:
+    origin = session.settings.get("origin") if isinstance(session.settings, dict) else None
+    return isinstance(origin, dict) and origin.get("head") == session.head
+
+
 def append(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None, messages: Sequence[Message]) -> Edited:
     """Add messages without runs below the head, in order. Refused while a run is open: its answer is the head."""
     session = get_session(tx, sid, owner, if_version)

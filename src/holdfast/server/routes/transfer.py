@@ -4,18 +4,21 @@ import json
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from anyio import from_thread
 from anyio.abc import ObjectSendStream
+from pydantic import StringConstraints
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from holdfast.core.errors import HoldfastError, NotAllowedError
 from holdfast.engine.transfer import FileRules, ImportedSession
+from holdfast.importers.sources import SourceApp
 from holdfast.server import security_log
-from holdfast.server.access_rules import CREDENTIALS, NDJSON
+from holdfast.server.access_rules import CREDENTIALS, NDJSON, OCTETS
+from holdfast.server.chat_import import ChatImportSource
 from holdfast.server.client_address import request_address
 from holdfast.server.context import ApiContext, MakeBackup
 from holdfast.server.downloads import Download
@@ -69,6 +72,30 @@ async def import_sessions(api: ApiContext, request: Request) -> ImportResponse:
     finally:
         importing.close()
     return ImportResponse(items=[ImportedSessionResponse.model_validate(item) for item in imported], next=None)
+
+
+@router.post(
+    "/import/file",
+    raw_body={OCTETS: {"type": "string", "format": "binary"}},
+    responses={200: STREAM_RESPONSE},
+)
+async def import_file(
+    api: ApiContext,
+    request: Request,
+    source: SourceApp | None = None,
+    name: Annotated[str, StringConstraints(max_length=300)] = "file",
+) -> EventStream:
+    """Import a file of Holdfast or of another application; without `source` it is detected, and `name` is its name in
+    errors. The stream reports `progress`, then `done` with a summary or `failed`. An invalid file changes nothing, and
+    importing another application's file again adds only what is new."""
+    rules = FileRules(api.limits.max_file, detect_media_type, clean_file_name)
+    importing = ChatImportSource(api, rules, source, clean_file_name(name))
+    try:
+        await importing.receive(request.stream())
+    except BaseException:
+        importing.close()
+        raise
+    return EventStream(importing, api.limits.streams)
 
 
 @router.post("/backup", responses={200: STREAM_RESPONSE})

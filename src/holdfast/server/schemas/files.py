@@ -1,5 +1,6 @@
 """Attached files, exports, imports and backups."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import AliasPath, Field
@@ -22,8 +23,10 @@ class FileResponse(ResponseModel):
 class ImportedSessionResponse(ResponseModel):
     session_id: Annotated[str, Field(validation_alias=AliasPath("session", "id"))]
     title: Annotated[str, Field(validation_alias=AliasPath("session", "title"))]
-    messages: int
+    messages: Annotated[int, Field(description="Those that were added: of a chat imported before, only the new ones.")]
     files: int
+    is_new: bool
+    skipped: Annotated[Sequence[str], Field(description="What was left out of the chat, and why.")]
 
 
 class ImportResponse(ListResponse[ImportedSessionResponse]): ...

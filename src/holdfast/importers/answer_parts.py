@@ -1,0 +1,63 @@
+"""Collects the parts of one answer: reasoning, text, and tool calls with their results."""
+
+from dataclasses import replace
+
+from holdfast.core.parts import FilePart, Json, Part, ReasoningPart, TextPart, ToolPart
+from holdfast.importers.fields import bounded
+
+
+class AnswerParts:
+    def __init__(self) -> None:
+        self._parts: list[Part] = []
+        self._calls: dict[str, int] = {}  # The position of each call, by id
+        self._open: dict[str, None] = {}  # Ids of the calls without a result, in order
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    def add_text(self, text: str) -> None:
+        if text.strip():
+            self._parts.append(TextPart(text))
+
+    def add_reasoning(self, text: str, duration: float | None = None) -> None:
+        if text.strip():
+            self._parts.append(ReasoningPart(text, duration_ms=None if duration is None else round(duration * 1000)))
+
+    def add_file(self, part: FilePart) -> None:
+        self._parts.append(part)
+
+    def add_call(self, call_id: str, name: str, args: Json) -> str:
+        """The id under which a result is expected; it is made up if the source has none, or has it twice."""
+        if not call_id or call_id in self._calls:
+            call_id = f"call_{len(self._calls) + 1}"
+            while call_id in self._calls:
+                call_id += "_"
+        self._calls[call_id] = len(self._parts)
+        self._open[call_id] = None
+        self._parts.append(ToolPart(call_id, name or "tool", args, "unknown"))
+        return call_id
+
+    def add_result(self, call_id: str, name: str, result: Json, *, is_error: bool = False) -> None:
+        """Without a known id, the result is that of the nearest call of this name, else of the nearest call."""
+        if call_id not in self._calls:
+            call_id = next((each for each in reversed(self._open) if self._call(each).name == name), "") or (
+                next(reversed(self._open)) if self._open and not name else ""
+            )
+        if not call_id:
+            call_id = self.add_call("", name, {})
+        self._open.pop(call_id, None)
+        done = replace(self._call(call_id), state="done", result=bounded(result), is_error=is_error)
+        self._parts[self._calls[call_id]] = done
+
+    def finish(self, *, user_follows: bool) -> list[Part]:
+        """The parts. A call without a result did not run if the person went on, and has an unknown outcome if the
+        conversation ends here."""
+        if user_follows:
+            for call_id in self._open:
+                self._parts[self._calls[call_id]] = replace(self._call(call_id), state="not_run")
+        return self._parts
+
+    def _call(self, call_id: str) -> ToolPart:
+        part = self._parts[self._calls[call_id]]
+        assert isinstance(part, ToolPart)
+        return part

@@ -1,0 +1,308 @@
+"""Hermes Agent: its home directory, its `state.db` alone, or the JSON lines of `hermes sessions export`.
+
+`state.db` is opened read-only and never locked for longer than one session takes to read. Where the home has a store of
+Hermes WebUI, its titles, pins, projects, attachments and unfinished answers are used."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from holdfast.core.errors import InvalidInputError
+from holdfast.importers.answer_parts import AnswerParts
+from holdfast.importers.chat_rows import (
+    COMPACTION,
+    ChatRow,
+    RowReader,
+    decode_calls,
+    join_segments,
+    plain,
+    split_summary,
+)
+from holdfast.importers.fields import Object, objects, require_list, require_object, require_text, seconds, text
+from holdfast.importers.hermes_webui import WebUiStore
+from holdfast.importers.json_objects import read_objects
+from holdfast.importers.session_builder import SessionBuilder, Skip
+from holdfast.importers.source_files import SourceFiles
+
+APP: Final = "hermes"
+STATE: Final = "state.db"
+SQLITE: Final = b"SQLite format 3\0"
+_JSON_CONTENT: Final = "\0json:"
+_MAX_CELL: Final = 128 * 1024 * 1024
+_TIMEOUT: Final = 10.0  # Seconds to wait for a writer
+_SESSION_COLUMNS: Final = (
+    "id", "title", "display_name", "model", "model_config", "parent_session_id", "started_at", "end_reason", "archived",
+)  # fmt: skip
+_MESSAGE_COLUMNS: Final = (
+    "role", "content", "tool_calls", "tool_call_id", "tool_name", "reasoning", "reasoning_content", "timestamp",
+    "active", "compacted",
+)  # fmt: skip
+_REQUIRED: Final = {"sessions": {"id"}, "messages": {"id", "session_id", "role", "content"}}
+
+
+def read(files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
+    if files.path.is_dir():
+        yield from _read_home(files.path, files, skip)
+    elif files.is_archive:
+        raise InvalidInputError(files.shown_as, f"is an archive; unpack it and import the directory with {STATE}")
+    elif is_sqlite(files.path):
+        yield from _read_database(files.path, None, files, skip)
+    else:
+        yield from _read_export(files, skip)
+
+
+def is_sqlite(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(len(SQLITE)) == SQLITE
+
+
+def _read_home(home: Path, files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
+    state, webui = home / STATE, home / "webui"
+    if not state.is_file():
+        raise InvalidInputError(str(home), f"has no {STATE}; name the home directory of Hermes, such as ~/.hermes")
+    if not webui.is_dir():
+        yield from _read_database(state, None, files, skip)
+        return
+    beside = SourceFiles(webui)
+    store = WebUiStore(beside)
+    yield from _read_database(state, store, files, skip)
+
+
+# ---- state.db ----
+
+
+def _read_database(path: Path, webui: WebUiStore | None, files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
+    shown_as = files.shown_as if path == files.path else str(path)
+    with _opened(path, shown_as) as database:
+        sessions = {row["id"]: row for row in database.sessions()}
+        files.total = database.count_messages()
+
+        def rows_of(sid: str) -> list[ChatRow]:
+            found = database.messages(sid)
+            files.done += len(found)
+            return [
+                _row(row, sessions[sid], f"{shown_as}, message {n} of session {sid}") for n, row in enumerate(found, 1)
+            ]
+
+        for chain in find_chains(sessions):
+            yield _build([(sessions[sid], rows_of(sid)) for sid in chain], webui, skip)
+    if webui is not None:
+        yield from _read_others(webui, sessions, skip)
+
+
+def _read_others(webui: WebUiStore, known: Mapping[str, Object], skip: Skip) -> Iterator[SessionBuilder]:
+    """Sessions that only the web UI has."""
+    for name in webui.session_names:
+        for place, item in webui.read_sessions(name):
+            sid = text(item.get("session_id"))
+            if sid and sid not in known and item.get("pre_compression_snapshot") is not True and "messages" in item:
+                yield webui.build(item, place, skip, app=APP)
+
+
+class _StateDatabase:
+    """Queries of `state.db`. Each is a transaction of its own, so Hermes can go on writing."""
+
+    def __init__(self, connection: sqlite3.Connection, shown_as: str) -> None:
+        self._connection = connection
+        connection.row_factory = sqlite3.Row
+        connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_CELL)
+        connection.execute("PRAGMA trusted_schema = OFF")
+        self._columns = {table: self._find_columns(table, shown_as) for table in _REQUIRED}
+
+    def _find_columns(self, table: str, shown_as: str) -> set[str]:
+        """The columns of a real table: a view could compute for ever."""
+        kind = self._connection.execute("SELECT type FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+        columns = {row["name"] for row in self._connection.execute(f"PRAGMA table_info({table})")}
+        if kind is None or kind["type"] != "table" or not columns >= _REQUIRED[table]:
+            lacking = ", ".join(sorted(_REQUIRED[table] - columns)) or "a table"
+            raise InvalidInputError(shown_as, f"is not a {STATE} of Hermes: {table} lacks {lacking}")
+        return columns
+
+    def sessions(self) -> list[Object]:
+        names = [name for name in _SESSION_COLUMNS if name in self._columns["sessions"]]
+        order = "started_at, id" if "started_at" in names else "id"
+        rows = self._connection.execute(f"SELECT {', '.join(names)} FROM sessions ORDER BY {order}").fetchall()
+        return [dict(row) for row in rows if isinstance(row["id"], str) and row["id"]]
+
+    def messages(self, sid: str) -> list[Object]:
+        """In the order of their ids: clocks step back."""
+        names = [name for name in _MESSAGE_COLUMNS if name in self._columns["messages"]]
+        sql = f"SELECT {', '.join(names)} FROM messages WHERE session_id = ? ORDER BY id"
+        return [dict(row) for row in self._connection.execute(sql, (sid,)).fetchall()]
+
+    def count_messages(self) -> int:
+        return int(self._connection.execute("SELECT count(*) FROM messages").fetchone()[0])
+
+
+@contextmanager
+def _opened(path: Path, shown_as: str) -> Iterator[_StateDatabase]:
+    """A read-only connection. Without a write-ahead log there is no writer, and the file is opened as immutable: SQLite
+    would otherwise create files beside it. A change meanwhile is an error, so nothing half-read is imported."""
+    log = path.with_name(path.name + "-wal")
+    immutable = not log.exists()
+    before = path.stat()
+    uri = f"file:{quote(str(path.absolute()))}?mode=ro&immutable={int(immutable)}"
+    try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=_TIMEOUT)) as connection:
+            yield _StateDatabase(connection, shown_as)
+    except sqlite3.Error as error:
+        raise InvalidInputError(shown_as, f"cannot be read: {error}") from None
+    after = path.stat()
+    if immutable and (log.exists() or (after.st_mtime_ns, after.st_size) != (before.st_mtime_ns, before.st_size)):
+        raise InvalidInputError(shown_as, "changed while it was read; import it again")
+
+
+# ---- `hermes sessions export` ----
+
+
+def _read_export(files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
+    """One session per line. Sessions of a chain can be anywhere, so those are held until the end."""
+    (name,) = files.names
+    files.total = 2 * files.size(name)
+    with files.open(name) as stream:
+        known = {text(item.get("id")): _metadata(item) for _, item in read_objects(stream, files.label(name))}
+    chains = find_chains(known)
+    members = {sid: chain for chain in chains for sid in chain}
+    held: dict[str, tuple[Object, list[ChatRow]]] = {}
+    with files.open(name) as stream:
+        for place, item in read_objects(stream, files.label(name)):
+            sid = require_text(item.get("id"), f"{place}, id")
+            segments = objects(item.get("segments")) or [item]
+            sessions = [(segment, _exported_rows(segment, place)) for segment in segments]
+            if len(segments) > 1 or members.get(sid) == [sid]:
+                yield _build(sessions, None, skip)
+            else:
+                held[sid] = sessions[0]
+    for chain in chains:
+        if found := [held[sid] for sid in chain if sid in held]:
+            yield _build(found, None, skip)
+
+
+def _metadata(item: Object) -> Object:
+    return {name: item.get(name) for name in _SESSION_COLUMNS}
+
+
+def _exported_rows(item: Object, place: str) -> list[ChatRow]:
+    messages = require_list(item.get("messages"), f"{place}, messages")
+    return [
+        _row(require_object(message, f"{place}, messages.{n}"), item, f"{place}, messages.{n}")
+        for n, message in enumerate(messages)
+    ]
+
+
+# ---- both ----
+
+
+def find_chains(sessions: Mapping[str, Object]) -> list[list[str]]:
+    """The sessions that are one conversation: a session that ended with a compaction is continued by its first child
+    that is not a fork."""
+    next_of: dict[str, str] = {}
+    for sid, session in sessions.items():
+        parent = text(session.get("parent_session_id"))
+        ended = sessions[parent].get("end_reason") if parent in sessions and parent != sid else None
+        if ended == "compression" and not _is_fork(session):
+            next_of.setdefault(parent, sid)
+    continued = set(next_of.values())
+    chains = []
+    for sid in sessions:
+        if sid in continued:
+            continue
+        chain = [sid]
+        while (following := next_of.get(chain[-1])) is not None:
+            chain.append(following)
+        chains.append(chain)
+    in_chains = {sid for chain in chains for sid in chain}
+    return chains + [[sid] for sid in sessions if sid not in in_chains]  # those of a cycle, each by itself
+
+
+def _is_fork(session: Object) -> bool:
+    config = session.get("model_config")
+    if isinstance(config, str):
+        try:
+            config = json.loads(config)
+        except (ValueError, RecursionError):
+            return False
+    return isinstance(config, dict) and config.get("_branched_from") is not None
+
+
+def _row(row: Object, session: Object, place: str) -> ChatRow:
+    role = row.get("role")
+    if role not in ("user", "assistant", "tool", "system"):
+        role = "system" if isinstance(role, str) and role != COMPACTION else require_text(None, f"{place}, role")
+    archived = row.get("active") == 0
+    return ChatRow(
+        role,
+        _content(row.get("content"), place),
+        seconds(row.get("timestamp")),
+        decode_calls(row.get("tool_calls")),
+        text(row.get("tool_call_id")),
+        text(row.get("tool_name")) or text(row.get("name")),
+        text(row.get("reasoning")) or text(row.get("reasoning_content")),
+        text(session.get("model")),
+        rewound=archived and not row.get("compacted"),
+    )
+
+
+def _content(content: Any, place: str) -> Any:
+    if isinstance(content, str) and content.startswith(_JSON_CONTENT):
+        try:
+            return json.loads(content.removeprefix(_JSON_CONTENT))
+        except (ValueError, RecursionError) as error:
+            raise InvalidInputError(f"{place}, content", f"is not valid JSON: {error}") from None
+    return content
+
+
+def _build(chain: Sequence[tuple[Object, list[ChatRow]]], webui: WebUiStore | None, skip: Skip) -> SessionBuilder:
+    first, last = chain[0][0], chain[-1][0]
+    oid = text(first.get("id"))
+    beside = list(_beside(chain, webui))
+    titles = [text(item.get("title")) for item in beside[::-1]]
+    titles += [text(session.get(name)) for name in ("title", "display_name") for session, _ in chain]
+    title = next(filter(None, titles), "")
+    builder = SessionBuilder(APP, oid, skip, title=title, created_at=seconds(first.get("started_at")))
+    builder.archived = bool(last.get("archived"))
+    rows: list[ChatRow] = []
+    for _, segment in chain:
+        if rows and segment and not any(split_summary(row) for row in segment):
+            segment[0].begins_segment = True
+        rows += segment
+    if webui is None or not beside:
+        reader = RowReader(builder, lambda item: builder.add_missing_file(text(item.get("name")) or "file"))
+        reader.add_all(join_segments(rows))
+        if reader.last == "user":
+            reader.add_interrupted(AnswerParts(), None)
+        return builder
+    item = beside[-1]
+    webui.add_flags(builder, item)
+    builder.archived = builder.archived or bool(last.get("archived"))
+    _attach(rows, beside)
+    reader = RowReader(builder, partial(webui.add_attachment, builder, [text(each.get("id")) for each, _ in chain]))
+    reader.add_all(join_segments(rows))
+    webui.add_pending(reader, item, rows)
+    return builder
+
+
+def _beside(chain: Sequence[tuple[Object, list[ChatRow]]], webui: WebUiStore | None) -> Iterator[Object]:
+    """The session files of the web UI for the sessions of a chain."""
+    for session, _ in chain if webui is not None else ():
+        if webui is not None and (item := webui.read_session(text(session.get("id")))) is not None:
+            yield item
+
+
+def _attach(rows: Iterable[ChatRow], items: Iterable[Object]) -> None:
+    """Gives a person's rows the attachments that the web UI has noted for the same text."""
+    found = {
+        plain(message.get("content")).strip(): objects(message.get("attachments"))
+        for item in items
+        for message in objects(item.get("messages"))
+        if message.get("role") == "user" and message.get("attachments")
+    }
+    for row in rows:
+        if row.role == "user":
+            row.attachments = found.get(plain(row.content).strip(), ())

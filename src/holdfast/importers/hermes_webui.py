@@ -1,0 +1,252 @@
+"""Hermes WebUI: its state directory (`~/.hermes/webui`), a ZIP archive of it, or a single exported session.
+
+The messages of a session file are shown as they are; a turn that was never answered is completed from its run journal,
+which holds what the page had shown when the process died."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from holdfast.core.events import Ending
+from holdfast.core.parts import FilePart
+from holdfast.importers.answer_parts import AnswerParts
+from holdfast.importers.chat_rows import COMPACTION, ChatRow, RowReader, decode_calls, join_segments, plain
+from holdfast.importers.fields import (
+    Object,
+    bounded,
+    objects,
+    require_list,
+    require_object,
+    require_text,
+    seconds,
+    text,
+)
+from holdfast.importers.json_objects import read_document, read_objects
+from holdfast.importers.session_builder import MAX_FILE, SessionBuilder, Skip
+from holdfast.importers.source_files import SourceFiles
+
+APP: Final = "hermes-webui"
+_SESSION: Final = re.compile(r"^[A-Za-z0-9][\w.-]*\.json$")
+_NOT_SESSIONS: Final = frozenset({"projects.json", "workspaces.json", "settings.json", "sessions.json"})
+_MAX_JOURNAL: Final = 64 * 1024 * 1024
+
+
+def read(files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
+    store = WebUiStore(files)
+    files.total = sum(map(files.size, store.session_names)) * (2 if len(store.session_names) > 1 else 1)
+    parents = store.read_parents()
+    continued = set(parents.values())
+    for name in store.session_names:
+        for place, item in store.read_sessions(name):
+            sid = text(item.get("session_id"))
+            if not sid or "messages" not in item:
+                skip(text(item.get("title")) or place, "it is not a session of Hermes WebUI")
+            elif sid not in continued:  # else a later session includes this one
+                yield store.build(item, place, skip, earlier=store.read_ancestors(sid, parents))
+
+
+class WebUiStore:
+    """The files of the state directory, wherever it begins in a directory or an archive."""
+
+    def __init__(self, files: SourceFiles) -> None:
+        self._files = files
+        index = {name.rpartition("/")[2]: name for name in files.names}
+        self._projects = _read_projects(files, index.get("projects.json"))
+        self._journals = {name for name in files.names if "_run_journal/" in name}
+        self._attachments = {tuple(name.split("/")[-2:]): name for name in files.names if "attachments/" in name}
+        self.session_names = self._find_sessions()
+        self._by_id = {name.rpartition("/")[2].removesuffix(".json"): name for name in self.session_names}
+
+    def _find_sessions(self) -> list[str]:
+        """The session files: those in a directory `sessions`, or else every JSON file."""
+        found = []
+        for name in self._files.names:
+            folder, _, base = name.rpartition("/")
+            if _SESSION.match(base) and base not in _NOT_SESSIONS and not folder.rpartition("/")[2].startswith("_"):
+                found.append(name)
+        inside = [name for name in found if name.split("/")[-2:-1] == ["sessions"]]
+        return inside or found or list(self._files.names)[:1]
+
+    def has(self, sid: str) -> bool:
+        return sid in self._by_id
+
+    def read_session(self, sid: str) -> Object | None:
+        name = self._by_id.get(sid)
+        return None if name is None else next((item for _, item in self.read_sessions(name)), None)
+
+    def read_sessions(self, name: str) -> Iterator[tuple[str, Object]]:
+        with self._files.open(name) as stream:
+            yield from read_objects(stream, self._files.label(name))
+
+    def read_parents(self) -> Mapping[str, str]:
+        """Of sessions that go on after a compaction: the session before. A fork is a session of its own."""
+        parents: dict[str, str] = {}
+        if len(self.session_names) < 2:
+            return parents
+        snapshots: set[str] = set()
+        for name in self.session_names:
+            for _, item in self.read_sessions(name):
+                sid, parent = text(item.get("session_id")), text(item.get("parent_session_id"))
+                if item.get("pre_compression_snapshot") is True:
+                    snapshots.add(sid)
+                if sid and parent in self._by_id and parent != sid:
+                    parents[sid] = parent
+        return {sid: parent for sid, parent in parents.items() if parent in snapshots}
+
+    def read_ancestors(self, sid: str, parents: Mapping[str, str]) -> list[Object]:
+        """The sessions before this one, the first one first."""
+        found: list[Object] = []
+        seen = {sid}
+        while (sid := parents.get(sid, "")) and sid not in seen and (item := self.read_session(sid)) is not None:
+            seen.add(sid)
+            found.insert(0, item)
+        return found
+
+    def build(
+        self, item: Object, place: str, skip: Skip, *, app: str = APP, earlier: Sequence[Object] = ()
+    ) -> SessionBuilder:
+        first = earlier[0] if earlier else item
+        oid = require_text(first.get("session_id"), f"{place}, session_id")
+        builder = SessionBuilder(
+            app, oid, skip, title=text(item.get("title")), created_at=seconds(first.get("created_at"))
+        )
+        self.add_flags(builder, item)
+        rows: list[ChatRow] = []
+        for session in (*earlier, item):
+            summary = text(item.get("compression_anchor_summary")) if rows else ""
+            if summary:
+                rows.append(ChatRow("assistant", f"[CONTEXT SUMMARY]:\n{summary}"))
+            new = self._rows(session, place)
+            if rows and new and not summary:
+                new[0].begins_segment = True
+            rows += new
+        sids = [text(session.get("session_id")) for session in (*earlier, item)]
+        reader = RowReader(builder, partial(self.add_attachment, builder, sids))
+        reader.add_all(join_segments(rows))
+        self.add_pending(reader, item, rows)
+        return builder
+
+    def add_flags(self, builder: SessionBuilder, item: Object) -> None:
+        builder.pinned, builder.archived = item.get("pinned") is True, item.get("archived") is True
+        builder.project = self._projects.get(text(item.get("project_id")))
+
+    def _rows(self, item: Object, place: str) -> list[ChatRow]:
+        messages = require_list(item.get("messages", []), f"{place}, messages")
+        return [
+            _row(require_object(message, f"{place}, messages.{n}"), text(item.get("model")))
+            for n, message in enumerate(messages)
+        ]
+
+    def add_pending(self, reader: RowReader, item: Object, rows: Sequence[ChatRow]) -> None:
+        """Adds the turn that was not answered: its question if the file has it beside the messages, and what the page
+        had shown of the answer."""
+        question, at = text(item.get("pending_user_message")), seconds(item.get("pending_started_at"))
+        spoken = [row for row in rows if row.role == "user" and not row.rewound]
+        if question.strip() and (not spoken or plain(spoken[-1].content).strip() != question.strip()):
+            files = objects(item.get("pending_attachments"))
+            reader.add_all([ChatRow("user", question, at, attachments=files)])
+        if reader.last == "user":
+            reader.add_interrupted(
+                self.read_journal(text(item.get("session_id")), text(item.get("active_stream_id"))), at
+            )
+
+    def read_journal(self, sid: str, stream: str) -> AnswerParts:
+        """What the run journal shows of an answer. Its last line may be cut off."""
+        name = next((n for n in self._journals if stream and n.endswith(f"_run_journal/{sid}/{stream}.jsonl")), None)
+        data = None if name is None else self._files.read(name, _MAX_JOURNAL)
+        return _read_journal(data or b"")
+
+    def add_attachment(self, builder: SessionBuilder, sids: Sequence[str], item: Object) -> FilePart:
+        """A file of the sessions' own attachment directories: paths elsewhere are never opened."""
+        name = (text(item.get("name")) or text(item.get("filename")) or text(item.get("path")) or "file").replace(
+            "\\", "/"
+        )
+        stored = text(item.get("path")).replace("\\", "/").rpartition("/")[2] or name
+        kind, size = text(item.get("mime")), item.get("size")
+        name = name.rpartition("/")[2]
+        places = [(sid, each) for sid in sids for each in (stored, name)]
+        member = next((self._attachments[place] for place in places if place in self._attachments), None)
+        if member is None:
+            return builder.add_missing_file(name, kind, size if type(size) is int else 0, stored)
+        return builder.add_file(
+            name, kind, self._files.size(member), partial(self._files.read, member, MAX_FILE), stored
+        )
+
+
+def _read_projects(files: SourceFiles, name: str | None) -> Mapping[str, str]:
+    if name is None:
+        return {}
+    with files.open(name) as stream:
+        found = objects(read_document(stream, files.label(name)))
+    return {text(item.get("project_id")) or text(item.get("id")): text(item.get("name")) for item in found}
+
+
+def _row(message: Object, model: str) -> ChatRow:
+    notice = plain(message.get("content")) if message.get("_error") is True else None
+    ending: Ending = "complete"
+    if notice is not None:
+        ending = "interrupted" if message.get("type") == "interrupted" else "failed"
+    elif message.get("_partial") is True:
+        ending = "interrupted"
+    calls = decode_calls(message.get("tool_calls"))
+    if not calls:
+        calls = [
+            {"id": text(call.get("tid")), "function": {"name": call.get("name"), "arguments": call.get("args", {})}}
+            for call in objects(message.get("_partial_tool_calls"))
+        ]
+    role = text(message.get("role"))
+    return ChatRow(
+        "system" if role == COMPACTION else role,
+        message.get("content"),
+        seconds(message.get("timestamp")) or seconds(message.get("_ts")),
+        calls,
+        text(message.get("tool_call_id")),
+        text(message.get("name")),
+        text(message.get("reasoning")) or text(message.get("reasoning_content")),
+        text(message.get("_usedModel")) or model,
+        objects(message.get("attachments")),
+        ending,
+        notice,
+    )
+
+
+def _read_journal(data: bytes) -> AnswerParts:
+    answer, said, thought = AnswerParts(), list[str](), list[str]()
+
+    def flush() -> None:
+        answer.add_reasoning("".join(thought))
+        answer.add_text("".join(said))
+        thought.clear()
+        said.clear()
+
+    for line in data.splitlines():
+        try:
+            event = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        payload = event.get("payload") if isinstance(event, dict) else None
+        if not isinstance(payload, dict):
+            continue
+        match event.get("event") or event.get("type"):
+            case "token":
+                said.append(text(payload.get("text")))
+            case "reasoning":
+                thought.append(
+                    text(payload.get("text")) or text(payload.get("reasoning")) or text(payload.get("thinking"))
+                )
+            case "interim_assistant" if payload.get("already_streamed") is not True:
+                said.append(text(payload.get("text")))
+                flush()
+            case "tool":
+                flush()
+                args = payload.get("args")
+                answer.add_call("", text(payload.get("name")), bounded(args if isinstance(args, dict) else {}))
+            case "tool_complete":
+                failed = payload.get("is_error") is True
+                answer.add_result("", text(payload.get("name")), text(payload.get("preview")), is_error=failed)
+            case _:
+                pass
+    flush()
+    return answer

@@ -1,0 +1,69 @@
+"""Validated sections of an export, in a temporary file: nothing is stored before the whole source has been read."""
+
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO, Final
+
+from holdfast.core.errors import InvalidInputError
+from holdfast.core.export_format import ExportedSession
+from holdfast.engine.export_lines import ImportReader
+from holdfast.engine.transfer import MAX_LINE, MAX_SESSION
+
+_CHUNK: Final = 256 * 1024
+_CONTENT: Final = b'{"type":"content"'
+
+
+class SectionIndex:
+    """Validates lines and notes where each section begins and ends."""
+
+    def __init__(self) -> None:
+        self.sections: list[tuple[int, int]] = []
+        self._reader = ImportReader()
+        self._start = 0
+        self._at = 0
+
+    def add(self, line: bytes) -> None:
+        """Raises InvalidInputError, which names the line."""
+        self._at += len(line)
+        if isinstance(self._reader.read(line.rstrip(b"\r\n")), ExportedSession):
+            self.sections.append((self._start, self._at))
+            self._start = self._at
+
+    def finish(self) -> None:
+        """Raises InvalidInputError if the last section is incomplete."""
+        self._reader.finish()
+
+
+class SectionSpool:
+    def __init__(self, file: BinaryIO) -> None:
+        self.sections: list[tuple[int, int]] = []
+        self._file = file
+        self._at = 0
+
+    def add(self, lines: Iterable[bytes]) -> None:
+        """Takes over a section that a reader made, which is valid except for its size."""
+        start, size = self._at, 0
+        for line in lines:
+            self._file.write(line)
+            self._at += len(line)
+            size += 0 if line.startswith(_CONTENT) else len(line)
+            if len(line) > MAX_LINE or size > MAX_SESSION:
+                problem = f"a message is larger than {MAX_LINE} bytes, or all of them than {MAX_SESSION}"
+                raise InvalidInputError(f"chat {len(self.sections) + 1}", problem)
+        self.sections.append((start, self._at))
+
+    def add_export(self, source: BinaryIO) -> None:
+        """Validates and takes over an export in our own format."""
+        index = SectionIndex()
+        for line in source:
+            index.add(line)
+            self._file.write(line)
+        index.finish()
+        self.sections = index.sections
+
+
+def read_section(file: BinaryIO, section: tuple[int, int]) -> Iterator[bytes]:
+    start, end = section
+    file.seek(start)
+    while start < end and (chunk := file.read(min(end - start, _CHUNK))):
+        start += len(chunk)
+        yield chunk
