@@ -48,6 +48,35 @@ describe("the outbox", () => {
     expect(reloaded.state.get()[0]?.state).toBe("stored");
   });
 
+  it("sends the messages of a chat in the order in which they were typed, also after a reload", async () => {
+    const browser = new FakeBrowser();
+    const closed = new FakeEnv(browser);
+    const { outbox } = openOutbox(closed);
+    closed.answer(new Error("away"), new Error("away"));
+    for (const text of ["one", "two", "three"]) {
+      outbox.add("ses_1", { text, files: [] });
+      await closed.pass(10);
+    }
+    expect(outbox.state.get().map((item) => item.problem === null)).toEqual([false, false, false]);
+    const sent = (env: FakeEnv) => env.calls.map((call) => (JSON.parse(call.body ?? "") as { input: string }).input);
+    expect(new Set(sent(closed))).toEqual(new Set(["one"]));
+    closed.close();
+    const env = new FakeEnv(browser);
+    env.answer(new Error("away"), accepted(), accepted(), accepted());
+    openOutbox(env).outbox.resume();
+    await env.pass(20_000);
+    expect(sent(env)).toEqual(["one", "one", "two", "three"]);
+  });
+
+  it("sends what follows a refused message, and does not wait for other chats", async () => {
+    const env = new FakeEnv();
+    const { outbox, stored } = openOutbox(env);
+    env.answer(json({ type: "disk", detail: "The disk is full." }, 507), accepted(), accepted());
+    for (const sid of ["ses_1", "ses_1", "ses_2"]) outbox.add(sid, HELLO);
+    await env.pass(1000);
+    expect(stored.sort()).toEqual(["ses_1", "ses_2"]);
+  });
+
   it("keeps a refused message with its reason until it is resent or discarded", async () => {
     const env = new FakeEnv();
     const { outbox } = openOutbox(env);

@@ -9,6 +9,7 @@ import {
   useRef,
   useState,
 } from "react";
+import { NO_DRAFT } from "../../core/drafts.ts";
 import type { FilePart } from "../../core/types.ts";
 import { useApp } from "../context.ts";
 import { Button, IconButton } from "../widgets/buttons.tsx";
@@ -55,7 +56,9 @@ export function Composer({ draftId, busy, stopping, onSend, onStop, commands, ch
   useEffect(() => {
     if (!busy) return;
     const onEscape = (event: globalThis.KeyboardEvent) => {
-      if (event.key === "Escape" && document.activeElement === document.body) onStop();
+      // The target, not the focus: a handler may have closed what had the focus.
+      const unfocused = event.target === document.body && !document.querySelector("dialog[open], :popover-open");
+      if (event.key === "Escape" && unfocused) onStop();
     };
     addEventListener("keydown", onEscape);
     return () => removeEventListener("keydown", onEscape);
@@ -78,6 +81,7 @@ export function Composer({ draftId, busy, stopping, onSend, onStop, commands, ch
     if (typed !== null) return;
     setText("");
     uploads.clear();
+    drafts.write(draftId, NO_DRAFT); // sending may leave this screen before any effect runs
     if (matchMedia("(hover: hover)").matches) area.current?.focus();
     if (await onSend(text, files)) return;
     setText((typed) => typed || text);
@@ -88,7 +92,7 @@ export function Composer({ draftId, busy, stopping, onSend, onStop, commands, ch
     if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
       event.preventDefault();
       void send();
-    } else if (event.key === "Escape" && busy) onStop();
+    } else if (event.key === "Escape" && busy && !event.nativeEvent.isComposing) onStop();
   };
   const onPaste = (event: ClipboardEvent) => {
     if (!event.clipboardData.files.length) return;
