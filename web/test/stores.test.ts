@@ -178,6 +178,39 @@ describe("drafts", () => {
   });
 });
 
+describe("drafts of two tabs", () => {
+  const draft = (text: string) => ({ text, files: [] });
+
+  it("do not overwrite each other, and a closed tab's is shown by the next", () => {
+    const browser = new FakeBrowser();
+    const tab = new Map<string, string>();
+    const one = new Drafts(new FakeEnv(browser, tab));
+    const two = new Drafts(new FakeEnv(browser));
+    one.write("a", draft("of one"));
+    two.write("a", draft("of two"));
+    expect(new Drafts(new FakeEnv(browser, tab)).read("a").text).toBe("of one"); // reloaded
+    one.write("a", draft("")); // sent
+    expect(new Drafts(new FakeEnv(browser)).read("a").text).toBe("of two");
+    one.write("a", draft("one again"));
+    two.write("a", draft(""));
+    expect(one.read("a").text).toBe("one again");
+    one.write("a", draft(""));
+    expect(new Drafts(new FakeEnv(browser)).read("a").text).toBe("");
+  });
+
+  it("tell the message box of text that is added to them", () => {
+    const drafts = new Drafts(new FakeEnv());
+    const shown: string[] = [];
+    const stop = drafts.onAppend("a", ({ text }) => shown.push(text));
+    drafts.write("a", draft("typed"));
+    drafts.append("a", "moved here");
+    stop();
+    drafts.append("a", "more");
+    expect(shown).toEqual(["typed\n\nmoved here"]);
+    expect(drafts.read("a").text).toBe("typed\n\nmoved here\n\nmore");
+  });
+});
+
 describe("a coalesced task", () => {
   it("runs one at a time, and once more for all calls made meanwhile", async () => {
     let runs = 0;

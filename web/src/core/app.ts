@@ -10,6 +10,7 @@ import { SessionList } from "./session-list.ts";
 import type { Frame } from "./sse-parser.ts";
 import { Store } from "./store.ts";
 import { Thread } from "./thread.ts";
+import { Toasts } from "./toasts.ts";
 import type { Agent, Model } from "./types.ts";
 
 /** `polling`: the server answers, but its event streams do not arrive, so what is shown is read again and again. */
@@ -38,6 +39,7 @@ export class App {
   readonly outbox: Outbox;
   readonly drafts: Drafts;
   readonly background: BackgroundMonitor;
+  readonly toasts: Toasts;
   readonly connection = new Store<Connection>("connecting");
   readonly catalog = new Store<Catalog>({ models: [], defaultModel: null, agents: [], loaded: false });
   /** Why the last action on the session list failed. */
@@ -60,6 +62,7 @@ export class App {
       },
     });
     this.drafts = new Drafts(env);
+    this.toasts = new Toasts(env);
     this.background = new BackgroundMonitor(env, this.api);
   }
 

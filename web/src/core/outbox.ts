@@ -161,7 +161,9 @@ export class Outbox {
         const items = this.state.get();
         const at = items.findIndex((item) => item.key === key);
         const item = items[at];
-        const earlier = items.slice(0, Math.max(0, at)).filter((other) => other.sid !== null && other.sid === item?.sid);
+        const earlier = items
+          .slice(0, Math.max(0, at))
+          .filter((other) => other.sid !== null && other.sid === item?.sid);
         const blocking = earlier.find((other) => other.state === "sending");
         if (!blocking || signal.aborted) {
           unsubscribe();

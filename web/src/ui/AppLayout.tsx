@@ -19,6 +19,7 @@ import { PromptDialog } from "./widgets/PromptDialog.tsx";
 import { PulseDot } from "./widgets/PulseDot.tsx";
 import { CenteredScreen } from "./widgets/Screen.tsx";
 import { Spinner } from "./widgets/Spinner.tsx";
+import { ToastBox } from "./widgets/ToastBox.tsx";
 
 const Activity = lazyComponent(() => import("./activity/Activity.tsx"));
 const Compare = lazyComponent(() => import("./compare/Compare.tsx"));
@@ -70,6 +71,7 @@ export function AppLayout() {
         </ErrorBoundary>
       </main>
       <PromptDialog />
+      <ToastBox />
       <BackgroundNotifications />
       {palette && <CommandPalette onClose={() => setPalette(false)} />}
     </div>

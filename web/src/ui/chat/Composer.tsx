@@ -14,9 +14,11 @@ import type { FilePart } from "../../core/types.ts";
 import { useApp } from "../context.ts";
 import { Button, IconButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
+import { isSubmitKey } from "../widgets/keyboard.ts";
 import promptBox from "../widgets/prompt-box.module.css";
 import { Attachments, useUploads } from "./Attachments.tsx";
 import styles from "./Composer.module.css";
+import { focusMessageBox } from "./focus.ts";
 import { type SlashCommand, SlashCommandList, useSlashCommands } from "./SlashCommands.tsx";
 import { useFileDrop } from "./use-file-drop.ts";
 
@@ -49,8 +51,9 @@ export function Composer({ draftId, busy, stopping, onSend, onStop, commands, ch
   const { files } = uploads;
 
   useEffect(() => drafts.write(draftId, { text, files }), [drafts, draftId, text, files]);
+  useEffect(() => drafts.onAppend(draftId, (draft) => setText(draft.text)), [drafts, draftId]);
   useEffect(() => {
-    if (matchMedia("(hover: hover)").matches) area.current?.focus();
+    focusMessageBox();
   }, []);
   // Escape stops also while nothing has the focus, as after a click on a button that is gone.
   useEffect(() => {
@@ -82,14 +85,14 @@ export function Composer({ draftId, busy, stopping, onSend, onStop, commands, ch
     setText("");
     uploads.clear();
     drafts.write(draftId, NO_DRAFT); // sending may leave this screen before any effect runs
-    if (matchMedia("(hover: hover)").matches) area.current?.focus();
+    focusMessageBox();
     if (await onSend(text, files)) return;
     setText((typed) => typed || text);
     uploads.restore(files);
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (slash.onKeyDown(event)) return;
-    if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
+    if (isSubmitKey(event)) {
       event.preventDefault();
       void send();
     } else if (event.key === "Escape" && busy && !event.nativeEvent.isComposing) onStop();
@@ -119,6 +122,7 @@ export function Composer({ draftId, busy, stopping, onSend, onStop, commands, ch
       <Attachments uploads={uploads} />
       <textarea
         ref={area}
+        data-message-box
         aria-label="Message"
         placeholder={busy ? "Queue a follow-up" : "Ask anything"}
         rows={1}

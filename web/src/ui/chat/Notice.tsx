@@ -3,6 +3,7 @@
 import type { Thread, ThreadMessage } from "../../core/thread.ts";
 import { Button } from "../widgets/buttons.tsx";
 import { NoticeBox, type NoticeKind } from "../widgets/NoticeBox.tsx";
+import { focusMessageBox } from "./focus.ts";
 
 interface Props {
   message: ThreadMessage;
@@ -47,14 +48,18 @@ export function Notice({ message, thread, busy, canContinue, last }: Props) {
   const notice = describe(message);
   if (!notice) return null;
   const { run_id: run, recovery } = message;
+  const act = (work: () => Promise<unknown>) => {
+    focusMessageBox(); // the button is about to go
+    void work();
+  };
   return (
     <NoticeBox kind={notice.kind} text={notice.text}>
       {run && last && canContinue && recovery?.state !== "pending" && (
-        <Button disabled={busy} onClick={() => void thread.continueRun(run)}>
+        <Button disabled={busy} onClick={() => act(() => thread.continueRun(run))}>
           Continue
         </Button>
       )}
-      <Button onClick={() => void thread.retry(message.id)}>Regenerate</Button>
+      <Button onClick={() => act(() => thread.retry(message.id))}>Regenerate</Button>
       {run && recovery && recovery.state !== "recovered" && (
         <Button onClick={() => void thread.recover(run)}>Retry recovery</Button>
       )}

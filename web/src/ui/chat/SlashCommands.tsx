@@ -18,7 +18,8 @@ export function useSlashCommands(text: string, commands: readonly SlashCommand[]
   const [cursor, setCursor] = useState(0);
   const [closedAt, setClosedAt] = useState<string | null>(null);
   const prefix = /^\/(\w*)$/.exec(text)?.[1];
-  const found = prefix === undefined || closedAt === text ? [] : commands.filter((command) => command.name.startsWith(prefix));
+  const found =
+    prefix === undefined || closedAt === text ? [] : commands.filter((command) => command.name.startsWith(prefix));
   const active = Math.min(cursor, Math.max(0, found.length - 1));
   const run = (command: SlashCommand | undefined) => {
     onRun();
