@@ -1,16 +1,8 @@
 // The parts of a message: text, reasoning, tools, files and memories.
 
 import { memo, type ReactNode, useEffect, useRef, useState } from "react";
-import {
-  type FilePart,
-  isJsonObject,
-  type Json,
-  type Part,
-  type ReasoningPart,
-  type RememberedPart,
-  type ToolPart,
-  type ToolState,
-} from "../../core/types.ts";
+import { summarizeArguments } from "../../core/tool-arguments.ts";
+import type { FilePart, Json, Part, ReasoningPart, RememberedPart, ToolPart, ToolState } from "../../core/types.ts";
 import { formatDuration, formatJson, formatSize } from "../format.ts";
 import { MarkdownText } from "../markdown/MarkdownText.tsx";
 import { Link } from "../router.tsx";
@@ -20,6 +12,7 @@ import text from "../widgets/text.module.css";
 import { useExpanded } from "../widgets/VirtualList.tsx";
 import { Diff, editOf } from "./Diff.tsx";
 import styles from "./MessageParts.module.css";
+import { ToolArguments } from "./ToolArguments.tsx";
 
 export function textOf(parts: readonly Part[]): string {
   return parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
@@ -127,17 +120,22 @@ const ToolCard = memo(function ToolCard({ part }: { part: ToolPart }) {
       header={
         <>
           <span className={styles.toolName}>{part.name || "Tool"}</span>
-          <span className={classNames(text.ellipsis, styles.summary)}>{summarize(part.args)}</span>
+          <span className={classNames(text.ellipsis, styles.summary)}>{summarizeArguments(part.args)}</span>
           <span className={styles.toolState}>
             {state}
             {took}
           </span>
         </>
       }
-      expanded={choice ?? (part.state === "running" || part.is_error)}
+      expanded={choice ?? (part.state === "running" || part.state === "unknown" || part.is_error)}
       onToggle={setChoice}
     >
-      {edit ? <Diff {...edit} /> : <ValueBlock name="Arguments" value={part.args} />}
+      {edit ? <Diff {...edit} /> : <ToolArguments args={part.args} />}
+      {part.state === "unknown" && (
+        <p className={text.quiet}>
+          The server stopped while this ran. It may or may not have finished: check before running it again.
+        </p>
+      )}
       {part.output && <ValueBlock name="Output" value={part.output} />}
       {part.state === "denied" && <ValueBlock name="Reason" value={part.result} />}
       {part.state === "done" && <ValueBlock name={part.is_error ? "Error" : "Result"} value={part.result} />}
@@ -154,14 +152,6 @@ function ValueBlock({ name, value }: { name: string; value: Json }) {
       <pre tabIndex={0}>{formatJson(value)}</pre>
     </div>
   );
-}
-
-/** Returns the first string or number of the arguments: a path, a command, a query. */
-function summarize(args: Json): string {
-  if (typeof args === "string") return args.slice(0, 80);
-  if (!isJsonObject(args)) return "";
-  const value = Object.values(args).find((item) => typeof item === "string" || typeof item === "number");
-  return value === undefined ? "" : (String(value).split("\n", 1)[0]?.slice(0, 80) ?? "");
 }
 
 export function FileCard({ part }: { part: FilePart }) {

@@ -36,8 +36,8 @@ export function RecentComparisons({ options, onOpen }: Props) {
   };
   if (!groups.length) return null;
   return (
-    <>
-      <h2 className={text.subsectionTitle}>Recent comparisons</h2>
+    <section aria-label="Recent comparisons">
+      <h2 className={text.sectionTitle}>Recent comparisons</h2>
       <ItemList label="Recent comparisons">
         {groups.map((sessions) => {
           const title = sessions[0]?.title || "Untitled comparison";
@@ -53,7 +53,7 @@ export function RecentComparisons({ options, onOpen }: Props) {
           );
         })}
       </ItemList>
-    </>
+    </section>
   );
 }
 
