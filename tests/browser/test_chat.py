@@ -113,6 +113,7 @@ def test_the_queue_is_shown_and_editable(server: Served, open_page: Open) -> Non
     button(page.get_by_role("status", name="Confirmation"), "Undo").click()
     expect(queue).to_contain_text("not wanted")
     button(queue.get_by_role("listitem").filter(has_text="not wanted"), "Remove from queue").click()
+    expect(queue.get_by_role("listitem")).to_have_count(1)
     button(queue, "Edit queued message").click()
     page.get_by_role("textbox", name="Edit queued message").fill("too late")
     page.keyboard.press("Escape")

@@ -48,7 +48,7 @@ def test_a_blind_test_stays_blind_until_the_vote(server: Served, open_page: Open
     page.reload()
     expect(panes.nth(1)).to_contain_text("An answer.")
     expect(panes.nth(1).get_by_role("heading")).to_have_text("Answer B")
-    button(panes.nth(1), "Best answer").click()
+    button(panes.nth(1), "Pick as best").click()
     expect(panes.nth(1)).to_contain_text("Your pick")
     expect(panes.nth(1).get_by_role("heading")).not_to_have_text("Answer B")
     page.reload()

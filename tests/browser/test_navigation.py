@@ -79,6 +79,7 @@ def test_login_leads_back(server: Served, open_page: Open, console_errors: list[
     page.context.clear_cookies()
     message_box(page).press("Enter")
     expect(page).to_have_url(re.compile(r"/login\?next="))
+    expect(page.get_by_role("alert")).to_contain_text("You were logged out")
     log_in(page)
     expect(answers(page)).to_have_count(2)  # what was sent without a login is sent after it
     assert page.url == f"{server.url}/c/{sid}#here"
@@ -149,7 +150,10 @@ def test_answers_are_announced(server: Served, open_page: Open) -> None:
     expect(region).to_have_text("Half and whole.")
     send(page, [{"say": "Begun."}, {"hang": True}], shows="Begun.")
     button(page, "Stop").click()
-    expect(region).to_have_text("Answer stopped. Begun.")
+    expect(region).to_have_text("Answer stopped.")
+    button(page, "Undo").click()
+    expect(region).to_have_text("")
+    button(page, "Redo").first.click()
     page.reload()
     expect(answers(page).last).to_contain_text("Begun.")
     expect(region).to_have_text("")

@@ -69,6 +69,7 @@ def build(api: ApiContext) -> ASGIApp:
             auth.open_link(api),
             *web_app.routes(),
             *html_pages.routes(document),
+            web_app.unknown_page(),
         ],
         exception_handlers=dict.fromkeys(
             (HoldfastError, RequestValidationError, HTTPException, Exception), respond_to_error

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from anyio import to_thread
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
@@ -19,6 +20,7 @@ from holdfast.server.html_pages import page
 APP: Final = Path(__file__).parent / "static" / "app"
 PAGES: Final = ("/", "/new/{key}", "/c/{id}", "/runs/{id}", "/compare", "/activity", "/settings")
 """The app's routes; all serve the same page."""
+_API_PREFIXES: Final = ("/api/", "/v1/", "/static/")
 _NAME: Final = re.compile(r"(assets/)?[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _TYPES: Final = {
     "css": "text/css; charset=utf-8",
@@ -77,6 +79,22 @@ def routes(root: Path = APP) -> list[Route]:
 
     pages = [Route(path, app_page, methods=["GET"]) for path in PAGES]
     return [*pages, Route("/static/app/{name:path}", asset, methods=["GET"])]
+
+
+def unknown_page(root: Path = APP) -> Route:
+    """The last route: a browser that asks for an unknown page gets the app, which says so; API clients get the error."""
+
+    async def respond(request: Request) -> Response:
+        wants_page = "text/html" in request.headers.get("accept", "")
+        found = None
+        if wants_page and not request.url.path.startswith(_API_PREFIXES):
+            found = await to_thread.run_sync(_read, root, "index.html", request.headers.get("accept-encoding", ""))
+        if found is None:
+            raise HTTPException(404)
+        body, headers = found
+        return Response(body, status_code=404, headers={**headers, "Cache-Control": "no-store"})
+
+    return Route("/{path:path}", respond, methods=["GET"])
 
 
 def _read(root: Path, name: str, accepted: str) -> tuple[bytes, dict[str, str]] | None:

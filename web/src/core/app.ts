@@ -1,6 +1,6 @@
 // The client without its user interface: the stores, the change feed, and how one updates the other.
 
-import { Api, ApiError } from "./api.ts";
+import { Api, ApiError, UNREACHABLE } from "./api.ts";
 import { BackgroundMonitor } from "./background-monitor.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import { Drafts, NEW_CHAT, NO_DRAFT } from "./drafts.ts";
@@ -55,7 +55,10 @@ export class App {
     this.api = new Api(env);
     this.sessions = new SessionList(env, this.api, (problem) => this.problem.set(problem));
     this.outbox = new Outbox(env, this.api, {
-      onSessionCreated: (session) => this.sessions.put(session),
+      onSessionCreated: (session, firstMessage) => {
+        this.sessions.nameByMessage(session.id, firstMessage);
+        this.sessions.put(session);
+      },
       onStored: (sid) => {
         this.sessions.markChanged(sid);
         void this.openThreadOf(sid)?.refresh();
@@ -79,12 +82,22 @@ export class App {
     this.feed = new ChangeFeed(this.env, {
       onFrame: (frame) => this.applyChange(frame),
       onStateChange: (state) => this.setConnection(state === "open"),
-      onConnected: () => this.refreshAll(),
+      onConnected: () => {
+        this.dismissUnreachable();
+        this.refreshAll();
+      },
       onEnd: (outcome) => {
         if (outcome === "unauthorized") this.env.openLogin();
         else this.env.setTimer(FEED_RESTART_MS, () => this.startFeed());
       },
     });
+  }
+
+  /** What failed because the server was unreachable can be tried again now. */
+  private dismissUnreachable(): void {
+    if (this.problem.get() === UNREACHABLE) this.problem.set(null);
+    const thread = this.thread.get();
+    if (thread?.state.get().problem === UNREACHABLE) thread.dismissProblem();
   }
 
   private setConnection(open: boolean): void {
@@ -178,8 +191,17 @@ export class App {
     if ((current?.sid ?? null) === sid) return;
     current?.close();
     const next = sid === null ? null : new Thread(this.env, this.api, this.outbox, sid, this.defaultModel);
+    next?.state.subscribe(() => this.nameUntitled(next));
     this.thread.set(next);
     void next?.refresh();
+  }
+
+  private nameUntitled(thread: Thread): void {
+    const { session, messages, older } = thread.state.get();
+    const first = messages[0];
+    if (!session || session.title || older !== null || first?.role !== "user") return;
+    const text = first.parts.map((part) => (part.type === "text" ? part.text : "")).join(" ");
+    this.sessions.nameByMessage(session.id, text);
   }
 
   /** Moves what was typed and sent in a chat that was deleted to the draft of a new chat. */

@@ -30,7 +30,7 @@ export interface Outgoing {
 export type OutgoingContent = Pick<Outgoing, "text" | "files" | "model">;
 
 export interface OutboxListener {
-  onSessionCreated(session: Session): void;
+  onSessionCreated(session: Session, firstMessage: string): void;
   onStored(sid: string): void;
 }
 
@@ -184,7 +184,7 @@ export class Outbox {
       const session = await this.api.createSession(item.chat ?? {}, key);
       sid = session.id;
       this.change(key, { sid });
-      this.listener.onSessionCreated(session);
+      this.listener.onSessionCreated(session, item.text);
     }
     const body = { input: inputOf(item.text, item.files), ...(item.model ? { model: item.model } : {}) };
     const { run } = await this.api.send(sid, body, key);

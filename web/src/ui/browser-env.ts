@@ -31,7 +31,7 @@ export const browserEnv: Env = {
   },
   openLogin() {
     const here = location.pathname + location.search + location.hash;
-    location.assign(`/login?next=${encodeURIComponent(here)}`);
+    location.assign(`/login?next=${encodeURIComponent(here)}&logged_out`);
   },
   isHidden: () => document.visibilityState === "hidden",
   onVisibilityChange(listener) {

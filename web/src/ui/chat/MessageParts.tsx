@@ -3,9 +3,10 @@
 import { memo, type ReactNode, useEffect, useRef, useState } from "react";
 import { summarizeArguments } from "../../core/tool-arguments.ts";
 import type { FilePart, Json, Part, ReasoningPart, RememberedPart, ToolPart, ToolState } from "../../core/types.ts";
-import { formatDuration, formatJson, formatSize } from "../format.ts";
+import { formatCount, formatDuration, formatJson, formatSize } from "../format.ts";
 import { MarkdownText } from "../markdown/MarkdownText.tsx";
 import { Link } from "../router.tsx";
+import { Button } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import { Icon, type IconName } from "../widgets/icons.tsx";
 import text from "../widgets/text.module.css";
@@ -42,11 +43,24 @@ function PartView({ part, growing, plain }: { part: Part; growing: boolean; plai
   }
 }
 
+const LONG_TEXT = 3000;
+const LONG_TEXT_LINES = 30;
+
+/** Long text is collapsed by its height, so that the browser can still find words in it. */
 export function PlainText({ text: content }: { text: string }) {
+  const long = content.length > LONG_TEXT || content.split("\n", LONG_TEXT_LINES + 1).length > LONG_TEXT_LINES;
+  const [expanded, setExpanded] = useState(false);
   return (
-    <p className={text.plain} dir="auto" data-part="text">
-      {content}
-    </p>
+    <>
+      <p className={classNames(text.plain, long && !expanded && styles.collapsed)} dir="auto" data-part="text">
+        {content}
+      </p>
+      {long && (
+        <Button small aria-expanded={expanded} onClick={() => setExpanded(!expanded)}>
+          {expanded ? "Show less" : `Show all ${formatCount(content.length)} characters`}
+        </Button>
+      )}
+    </>
   );
 }
 

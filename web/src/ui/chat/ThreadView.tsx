@@ -74,6 +74,12 @@ export function ThreadView({ thread, state }: ThreadProps) {
             revealed={items.some((message) => message.id === revealed) ? revealed : null}
           />
         ))}
+        {state.loaded && !messages.length && !outgoing.length && (
+          <p className={styles.empty}>
+            {session?.can_redo ? "All turns were undone" : "No messages yet"}
+            {session?.can_redo && <Button onClick={() => void thread.redo()}>Redo</Button>}
+          </p>
+        )}
         {outgoing.map((item) => (
           <OutgoingMessage key={item.key} item={item} outbox={app.outbox} />
         ))}

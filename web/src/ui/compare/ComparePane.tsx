@@ -54,7 +54,7 @@ export function ComparePane({ position, pane, name, best, onPickBest, onDecide, 
         )}
         {onPickBest && (
           <Button small variant="primary" onClick={onPickBest}>
-            Best answer
+            Pick as best
           </Button>
         )}
         {best && <strong>Your pick</strong>}
@@ -65,7 +65,7 @@ export function ComparePane({ position, pane, name, best, onPickBest, onDecide, 
 
 function PaneNotice({ transcript: { status, error } }: { transcript: Transcript }) {
   if (status === "cancelled") return <NoticeBox kind="neutral" text="Stopped" />;
-  if (status === "failed") return <NoticeBox kind="error" text={error?.message ?? "Something went wrong."} />;
+  if (status === "failed") return <NoticeBox kind="error" text={error?.message ?? "Something went wrong"} />;
   if (status === "interrupted") return <NoticeBox kind="warning" text="Interrupted" />;
   return null;
 }

@@ -68,7 +68,8 @@ function groupSessions(sessions: readonly Session[]): Session[][] {
 }
 
 function describe(sessions: readonly Session[], options: readonly CompareOption[]): string[] {
-  const nameOf = ({ model, agent }: Session) => optionName(model ? { model } : { agent }, options);
+  const nameOf = ({ model, agent }: Session) =>
+    optionName(model ? { model } : agent === "chat" ? {} : { agent }, options);
   const best = sessions.find((session) => labelOf(session)?.best);
   if (!best && sessions.some((session) => labelOf(session)?.blind)) return ["Blind test, no vote yet"];
   return [sessions.map(nameOf).join(", "), ...(best ? [`Best: ${nameOf(best)}`] : [])];

@@ -205,7 +205,13 @@ const SessionRow = memo(function SessionRow({ session, current }: { session: Ses
           <span className={styles.tags}>{session.tags.map((tag) => `#${tag}`).join(" ")}</span>
         )}
       </Link>
-      {session.active_run && <PulseDot name="Running" />}
+      {session.active_run_status === "waiting" ? (
+        <span className={styles.waiting} role="img" aria-label="Needs approval" title="Needs approval">
+          !
+        </span>
+      ) : (
+        session.active_run && <PulseDot name="Running" />
+      )}
       <SessionMenu session={session} />
     </li>
   );
