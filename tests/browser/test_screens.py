@@ -42,6 +42,8 @@ def test_screens_have_no_accessibility_violations(server: Served, open_page: Ope
         ("/activity", "Finished"),
         ("/settings", "Server is healthy"),
         ("/login", "Password"),
+        ("/nonsense/page", "Page not found"),
+        ("/runs/run_none", "Run not found"),
     ):
         page.goto(server.url + path)
         expect(page.get_by_text(landmark).first).to_be_visible()

@@ -168,6 +168,13 @@ export class Comparison {
     await this.api.patchSession(sessionId, { settings: kept });
   }
 
+  /** Makes the session of a pane a chat, and resumes an answer that did not end by itself there. */
+  async continuePane({ sessionId, runId, transcript }: Pane): Promise<void> {
+    if (sessionId === null) return;
+    await this.choose(sessionId);
+    if (runId !== null && isUnfinished(transcript)) await this.api.continueRun(runId, this.env.newId());
+  }
+
   private async read(body: ReadableStream<Uint8Array>): Promise<void> {
     const reader = body.getReader();
     const parser = new SseParser();
@@ -246,6 +253,9 @@ export class Comparison {
     }
   }
 }
+
+/** Whether the answer was stopped or broke off, as when the page was left. */
+export const isUnfinished = ({ status }: Transcript): boolean => status !== "complete" && status !== "streaming";
 
 export function labelOf({ settings }: Session): ComparisonLabel | null {
   const label = (settings as { comparison?: ComparisonLabel } | null)?.comparison;

@@ -1,4 +1,4 @@
-import type { Pane } from "../../core/comparison.ts";
+import { isUnfinished, type Pane } from "../../core/comparison.ts";
 import type { Transcript } from "../../core/fold.ts";
 import type { Decision } from "../../core/types.ts";
 import { Approval } from "../chat/Approval.tsx";
@@ -49,7 +49,7 @@ export function ComparePane({ position, pane, name, best, onPickBest, onDecide, 
           </Button>
         ) : (
           <Button small onClick={onContinue}>
-            Continue this chat
+            {isUnfinished(transcript) ? "Continue answer in a chat" : "Continue this chat"}
           </Button>
         )}
         {onPickBest && (

@@ -98,11 +98,7 @@ export function Memory() {
               onClick={() => void patch(fact, { pinned: !fact.pinned })}
             />
             <ItemAction name="Edit" of={fact.text} onClick={() => void edit(fact)} />
-            <ItemAction
-              name="Delete"
-              of={fact.text}
-              onClick={() => void remove(fact)}
-            />
+            <ItemAction name="Delete" of={fact.text} onClick={() => void remove(fact)} />
           </Item>
         ))}
       </ItemList>
