@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from anyio import to_thread
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
@@ -81,20 +80,15 @@ def routes(root: Path = APP) -> list[Route]:
     return [*pages, Route("/static/app/{name:path}", asset, methods=["GET"])]
 
 
-def unknown_page(root: Path = APP) -> Route:
-    """The last route: a browser that asks for an unknown page gets the app, which says so; API clients get the error."""
-
-    async def respond(request: Request) -> Response:
-        wants_page = "text/html" in request.headers.get("accept", "")
-        found = None
-        if wants_page and not request.url.path.startswith(_API_PREFIXES):
-            found = await to_thread.run_sync(_read, root, "index.html", request.headers.get("accept-encoding", ""))
-        if found is None:
-            raise HTTPException(404)
-        body, headers = found
-        return Response(body, status_code=404, headers={**headers, "Cache-Control": "no-store"})
-
-    return Route("/{path:path}", respond, methods=["GET"])
+async def unknown_page(request: Request, root: Path = APP) -> Response | None:
+    """The app, which says that there is no such page, for a browser; None for clients of an API."""
+    if "text/html" not in request.headers.get("accept", "") or request.url.path.startswith(_API_PREFIXES):
+        return None
+    found = await to_thread.run_sync(_read, root, "index.html", request.headers.get("accept-encoding", ""))
+    if found is None:
+        return None
+    body, headers = found
+    return Response(body, status_code=404, headers={**headers, "Cache-Control": "no-store"})
 
 
 def _read(root: Path, name: str, accepted: str) -> tuple[bytes, dict[str, str]] | None:
