@@ -240,7 +240,7 @@ def test_reasoning_and_tool_cards(server: Served, open_page: Open) -> None:
         "call": "c1",
         "name": "slow",
         "args": {"command": "make"},
-        "output": ["half "],
+        "output": ["half ", "line\n" * 40],
         "takes": 0.2,
         "result": "ok",
     }
@@ -252,9 +252,12 @@ def test_reasoning_and_tool_cards(server: Served, open_page: Open) -> None:
     expect(page.get_by_role("region", name="Reasoning")).to_contain_text(re.compile(r"Thought for [\d.]+ m?s"))
     slow = page.get_by_role("region", name="Tool slow")
     expect(slow).to_contain_text(re.compile(r"make.*Done · 200 ms"))
-    slow.get_by_role("button").click()
+    header = slow.get_by_role("button")
+    before = header.bounding_box()
+    header.click()
     for text in ("make", "half", "ok"):
         expect(slow).to_contain_text(text)
+    assert header.bounding_box() == before  # at the end of a chat too, the header that was clicked stays in place
     changed = page.get_by_role("region", name="Tool edit_file")
     changed.get_by_role("button").click()
     expect(changed).to_contain_text(re.compile(r"  one\s+− two\s+\+ three"))
