@@ -75,6 +75,10 @@ def test_comparisons_are_kept_apart_from_chats(server: Served, open_page: Open) 
     expect(answers(page)).to_contain_text("An answer.")
     assert len(server.get("/api/sessions")["items"]) == 1
     page.goto(f"{server.url}/compare")
+    expect(recent).to_contain_text("1 continued as a chat")
+    recent.get_by_role("button", name="Open").click()
+    expect(panes).to_have_count(2)  # it is shown whole
+    page.goto(f"{server.url}/compare")
     recent.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(recent).to_have_count(0)

@@ -59,6 +59,27 @@ describe("a comparison", () => {
     ]);
   });
 
+  it("is shown whole after one of its answers became a chat, without those that were deleted", async () => {
+    const env = new FakeEnv();
+    const comparison = new Comparison(env, new Api(env));
+    const session = (id: string) => json({ id, agent: "chat", model: null, settings: { source: "compare" } });
+    const nothing = () => json({ items: [], next: null });
+    const missing = () => json({ type: "not-found", detail: "No." }, 404);
+    env.answer(session("s1"), session("s2"), missing(), nothing(), nothing());
+    await comparison.restore(["s1", "s2", "s3"]);
+    expect(comparison.state.get().panes.map((pane) => pane.sessionId)).toEqual(["s1", "s2"]);
+    env.answer(session("s1"), json({}), session("s2"), json({}));
+    await comparison.choose("s1");
+    const changed = env.calls.filter((call) => call.method === "PATCH").map((call) => JSON.parse(call.body ?? ""));
+    expect(changed).toEqual([
+      { settings: {} },
+      { settings: { source: "compare", comparison: { members: ["s1", "s2"] } } },
+    ]);
+    env.answer(missing());
+    await comparison.restore(["s3"]);
+    expect(comparison.state.get().problem).toBe("No.");
+  });
+
   it("is stopped by leaving", async () => {
     const env = new FakeEnv();
     const comparison = new Comparison(env, new Api(env));
