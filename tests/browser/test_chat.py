@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from tests.browser.chat_page import answers, button, check_transcript, message_box, notice, record_most, send, wait_idle
 from tests.browser.conftest import Open
+from tests.browser.test_failures import drop_network_errors
 from tests.http.client import Served
 
 
@@ -186,13 +187,19 @@ def test_a_session_of_an_api_client_has_a_badge_and_can_be_continued(server: Ser
     check_transcript(page, server)
 
 
-def test_files_are_attached(server: Served, open_page: Open) -> None:
-    """A1: a file goes up when it is chosen and is in the message that is sent."""
+def test_files_are_attached(server: Served, open_page: Open, console_errors: list[str]) -> None:
+    """A1: a file goes up when it is chosen, again if that failed, and is in the message that is sent, not in the
+    next."""
     page = open_page(server.url)
+    page.route("**/api/files", lambda route: route.abort())
     with page.expect_file_chooser() as chosen:
         button(page, "Attach files").click()
     chosen.value.set_files({"name": "notes.txt", "mimeType": "text/plain", "buffer": b"high at six"})
-    expect(page.get_by_role("list", name="Attachments")).to_contain_text("notes.txt")
+    expect(page.get_by_role("list", name="Attachments").get_by_role("alert")).to_contain_text("unreachable")
+    page.unroute("**/api/files")
+    button(page, "Retry notes.txt").click()
+    expect(button(page, "Remove notes.txt")).to_be_visible()
+    drop_network_errors(console_errors)
     send(page, "see the file", shows="see the file")
     expect(page.get_by_role("article", name="You").get_by_role("link")).to_contain_text("notes.txt")
     sid = check_transcript(page, server)
