@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from tests.browser.chat_page import answers, button, check_transcript, message_box, notice, record_most, send, wait_idle
 from tests.browser.conftest import Open
+from tests.browser.test_failures import drop_network_errors
 from tests.http.client import Served
 
 
@@ -61,8 +62,11 @@ def test_an_approval(server: Served, open_page: Open) -> None:
     send(page, [{"call": "c1", "name": "shell", "args": {"command": "ls"}, "asks": True}, {"say": "Listed."}])
     card = page.get_by_role("group", name="Approval")
     expect(card).to_contain_text("Allow shell to run?")
+    rows = page.get_by_role("navigation", name="Chats").get_by_role("listitem")
+    expect(rows.get_by_role("img", name="Needs approval")).to_be_visible()
+    expect(page).to_have_title(re.compile("^Needs approval · "))
     page.reload()
-    expect(card).to_contain_text('"command": "ls"')
+    expect(card.locator("pre")).to_have_text("ls")
     button(card, "Allow once").click()
     expect(answers(page)).to_contain_text("Listed.")
     check_transcript(page, server)
@@ -81,21 +85,30 @@ def test_versions_of_a_message_and_undo(server: Served, open_page: Open) -> None
     button(page, "Edit").click()
     box = page.get_by_role("textbox", name="Edit message")
     box.fill("second version")
+    box.press("Escape")
+    page.reload()
+    expect(box).to_have_value("second version")  # a change that is left is not lost
+    expect(message_box(page)).to_be_focused()
     box.press("Enter")
     expect(answers(page)).to_contain_text("second version")
     check_transcript(page, server)
     button(page.get_by_role("article", name="You"), "Previous version").click()
     expect(answers(page)).to_contain_text("first version")
     check_transcript(page, server)
+    expect(button(page.get_by_role("article", name="You"), "Next version")).to_be_focused()
     button(page, "Undo").click()
     expect(page.get_by_role("article")).to_have_count(0)
-    button(page, "Redo").click()
+    expect(page.get_by_text("All turns were undone")).to_be_visible()
+    confirmation = page.get_by_role("status", name="Confirmation")
+    expect(confirmation).to_contain_text("Turn removed")
+    button(confirmation, "Redo").click()
     expect(answers(page)).to_contain_text("first version")
     check_transcript(page, server)
 
 
 def test_the_queue_is_shown_and_editable(server: Served, open_page: Open) -> None:
-    """A3: what is sent while a run goes on waits visibly, can be changed, and runs afterwards."""
+    """A3: what is sent while a run goes on waits visibly, can be changed, and runs afterwards. Escape closes an editor
+    or the list of commands without stopping the run, and an edit that comes too late moves to the message box."""
     page = open_page(server.url)
     send(page, [{"say": "Busy. "}, {"meet": "g"}], shows="Busy.")
     send(page, "later")
@@ -105,11 +118,33 @@ def test_the_queue_is_shown_and_editable(server: Served, open_page: Open) -> Non
     page.get_by_role("textbox", name="Edit queued message").fill("later, changed")
     button(queue, "Save").click()
     expect(queue).to_contain_text("later, changed")
+    expect(message_box(page)).to_be_focused()
+    send(page, "not wanted")
+    button(queue.get_by_role("listitem").filter(has_text="not wanted"), "Remove from queue").click()
+    expect(queue.get_by_role("listitem")).to_have_count(1)
+    button(page.get_by_role("status", name="Confirmation"), "Undo").click()
+    expect(queue).to_contain_text("not wanted")
+    button(queue.get_by_role("listitem").filter(has_text="not wanted"), "Remove from queue").click()
+    expect(queue.get_by_role("listitem")).to_have_count(1)
+    button(queue, "Edit queued message").click()
+    page.get_by_role("textbox", name="Edit queued message").fill("too late")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("textbox", name="Edit queued message")).to_have_count(0)
+    message_box(page).press("/")
+    expect(page.get_by_role("listbox", name="Commands")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("listbox", name="Commands")).to_have_count(0)
+    message_box(page).fill("typed")
+    button(queue, "Edit queued message").click()
+    expect(page.get_by_role("textbox", name="Edit queued message")).to_have_value("too late")
     server.order(open="g")
     expect(answers(page)).to_have_count(2)
     expect(answers(page).last).to_contain_text("later, changed")
-    check_transcript(page, server)
+    sid = check_transcript(page, server)
+    assert {message["status"] for message in server.messages(sid)} == {"complete"}
     expect(queue).to_have_count(0)
+    expect(message_box(page)).to_have_value("typed\n\ntoo late")
+    expect(page.get_by_role("alert")).to_contain_text("no longer queued")
 
 
 def test_a_draft_is_kept(server: Served, open_page: Open) -> None:
@@ -152,17 +187,27 @@ def test_a_session_of_an_api_client_has_a_badge_and_can_be_continued(server: Ser
     check_transcript(page, server)
 
 
-def test_files_are_attached(server: Served, open_page: Open) -> None:
-    """A1: a file goes up when it is chosen and is in the message that is sent."""
+def test_files_are_attached(server: Served, open_page: Open, console_errors: list[str]) -> None:
+    """A1: a file goes up when it is chosen, again if that failed, and is in the message that is sent, not in the
+    next."""
     page = open_page(server.url)
+    page.route("**/api/files", lambda route: route.abort())
     with page.expect_file_chooser() as chosen:
         button(page, "Attach files").click()
     chosen.value.set_files({"name": "notes.txt", "mimeType": "text/plain", "buffer": b"high at six"})
-    expect(page.get_by_role("list", name="Attachments")).to_contain_text("notes.txt")
+    expect(page.get_by_role("list", name="Attachments").get_by_role("alert")).to_contain_text("unreachable")
+    page.unroute("**/api/files")
+    button(page, "Retry notes.txt").click()
+    expect(button(page, "Remove notes.txt")).to_be_visible()
+    drop_network_errors(console_errors)
     send(page, "see the file", shows="see the file")
     expect(page.get_by_role("article", name="You").get_by_role("link")).to_contain_text("notes.txt")
     sid = check_transcript(page, server)
     assert [part["type"] for part in server.messages(sid)[0]["parts"]] == ["file", "text"]
+    button(page, "New chat").click()
+    expect(page.get_by_role("heading", name="What can I help with?")).to_be_visible()
+    expect(message_box(page)).to_have_value("")  # what was sent is not the draft of the next chat
+    expect(page.get_by_role("list", name="Attachments")).to_have_count(0)
 
 
 def test_keyboard_only(server: Served, open_page: Open) -> None:
@@ -191,6 +236,7 @@ def test_keyboard_only(server: Served, open_page: Open) -> None:
     page.keyboard.press("Escape")
     expect(notice(page)).to_contain_text("Stopped")
     check_transcript(page, server)
+    expect(message_box(page)).to_be_focused()
 
 
 def test_reasoning_and_tool_cards(server: Served, open_page: Open) -> None:
@@ -201,7 +247,7 @@ def test_reasoning_and_tool_cards(server: Served, open_page: Open) -> None:
         "call": "c1",
         "name": "slow",
         "args": {"command": "make"},
-        "output": ["half "],
+        "output": ["half ", "line\n" * 40],
         "takes": 0.2,
         "result": "ok",
     }
@@ -213,9 +259,12 @@ def test_reasoning_and_tool_cards(server: Served, open_page: Open) -> None:
     expect(page.get_by_role("region", name="Reasoning")).to_contain_text(re.compile(r"Thought for [\d.]+ m?s"))
     slow = page.get_by_role("region", name="Tool slow")
     expect(slow).to_contain_text(re.compile(r"make.*Done · 200 ms"))
-    slow.get_by_role("button").click()
-    for text in ('"command": "make"', "half", "ok"):
+    header = slow.get_by_role("button")
+    before = header.bounding_box()
+    header.click()
+    for text in ("make", "half", "ok"):
         expect(slow).to_contain_text(text)
+    assert header.bounding_box() == before  # at the end of a chat too, the header that was clicked stays in place
     changed = page.get_by_role("region", name="Tool edit_file")
     changed.get_by_role("button").click()
     expect(changed).to_contain_text(re.compile(r"  one\s+− two\s+\+ three"))

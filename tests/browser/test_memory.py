@@ -59,6 +59,7 @@ def test_memories_are_searched_edited_pinned_and_deleted(start: Start, open_page
     memory.get_by_role("searchbox", name="Search memories").fill("")
     expect(rows).to_have_count(2)
     rows.filter(has_text="Lisbon").get_by_role("button", name="Delete").click()
+    button(page.get_by_role("dialog", name="Delete this memory?"), "Delete").click()
     expect(rows).to_have_count(1)
     found = server.get("/api/memory")["items"]
     assert [(fact["text"], fact["pinned"]) for fact in found] == [("The person likes green olives.", True)]

@@ -86,6 +86,7 @@ def test_login_leads_back(server: Served, open_page: Open, console_errors: Conso
     page.context.clear_cookies()
     message_box(page).press("Enter")
     expect(page).to_have_url(re.compile(r"/login\?next="))
+    expect(page.get_by_role("alert")).to_contain_text("You were logged out")
     log_in(page)
     expect(answers(page)).to_have_count(2)  # what was sent without a login is sent after it
     assert page.url == f"{server.url}/c/{sid}#here"
@@ -145,6 +146,29 @@ def test_rename_selects_the_title(server: Served, open_page: Open) -> None:
     expect(page.get_by_role("heading", name="New title", exact=True)).to_be_visible()
 
 
+def choose(page: Page, item: str) -> None:
+    button(page.get_by_role("main"), "Options for Kept").click()
+    page.get_by_role("menuitem", name=item, exact=True).click()
+
+
+def test_a_chat_is_archived_and_brought_back(server: Served, open_page: Open) -> None:
+    """Archiving says so; the archive has a heading; a chat that is open stays open when it is brought back; the
+    question whether to delete it names it."""
+    page = open_page(f"{server.url}/c/{server.session(title='Kept')}")
+    choose(page, "Archive")
+    expect(page.get_by_role("status", name="Confirmation")).to_contain_text("Chat archived")
+    expect(page.get_by_role("heading", name="What can I help with?")).to_be_visible()
+    button(page, "Archived").click()
+    expect(page.get_by_role("heading", name="Archived chats")).to_be_visible()
+    page.get_by_role("navigation", name="Chats").get_by_role("link", name="Kept").click()
+    choose(page, "Unarchive")
+    expect(page.get_by_role("heading", name="Archived chats")).to_have_count(0)
+    expect(page.get_by_role("navigation", name="Chats").get_by_role("link", name="Kept")).to_be_visible()
+    expect(page.get_by_role("main").get_by_role("heading", name="Kept")).to_be_visible()
+    choose(page, "Delete")
+    expect(page.get_by_role("dialog", name="Delete “Kept”?")).to_be_visible()
+
+
 def test_answers_are_announced(server: Served, open_page: Open) -> None:
     """A live region says that an answer is being generated, then what it says or how it ended; not each word of it,
     and nothing that was there before."""
@@ -156,7 +180,10 @@ def test_answers_are_announced(server: Served, open_page: Open) -> None:
     expect(region).to_have_text("Half and whole.")
     send(page, [{"say": "Begun."}, {"hang": True}], shows="Begun.")
     button(page, "Stop").click()
-    expect(region).to_have_text("Answer stopped. Begun.")
+    expect(region).to_have_text("Answer stopped.")
+    button(page, "Undo").click()
+    expect(region).to_have_text("")
+    button(page, "Redo").first.click()
     page.reload()
     expect(answers(page).last).to_contain_text("Begun.")
     expect(region).to_have_text("")

@@ -19,7 +19,7 @@ from tests.browser.conftest import ConsoleErrors, Open
 from tests.http.client import Served
 
 
-def test_screens_have_no_accessibility_violations(server: Served, open_page: Open) -> None:
+def test_screens_have_no_accessibility_violations(server: Served, open_page: Open, console_errors: list[str]) -> None:
     """No accessibility violation on any screen, in light and dark."""
     markdown = (
         "**Text** with `code` and [a link](https://example.org).\n\n```python\nx = 1  # one\n```\n\n|a|b|\n|-|-|\n|1|2|"
@@ -42,10 +42,13 @@ def test_screens_have_no_accessibility_violations(server: Served, open_page: Ope
         ("/activity", "Finished"),
         ("/settings", "Server is healthy"),
         ("/login", "Password"),
+        ("/nonsense/page", "Page not found"),
+        ("/runs/run_none", "Run not found"),
     ):
         page.goto(server.url + path)
         expect(page.get_by_text(landmark).first).to_be_visible()
         assert axe_violations(page) == [], path
+    console_errors[:] = [text for text in console_errors if "404" not in text]
     page.goto(server.url)
     expect(message_box(page)).to_be_visible()
     page.keyboard.press("Control+k")

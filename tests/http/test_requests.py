@@ -161,3 +161,19 @@ def test_a_stored_value_that_json_cannot_carry_breaks_no_list(start: Start) -> N
     server = start()
     assert {item["id"] for item in server.get("/api/sessions")["items"]} == {sid, other}
     assert server.get(f"/api/sessions/{sid}")["settings"]["t"] is None
+
+
+@pytest.mark.parametrize(
+    ("path", "accept", "status"),
+    [
+        ("/nonsense/page", "*/*", 404),
+        ("/api/nonsense", "text/html", 404),
+        ("/v1/nonsense", "text/html", 404),
+        ("/api/login", "text/html", 405),
+    ],
+)
+def test_an_unknown_address_is_json_for_clients_of_an_api(shared: Served, path: str, accept: str, status: int) -> None:
+    """Only a browser that asks for an unknown page gets the app, which says that there is no such page."""
+    response = shared.http.get(path, headers={"Accept": accept})
+    assert response.status_code == status
+    assert "json" in response.headers["content-type"]

@@ -12,6 +12,10 @@ function shown(data: object): string {
 }
 
 describe("an approval", () => {
+  it("shows a command with its line breaks", () => {
+    expect(shown({ args: { command: "cd /tmp\nls -l" } })).toContain(">cd /tmp\nls -l</pre>");
+  });
+
   it("offers to allow a tool always only if that has an effect", () => {
     expect(shown({})).toContain("Always allow");
     expect(shown({ always: false })).not.toContain("Always allow");

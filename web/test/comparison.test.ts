@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { Api } from "../src/core/api.ts";
 import { Comparison } from "../src/core/comparison.ts";
+import { EMPTY } from "../src/core/fold.ts";
 import { Recording } from "../src/core/recording.ts";
-import { FakeEnv, frame, line, settle, text } from "./fake-env.ts";
+import { FakeEnv, frame, json, line, settle, text } from "./fake-env.ts";
 
 const pane = (run_id: string, seq: number, type: string, data: object = {}): string =>
   `event: ${type}\ndata: ${JSON.stringify({ run_id, seq, ...data })}\n\n`;
@@ -42,6 +43,41 @@ describe("a comparison", () => {
     await done;
     expect(comparison.state.get().panes[1]?.transcript.status).toBe("cancelled");
     expect(comparison.state.get().running).toBe(false);
+  });
+
+  it("resumes an answer that broke off when its pane is continued as a chat, and only then", async () => {
+    const env = new FakeEnv();
+    const comparison = new Comparison(env, new Api(env));
+    for (const status of ["cancelled", "complete"] as const) {
+      env.answer(json({ settings: { source: "compare" } }), json({}), json({}));
+      const transcript = { ...EMPTY, status };
+      const pane = { choice: {}, runId: "r1", sessionId: "s1", firstTokenMs: null, endMs: null, deltas: 0 };
+      await comparison.continuePane({ ...pane, transcript });
+    }
+    expect(env.calls.map((call) => call.path).filter((path) => path.includes("continue"))).toEqual([
+      "/api/runs/r1/continue",
+    ]);
+  });
+
+  it("is shown whole after one of its answers became a chat, without those that were deleted", async () => {
+    const env = new FakeEnv();
+    const comparison = new Comparison(env, new Api(env));
+    const session = (id: string) => json({ id, agent: "chat", model: null, settings: { source: "compare" } });
+    const nothing = () => json({ items: [], next: null });
+    const missing = () => json({ type: "not-found", detail: "No." }, 404);
+    env.answer(session("s1"), session("s2"), missing(), nothing(), nothing());
+    await comparison.restore(["s1", "s2", "s3"]);
+    expect(comparison.state.get().panes.map((pane) => pane.sessionId)).toEqual(["s1", "s2"]);
+    env.answer(session("s1"), json({}), session("s2"), json({}));
+    await comparison.choose("s1");
+    const changed = env.calls.filter((call) => call.method === "PATCH").map((call) => JSON.parse(call.body ?? ""));
+    expect(changed).toEqual([
+      { settings: {} },
+      { settings: { source: "compare", comparison: { members: ["s1", "s2"] } } },
+    ]);
+    env.answer(missing());
+    await comparison.restore(["s3"]);
+    expect(comparison.state.get().problem).toBe("No.");
   });
 
   it("is stopped by leaving", async () => {

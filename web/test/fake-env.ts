@@ -49,8 +49,17 @@ export class FakeEnv implements Env {
   private ids = 0;
   private storageListeners = new Set<(key: string, value: string | null) => void>();
   readonly storage: NonNullable<Env["storage"]>;
+  readonly tabStorage: NonNullable<Env["tabStorage"]>;
 
-  constructor(private readonly browser = new FakeBrowser()) {
+  constructor(
+    private readonly browser = new FakeBrowser(),
+    tab = new Map<string, string>(),
+  ) {
+    this.tabStorage = {
+      getItem: (key) => tab.get(key) ?? null,
+      setItem: (key, value) => void tab.set(key, value),
+      removeItem: (key) => void tab.delete(key),
+    };
     browser.tabs.add(this);
     const { kept } = browser;
     const change = (key: string, value: string | null) => {

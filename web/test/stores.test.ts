@@ -48,6 +48,35 @@ describe("the outbox", () => {
     expect(reloaded.state.get()[0]?.state).toBe("stored");
   });
 
+  it("sends the messages of a chat in the order in which they were typed, also after a reload", async () => {
+    const browser = new FakeBrowser();
+    const closed = new FakeEnv(browser);
+    const { outbox } = openOutbox(closed);
+    closed.answer(new Error("away"), new Error("away"));
+    for (const text of ["one", "two", "three"]) {
+      outbox.add("ses_1", { text, files: [] });
+      await closed.pass(10);
+    }
+    expect(outbox.state.get().map((item) => item.problem === null)).toEqual([false, false, false]);
+    const sent = (env: FakeEnv) => env.calls.map((call) => (JSON.parse(call.body ?? "") as { input: string }).input);
+    expect(new Set(sent(closed))).toEqual(new Set(["one"]));
+    closed.close();
+    const env = new FakeEnv(browser);
+    env.answer(new Error("away"), accepted(), accepted(), accepted());
+    openOutbox(env).outbox.resume();
+    await env.pass(20_000);
+    expect(sent(env)).toEqual(["one", "one", "two", "three"]);
+  });
+
+  it("sends what follows a refused message, and does not wait for other chats", async () => {
+    const env = new FakeEnv();
+    const { outbox, stored } = openOutbox(env);
+    env.answer(json({ type: "disk", detail: "The disk is full." }, 507), accepted(), accepted());
+    for (const sid of ["ses_1", "ses_1", "ses_2"]) outbox.add(sid, HELLO);
+    await env.pass(1000);
+    expect(stored.sort()).toEqual(["ses_1", "ses_2"]);
+  });
+
   it("keeps a refused message with its reason until it is resent or discarded", async () => {
     const env = new FakeEnv();
     const { outbox } = openOutbox(env);
@@ -146,6 +175,39 @@ describe("drafts", () => {
     drafts.write("a", { text: "", files: [] });
     expect(drafts.read("a").text).toBe("");
     expect(drafts.read("b").text).toBe("other");
+  });
+});
+
+describe("drafts of two tabs", () => {
+  const draft = (text: string) => ({ text, files: [] });
+
+  it("do not overwrite each other, and a closed tab's is shown by the next", () => {
+    const browser = new FakeBrowser();
+    const tab = new Map<string, string>();
+    const one = new Drafts(new FakeEnv(browser, tab));
+    const two = new Drafts(new FakeEnv(browser));
+    one.write("a", draft("of one"));
+    two.write("a", draft("of two"));
+    expect(new Drafts(new FakeEnv(browser, tab)).read("a").text).toBe("of one"); // reloaded
+    one.write("a", draft("")); // sent
+    expect(new Drafts(new FakeEnv(browser)).read("a").text).toBe("of two");
+    one.write("a", draft("one again"));
+    two.write("a", draft(""));
+    expect(one.read("a").text).toBe("one again");
+    one.write("a", draft(""));
+    expect(new Drafts(new FakeEnv(browser)).read("a").text).toBe("");
+  });
+
+  it("tell the message box of text that is added to them", () => {
+    const drafts = new Drafts(new FakeEnv());
+    const shown: string[] = [];
+    const stop = drafts.onAppend("a", ({ text }) => shown.push(text));
+    drafts.write("a", draft("typed"));
+    drafts.append("a", "moved here");
+    stop();
+    drafts.append("a", "more");
+    expect(shown).toEqual(["typed\n\nmoved here"]);
+    expect(drafts.read("a").text).toBe("typed\n\nmoved here\n\nmore");
   });
 });
 

@@ -24,6 +24,7 @@ const SESSION: Session = {
   head: "msg_2",
   can_redo: false,
   active_run: "run_1",
+  active_run_status: "running",
   queued_runs: [],
   version: 1,
   created_at: "2026-01-01T00:00:00Z",

@@ -60,7 +60,8 @@ def build(api: ApiContext) -> ASGIApp:
             # The engine logs when an outage of storage begins and ends, so each request is a detail.
             level = logging.INFO if isinstance(error, StorageUnavailableError) else logging.WARNING
             log.log(level, "%s %r failed: %s", request.method, request.url.path, type(error).__name__)
-        return response
+        page = await web_app.unknown_page(request) if response.status_code == 404 else None
+        return page or response
 
     app = Starlette(
         routes=[

@@ -19,6 +19,7 @@ from holdfast.server.html_pages import page
 APP: Final = Path(__file__).parent / "static" / "app"
 PAGES: Final = ("/", "/new/{key}", "/c/{id}", "/runs/{id}", "/compare", "/activity", "/settings")
 """The app's routes; all serve the same page."""
+_API_PREFIXES: Final = ("/api/", "/v1/", "/static/")
 _NAME: Final = re.compile(r"(assets/)?[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _TYPES: Final = {
     "css": "text/css; charset=utf-8",
@@ -77,6 +78,17 @@ def routes(root: Path = APP) -> list[Route]:
 
     pages = [Route(path, app_page, methods=["GET"]) for path in PAGES]
     return [*pages, Route("/static/app/{name:path}", asset, methods=["GET"])]
+
+
+async def unknown_page(request: Request, root: Path = APP) -> Response | None:
+    """The app, which says that there is no such page, for a browser; None for clients of an API."""
+    if "text/html" not in request.headers.get("accept", "") or request.url.path.startswith(_API_PREFIXES):
+        return None
+    found = await to_thread.run_sync(_read, root, "index.html", request.headers.get("accept-encoding", ""))
+    if found is None:
+        return None
+    body, headers = found
+    return Response(body, status_code=404, headers={**headers, "Cache-Control": "no-store"})
 
 
 def _read(root: Path, name: str, accepted: str) -> tuple[bytes, dict[str, str]] | None:

@@ -466,6 +466,15 @@ export type SessionResponse = {
   readonly head: string | null;
   readonly can_redo: boolean;
   readonly active_run: string | null;
+  readonly active_run_status:
+    | "queued"
+    | "running"
+    | "waiting"
+    | "complete"
+    | "cancelled"
+    | "failed"
+    | "interrupted"
+    | null;
   readonly queued_runs: readonly AcceptedRunResponse[];
   readonly version: number;
   readonly created_at: string;

@@ -28,7 +28,10 @@ const TIMEOUT_MS = 30_000;
 /** The server answers a cancel within two seconds. */
 const CANCEL_TIMEOUT_MS = 8000;
 
+export const UNREACHABLE = "The server is unreachable. Check your connection and try again.";
+
 export class Api {
+  private readonly writeListeners = new Set<(path: string) => void>();
   /** Asks for the password before a sensitive change, with the reason why the last one was wrong; null: canceled. */
   askPassword: ((problem: string | null) => Promise<string | null>) | null = null;
 
@@ -65,6 +68,14 @@ export class Api {
     return false;
   }
 
+  /** Calls `listener` with the path of each request of this page that changed something on the server. */
+  onWrite(listener: (path: string) => void): () => void {
+    this.writeListeners.add(listener);
+    return () => {
+      this.writeListeners.delete(listener);
+    };
+  }
+
   private async request<T>(
     method: string,
     path: string,
@@ -86,10 +97,11 @@ export class Api {
       if (response.status === 401 && response.headers.has("WWW-Authenticate")) this.env.openLogin();
       if (!response.ok) throw await toApiError(response);
       const text = await response.text();
+      if (method !== "GET") for (const listener of [...this.writeListeners]) listener(path);
       return (text ? JSON.parse(text) : null) as T;
     } catch (error) {
       if (error instanceof ApiError) throw error;
-      throw new ApiError(0, "unreachable", "The server is unreachable. Check your connection and try again.");
+      throw new ApiError(0, "unreachable", UNREACHABLE);
     } finally {
       cancelTimeout();
     }

@@ -1,6 +1,6 @@
 // The client without its user interface: the stores, the change feed, and how one updates the other.
 
-import { Api, ApiError } from "./api.ts";
+import { Api, ApiError, UNREACHABLE } from "./api.ts";
 import { BackgroundMonitor } from "./background-monitor.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import { Drafts, NEW_CHAT, NO_DRAFT } from "./drafts.ts";
@@ -10,6 +10,7 @@ import { SessionList } from "./session-list.ts";
 import type { Frame } from "./sse-parser.ts";
 import { Store } from "./store.ts";
 import { Thread } from "./thread.ts";
+import { Toasts } from "./toasts.ts";
 import type { Agent, Model } from "./types.ts";
 
 /** `polling`: the server answers, but its event streams do not arrive, so what is shown is read again and again. */
@@ -38,6 +39,7 @@ export class App {
   readonly outbox: Outbox;
   readonly drafts: Drafts;
   readonly background: BackgroundMonitor;
+  readonly toasts: Toasts;
   readonly connection = new Store<Connection>("connecting");
   readonly catalog = new Store<Catalog>({ models: [], defaultModel: null, agents: [], loaded: false });
   /** Why the last action on the session list failed. */
@@ -53,13 +55,17 @@ export class App {
     this.api = new Api(env);
     this.sessions = new SessionList(env, this.api, (problem) => this.problem.set(problem));
     this.outbox = new Outbox(env, this.api, {
-      onSessionCreated: (session) => this.sessions.put(session),
+      onSessionCreated: (session, firstMessage) => {
+        this.sessions.nameByMessage(session.id, firstMessage);
+        this.sessions.put(session);
+      },
       onStored: (sid) => {
         this.sessions.markChanged(sid);
         void this.openThreadOf(sid)?.refresh();
       },
     });
     this.drafts = new Drafts(env);
+    this.toasts = new Toasts(env);
     this.background = new BackgroundMonitor(env, this.api);
   }
 
@@ -76,12 +82,22 @@ export class App {
     this.feed = new ChangeFeed(this.env, {
       onFrame: (frame) => this.applyChange(frame),
       onStateChange: (state) => this.setConnection(state === "open"),
-      onConnected: () => this.refreshAll(),
+      onConnected: () => {
+        this.dismissUnreachable();
+        this.refreshAll();
+      },
       onEnd: (outcome) => {
         if (outcome === "unauthorized") this.env.openLogin();
         else this.env.setTimer(FEED_RESTART_MS, () => this.startFeed());
       },
     });
+  }
+
+  /** What failed because the server was unreachable can be tried again now. */
+  private dismissUnreachable(): void {
+    if (this.problem.get() === UNREACHABLE) this.problem.set(null);
+    const thread = this.thread.get();
+    if (thread?.state.get().problem === UNREACHABLE) thread.dismissProblem();
   }
 
   private setConnection(open: boolean): void {
@@ -175,8 +191,17 @@ export class App {
     if ((current?.sid ?? null) === sid) return;
     current?.close();
     const next = sid === null ? null : new Thread(this.env, this.api, this.outbox, sid, this.defaultModel);
+    next?.state.subscribe(() => this.nameUntitled(next));
     this.thread.set(next);
     void next?.refresh();
+  }
+
+  private nameUntitled(thread: Thread): void {
+    const { session, messages, older } = thread.state.get();
+    const first = messages[0];
+    if (!session || session.title || older !== null || first?.role !== "user") return;
+    const text = first.parts.map((part) => (part.type === "text" ? part.text : "")).join(" ");
+    this.sessions.nameByMessage(session.id, text);
   }
 
   /** Moves what was typed and sent in a chat that was deleted to the draft of a new chat. */

@@ -29,6 +29,8 @@ export interface ComparisonLabel {
   readonly id: string;
   readonly blind: boolean;
   readonly best?: boolean;
+  /** All its sessions, in the order of the panes, once one of them is a chat and no longer in the list. */
+  readonly members?: readonly string[];
 }
 
 export interface ComparisonState {
@@ -118,7 +120,7 @@ export class Comparison {
     this.connection = connection;
     this.state.set({ ...NOTHING, running: true });
     try {
-      const sessions = await Promise.all(sessionIds.map((id) => this.api.session(id)));
+      const sessions = await this.readSessions(sessionIds);
       const panes = await Promise.all(sessions.map((session) => this.restorePane(session, connection.signal)));
       if (connection.signal.aborted) return;
       const labels = sessions.map(labelOf);
@@ -129,6 +131,15 @@ export class Comparison {
     } catch (error) {
       if (!connection.signal.aborted) this.state.set({ ...NOTHING, problem: errorMessage(error) });
     }
+  }
+
+  /** Leaves out sessions that were deleted, unless all were. */
+  private async readSessions(ids: readonly string[]): Promise<Session[]> {
+    const results = await Promise.allSettled(ids.map((id) => this.api.session(id)));
+    const found = results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+    const failed = results.find((result) => result.status === "rejected" && !isMissing(result.reason)) ?? results[0];
+    if (failed?.status === "rejected" && (!found.length || !isMissing(failed.reason))) throw failed.reason;
+    return found;
   }
 
   clear(): void {
@@ -171,11 +182,24 @@ export class Comparison {
     }
   }
 
-  /** Makes the session of a pane a chat. */
+  /** Makes the session of a pane a chat. The others name it, so that the comparison can be shown whole again. */
   async choose(sessionId: string): Promise<void> {
     const { settings } = await this.api.session(sessionId);
     const { source: _, ...kept } = settings ?? {};
     await this.api.patchSession(sessionId, { settings: kept });
+    const members = this.state.get().panes.flatMap((pane) => pane.sessionId ?? []);
+    for (const id of members.filter((member) => member !== sessionId)) {
+      const other = await this.api.session(id);
+      const comparison = { ...labelOf(other), members };
+      await this.api.patchSession(id, { settings: { ...other.settings, comparison } });
+    }
+  }
+
+  /** Makes the session of a pane a chat, and resumes an answer that did not end by itself there. */
+  async continuePane({ sessionId, runId, transcript }: Pane): Promise<void> {
+    if (sessionId === null) return;
+    await this.choose(sessionId);
+    if (runId !== null && isUnfinished(transcript)) await this.api.continueRun(runId, this.env.newId());
   }
 
   private async read(body: ReadableStream<Uint8Array>): Promise<void> {
@@ -256,6 +280,11 @@ export class Comparison {
     }
   }
 }
+
+const isMissing = (error: unknown): boolean => error instanceof ApiError && error.status === 404;
+
+/** Whether the answer was stopped or broke off, as when the page was left. */
+export const isUnfinished = ({ status }: Transcript): boolean => status !== "complete" && status !== "streaming";
 
 export function labelOf({ settings }: Session): ComparisonLabel | null {
   const label = (settings as { comparison?: ComparisonLabel } | null)?.comparison;

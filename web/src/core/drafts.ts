@@ -1,4 +1,5 @@
-// Unsent messages, one per session. They survive a reload (U5).
+// Unsent messages, one per session. They survive a reload (U5). Each tab has its own; the newest of all tabs is what a
+// tab without one shows, so that closing a tab loses nothing.
 
 import type { Env } from "./env.ts";
 import type { FilePart } from "./types.ts";
@@ -13,13 +14,19 @@ const PREFIX = "holdfast.draft.";
 export const NEW_CHAT = "new";
 export const NO_DRAFT: Draft = { text: "", files: [] };
 
+/** The key of the draft of a change to a sent message. */
+export const editDraft = (messageId: string): string => `edit.${messageId}`;
+
 export class Drafts {
+  private readonly listeners = new Map<string, Set<(draft: Draft) => void>>();
+
   constructor(private readonly env: Env) {}
 
   read(sessionId: string): Draft {
     try {
-      const saved = JSON.parse(this.env.storage?.getItem(PREFIX + sessionId) ?? "null") as Draft | null;
-      return saved ?? NO_DRAFT;
+      const key = PREFIX + sessionId;
+      const saved = this.env.tabStorage?.getItem(key) ?? this.env.storage?.getItem(key) ?? "null";
+      return (JSON.parse(saved) as Draft | null) ?? NO_DRAFT;
     } catch {
       return NO_DRAFT;
     }
@@ -43,11 +50,38 @@ export class Drafts {
   }
 
   write(sessionId: string, draft: Draft): void {
+    const { storage, tabStorage } = this.env;
+    const key = PREFIX + sessionId;
     try {
-      if (draft.text || draft.files.length) this.env.storage?.setItem(PREFIX + sessionId, JSON.stringify(draft));
-      else this.env.storage?.removeItem(PREFIX + sessionId);
+      if (draft.text || draft.files.length) {
+        const saved = JSON.stringify(draft);
+        tabStorage?.setItem(key, saved);
+        storage?.setItem(key, saved);
+        return;
+      }
+      const mine = tabStorage?.getItem(key) ?? null;
+      if (mine === null || mine === storage?.getItem(key)) storage?.removeItem(key); // not another tab's
+      tabStorage?.removeItem(key);
     } catch {
       // Storage is full or disabled: the text is still on the page.
     }
+  }
+
+  /** Adds text to a draft, also to the one that is shown. */
+  append(sessionId: string, text: string): void {
+    const { text: before, files } = this.read(sessionId);
+    const draft = { text: [before.trimEnd(), text].filter(Boolean).join("\n\n"), files };
+    this.write(sessionId, draft);
+    for (const listener of this.listeners.get(sessionId) ?? []) listener(draft);
+  }
+
+  /** Calls `listener` when text was added to the draft from elsewhere on the page. */
+  onAppend(sessionId: string, listener: (draft: Draft) => void): () => void {
+    const listeners = this.listeners.get(sessionId) ?? new Set();
+    this.listeners.set(sessionId, listeners.add(listener));
+    return () => {
+      listeners.delete(listener);
+      if (!listeners.size) this.listeners.delete(sessionId);
+    };
   }
 }

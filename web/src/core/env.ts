@@ -8,6 +8,8 @@ export interface Env {
   now(): number;
   newId(): string;
   storage: Pick<Storage, "getItem" | "setItem" | "removeItem" | "key" | "length"> | null;
+  /** What only this tab sees, and keeps when it is reloaded. */
+  tabStorage: Pick<Storage, "getItem" | "setItem" | "removeItem"> | null;
   /** Calls `listener` when another tab has changed the storage; null: the entry was removed. */
   onStorageChange(listener: (key: string, value: string | null) => void): () => void;
   /** Leaves for the login page, which leads back here. */

@@ -1,6 +1,6 @@
 // Messages sent but not confirmed as stored. Each has a storage entry of its own, which all tabs see; one tab delivers
 // it, and another takes over if that tab is closed. Idempotency keys make repeating safe, also that of creating the
-// session of a new chat.
+// session of a new chat. The messages of a chat are sent one after the other, in the order in which they were typed.
 
 import { type Api, ApiError, errorMessage } from "./api.ts";
 import type { CreateSessionRequest, MessageInput } from "./api-types.ts";
@@ -30,7 +30,7 @@ export interface Outgoing {
 export type OutgoingContent = Pick<Outgoing, "text" | "files" | "model">;
 
 export interface OutboxListener {
-  onSessionCreated(session: Session): void;
+  onSessionCreated(session: Session, firstMessage: string): void;
   onStored(sid: string): void;
 }
 
@@ -140,6 +140,7 @@ export class Outbox {
 
   private async deliver(key: string, signal: AbortSignal): Promise<void> {
     for (let attempt = 0; ; attempt++) {
+      await this.waitForEarlier(key, signal);
       const item = this.find(key);
       if (item?.state !== "sending" || signal.aborted) return;
       try {
@@ -153,6 +154,29 @@ export class Outbox {
     }
   }
 
+  /** Waits until the earlier messages of the chat are stored, refused or discarded, in whichever tab. */
+  private waitForEarlier(key: string, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const look = () => {
+        const items = this.state.get();
+        const at = items.findIndex((item) => item.key === key);
+        const item = items[at];
+        const earlier = items
+          .slice(0, Math.max(0, at))
+          .filter((other) => other.sid !== null && other.sid === item?.sid);
+        const blocking = earlier.find((other) => other.state === "sending");
+        if (!blocking || signal.aborted) {
+          unsubscribe();
+          signal.removeEventListener("abort", look);
+          resolve();
+        } else if (blocking.problem !== null && item?.problem === null) this.change(key, { problem: blocking.problem });
+      };
+      const unsubscribe = this.state.subscribe(look);
+      signal.addEventListener("abort", look);
+      look();
+    });
+  }
+
   private async send(item: Outgoing): Promise<void> {
     const { key } = item;
     let { sid } = item;
@@ -160,7 +184,7 @@ export class Outbox {
       const session = await this.api.createSession(item.chat ?? {}, key);
       sid = session.id;
       this.change(key, { sid });
-      this.listener.onSessionCreated(session);
+      this.listener.onSessionCreated(session, item.text);
     }
     const body = { input: inputOf(item.text, item.files), ...(item.model ? { model: item.model } : {}) };
     const { run } = await this.api.send(sid, body, key);

@@ -17,6 +17,16 @@ export interface SessionListState {
   readonly nextResults: string | null;
 }
 
+const MAX_TITLE = 60;
+
+/** The first words of a message, as the title of a chat that has none yet. */
+export function firstWords(text: string): string {
+  const line = text.trim().replace(/\s+/g, " ");
+  if (line.length <= MAX_TITLE) return line;
+  const cut = line.slice(0, MAX_TITLE);
+  return `${cut.slice(0, Math.max(cut.lastIndexOf(" "), MAX_TITLE / 2)).trimEnd()}…`;
+}
+
 /** With more changed sessions than this, the list is reloaded instead of each session. */
 const MAX_SINGLE_RELOADS = 12;
 const RELOAD_DELAY_MS = 60;
@@ -33,6 +43,8 @@ export class SessionList {
   });
   private readonly reload = new CoalescedTask(() => this.load());
   private readonly dirty = new Set<string>();
+  /** Titles of chats that the server has not named yet. */
+  private readonly provisionalTitles = new Map<string, string>();
   private cancelReload: (() => void) | null = null;
   private loadingMore = false;
 
@@ -49,7 +61,7 @@ export class SessionList {
     try {
       const page = await this.api.sessions({ archived });
       if (this.state.get().archived !== archived) return;
-      this.state.patch({ items: sorted(page.items), next: page.next, loaded: true });
+      this.state.patch({ items: sorted(page.items.map(this.named)), next: page.next, loaded: true });
     } catch {
       // The banner shows the lost connection; the feed refreshes the list on reconnect.
     }
@@ -87,7 +99,7 @@ export class SessionList {
       const { items, next: current } = this.state.get();
       if (current !== next) return; // another list is shown meanwhile
       this.state.patch({
-        items: sorted([...items.filter((item) => !fresh.has(item.id)), ...page.items]),
+        items: sorted([...items.filter((item) => !fresh.has(item.id)), ...page.items.map(this.named)]),
         next: page.next,
       });
     } catch {
@@ -110,6 +122,7 @@ export class SessionList {
 
   forget(sid: string): void {
     this.dirty.delete(sid);
+    this.provisionalTitles.delete(sid);
     const { items, results } = this.state.get();
     this.state.patch({
       items: items.filter((item) => item.id !== sid),
@@ -117,7 +130,23 @@ export class SessionList {
     });
   }
 
-  put(session: Session): void {
+  /** Titles a chat by its first message until the server names it. */
+  nameByMessage(sid: string, text: string): void {
+    const title = firstWords(text);
+    if (!title || this.provisionalTitles.get(sid) === title) return;
+    this.provisionalTitles.set(sid, title);
+    this.state.patch({ items: this.state.get().items.map(this.named) });
+  }
+
+  /** The session with a title, if there is one. */
+  readonly named = (session: Session): Session => {
+    if (session.title) this.provisionalTitles.delete(session.id);
+    const title = this.provisionalTitles.get(session.id);
+    return title ? { ...session, title } : session;
+  };
+
+  put(unnamed: Session): void {
+    const session = this.named(unnamed);
     const { items, archived } = this.state.get();
     const others = items.filter((item) => item.id !== session.id);
     const listed = session.archived === archived && session.settings?.source !== "compare";

@@ -41,6 +41,8 @@ export interface ThreadState {
 }
 
 const PAGE_SIZE = 50;
+/** The largest page, for messages that are far up. */
+const FIND_PAGE_SIZE = 200;
 const MAX_PAGES_TO_FIND = 100;
 /** How often output in recovery is read again; each read makes the server try too (J2). */
 const RECOVERY_POLL_MS = 3000;
@@ -196,19 +198,19 @@ export class Thread {
     this.state.patch({ messages: messages.with(at, withTranscript(old, live.transcript)) });
   }
 
-  loadOlder = (): Promise<void> => {
-    this.loadingOlder ??= this.loadOlderPage().finally(() => {
+  loadOlder = (limit = PAGE_SIZE): Promise<void> => {
+    this.loadingOlder ??= this.loadOlderPage(limit).finally(() => {
       this.loadingOlder = null;
     });
     return this.loadingOlder;
   };
 
-  private async loadOlderPage(): Promise<void> {
+  private async loadOlderPage(limit: number): Promise<void> {
     const { older } = this.state.get();
     if (older === null) return;
     this.state.patch({ loadingOlder: true });
     try {
-      const page = await this.api.messages(this.sid, older, PAGE_SIZE);
+      const page = await this.api.messages(this.sid, older, limit);
       const { messages, older: current } = this.state.get();
       if (current !== older) return; // another branch is shown meanwhile
       const have = new Set(messages.map((message) => message.id));
@@ -226,7 +228,7 @@ export class Thread {
     const isThere = () => this.state.get().messages.some((message) => message.id === mid);
     for (let page = 0; page < MAX_PAGES_TO_FIND && !isThere(); page++) {
       if (this.state.get().older === null) break;
-      await this.loadOlder();
+      await this.loadOlder(FIND_PAGE_SIZE);
       if (this.state.get().olderFailed) break;
     }
     return isThere();

@@ -11,14 +11,16 @@ import { preventFileNavigation } from "./chat/use-file-drop.ts";
 import { useApp, useStore } from "./context.ts";
 import { ErrorBoundary } from "./ErrorBoundary.tsx";
 import { lazyComponent } from "./lazy-load.ts";
-import { parseRoute, type Route, usePath } from "./router.tsx";
+import { navigate, parseRoute, type Route, usePath } from "./router.tsx";
 import { Sidebar } from "./sidebar/Sidebar.tsx";
 import { closeSidebar, sidebarOpen } from "./sidebar/sidebar-state.ts";
 import { Alert } from "./widgets/Alert.tsx";
+import { Button } from "./widgets/buttons.tsx";
 import { PromptDialog } from "./widgets/PromptDialog.tsx";
 import { PulseDot } from "./widgets/PulseDot.tsx";
 import { CenteredScreen } from "./widgets/Screen.tsx";
 import { Spinner } from "./widgets/Spinner.tsx";
+import { ToastBox } from "./widgets/ToastBox.tsx";
 
 const Activity = lazyComponent(() => import("./activity/Activity.tsx"));
 const Compare = lazyComponent(() => import("./compare/Compare.tsx"));
@@ -30,6 +32,7 @@ export function AppLayout() {
   const route = parseRoute(path);
   const narrow = useMediaQuery("(max-width: 760px)");
   const drawerOpen = useStore(sidebarOpen);
+  const connection = useStore(useApp().connection);
   const [palette, setPalette] = useState(false);
   const sid = route.screen === "chat" ? route.sid : null;
   useEffect(() => {
@@ -46,7 +49,7 @@ export function AppLayout() {
     return () => removeEventListener("keydown", onKeyDown);
   }, []);
   return (
-    <div className={styles.layout}>
+    <div className={styles.layout} data-connection={connection}>
       <a className={styles.skipLink} href="#main">
         Skip to content
       </a>
@@ -70,6 +73,7 @@ export function AppLayout() {
         </ErrorBoundary>
       </main>
       <PromptDialog />
+      <ToastBox />
       <BackgroundNotifications />
       {palette && <CommandPalette onClose={() => setPalette(false)} />}
     </div>
@@ -88,9 +92,23 @@ function CurrentScreen({ route }: { route: Route }) {
       return <Activity />;
     case "settings":
       return <Settings />;
+    case "not-found":
+      return <PageNotFound />;
     case "recorder":
       return <FlightRecorder key={route.rid} rid={route.rid} />;
   }
+}
+
+function PageNotFound() {
+  return (
+    <CenteredScreen>
+      <h1>Page not found</h1>
+      <p>Nothing is at this address.</p>
+      <Button variant="primary" onClick={() => navigate("/")}>
+        New chat
+      </Button>
+    </CenteredScreen>
+  );
 }
 
 function ConnectionBanner() {

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import type { App } from "../core/app.ts";
 import type { Session } from "../core/types.ts";
 import styles from "./CommandPalette.module.css";
+import { undoTurn } from "./chat/turn-actions.ts";
 import { useApp, useStore } from "./context.ts";
 import { chatAddress, navigate } from "./router.tsx";
 import { setTheme } from "./theme.ts";
@@ -61,11 +62,12 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
       group: "Chats",
       run: () => navigate(chatAddress(session)),
     });
+    const session = thread?.state.get().session; // as it is when the palette opens
     const chatActions = thread
       ? [
-          action("Stop generating", () => thread.stop()),
-          action("Undo last turn", () => thread.undo()),
-          action("Redo", () => thread.redo()),
+          ...(session?.active_run ? [action("Stop generating", () => thread.stop())] : []),
+          ...(session?.head ? [action("Undo last turn", () => undoTurn(app, thread))] : []),
+          ...(session?.can_redo ? [action("Redo", () => thread.redo())] : []),
         ]
       : [];
     return [
@@ -80,7 +82,7 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
       ...found.map((session) => ({ ...openChat(session), found: true })),
       ...items.filter((session) => !found.some(({ id }) => id === session.id)).map(openChat),
     ];
-  }, [items, found, thread]);
+  }, [app, items, found, thread]);
   const choose = (command: Command) => {
     onClose();
     command.run();

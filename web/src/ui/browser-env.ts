@@ -2,9 +2,9 @@
 
 import type { Env } from "../core/env.ts";
 
-function openStorage(): Storage | null {
+function openStorage(name: "localStorage" | "sessionStorage"): Storage | null {
   try {
-    return window.localStorage;
+    return window[name];
   } catch {
     return null; // disabled in the browser's settings
   }
@@ -20,7 +20,8 @@ export const browserEnv: Env = {
   now: Date.now,
   newId: () =>
     [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join(""),
-  storage: openStorage(),
+  storage: openStorage("localStorage"),
+  tabStorage: openStorage("sessionStorage"),
   onStorageChange(listener) {
     const onStorage = ({ key, newValue }: StorageEvent) => {
       if (key !== null) listener(key, newValue);
@@ -30,7 +31,7 @@ export const browserEnv: Env = {
   },
   openLogin() {
     const here = location.pathname + location.search + location.hash;
-    location.assign(`/login?next=${encodeURIComponent(here)}`);
+    location.assign(`/login?next=${encodeURIComponent(here)}&logged_out`);
   },
   isHidden: () => document.visibilityState === "hidden",
   onVisibilityChange(listener) {

@@ -23,8 +23,8 @@ const open = (request: Omit<DialogRequest, "onAnswer">) =>
   new Promise<string | null>((onAnswer) => dialogRequest.set({ ...request, onAnswer }));
 
 /** Returns the text, or null if the dialog was canceled. */
-export function askText(title: string, field: string, value: string, secret = false): Promise<string | null> {
-  return open({ title, field, value, action: "Save", secret });
+export function askText(title: string, field: string, value: string, secret = false, action = "Save") {
+  return open({ title, field, value, action, secret });
 }
 
 /** Returns the password, or null if the dialog was canceled. `problem`: why the last one was not accepted. */

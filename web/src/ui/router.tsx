@@ -9,7 +9,7 @@ export type Route =
   | { readonly screen: "chat"; readonly sid: string | null }
   | { readonly screen: "pending-chat"; readonly key: string }
   | { readonly screen: "recorder"; readonly rid: string }
-  | { readonly screen: "compare" | "activity" | "settings" };
+  | { readonly screen: "compare" | "activity" | "settings" | "not-found" };
 
 const path = new Store(location.pathname);
 /** The part of the page that the address names; an object, so that choosing it again scrolls to it again. */
@@ -33,7 +33,7 @@ export function parseRoute(pathname: string): Route {
   if (first === "new" && second) return { screen: "pending-chat", key: second };
   if (first === "runs" && second) return { screen: "recorder", rid: second };
   if (first === "compare" || first === "activity" || first === "settings") return { screen: first };
-  return { screen: "chat", sid: null };
+  return pathname === "/" ? { screen: "chat", sid: null } : { screen: "not-found" };
 }
 
 /** The address of a chat; of a search result, that of the message that was found. */

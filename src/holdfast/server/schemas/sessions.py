@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
+from holdfast.core.run import RunStatus
 from holdfast.engine.sessions import SessionView
 from holdfast.engine.transactions.memory import named_provider
 from holdfast.ports.store import SearchHit
@@ -83,6 +84,7 @@ class SessionResponse(ResponseModel):
     head: str | None
     can_redo: bool
     active_run: str | None
+    active_run_status: RunStatus | None
     queued_runs: list[AcceptedRunResponse]
     version: int
     created_at: Timestamp
@@ -99,6 +101,7 @@ class SessionResponse(ResponseModel):
             "memory": named_provider(session.settings),
             "can_redo": bool(session.redo),
             "active_run": None if view.active_run is None else view.active_run.id,
+            "active_run_status": None if view.active_run is None else view.active_run.status,
             "queued_runs": [AcceptedRunResponse.from_run(run, message) for run, message in view.queued],
             "match": match,
         }

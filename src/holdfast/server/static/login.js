@@ -2,6 +2,10 @@ const form = document.getElementById("login");
 const problem = document.getElementById("problem");
 const button = form.querySelector("button");
 
+if (new URLSearchParams(location.search).has("logged_out")) {
+  problem.textContent = "You were logged out. Log in to continue where you were.";
+}
+
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
   problem.textContent = "";

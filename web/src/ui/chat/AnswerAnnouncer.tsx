@@ -11,9 +11,9 @@ const MAX_LENGTH = 2000;
 const ENDINGS = {
   streaming: "",
   complete: "",
-  cancelled: "Answer stopped. ",
-  failed: "Answer failed. ",
-  interrupted: "Answer interrupted. ",
+  cancelled: "Answer stopped.",
+  failed: "Answer failed.",
+  interrupted: "Answer interrupted.",
 } as const;
 
 export function AnswerAnnouncer({ messages }: { messages: readonly ThreadMessage[] }) {
@@ -25,8 +25,11 @@ export function AnswerAnnouncer({ messages }: { messages: readonly ThreadMessage
   const answer = useRef("");
   answer.current = last && status !== "streaming" ? textOf(last.parts) : "";
   const growing = useRef<string | null>(null);
+  const announced = useRef<string | null>(null);
   const [announcement, setAnnouncement] = useState("");
   useEffect(() => {
+    if (id !== announced.current) setAnnouncement(""); // another answer is shown, as after Undo
+    announced.current = id;
     if (id === null) return;
     if (approval !== null) setAnnouncement(`${approval} needs your approval.`);
     else if (asking !== null) setAnnouncement(`${asking} asks you something.`);
@@ -34,7 +37,7 @@ export function AnswerAnnouncer({ messages }: { messages: readonly ThreadMessage
     else if (growing.current === id) {
       const content = answer.current;
       const shown = content.length > MAX_LENGTH ? `${content.slice(0, MAX_LENGTH)}…` : content;
-      setAnnouncement(`${ENDINGS[status]}${shown}`);
+      setAnnouncement(ENDINGS[status] || shown); // who stops an answer has read it
     }
     growing.current = status === "streaming" ? id : null;
   }, [id, status, approval, asking]);

@@ -2,12 +2,12 @@
 
 import { useState } from "react";
 import type { ApprovalRequest, Decision } from "../../core/types.ts";
-import { formatJson } from "../format.ts";
 import { Button } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import { Icon } from "../widgets/icons.tsx";
 import text from "../widgets/text.module.css";
 import styles from "./Approval.module.css";
+import { ToolArguments } from "./ToolArguments.tsx";
 
 const CHOICES: readonly (readonly [Decision, string])[] = [
   ["once", "Allow once"],
@@ -38,10 +38,7 @@ export function Approval({ request, onDecide }: Props) {
         </span>
       </p>
       {request.reason && <p>{request.reason}</p>}
-      {request.args !== null && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard
-        <pre tabIndex={0}>{formatJson(request.args)}</pre>
-      )}
+      <ToolArguments args={request.args} />
       <div className={text.row}>
         {CHOICES.filter(([decision]) => decision !== "always" || request.always).map(([decision, name]) => (
           <Button

@@ -12,7 +12,7 @@ import styles from "./Attachments.module.css";
 
 interface Upload {
   readonly id: string;
-  readonly name: string;
+  readonly file: File;
   readonly problem: string | null;
 }
 
@@ -21,9 +21,11 @@ export function useUploads(initial: () => readonly FilePart[]) {
   const [files, setFiles] = useState(initial);
   const [pending, setPending] = useState<readonly Upload[]>([]);
   const upload = useCallback(
-    async (file: File) => {
-      const id = env.newId();
-      setPending((now) => [...now, { id, name: file.name, problem: null }]);
+    async (file: File, id = env.newId()) => {
+      const started = { id, file, problem: null };
+      setPending((now) =>
+        now.some((item) => item.id === id) ? now.map((item) => (item.id === id ? started : item)) : [...now, started],
+      );
       try {
         const { id: file_id, name, media_type, size } = await api.upload(file);
         setFiles((now) => [...now, { type: "file", file_id, name, media_type, size }]);
@@ -43,6 +45,7 @@ export function useUploads(initial: () => readonly FilePart[]) {
       for (const file of list) void upload(file);
     },
     remove: (fileId: string) => setFiles((now) => now.filter((file) => file.file_id !== fileId)),
+    retry: ({ file, id }: Upload) => void upload(file, id),
     dismiss: (id: string) => setPending((now) => now.filter((item) => item.id !== id)),
     clear: () => setFiles([]),
     restore: (list: readonly FilePart[]) => setFiles((now) => (now.length ? now : list)),
@@ -67,10 +70,15 @@ export function Attachments({ uploads }: { uploads: ReturnType<typeof useUploads
       ))}
       {uploads.pending.map((item) => (
         <li key={item.id} className={text.chip}>
-          <span>{item.name}</span>
-          <span className={item.problem ? text.error : text.quiet}>{item.problem ?? "Uploading…"}</span>
+          <span>{item.file.name}</span>
+          <span className={item.problem ? text.error : text.quiet} role={item.problem ? "alert" : undefined}>
+            {item.problem ?? "Uploading…"}
+          </span>
           {item.problem && (
-            <IconButton name={`Dismiss ${item.name}`} icon="close" onClick={() => uploads.dismiss(item.id)} />
+            <>
+              <IconButton name={`Retry ${item.file.name}`} icon="retry" onClick={() => uploads.retry(item)} />
+              <IconButton name={`Dismiss ${item.file.name}`} icon="close" onClick={() => uploads.dismiss(item.id)} />
+            </>
           )}
         </li>
       ))}

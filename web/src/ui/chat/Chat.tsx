@@ -21,6 +21,7 @@ import { MessageQueue } from "./MessageQueue.tsx";
 import { ModelPicker } from "./ModelPicker.tsx";
 import type { SlashCommand } from "./SlashCommands.tsx";
 import { ThreadView } from "./ThreadView.tsx";
+import { compactContext, undoTurn } from "./turn-actions.ts";
 import { Welcome } from "./Welcome.tsx";
 
 export function Chat({ sid }: { sid: string | null }) {
@@ -108,7 +109,7 @@ const GENERAL_COMMANDS: readonly SlashCommand[] = [
   { name: "settings", description: "Open settings", run: () => navigate("/settings") },
 ];
 
-function slashCommands({ sessions }: App, thread: Thread): SlashCommand[] {
+function slashCommands(app: App, thread: Thread): SlashCommand[] {
   const regenerate = () => {
     const last = thread.state.get().messages.at(-1);
     if (last) void thread.retry(last.id);
@@ -116,14 +117,14 @@ function slashCommands({ sessions }: App, thread: Thread): SlashCommand[] {
   return [
     { name: "new", description: "Start a new chat", run: () => navigate("/") },
     { name: "stop", description: "Stop generating", run: () => void thread.stop() },
-    { name: "undo", description: "Undo last turn", run: () => void thread.undo() },
+    { name: "undo", description: "Undo last turn", run: () => void undoTurn(app, thread) },
     { name: "redo", description: "Redo", run: () => void thread.redo() },
     { name: "retry", description: "Regenerate", run: regenerate },
-    { name: "compact", description: "Compact context", run: () => void thread.compact() },
+    { name: "compact", description: "Compact context", run: () => void compactContext(app, thread) },
     {
       name: "archive",
       description: "Archive chat",
-      run: () => void sessions.patch(thread.sid, { archived: true }),
+      run: () => void app.sessions.patch(thread.sid, { archived: true }),
     },
     COMPARE,
   ];

@@ -9,14 +9,17 @@ import {
   useRef,
   useState,
 } from "react";
+import { NO_DRAFT } from "../../core/drafts.ts";
 import type { FilePart } from "../../core/types.ts";
 import { useApp } from "../context.ts";
 import { Alert } from "../widgets/Alert.tsx";
 import { Button, IconButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
+import { isSubmitKey } from "../widgets/keyboard.ts";
 import promptBox from "../widgets/prompt-box.module.css";
 import { Attachments, useUploads } from "./Attachments.tsx";
 import styles from "./Composer.module.css";
+import { focusMessageBox } from "./focus.ts";
 import { useMcpPrompts } from "./McpPrompts.tsx";
 import { type SlashCommand, SlashCommandList, useSlashCommands } from "./SlashCommands.tsx";
 import { useFileDrop } from "./use-file-drop.ts";
@@ -51,14 +54,17 @@ export function Composer({ draftId, busy, stopping, onSend, onStop, commands, ch
   const { files } = uploads;
 
   useEffect(() => drafts.write(draftId, { text, files }), [drafts, draftId, text, files]);
+  useEffect(() => drafts.onAppend(draftId, (draft) => setText(draft.text)), [drafts, draftId]);
   useEffect(() => {
-    if (matchMedia("(hover: hover)").matches) area.current?.focus();
+    focusMessageBox();
   }, []);
   // Escape stops also while nothing has the focus, as after a click on a button that is gone.
   useEffect(() => {
     if (!busy) return;
     const onEscape = (event: globalThis.KeyboardEvent) => {
-      if (event.key === "Escape" && document.activeElement === document.body) onStop();
+      // The target, not the focus: a handler may have closed what had the focus.
+      const unfocused = event.target === document.body && !document.querySelector("dialog[open], :popover-open");
+      if (event.key === "Escape" && unfocused) onStop();
     };
     addEventListener("keydown", onEscape);
     return () => removeEventListener("keydown", onEscape);
@@ -81,17 +87,18 @@ export function Composer({ draftId, busy, stopping, onSend, onStop, commands, ch
     if (typed !== null) return;
     setText("");
     uploads.clear();
-    if (matchMedia("(hover: hover)").matches) area.current?.focus();
+    drafts.write(draftId, NO_DRAFT); // sending may leave this screen before any effect runs
+    focusMessageBox();
     if (await onSend(text, files)) return;
     setText((typed) => typed || text);
     uploads.restore(files);
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (slash.onKeyDown(event)) return;
-    if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
+    if (isSubmitKey(event)) {
       event.preventDefault();
       void send();
-    } else if (event.key === "Escape" && busy) onStop();
+    } else if (event.key === "Escape" && busy && !event.nativeEvent.isComposing) onStop();
   };
   const onPaste = (event: ClipboardEvent) => {
     if (!event.clipboardData.files.length) return;
@@ -120,6 +127,7 @@ export function Composer({ draftId, busy, stopping, onSend, onStop, commands, ch
         <Attachments uploads={uploads} />
         <textarea
           ref={area}
+          data-message-box
           aria-label="Message"
           placeholder={busy ? "Queue a follow-up" : "Ask anything"}
           rows={1}

@@ -1,7 +1,9 @@
 // One message of the thread: its parts, its notice and its actions.
 
 import { memo, useState } from "react";
+import { editDraft, NO_DRAFT } from "../../core/drafts.ts";
 import type { Thread, ThreadMessage } from "../../core/thread.ts";
+import { useApp } from "../context.ts";
 import { formatCost, formatCount, formatDateTime, formatTime } from "../format.ts";
 import { Link, navigate } from "../router.tsx";
 import { CopyButton, IconButton, iconButtonClass } from "../widgets/buttons.tsx";
@@ -10,6 +12,7 @@ import { Icon } from "../widgets/icons.tsx";
 import { PulseDot } from "../widgets/PulseDot.tsx";
 import text from "../widgets/text.module.css";
 import { Approval } from "./Approval.tsx";
+import { focusMessageBox, focusVersionButton } from "./focus.ts";
 import { InputForm } from "./InputForm.tsx";
 import styles from "./Message.module.css";
 import { MessageEditor } from "./MessageEditor.tsx";
@@ -29,7 +32,12 @@ export const MessageView = memo(function MessageView(props: Props) {
 });
 
 function UserMessage({ message, thread }: Props) {
-  const [editing, setEditing] = useState(false);
+  const { drafts } = useApp();
+  const draftId = editDraft(message.id);
+  // A change that was left unsent is shown again, without taking the focus.
+  const [editing, setEditing] = useState<"restored" | "chosen" | null>(() =>
+    drafts.read(draftId).text ? "restored" : null,
+  );
   const files = message.parts.filter((part) => part.type === "file");
   if (editing) {
     return (
@@ -39,10 +47,14 @@ function UserMessage({ message, thread }: Props) {
           text={textOf(message.parts)}
           hasFiles={files.length > 0}
           action="Send"
-          onCancel={() => setEditing(false)}
-          onDone={(edited) => {
-            setEditing(false);
-            void thread.edit(message.id, edited, files);
+          draftId={draftId}
+          autoFocus={editing === "chosen"}
+          onClose={() => setEditing(null)}
+          onDone={async (edited) => {
+            if (!(await thread.edit(message.id, edited, files))) return;
+            drafts.write(draftId, NO_DRAFT);
+            setEditing(null);
+            focusMessageBox();
           }}
         />
       </article>
@@ -57,7 +69,7 @@ function UserMessage({ message, thread }: Props) {
         <VersionSwitcher message={message} thread={thread} />
         <Timestamp iso={message.created_at} />
         <CopyButton text={() => textOf(message.parts)} />
-        <IconButton name="Edit" icon="edit" onClick={() => setEditing(true)} />
+        <IconButton name="Edit" icon="edit" onClick={() => setEditing("chosen")} />
       </footer>
     </article>
   );
@@ -119,12 +131,16 @@ function AssistantActions({ message, thread }: { message: ThreadMessage; thread:
     const session = await thread.fork(message.id);
     if (session) navigate(`/c/${session.id}`);
   };
+  const regenerate = async () => {
+    focusMessageBox(); // the button is about to go
+    await thread.retry(message.id);
+  };
   return (
     <footer className={styles.actions}>
       <VersionSwitcher message={message} thread={thread} />
       <CopyButton text={() => textOf(message.parts)} />
       {message.status === "complete" && message.reason === null && (
-        <IconButton name="Regenerate" icon="retry" onClick={() => void thread.retry(message.id)} />
+        <IconButton name="Regenerate" icon="retry" onClick={() => void regenerate()} />
       )}
       <IconButton name="Branch in new chat" icon="fork" onClick={() => void fork()} />
       {run_id && (
@@ -160,18 +176,28 @@ function VersionSwitcher({ message, thread }: { message: ThreadMessage; thread: 
   const { siblings } = message;
   const at = siblings.indexOf(message.id);
   if (siblings.length < 2 || at < 0) return null;
-  const show = (to: number) => {
+  const show = async (to: number, name: string) => {
     const id = siblings[to];
-    if (id) void thread.switchBranch(id);
+    if (id && (await thread.switchBranch(id))) requestAnimationFrame(() => focusVersionButton(id, name));
   };
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
     <span className={styles.versions} role="group" aria-label="Versions">
-      <IconButton name="Previous version" icon="left" disabled={at === 0} onClick={() => show(at - 1)} />
+      <IconButton
+        name="Previous version"
+        icon="left"
+        disabled={at === 0}
+        onClick={() => void show(at - 1, "Previous version")}
+      />
       <span>
         {at + 1}/{siblings.length}
       </span>
-      <IconButton name="Next version" icon="right" disabled={at === siblings.length - 1} onClick={() => show(at + 1)} />
+      <IconButton
+        name="Next version"
+        icon="right"
+        disabled={at === siblings.length - 1}
+        onClick={() => void show(at + 1, "Next version")}
+      />
     </span>
   );
 }

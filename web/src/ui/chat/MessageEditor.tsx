@@ -1,5 +1,8 @@
 import { useEffect, useRef, useState } from "react";
+import { NO_DRAFT } from "../../core/drafts.ts";
+import { useApp } from "../context.ts";
 import { Button, FormButtons } from "../widgets/buttons.tsx";
+import { isSubmitKey } from "../widgets/keyboard.ts";
 import styles from "./MessageEditor.module.css";
 
 interface Props {
@@ -8,18 +11,32 @@ interface Props {
   /** Whether the message has files, so that its text may be empty. */
   hasFiles?: boolean;
   action: string;
+  /** The key of the draft that keeps the change until it is sent or canceled. */
+  draftId: string;
+  autoFocus: boolean;
   onDone: (text: string) => void;
-  onCancel: () => void;
+  /** Closes the editor. The draft is left where Escape does it. */
+  onClose: () => void;
 }
 
-/** A text area to edit a message in place. Enter confirms, Escape cancels. */
-export function MessageEditor({ label, text, hasFiles = false, action, onDone, onCancel }: Props) {
-  const [value, setValue] = useState(text);
+/** A text area to edit a message in place. Enter confirms, Cancel discards the change, Escape only closes. */
+export function MessageEditor(props: Props) {
+  const { label, text, hasFiles = false, action, draftId, autoFocus, onDone, onClose } = props;
+  const { drafts } = useApp();
+  const [value, setValue] = useState(() => drafts.read(draftId).text || text);
   const area = useRef<HTMLTextAreaElement>(null);
   useEffect(() => {
+    drafts.write(draftId, { text: value === text ? "" : value, files: [] });
+  }, [drafts, draftId, value, text]);
+  const cancel = () => {
+    drafts.write(draftId, NO_DRAFT);
+    onClose();
+  };
+  useEffect(() => {
+    if (!autoFocus) return;
     area.current?.focus();
     area.current?.setSelectionRange(area.current.value.length, area.current.value.length);
-  }, []);
+  }, [autoFocus]);
   const ready = hasFiles || value.trim() !== "";
   const submit = () => ready && onDone(value);
   return (
@@ -37,15 +54,15 @@ export function MessageEditor({ label, text, hasFiles = false, action, onDone, o
         rows={Math.min(12, value.split("\n").length + 1)}
         onChange={(event) => setValue(event.target.value)}
         onKeyDown={(event) => {
-          if (event.key === "Escape") onCancel();
-          if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
+          if (event.key === "Escape" && !event.nativeEvent.isComposing) onClose();
+          if (isSubmitKey(event)) {
             event.preventDefault();
             submit();
           }
         }}
       />
       <FormButtons>
-        <Button onClick={onCancel}>Cancel</Button>
+        <Button onClick={cancel}>Cancel</Button>
         <Button type="submit" variant="primary" disabled={!ready}>
           {action}
         </Button>

@@ -1,25 +1,19 @@
 // The parts of a message: text, reasoning, tools, files and memories.
 
 import { memo, type ReactNode, useEffect, useRef, useState } from "react";
-import {
-  type FilePart,
-  isJsonObject,
-  type Json,
-  type Part,
-  type ReasoningPart,
-  type RememberedPart,
-  type ToolPart,
-  type ToolState,
-} from "../../core/types.ts";
-import { formatDuration, formatJson, formatSize } from "../format.ts";
+import { summarizeArguments } from "../../core/tool-arguments.ts";
+import type { FilePart, Json, Part, ReasoningPart, RememberedPart, ToolPart, ToolState } from "../../core/types.ts";
+import { formatCount, formatDuration, formatJson, formatSize } from "../format.ts";
 import { MarkdownText } from "../markdown/MarkdownText.tsx";
 import { Link } from "../router.tsx";
+import { Button } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import { Icon, type IconName } from "../widgets/icons.tsx";
 import text from "../widgets/text.module.css";
 import { useExpanded } from "../widgets/VirtualList.tsx";
 import { Diff, editOf } from "./Diff.tsx";
 import styles from "./MessageParts.module.css";
+import { ToolArguments } from "./ToolArguments.tsx";
 
 export function textOf(parts: readonly Part[]): string {
   return parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
@@ -49,11 +43,24 @@ function PartView({ part, growing, plain }: { part: Part; growing: boolean; plai
   }
 }
 
+const LONG_TEXT = 3000;
+const LONG_TEXT_LINES = 30;
+
+/** Long text is collapsed by its height, so that the browser can still find words in it. */
 export function PlainText({ text: content }: { text: string }) {
+  const long = content.length > LONG_TEXT || content.split("\n", LONG_TEXT_LINES + 1).length > LONG_TEXT_LINES;
+  const [expanded, setExpanded] = useState(false);
   return (
-    <p className={text.plain} dir="auto" data-part="text">
-      {content}
-    </p>
+    <>
+      <p className={classNames(text.plain, long && !expanded && styles.collapsed)} dir="auto" data-part="text">
+        {content}
+      </p>
+      {long && (
+        <Button small aria-expanded={expanded} onClick={() => setExpanded(!expanded)}>
+          {expanded ? "Show less" : `Show all ${formatCount(content.length)} characters`}
+        </Button>
+      )}
+    </>
   );
 }
 
@@ -127,17 +134,22 @@ const ToolCard = memo(function ToolCard({ part }: { part: ToolPart }) {
       header={
         <>
           <span className={styles.toolName}>{part.name || "Tool"}</span>
-          <span className={classNames(text.ellipsis, styles.summary)}>{summarize(part.args)}</span>
+          <span className={classNames(text.ellipsis, styles.summary)}>{summarizeArguments(part.args)}</span>
           <span className={styles.toolState}>
             {state}
             {took}
           </span>
         </>
       }
-      expanded={choice ?? (part.state === "running" || part.is_error)}
+      expanded={choice ?? (part.state === "running" || part.state === "unknown" || part.is_error)}
       onToggle={setChoice}
     >
-      {edit ? <Diff {...edit} /> : <ValueBlock name="Arguments" value={part.args} />}
+      {edit ? <Diff {...edit} /> : <ToolArguments args={part.args} />}
+      {part.state === "unknown" && (
+        <p className={text.quiet}>
+          The server stopped while this ran. It may or may not have finished: check before running it again.
+        </p>
+      )}
       {part.output && <ValueBlock name="Output" value={part.output} />}
       {part.state === "denied" && <ValueBlock name="Reason" value={part.result} />}
       {part.state === "done" && <ValueBlock name={part.is_error ? "Error" : "Result"} value={part.result} />}
@@ -154,14 +166,6 @@ function ValueBlock({ name, value }: { name: string; value: Json }) {
       <pre tabIndex={0}>{formatJson(value)}</pre>
     </div>
   );
-}
-
-/** Returns the first string or number of the arguments: a path, a command, a query. */
-function summarize(args: Json): string {
-  if (typeof args === "string") return args.slice(0, 80);
-  if (!isJsonObject(args)) return "";
-  const value = Object.values(args).find((item) => typeof item === "string" || typeof item === "number");
-  return value === undefined ? "" : (String(value).split("\n", 1)[0]?.slice(0, 80) ?? "");
 }
 
 export function FileCard({ part }: { part: FilePart }) {

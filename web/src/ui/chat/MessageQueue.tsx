@@ -1,31 +1,67 @@
 // Messages queued behind the current run. They can be edited and removed.
 
-import { useState } from "react";
+import { useEffect, useState } from "react";
+import { editDraft, NO_DRAFT } from "../../core/drafts.ts";
 import type { Thread } from "../../core/thread.ts";
 import type { QueuedRun } from "../../core/types.ts";
+import { useApp } from "../context.ts";
 import { IconButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import { Icon } from "../widgets/icons.tsx";
 import text from "../widgets/text.module.css";
+import { focusMessageBox } from "./focus.ts";
 import { MessageEditor } from "./MessageEditor.tsx";
 import { textOf } from "./MessageParts.tsx";
 import styles from "./MessageQueue.module.css";
 
 export function MessageQueue({ queued, thread }: { queued: readonly QueuedRun[]; thread: Thread }) {
+  const { drafts } = useApp();
+  const [editing, setEditing] = useState<string | null>(null); // one editor at a time
+  const gone = editing !== null && !queued.some((item) => item.run.id === editing);
+  useEffect(() => {
+    if (!gone) return;
+    setEditing(null);
+    const edit = drafts.read(editDraft(editing)).text;
+    drafts.write(editDraft(editing), NO_DRAFT);
+    if (!edit) return;
+    drafts.append(thread.sid, edit);
+    thread.reportProblem("That message is no longer queued. Your edit is in the message box.");
+    focusMessageBox();
+  }, [gone, editing, drafts, thread]);
   if (!queued.length) return null;
   return (
     <ol className={styles.queue} aria-label="Queued messages">
       {queued.map((item) => (
-        <QueuedMessage key={item.run.id} item={item} thread={thread} />
+        <QueuedMessage
+          key={item.run.id}
+          item={item}
+          thread={thread}
+          editing={editing === item.run.id}
+          onEdit={(open) => setEditing(open ? item.run.id : null)}
+        />
       ))}
     </ol>
   );
 }
 
-function QueuedMessage({ item, thread }: { item: QueuedRun; thread: Thread }) {
-  const [editing, setEditing] = useState(false);
+interface QueuedMessageProps {
+  item: QueuedRun;
+  thread: Thread;
+  editing: boolean;
+  onEdit: (open: boolean) => void;
+}
+
+function QueuedMessage({ item, thread, editing, onEdit }: QueuedMessageProps) {
+  const { drafts, outbox, toasts } = useApp();
   const content = textOf(item.message.parts);
   const files = item.message.parts.filter((part) => part.type === "file");
+  const draftId = editDraft(item.run.id);
+  const remove = async () => {
+    focusMessageBox(); // the button is about to go
+    if (!(await thread.cancelQueued(item.run.id))) return;
+    const undo = () => void outbox.add(thread.sid, { text: content, files, model: thread.model });
+    toasts.show("Removed from queue", { name: "Undo", run: undo });
+  };
   if (editing) {
     return (
       <li>
@@ -34,10 +70,17 @@ function QueuedMessage({ item, thread }: { item: QueuedRun; thread: Thread }) {
           text={content}
           hasFiles={files.length > 0}
           action="Save"
-          onCancel={() => setEditing(false)}
-          onDone={(edited) => {
-            setEditing(false);
-            void thread.editQueued(item.run.id, edited, files);
+          draftId={draftId}
+          autoFocus
+          onClose={() => {
+            onEdit(false);
+            focusMessageBox();
+          }}
+          onDone={async (edited) => {
+            if (!(await thread.editQueued(item.run.id, edited, files))) return; // the edit stays, or moves on
+            drafts.write(draftId, NO_DRAFT);
+            onEdit(false);
+            focusMessageBox();
           }}
         />
       </li>
@@ -53,8 +96,8 @@ function QueuedMessage({ item, thread }: { item: QueuedRun; thread: Thread }) {
           <span className={text.ellipsis}>{file.name}</span>
         </span>
       ))}
-      <IconButton name="Edit queued message" icon="edit" onClick={() => setEditing(true)} />
-      <IconButton name="Remove from queue" icon="close" onClick={() => void thread.cancelQueued(item.run.id)} />
+      <IconButton name="Edit queued message" icon="edit" onClick={() => onEdit(true)} />
+      <IconButton name="Remove from queue" icon="close" onClick={() => void remove()} />
     </li>
   );
 }

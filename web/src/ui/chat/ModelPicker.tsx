@@ -6,6 +6,7 @@ import { type Choice, Picker } from "../widgets/Picker.tsx";
 import popover from "../widgets/popover.module.css";
 import text from "../widgets/text.module.css";
 import { usePopoverPosition } from "../widgets/use-popover-position.ts";
+import { focusMessageBox } from "./focus.ts";
 import styles from "./ModelPicker.module.css";
 
 interface Selection {
@@ -48,6 +49,7 @@ export function ModelPicker({ selected, onChoose }: { selected: Selection; onCho
   const choose = ({ change }: ModelChoice) => {
     onChoose(change);
     box.current?.hidePopover();
+    focusMessageBox();
   };
   return (
     <>

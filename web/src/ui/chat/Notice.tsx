@@ -3,6 +3,7 @@
 import type { Thread, ThreadMessage } from "../../core/thread.ts";
 import { Button } from "../widgets/buttons.tsx";
 import { NoticeBox, type NoticeKind } from "../widgets/NoticeBox.tsx";
+import { focusMessageBox } from "./focus.ts";
 
 interface Props {
   message: ThreadMessage;
@@ -14,31 +15,31 @@ interface Props {
 }
 
 const CUT_SHORT: Readonly<Record<string, string>> = {
-  length: "The answer reached the model’s output limit.",
-  content_filter: "The provider’s content filter ended this answer.",
+  length: "The answer reached the model’s output limit",
+  content_filter: "The provider’s content filter ended this answer",
 };
 
 const RECOVERY = {
-  recovered: " The output so far was recovered.",
-  none: " The output could not be recovered.",
-  pending: " Recovering the output…",
+  recovered: ": the output so far was recovered",
+  none: ": the output could not be recovered",
+  pending: ": recovering the output…",
 } as const;
 
 function describe(message: ThreadMessage): { kind: NoticeKind; text: string } | null {
   const { status, recovery, error, reason, parts } = message;
   if (status === "interrupted" || recovery?.state === "pending") {
     const partly = recovery?.state === "none" && parts.length > 0;
-    const recovered = partly ? " Part of the output could not be recovered." : recovery ? RECOVERY[recovery.state] : "";
-    return { kind: "warning", text: `Interrupted by a server restart.${recovered}` };
+    const recovered = partly ? ": part of the output could not be recovered" : recovery ? RECOVERY[recovery.state] : "";
+    return { kind: "warning", text: `Interrupted by a server restart${recovered}` };
   }
   if (status === "cancelled") {
     return { kind: "neutral", text: reason === "disconnected" ? "Stopped: the page was closed" : "Stopped" };
   }
   if (status === "failed") {
-    return { kind: "error", text: error?.message ?? "Something went wrong while generating this answer." };
+    return { kind: "error", text: error?.message ?? "Something went wrong while generating this answer" };
   }
   if (status === "complete" && reason !== null) {
-    return { kind: "warning", text: CUT_SHORT[reason] ?? "The provider ended this answer early." };
+    return { kind: "warning", text: CUT_SHORT[reason] ?? "The provider ended this answer early" };
   }
   return null;
 }
@@ -47,14 +48,18 @@ export function Notice({ message, thread, busy, canContinue, last }: Props) {
   const notice = describe(message);
   if (!notice) return null;
   const { run_id: run, recovery } = message;
+  const act = (work: () => Promise<unknown>) => {
+    focusMessageBox(); // the button is about to go
+    void work();
+  };
   return (
     <NoticeBox kind={notice.kind} text={notice.text}>
       {run && last && canContinue && recovery?.state !== "pending" && (
-        <Button disabled={busy} onClick={() => void thread.continueRun(run)}>
+        <Button disabled={busy} onClick={() => act(() => thread.continueRun(run))}>
           Continue
         </Button>
       )}
-      <Button onClick={() => void thread.retry(message.id)}>Regenerate</Button>
+      <Button onClick={() => act(() => thread.retry(message.id))}>Regenerate</Button>
       {run && recovery && recovery.state !== "recovered" && (
         <Button onClick={() => void thread.recover(run)}>Retry recovery</Button>
       )}

@@ -1,6 +1,7 @@
 // A chat that the server has not created yet: its first message, and how sending it goes. The chat replaces it.
 
 import { useEffect } from "react";
+import { firstWords } from "../../core/session-list.ts";
 import { useApp, useStore } from "../context.ts";
 import { navigate } from "../router.tsx";
 import { ScreenHeader } from "../widgets/Screen.tsx";
@@ -21,7 +22,7 @@ export function PendingChat({ messageKey }: { messageKey: string }) {
   if (!item) return null;
   return (
     <div className={styles.chat}>
-      <ScreenHeader title="New chat" />
+      <ScreenHeader title={firstWords(item.text) || "New chat"} />
       <section className={thread.scroll} aria-label="Conversation">
         <div className={thread.thread}>
           <OutgoingMessage item={item} outbox={app.outbox} />

@@ -13,11 +13,13 @@ export interface SlashCommand {
   readonly run: () => void;
 }
 
-/** Filters the commands by the typed text, and runs the active one on Enter or Tab. */
+/** Filters the commands by the typed text; Enter or Tab runs the active one, Escape closes the list until the text changes. */
 export function useSlashCommands(text: string, commands: readonly SlashCommand[], onRun: () => void) {
   const [cursor, setCursor] = useState(0);
+  const [closedAt, setClosedAt] = useState<string | null>(null);
   const prefix = /^\/([\w:.-]*)$/.exec(text)?.[1];
-  const found = prefix === undefined ? [] : commands.filter((command) => command.name.startsWith(prefix));
+  const found =
+    prefix === undefined || closedAt === text ? [] : commands.filter((command) => command.name.startsWith(prefix));
   const active = Math.min(cursor, Math.max(0, found.length - 1));
   const run = (command: SlashCommand | undefined) => {
     onRun();
@@ -29,6 +31,7 @@ export function useSlashCommands(text: string, commands: readonly SlashCommand[]
     if (!found.length) return false;
     if (step !== undefined) setCursor((active + step + found.length) % found.length);
     else if (event.key === "Enter" || event.key === "Tab") run(found[active]);
+    else if (event.key === "Escape") setClosedAt(text);
     else return false;
     event.preventDefault();
     return true;

@@ -1,8 +1,18 @@
 // The messages of a session, newest at the bottom. The view sticks to the bottom while text grows there, unless the
 // user scrolled away; older pages load above without moving what is being read.
 
-import { memo, type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import {
+  type MouseEvent,
+  memo,
+  type RefObject,
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from "react";
 import type { Outgoing } from "../../core/outbox.ts";
+import { searchWords } from "../../core/search.ts";
 import type { Thread, ThreadMessage, ThreadState } from "../../core/thread.ts";
 import { useApp, useStore } from "../context.ts";
 import { useTarget } from "../router.tsx";
@@ -12,6 +22,7 @@ import { Chunk, toChunks, VisibilityObserver } from "../widgets/VirtualList.tsx"
 import { AnswerAnnouncer } from "./AnswerAnnouncer.tsx";
 import { MessageView } from "./Message.tsx";
 import { OutgoingMessage } from "./OutgoingMessage.tsx";
+import { clearHighlight, highlightWords } from "./search-highlight.ts";
 import styles from "./ThreadView.module.css";
 
 /** Within this distance in pixels the view sticks to the bottom. */
@@ -31,7 +42,7 @@ export function ThreadView({ thread, state }: ThreadProps) {
   const scroll = useStickyScroll(state, outgoing);
   const [observer] = useState(() => new VisibilityObserver(RENDER_MARGIN));
   const anchor = useAnchorIndex(messages);
-  const revealed = useMessageInAddress(thread, state, scroll);
+  const { revealed, searching } = useMessageInAddress(thread, state, scroll);
 
   return (
     <section
@@ -43,7 +54,12 @@ export function ThreadView({ thread, state }: ThreadProps) {
       tabIndex={0}
       aria-label="Conversation"
     >
-      <div className={styles.thread} ref={scroll.content}>
+      <div className={styles.thread} ref={scroll.content} onClickCapture={scroll.onClick}>
+        {searching && (
+          <p className={styles.searching} role="status">
+            Looking for the message…
+          </p>
+        )}
         {state.older !== null && <OlderMessages thread={thread} box={scroll.box} state={state} />}
         {!state.loaded && <Spinner name="Loading messages" />}
         {toChunks(messages, CHUNK_SIZE, anchor).map(({ key, items }) => (
@@ -58,6 +74,12 @@ export function ThreadView({ thread, state }: ThreadProps) {
             revealed={items.some((message) => message.id === revealed) ? revealed : null}
           />
         ))}
+        {state.loaded && !messages.length && !outgoing.length && (
+          <p className={styles.empty}>
+            {session?.can_redo ? "All turns were undone" : "No messages yet"}
+            {session?.can_redo && <Button onClick={() => void thread.redo()}>Redo</Button>}
+          </p>
+        )}
         {outgoing.map((item) => (
           <OutgoingMessage key={item.key} item={item} outbox={app.outbox} />
         ))}
@@ -123,12 +145,15 @@ const MessageChunk = memo(
 
 const hasNotice = (message: ThreadMessage) => message.status !== "complete" || message.reason !== null;
 
+const isNearBottom = (area: Element) => area.scrollHeight - area.scrollTop - area.clientHeight < STICKY_DISTANCE;
+
 function useStickyScroll(state: ThreadState, outgoing: readonly Outgoing[]) {
   const box = useRef<HTMLElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const [stuck, setStuck] = useState(true);
   const stuckNow = useRef(true); // read by observers between renders
   const previousTop = useRef(0);
+  const toggled = useRef(false); // a card is being expanded or collapsed
 
   const stick = useCallback((to: boolean) => {
     stuckNow.current = to;
@@ -146,8 +171,7 @@ function useStickyScroll(state: ThreadState, outgoing: readonly Outgoing[]) {
     if (area.scrollTop < 1 && area.scrollHeight > area.clientHeight) area.scrollTop = 1;
     const movedUp = area.scrollTop < previousTop.current - 1;
     previousTop.current = area.scrollTop;
-    const nearBottom = area.scrollHeight - area.scrollTop - area.clientHeight < STICKY_DISTANCE;
-    if (nearBottom) stick(true);
+    if (isNearBottom(area)) stick(true);
     else if (movedUp) stick(false); // growth alone never moves up
   }, [stick]);
 
@@ -155,12 +179,14 @@ function useStickyScroll(state: ThreadState, outgoing: readonly Outgoing[]) {
     const [area, inner] = [box.current, content.current];
     if (!area || !inner) return;
     const observer = new ResizeObserver(() => {
+      if (toggled.current) stick(isNearBottom(area)); // the header that was clicked stays in place
+      toggled.current = false;
       if (stuckNow.current) area.scrollTop = area.scrollHeight;
     });
     observer.observe(inner);
     observer.observe(area);
     return () => observer.disconnect();
-  }, []);
+  }, [stick]);
 
   const lastSent = outgoing.at(-1)?.key;
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs when the session changes or a message is sent
@@ -168,36 +194,46 @@ function useStickyScroll(state: ThreadState, outgoing: readonly Outgoing[]) {
     toBottom();
   }, [state.sid, lastSent, toBottom]);
   const release = useCallback(() => stick(false), [stick]);
-  return { box, content, stuck, onScroll, toBottom, release };
+  const onClick = useCallback(({ target }: MouseEvent) => {
+    if (target instanceof Element && target.closest("[aria-expanded], summary")) toggled.current = true;
+  }, []);
+  return { box, content, stuck, onScroll, onClick, toBottom, release };
 }
 
 /** Scrolls to the message that the address names, as links from the search do. Returns its id while it is there. */
 function useMessageInAddress(thread: Thread, { loaded }: ThreadState, scroll: ReturnType<typeof useStickyScroll>) {
   const target = useTarget();
   const [revealed, setRevealed] = useState<{ id: string } | null>(null);
+  const [searching, setSearching] = useState(false);
+  const { sessions } = useApp();
   const { box, release } = scroll;
   useEffect(() => {
     const id = target.hash.slice(1);
     let outdated = false;
     setRevealed(null);
     if (!loaded || !id.startsWith("msg_")) return;
+    setSearching(true);
     void thread.find(id).then((found) => {
       if (outdated) return;
+      setSearching(false);
       if (found) setRevealed({ id });
       else thread.reportProblem("This message is in another version of the chat.");
     });
     return () => {
       outdated = true;
+      setSearching(false);
     };
   }, [thread, target, loaded]);
   useEffect(() => {
     const message = revealed && box.current?.querySelector(`article[data-id="${CSS.escape(revealed.id)}"]`);
     if (!message) return;
     release();
-    message.scrollIntoView({ block: "center" });
+    const found = highlightWords(message, searchWords(sessions.state.get().query));
+    (found ?? message).scrollIntoView({ block: "center" });
     message.classList.add(styles.revealed ?? "");
-  }, [revealed, box, release]);
-  return revealed?.id ?? null;
+    return clearHighlight;
+  }, [revealed, box, release, sessions]);
+  return { revealed: revealed?.id ?? null, searching };
 }
 
 /** Loads the next older page when it comes near the viewport, unless the last attempt failed. */

@@ -24,10 +24,10 @@ export default function Compare() {
   const hidden = blind && best === null;
   const start = (prompt: string, choices: readonly Choice[]) =>
     void comparison.start(prompt, startBlind ? shuffle(choices) : choices, startBlind);
-  const continueChat = async ({ sessionId }: Pane) => {
-    if (sessionId === null) return;
-    await comparison.choose(sessionId).catch(() => undefined);
-    navigate(`/c/${sessionId}`);
+  const continueChat = async (pane: Pane) => {
+    if (pane.sessionId === null) return;
+    await comparison.continuePane(pane).catch(() => undefined); // the chat offers it again
+    navigate(`/c/${pane.sessionId}`);
   };
   return (
     <ScrollingScreen

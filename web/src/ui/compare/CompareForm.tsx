@@ -3,6 +3,7 @@ import type { Choice } from "../../core/comparison.ts";
 import { Button, IconButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import forms from "../widgets/forms.module.css";
+import { isSubmitKey } from "../widgets/keyboard.ts";
 import promptBox from "../widgets/prompt-box.module.css";
 import styles from "./Compare.module.css";
 import { type CompareOption, useSelectedOptions } from "./compare-options.ts";
@@ -44,7 +45,7 @@ export function CompareForm({ options, running, blind, onBlindChange, onStart }:
         value={prompt}
         onChange={(event) => setPrompt(event.target.value)}
         onKeyDown={(event) => {
-          if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
+          if (isSubmitKey(event)) {
             event.preventDefault();
             submit();
           }

@@ -1,4 +1,4 @@
-import type { Pane } from "../../core/comparison.ts";
+import { isUnfinished, type Pane } from "../../core/comparison.ts";
 import type { Transcript } from "../../core/fold.ts";
 import type { Decision, InputAnswer } from "../../core/types.ts";
 import { Approval } from "../chat/Approval.tsx";
@@ -52,12 +52,12 @@ export function ComparePane({ position, pane, name, best, onPickBest, onDecide, 
           </Button>
         ) : (
           <Button small onClick={onContinue}>
-            Continue this chat
+            {isUnfinished(transcript) ? "Continue answer in a chat" : "Continue this chat"}
           </Button>
         )}
         {onPickBest && (
           <Button small variant="primary" onClick={onPickBest}>
-            Best answer
+            Pick as best
           </Button>
         )}
         {best && <strong>Your pick</strong>}
@@ -68,7 +68,7 @@ export function ComparePane({ position, pane, name, best, onPickBest, onDecide, 
 
 function PaneNotice({ transcript: { status, error } }: { transcript: Transcript }) {
   if (status === "cancelled") return <NoticeBox kind="neutral" text="Stopped" />;
-  if (status === "failed") return <NoticeBox kind="error" text={error?.message ?? "Something went wrong."} />;
+  if (status === "failed") return <NoticeBox kind="error" text={error?.message ?? "Something went wrong"} />;
   if (status === "interrupted") return <NoticeBox kind="warning" text="Interrupted" />;
   return null;
 }

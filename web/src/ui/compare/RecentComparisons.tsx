@@ -36,8 +36,8 @@ export function RecentComparisons({ options, onOpen }: Props) {
   };
   if (!groups.length) return null;
   return (
-    <>
-      <h2 className={text.subsectionTitle}>Recent comparisons</h2>
+    <section aria-label="Recent comparisons">
+      <h2 className={text.sectionTitle}>Recent comparisons</h2>
       <ItemList label="Recent comparisons">
         {groups.map((sessions) => {
           const title = sessions[0]?.title || "Untitled comparison";
@@ -47,13 +47,13 @@ export function RecentComparisons({ options, onOpen }: Props) {
               title={title}
               facts={[formatTime(sessions[0]?.created_at ?? ""), ...describe(sessions, options)]}
             >
-              <ItemAction name="Open" of={title} onClick={() => onOpen(sessions.map((session) => session.id))} />
+              <ItemAction name="Open" of={title} onClick={() => onOpen(membersOf(sessions))} />
               <ItemAction name="Delete" of={title} onClick={() => void remove(sessions)} />
             </Item>
           );
         })}
       </ItemList>
-    </>
+    </section>
   );
 }
 
@@ -67,9 +67,21 @@ function groupSessions(sessions: readonly Session[]): Session[][] {
   return [...groups.values()].map((group) => group.sort((a, b) => a.created_at.localeCompare(b.created_at)));
 }
 
+/** The ids of all its sessions, also of those that were continued as chats. */
+function membersOf(sessions: readonly Session[]): readonly string[] {
+  const known = sessions.map((session) => labelOf(session)?.members).find((members) => members !== undefined);
+  return known ?? sessions.map((session) => session.id);
+}
+
 function describe(sessions: readonly Session[], options: readonly CompareOption[]): string[] {
-  const nameOf = ({ model, agent }: Session) => optionName(model ? { model } : { agent }, options);
+  const nameOf = ({ model, agent }: Session) =>
+    optionName(model ? { model } : agent === "chat" ? {} : { agent }, options);
   const best = sessions.find((session) => labelOf(session)?.best);
   if (!best && sessions.some((session) => labelOf(session)?.blind)) return ["Blind test, no vote yet"];
-  return [sessions.map(nameOf).join(", "), ...(best ? [`Best: ${nameOf(best)}`] : [])];
+  const chats = membersOf(sessions).length - sessions.length;
+  return [
+    sessions.map(nameOf).join(", "),
+    ...(best ? [`Best: ${nameOf(best)}`] : []),
+    ...(chats > 0 ? [`${chats} continued as ${chats === 1 ? "a chat" : "chats"}`] : []),
+  ];
 }

@@ -38,5 +38,5 @@ export function useSelectedOptions(options: readonly CompareOption[]) {
 
 export function optionName(choice: Choice, options: readonly CompareOption[]): string {
   const found = options.find(({ choice: { model, agent } }) => model === choice.model && agent === choice.agent);
-  return found?.name ?? "Default model";
+  return found?.name ?? choice.model ?? choice.agent ?? "Default model"; // it may no longer be available
 }

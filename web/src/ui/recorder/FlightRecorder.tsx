@@ -10,7 +10,7 @@ import { formatCount, formatDateTime, formatDuration, RUN_STATUS } from "../form
 import { Link } from "../router.tsx";
 import { Alert } from "../widgets/Alert.tsx";
 import { Button, buttonClass } from "../widgets/buttons.tsx";
-import { ScrollingScreen } from "../widgets/Screen.tsx";
+import { CenteredScreen, ScrollingScreen } from "../widgets/Screen.tsx";
 import text from "../widgets/text.module.css";
 import { EventList } from "./EventList.tsx";
 import styles from "./FlightRecorder.module.css";
@@ -41,6 +41,17 @@ function OpenRecording({ recording, rid }: { recording: Recording; rid: string }
     Object.assign(document.createElement("a"), { href, download: `${rid}.jsonl` }).click();
     env.setTimer(1000, () => URL.revokeObjectURL(href));
   };
+  if (outcome === "not-found") {
+    return (
+      <CenteredScreen>
+        <h1>Run not found</h1>
+        <p>It may have been deleted with its chat.</p>
+        <Link className={buttonClass()} href="/activity">
+          Activity
+        </Link>
+      </CenteredScreen>
+    );
+  }
   return (
     <ScrollingScreen
       title="Flight recorder"
@@ -57,7 +68,6 @@ function OpenRecording({ recording, rid }: { recording: Recording; rid: string }
         </>
       }
     >
-      {outcome === "not-found" && <Alert text="Run not found" />}
       {outcome === "pruned" && <Alert text="Recording expired" />}
       <dl className={styles.figures}>
         <Figure name="Status" value={run ? RUN_STATUS[run.status] : "…"} />

@@ -1,6 +1,6 @@
 // The password, the devices that are logged in, and access tokens for scripts and apps.
 
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useEffect, useState } from "react";
 import { errorMessage } from "../../core/api.ts";
 import type { CreatedTokenResponse, LoginResponse, TokenResponse } from "../../core/api-types.ts";
 import { useApp } from "../context.ts";
@@ -71,10 +71,16 @@ function Password({ settings, reload }: SettingsProps) {
   );
 }
 
+const DEVICES_REFRESH_MS = 10_000;
+
 function Devices() {
   const { api } = useApp();
   const [logins, reload] = useItems<LoginResponse>("/api/logins");
   const [problem, setProblem] = useState<string | null>(null);
+  useEffect(() => {
+    const timer = setInterval(() => void reload(), DEVICES_REFRESH_MS); // other devices log in and out
+    return () => clearInterval(timer);
+  }, [reload]);
   const logOut = async (id: string) => {
     try {
       await api.call("DELETE", `/api/logins/${id}`);
@@ -117,7 +123,7 @@ function Tokens() {
   const [created, setCreated] = useState<string | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   const create = async () => {
-    const name = (await askText("Create token", "Name", ""))?.trim();
+    const name = (await askText("Create token", "Name", "", false, "Create"))?.trim();
     if (!name) return;
     try {
       setCreated((await api.post<CreatedTokenResponse>("/api/tokens", { name })).token);

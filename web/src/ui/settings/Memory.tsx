@@ -4,7 +4,7 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import { errorMessage } from "../../core/api.ts";
 import type { FactListResponse, FactResponse, MemoryProviderResponse } from "../../core/api-types.ts";
 import { useApp } from "../context.ts";
-import { askText } from "../dialogs.ts";
+import { askConfirmation, askText } from "../dialogs.ts";
 import { formatTime } from "../format.ts";
 import { Link } from "../router.tsx";
 import { Alert } from "../widgets/Alert.tsx";
@@ -52,6 +52,10 @@ export function Memory() {
     const edited = (await askText("Edit memory", "Memory", fact.text))?.trim();
     if (edited && edited !== fact.text) await patch(fact, { text: edited });
   };
+  const remove = async (fact: FactResponse) => {
+    const { confirmed } = await askConfirmation("Delete this memory?", fact.text, "Delete");
+    if (confirmed) await change(api.call("DELETE", `/api/memory/${fact.id}`));
+  };
   return (
     <>
       <p className={text.quiet}>
@@ -94,11 +98,7 @@ export function Memory() {
               onClick={() => void patch(fact, { pinned: !fact.pinned })}
             />
             <ItemAction name="Edit" of={fact.text} onClick={() => void edit(fact)} />
-            <ItemAction
-              name="Delete"
-              of={fact.text}
-              onClick={() => void change(api.call("DELETE", `/api/memory/${fact.id}`))}
-            />
+            <ItemAction name="Delete" of={fact.text} onClick={() => void remove(fact)} />
           </Item>
         ))}
       </ItemList>

@@ -36,9 +36,15 @@ export function useSettings(): SettingsProps & { problem: string | null } {
   return { settings, change, reload, problem };
 }
 
-/** Loads a list once, and again on `reload`. A failed load keeps the previous items. */
+/** Paths whose changes can change other lists too: the tools of an MCP server, the devices of a password. */
+const CHANGES_LISTS = /^\/api\/(mcp|password|log|token)/;
+
+/**
+ * Loads a list, and again on `reload`, when the page is shown again, and after a change elsewhere on the page. A failed
+ * load keeps the previous items.
+ */
 export function useItems<T>(path: string): readonly [readonly T[], () => Promise<void>] {
-  const { api } = useApp();
+  const { api, env } = useApp();
   const [items, setItems] = useState<readonly T[]>([]);
   const reload = useCallback(
     () =>
@@ -50,6 +56,12 @@ export function useItems<T>(path: string): readonly [readonly T[], () => Promise
   );
   useEffect(() => {
     void reload();
-  }, [reload]);
+    const stopWrites = api.onWrite((written) => CHANGES_LISTS.test(written) && void reload());
+    const stopShown = env.onVisibilityChange(() => !env.isHidden() && void reload());
+    return () => {
+      stopWrites();
+      stopShown();
+    };
+  }, [api, env, reload]);
   return [items, reload];
 }

@@ -11,8 +11,9 @@ export function SessionMenu({ session }: { session: Session }) {
   const { sessions } = app;
   const { id, title, pinned, archived } = session;
   const [memoryOpen, setMemoryOpen] = useState(false);
+  const isOpen = () => location.pathname === `/c/${id}`;
   const leave = () => {
-    if (location.pathname === `/c/${id}`) navigate("/");
+    if (isOpen()) navigate("/");
   };
   const rename = async () => {
     const text = (await askText("Rename chat", "Title", title))?.trim();
@@ -29,11 +30,18 @@ export function SessionMenu({ session }: { session: Session }) {
     if (name !== null) await sessions.patch(id, { project: name.trim() || null });
   };
   const archive = async () => {
-    if (await sessions.patch(id, { archived: !archived })) leave();
+    if (!(await sessions.patch(id, { archived: !archived }))) return;
+    if (archived) {
+      if (isOpen()) sessions.showArchived(false); // the list that it is in now
+      return;
+    }
+    leave();
+    const undo = () => void sessions.patch(id, { archived: false });
+    app.toasts.show("Chat archived", { name: "Undo", run: undo });
   };
   const remove = async () => {
     const { confirmed, optionChecked } = await askConfirmation(
-      "Delete this chat?",
+      title ? `Delete “${title}”?` : "Delete this chat?",
       "Its messages, files and recordings are permanently deleted. This cannot be undone.",
       "Delete",
       "Also delete its memories",

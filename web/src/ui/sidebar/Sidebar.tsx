@@ -1,6 +1,7 @@
 // The list of chats: pinned first, then by project and age. Running chats have a dot.
 
 import { memo, useEffect, useMemo, useRef, useState } from "react";
+import { searchWords, startNearMatch, wordPattern } from "../../core/search.ts";
 import type { Session } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
 import { ageGroup } from "../format.ts";
@@ -62,6 +63,7 @@ export function Sidebar({ inert }: { inert: boolean }) {
         onClick={(event) => event.target instanceof Element && event.target.closest("a") && closeSidebar()}
       >
         <UnsentMessages path={path} />
+        {state.archived && !state.results && <h2 className={styles.listTitle}>Archived chats</h2>}
         <SessionGroups sessions={shown} path={path} searching={state.results !== null} />
         {state.loaded && !shown.length && (
           <p className={classNames(text.quiet, styles.empty)}>
@@ -108,9 +110,10 @@ function UnsentMessages({ path }: { path: string }) {
     <section className={styles.group} aria-label="Unsent">
       <h2>Unsent</h2>
       <ul>
-        {unsent.map(({ key, sid, text: content, files }) => {
+        {unsent.map(({ key, sid, text: content, files }, n) => {
           const href = sid ? `/c/${sid}` : `/new/${key}`;
-          const current = path === href;
+          const first = sid === null || unsent.findIndex((item) => item.sid === sid) === n;
+          const current = path === href && first; // of several messages of one chat, one row is the current page
           return (
             <li key={key} className={classNames(styles.session, current && styles.current)}>
               <Link href={href} aria-current={current ? "page" : undefined}>
@@ -195,29 +198,32 @@ const SessionRow = memo(function SessionRow({ session, current }: { session: Ses
         <SourceBadge session={session} />
         {session.match?.excerpt && (
           <span className={styles.excerpt}>
-            <Highlighted text={session.match.excerpt} />
+            <Highlighted text={session.match.excerpt} excerpt />
           </span>
         )}
         {session.tags.length > 0 && (
           <span className={styles.tags}>{session.tags.map((tag) => `#${tag}`).join(" ")}</span>
         )}
       </Link>
-      {session.active_run && <PulseDot name="Running" />}
+      {session.active_run_status === "waiting" ? (
+        <span className={styles.waiting} role="img" aria-label="Needs approval" title="Needs approval">
+          !
+        </span>
+      ) : (
+        session.active_run && <PulseDot name="Running" />
+      )}
       <SessionMenu session={session} />
     </li>
   );
 });
 
 /** Text with the words of the search query highlighted. */
-function Highlighted({ text: content }: { text: string }) {
+function Highlighted({ text: content, excerpt = false }: { text: string; excerpt?: boolean }) {
   const { query, results } = useStore(useApp().sessions.state);
-  const words = (results ? query : "")
-    .trim()
-    .split(/\s+/)
-    .filter(Boolean)
-    .map((word) => word.replace(/[^\p{L}\p{N}]/gu, "\\$&"));
-  if (!words.length) return content;
-  return content.split(new RegExp(`(${words.join("|")})`, "gi")).map((piece, n) =>
+  const words = results ? searchWords(query) : [];
+  const pattern = wordPattern(words);
+  if (!pattern) return content;
+  return (excerpt ? startNearMatch(content, words) : content).split(pattern).map((piece, n) =>
     // biome-ignore lint/suspicious/noArrayIndexKey: the pieces have no other identity
     n % 2 ? <mark key={n}>{piece}</mark> : piece,
   );

@@ -7,11 +7,17 @@ import { classNames } from "./class-names.ts";
 import styles from "./Screen.module.css";
 import text from "./text.module.css";
 
-/** Shows the title, also as the document's; opens the sidebar on narrow screens; `children` are the actions. */
-export function ScreenHeader({ title, children }: { title: string; children?: ReactNode }) {
+interface HeaderProps {
+  title: string;
+  note?: string | undefined;
+  children?: ReactNode;
+}
+
+/** Shows the title, also as the document's, after the note; opens the sidebar on narrow screens; `children` are the actions. */
+export function ScreenHeader({ title, note, children }: HeaderProps) {
   useEffect(() => {
-    document.title = `${title} · Holdfast`;
-  }, [title]);
+    document.title = `${note ? `${note} · ` : ""}${title} · Holdfast`;
+  }, [title, note]);
   return (
     <header className={styles.header}>
       <IconButton name="Open sidebar" icon="menu" className={text.onlyNarrow} onClick={openSidebar} />
