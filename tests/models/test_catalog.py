@@ -300,3 +300,20 @@ async def test_a_configured_provider_goes_before_one_of_the_environment() -> Non
     async with catalogue(mine, environment={"OPENAI_API_KEY": KEY}) as it:
         assert await it.default() == "openai/m"
         assert "openai/m" in by_id(await it.list())
+
+
+async def test_known_names_see_images_behind_any_address() -> None:
+    """A server that reports no abilities gets them by the model's name; the configuration overrides them."""
+    environment = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    (config,) = from_environment(environment)
+    names = {
+        True: ("gpt-4o", "gpt-4.1-mini", "gpt-5", "openai/o3", "us.anthropic.claude-3-5-sonnet-v2:0", "claude-sonnet-4-5")
+        + ("google/gemini-2.5-pro", "llava:7b", "Qwen2.5-VL-7B-Instruct", "qwen-vl-max", "pixtral-12b", "gemma3:4b"),
+        False: ("gpt-3.5-turbo", "gpt-4", "gpt-oss-120b", "o3-mini", "claude-2.1", "llama-3.3-70b", "gemma3:1b"),
+    }
+    for sees, them in names.items():
+        async with catalogue(replace(config, models=them)) as it:
+            listed = await it.list()
+            assert {info.name: "images" in info.abilities for info in listed[: len(them)]} == dict.fromkeys(them, sees)
+    async with catalogue(replace(config, models=names[True], abilities=("tools",))) as it:
+        assert not any("images" in info.abilities for info in await it.list())

@@ -316,6 +316,13 @@ export type ProviderKeyRequest = {
   readonly key: string;
 };
 
+export type ProviderKeyResponse = {
+  /** Whether the provider accepted the key. */
+  readonly verified: boolean;
+  /** Why the key could not be verified. */
+  readonly reason: string | null;
+};
+
 export type ProviderResponse = {
   readonly name: string;
   readonly has_key: boolean;

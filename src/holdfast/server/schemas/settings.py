@@ -26,6 +26,11 @@ class ProviderKeyRequest(RequestModel):
     key: Annotated[str, Field(min_length=1, max_length=1000)]
 
 
+class ProviderKeyResponse(ResponseModel):
+    verified: Annotated[bool, Field(description="Whether the provider accepted the key.")]
+    reason: Annotated[str | None, Field(description="Why the key could not be verified.")]
+
+
 class RevokeGrantRequest(RequestModel):
     tool: Name
     scope: Annotated[str, Field(max_length=1000)] = ""
