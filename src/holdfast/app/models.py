@@ -191,10 +191,15 @@ async def check_models(config: Config, environment: Mapping[str, str], home: Pat
             keys = storage.open_keys(config).read().provider_keys
     async with ModelCatalog(_catalog_settings(config, keys, environment, home), SystemClock()) as catalog:
         found, default = await catalog.list(), await catalog.default(None, config.models.default)
-    unavailable = [f"{model.id}: {model.reason}" for model in found if not model.available]
-    text = f"{len(found) - len(unavailable)} available, default {default}"
-    is_available = any(model.id == default and model.available for model in found)
-    return CheckResult("models", is_available, "; ".join([text, *unavailable[:5]]))
+    models = [(model.id, None if model.available else model.reason or "unavailable") for model in found]
+    return summarize_models(models, default, "this shell's environment")
+
+
+def summarize_models(models: Sequence[tuple[str, str | None]], default: str | None, origin: str) -> CheckResult:
+    """`models` have the reason why they are unavailable, or None; `origin` says whose they are."""
+    unavailable = [f"{name}: {reason}" for name, reason in models if reason is not None]
+    text = f"{len(models) - len(unavailable)} available in {origin}, default {default}"
+    return CheckResult("models", (default, None) in models, "; ".join([text, *unavailable[:5]]))
 
 
 def download_model(report: Callable[[int, int], None]) -> Path:

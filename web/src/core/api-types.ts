@@ -549,7 +549,7 @@ export type UpdateSessionRequest = {
 export type UpdateSettingsRequest = {
   readonly default_model?: string | null;
   /** All rules, by a tool's name or a pattern such as `github__*`. */
-  readonly tools?: { readonly [key: string]: "allow" | "ask" | "deny" };
+  readonly tools?: { readonly [key: string]: Json };
 };
 
 export type UsageResponse = {

@@ -13,6 +13,7 @@ export function Data() {
   const [result, setResult] = useState<string | null>(null);
   const importChats = async (file: File | undefined) => {
     if (!file) return;
+    if (!file.size) return setResult("This file is empty.");
     try {
       const { items } = await api.importLines(file);
       setResult(`${items.length} ${items.length === 1 ? "chat" : "chats"} imported`);
