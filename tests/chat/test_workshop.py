@@ -60,7 +60,7 @@ def test_a_program_for_tools_needs_a_password(start: Start) -> None:
     assert (far["name"], far["kind"], far["target"], far["editable"]) == ("far", "http", "http://127.0.0.1:1/mcp", True)
     tried = server.post("/api/mcp/far/test", {}, 200)
     assert not tried["ok"]
-    assert "cannot be reached" in tried["reason"]
+    assert tried["reason"].startswith("Could not connect to far (127.0.0.1:1): ")
     assert server.get("/api/mcp")["items"][0]["failure"]
 
 

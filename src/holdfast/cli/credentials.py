@@ -89,7 +89,7 @@ def _add_token_commands(app: typer.Typer, context: CliContext) -> None:
             if not name.strip() or len(name) > 200:
                 raise CommandError("A token name needs 1 to 200 characters.", ExitCode.USAGE)
             if keys.read().password is None and context.config(data_dir, config).password is None:
-                raise CommandError("A token needs a password on the server. Set one with `holdfast password`.")
+                raise CommandError("Set a password before creating tokens: `holdfast password`.")
             token, secret = authenticator.issue_token(keys, name, SystemClock().now())
         if as_json:
             context.terminal.json({"id": token.id, "name": token.name, "token": secret})

@@ -46,6 +46,7 @@ def add(root: typer.Typer, context: CliContext) -> None:
         """
         from holdfast import app
         from holdfast.app.agents import shell_sandbox
+
         settings = context.config(data_dir, config)
         with context.report_errors():
             findings = [

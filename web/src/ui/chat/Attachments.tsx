@@ -25,6 +25,7 @@ export function useUploads(initial: () => readonly FilePart[]) {
       const id = env.newId();
       setPending((now) => [...now, { id, name: file.name, problem: null }]);
       try {
+        if (!file.size) throw new Error("This file is empty.");
         const { id: file_id, name, media_type, size } = await api.upload(file);
         setFiles((now) => [...now, { type: "file", file_id, name, media_type, size }]);
         setPending((now) => now.filter((item) => item.id !== id));

@@ -108,7 +108,9 @@ export function Composer({ draftId, busy, stopping, onSend, onStop, commands, mo
       <SlashCommandList {...slash} />
       {unknown !== null && (
         <p className={styles.hint} role="alert">
-          Unknown command: /{unknown}
+          {commands.some(({ name }) => name === unknown.toLowerCase())
+            ? `/${unknown} takes no arguments`
+            : `Unknown command: /${unknown}`}
           <Button small onClick={() => void send(true)}>
             Send as message
           </Button>

@@ -78,7 +78,11 @@ export function Tools({ settings, change, reload }: SettingsProps) {
           </Item>
         ))}
         {patterns.map((name) => (
-          <Item key={name} title={<code>{name}</code>} facts={[tools.some((tool) => matches(name, tool.name)) ? "Custom rule" : "Custom rule: matches no tool"]}>
+          <Item
+            key={name}
+            title={<code>{name}</code>}
+            facts={[tools.some((tool) => matches(name, tool.name)) ? "Custom rule" : "Custom rule: matches no tool"]}
+          >
             <RuleSelect name={name} rule={rules[name] ?? ""} fallback="No rule" onChange={setRule} />
           </Item>
         ))}
