@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, Response, expect
+from playwright.sync_api import Browser, BrowserContext, FilePayload, Page, Playwright, Response, expect
 
 from holdfast.storage.key_file import KeyFile
 from tests.browser.chat_page import answers, axe_violations, button, message_box, send, session_of, wait_idle
@@ -108,7 +108,7 @@ def test_an_attachment_that_the_model_cannot_read_says_so(demo: Served, open_pag
     files = {"moon.png": b"\x89PNG\r\n\x1a\n" + b"0" * 20, "a.pdf": b"%PDF-1.4 x", "b.txt": b"words", "c.txt": b""}
     with page.expect_file_chooser() as chosen:
         button(page, "Attach files").click()
-    chosen.value.set_files([{"name": name, "mimeType": "", "buffer": data} for name, data in files.items()])
+    chosen.value.set_files([FilePayload(name=name, mimeType="", buffer=data) for name, data in files.items()])
     attached = page.get_by_role("list", name="Attachments").get_by_role("listitem")
     expect(attached.filter(has_text="moon.png")).to_contain_text("Atlas Large can’t see images")
     expect(attached.filter(has_text="a.pdf")).to_contain_text("Atlas Large can’t read PDFs")

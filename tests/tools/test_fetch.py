@@ -248,7 +248,7 @@ async def test_a_name_that_leads_inside_is_refused(bench: Bench) -> None:
         tool, _ = fetcher(evil_org=[BAD])
         result = await bench.run(tool, url=f"http://evil.org:{inner.port}/")
         assert result.is_error
-        assert "public internet" in result.content
+        assert "private addresses are blocked" in result.content
         assert inner.asked == []
 
 

@@ -107,6 +107,7 @@ def _add_token_commands(app: typer.Typer, context: CliContext) -> None:
             as_json,
             ("id", "age", "name"),
             lambda each: (each["id"], format_age(each["created_at"]), each["name"]),
+            "No tokens.",
         )
 
     @app.command(epilog="Example: holdfast token revoke tok_0123456789abcdef")
@@ -145,6 +146,7 @@ def _add_login_commands(app: typer.Typer, context: CliContext) -> None:
             context.terminal.table(
                 ("id", "last used", "device", "address"),
                 [(each.id, format_age(used), each.device, each.address) for each, _, used in rows],
+                "No browser is logged in.",
             )
 
     @app.command(epilog="Example: holdfast logins end --all")
