@@ -4,10 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from holdfast import config
 from holdfast.app.models import provider_configs
 from holdfast.app.tool_admin import mcp_servers
+from holdfast.cli.app import build
+from holdfast.cli.context import CliContext
 from holdfast.config import Config, LoadedConfig
 from holdfast.core.errors import ConfigError
 from holdfast.models.provider_config import ProviderConfig
@@ -307,3 +310,11 @@ def test_cluster_settings(load: Load) -> None:
     assert (found.store_url, found.journal_url) == ("postgresql://holdfast@db/holdfast", "redis://cache:6379/0")
     assert (found.node_id, found.lease_time, found.lease_renewal) == ("node-a", 12.0, 3.0)
     assert found.has_data
+
+
+def test_config_show_names_units_and_what_is_not_set(tmp_path: Path) -> None:
+    """Empty values of every kind read the same, and numbers have their unit."""
+    shown = CliRunner().invoke(build(CliContext()), ["config", "show", "--data-dir", str(tmp_path)]).output
+    values = {name: value for name, value, _ in (line.split("\t") for line in shown.splitlines() if "\t" in line)}
+    assert {values[name] for name in ("cors_origins", "trusted_proxies", "password", "node_id")} == {"(not set)"}
+    assert (values["drain"], values["retention_days"], values["max_file_mb"]) == ("10 s", "30 days", "50 MB")

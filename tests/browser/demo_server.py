@@ -138,8 +138,8 @@ class FakeModels:
     async def embed(self, model: str, body: Mapping[str, Any]) -> bytes:
         raise NotImplementedError
 
-    async def set_key(self, provider: str, key: str | None) -> None:
-        raise NotImplementedError
+    async def set_key(self, provider: str, key: str | None) -> str | None:
+        return "Could not reach Anthropic (api.anthropic.com)."
 
 
 def _mcp_server(

@@ -6,7 +6,7 @@ import re
 from playwright.sync_api import expect
 
 from tests.browser.chat_page import answers, button, check_transcript, message_box, notice, record_most, send, wait_idle
-from tests.browser.conftest import Open
+from tests.browser.conftest import ConsoleErrors, Open
 from tests.browser.test_failures import drop_network_errors
 from tests.http.client import Served
 
@@ -187,7 +187,7 @@ def test_a_session_of_an_api_client_has_a_badge_and_can_be_continued(server: Ser
     check_transcript(page, server)
 
 
-def test_files_are_attached(server: Served, open_page: Open, console_errors: list[str]) -> None:
+def test_files_are_attached(server: Served, open_page: Open, console_errors: ConsoleErrors) -> None:
     """A1: a file goes up when it is chosen, again if that failed, and is in the message that is sent, not in the
     next."""
     page = open_page(server.url)

@@ -118,6 +118,9 @@ def test_an_unknown_command_is_not_sent(server: Served, open_page: Open) -> None
     wait_idle(page)
     send(page, "/etc/hosts", shows="/etc/hosts")
     wait_idle(page)
+    message_box(page).fill("/undo this")
+    message_box(page).press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("/undo takes no arguments")
     message_box(page).fill("/undo")
     button(page, "Send").click()  # a command, also with the button
     expect(page.get_by_role("article")).to_have_count(2)

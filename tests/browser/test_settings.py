@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, Response, expect
+from playwright.sync_api import Browser, BrowserContext, FilePayload, Page, Playwright, Response, expect
 
 from holdfast.storage.key_file import KeyFile
 from tests.browser.chat_page import answers, axe_violations, button, message_box, send, session_of, wait_idle
@@ -103,7 +103,24 @@ def test_a_key_shows_its_source_and_its_address(demo: Served, open_page: Open) -
     expect(button(openai, "Remove key: openai")).to_have_count(0)
     expect(button(keys.filter(has_text="house"), "Remove key: house")).to_be_visible()
     button(openai, "Replace key: openai").click()
-    expect(page.get_by_label("API key (sent to https://gateway.example/v1)")).to_be_visible()
+    page.get_by_label("API key (sent to https://gateway.example/v1)").fill("sk-typed")
+    page.keyboard.press("Enter")
+    doubt = "Saved, but the key could not be verified: Could not reach Anthropic (api.anthropic.com)."
+    expect(section(page, "Models").get_by_role("alert")).to_have_text(doubt)
+
+
+def test_an_attachment_that_the_model_cannot_read_says_so(demo: Served, open_page: Open) -> None:
+    """An image or a PDF names the chosen model, which cannot read it; a text has no warning, an empty file an error."""
+    page = open_page(demo.url)
+    files = {"moon.png": b"\x89PNG\r\n\x1a\n" + b"0" * 20, "a.pdf": b"%PDF-1.4 x", "b.txt": b"words", "c.txt": b""}
+    with page.expect_file_chooser() as chosen:
+        button(page, "Attach files").click()
+    chosen.value.set_files([FilePayload(name=name, mimeType="", buffer=data) for name, data in files.items()])
+    attached = page.get_by_role("list", name="Attachments").get_by_role("listitem")
+    expect(attached.filter(has_text="moon.png")).to_contain_text("Atlas Large can’t see images")
+    expect(attached.filter(has_text="a.pdf")).to_contain_text("Atlas Large can’t read PDFs")
+    expect(attached.filter(has_text="c.txt")).to_contain_text("This file is empty.")
+    expect(attached.filter(has_text="b.txt").get_by_role("alert")).to_have_count(0)
 
 
 def changes_settings(response: Response) -> bool:
@@ -192,7 +209,7 @@ def test_a_password_and_a_token(
     button(access, "Revoke: backup script").click()
     expect(access.get_by_role("list", name="Tokens").get_by_role("listitem")).to_have_count(0)
     page.reload()
-    expect(access).to_contain_text("A password is set.")
+    expect(access).to_contain_text("Password protection is on.")
     stranger = browser.new_context()
     other = stranger.new_page()
     other.goto(server.url)

@@ -210,13 +210,13 @@ def test_provider_that_is_down_is_shown_as_such(start: Start, up: Stage) -> None
     assert [found[f"well/{name}"]["available"] for name in "ab"] == [True, True]
     down = {name: found[f"{name}"] for name in ("closed/x", "silent/y", "odd/z")}
     assert not any(model["available"] for model in down.values())
-    assert "the server cannot be reached: connection refused)" in down["closed/x"]["reason"]
+    assert "): connection refused." in down["closed/x"]["reason"]
     assert "did not list its models in time" in down["silent/y"]["reason"]
     assert "odd" in down["odd/z"]["reason"]
     sid = served.session(title="A person's")
     run = served.ended(served.begin(sid, "Hello", model="closed/x"))
     assert (run["status"], run["error"]["code"]) == ("failed", "unavailable")
-    assert "the server cannot be reached: connection refused)" in run["error"]["message"]
+    assert "): connection refused." in run["error"]["message"]
     unknown = served.ended(served.begin(sid, "Hello", model="nobody/x"))
     assert unknown["status"] == "failed"
     assert "There is no model" in unknown["error"]["message"]

@@ -1,9 +1,10 @@
 """What agents work with, seen and changed through the API: models are tried, tools listed, MCP servers kept."""
 
 import json
+import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -87,7 +88,7 @@ def test_a_program_for_tools_needs_a_password(start: Start) -> None:
     assert (far["name"], far["kind"], far["target"], far["editable"]) == ("far", "http", "http://127.0.0.1:1/mcp", True)
     tried = server.post("/api/mcp/far/test", {}, 200)
     assert not tried["ok"]
-    assert "cannot be reached" in tried["reason"]
+    assert tried["reason"].startswith("Could not connect to far (127.0.0.1:1): ")
     assert server.get("/api/mcp")["items"][0]["failure"]
 
 
@@ -224,7 +225,7 @@ def test_a_typed_key_keeps_the_address_of_the_environment(start: Start, up: Stag
     server = start(environment={"OPENAI_BASE_URL": up.url})
     assert provider(server, "openai")["base_url"] == up.url
     assert provider(server, "openai")["key_source"] is None
-    server.call("PUT", "/api/settings/keys/openai", {"key": "sk-typed"}, 204)
+    server.call("PUT", "/api/settings/keys/openai", {"key": "sk-typed"}, 200)
     found = provider(server, "openai")
     assert (found["base_url"], found["key_source"], found["has_key"]) == (up.url, "settings", True)
     _, name = up.play("typed-key", says("Hello!")).split("/", 1)
@@ -239,7 +240,7 @@ def test_a_key_that_the_settings_do_not_hold_is_not_removed_there(start: Start, 
     found = provider(server, "openai")
     assert (found["key_source"], found["key_variable"]) == ("environment", "OPENAI_API_KEY")
     assert "OPENAI_API_KEY" in server.call("DELETE", "/api/settings/keys/openai", None, 409)["detail"]
-    server.call("PUT", "/api/settings/keys/openai", {"key": "sk-typed"}, 204)
+    server.call("PUT", "/api/settings/keys/openai", {"key": "sk-typed"}, 200)
     server.call("DELETE", "/api/settings/keys/openai", None, 204)
     assert provider(server, "openai")["key_source"] == "environment"
 
@@ -275,3 +276,16 @@ def test_a_key_that_the_provider_rejects_is_not_stored(start: Start) -> None:
         assert "nonsense" not in str(refused)
         assert provider(server, "strict")["has_key"] is False
         assert server.get("/api/models")["default"] == before
+
+
+def test_a_key_that_cannot_be_verified_does_not_change_the_default(start: Start, up: Stage) -> None:
+    """The key is stored with the reason for the doubt, and the model that answered before stays the default."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        nobody = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    server = start(environment={"OPENAI_BASE_URL": up.url, "ANTHROPIC_BASE_URL": nobody}, more={"providers": {}})
+    before = server.get("/api/models")["default"]
+    saved = server.call("PUT", "/api/settings/keys/anthropic", {"key": "sk-typed"}, 200)
+    assert saved["verified"] is False
+    assert "Anthropic" in saved["reason"]
+    assert provider(server, "anthropic")["key_source"] == "settings"
+    assert server.get("/api/models")["default"] == before

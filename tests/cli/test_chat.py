@@ -101,18 +101,18 @@ def test_ctrl_c_stops_a_single_question(data: Path) -> None:
 
 
 def test_permission_is_asked_in_the_terminal(shared: Served) -> None:
-    """Approvals are asked at the prompt: allowed once, then denied."""
+    """Approvals are asked at the prompt: allowed once, then denied, also with the letters of earlier versions."""
     with Terminal("chat", data=shared.data_dir) as terminal:
-        for answer, state in (("x\no\n", "done"), ("d\n", "denied")):
+        for answer, state in (("x\ny\n", "done"), ("n\n", "denied"), ("o\n", "done"), ("d\n", "denied")):
             terminal.until("you> ")
             terminal.enter(script({"call": state, "name": "shell", "args": "ls", "asks": True}, {"say": "ok"}))
             terminal.until("? shell ls: The tool needs approval.")
-            terminal.until("Allow? [o]nce, [s]ession, [a]lways, [d]eny: ")
+            terminal.until("Allow? [y]es once, [s]ession, [a]lways, [n]o: ")
             terminal.say(answer)
             terminal.until("decision:")
         terminal.quit("/quit\n")
     tools = [part for message in shown(shared.data_dir) for part in message["parts"] if part["type"] == "tool"]
-    assert [tool["state"] for tool in tools] == ["done", "denied"]
+    assert [tool["state"] for tool in tools] == ["done", "denied"] * 2
 
 
 def test_without_a_terminal_a_question_waits(shared: Served) -> None:

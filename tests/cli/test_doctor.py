@@ -22,7 +22,7 @@ def test_all_is_well_beside_a_running_server(server: Served) -> None:
     ok("chat", "hello", data=server.data_dir)
     code, found = findings(server.data_dir)
     assert code == 0
-    assert str(server.process.pid) in found["lock"]["text"]
+    assert str(server.process.pid) in found["server"]["text"]
     assert found["contents"]["text"] == "1 sessions, 2 messages, 1 runs"
     assert found["shell sandbox"]["text"].startswith(("bubblewrap, without network access", "none: bubblewrap"))
     assert "All checks passed." in holdfast("doctor", data=server.data_dir).stderr.decode()

@@ -28,6 +28,7 @@ def test_lists_for_people_and_for_programs(shared: Served) -> None:
     data = shared.data_dir
     assert as_json("runs", "list", "--status", "complete", data=data)[0]["id"] == run["id"]
     assert ok("runs", "list", data=data).split("\t")[:2] == [run["id"], "complete"]
+    assert ok("runs", "list", data=data).splitlines()[0].endswith("\tTides")
     assert run["id"] not in ok("runs", "list", "--status", "running", data=data)
     assert ok("sessions", "list", data=data).startswith(f"{run['session_id']}\t")
     assert as_json("sessions", "search", "high", "tide", data=data)[0]["id"] == run["session_id"]
@@ -48,6 +49,24 @@ def test_a_list_fits_the_terminal(shared: Served, width: int) -> None:
         lines = [line.rstrip() for line in terminal.seen.splitlines()]
         assert any(named in line for line in lines)
         assert all(len(line) <= width or line == named for line in lines), lines
+
+
+def test_an_empty_list_says_so(shared: Served) -> None:
+    """A terminal gets a sentence instead of bare headers; a pipe gets nothing."""
+    with Terminal("sessions", "search", "sextant", data=shared.data_dir, width=100) as terminal:
+        assert terminal.end() == 0
+    assert terminal.seen.strip() == "No sessions."
+    assert ok("sessions", "search", "sextant", data=shared.data_dir) == ""
+
+
+def test_a_search_shows_what_it_found(shared: Served) -> None:
+    """The words are in the line, whatever the length of the title and of the text before them."""
+    run = send(shared, "word " * 8 + "kittiwake " + "word " * 8)
+    shared.ended(run["id"])
+    shared.call("PATCH", f"/api/sessions/{run['session_id']}", {"title": "A title that goes on and on " * 5})
+    with Terminal("sessions", "search", "kittiwake", data=shared.data_dir, width=100) as terminal:
+        assert terminal.end() == 0
+    assert "kittiwake" in terminal.seen
 
 
 def test_a_list_is_as_long_as_asked(shared: Served) -> None:

@@ -127,7 +127,7 @@ def write_compared_and_openai(served: Served, up: Stage) -> None:
 def write_settings(served: Served) -> str:
     """Settings, keys, an MCP server, a password and a token; the token."""
     served.call("PATCH", "/api/settings", {"default_model": "testing/default", "tools": {"fetch": "deny"}}, 200)
-    served.call("PUT", "/api/settings/keys/testing", {"key": "sk-typed-into-the-settings"}, 204)
+    served.call("PUT", "/api/settings/keys/testing", {"key": "sk-typed-into-the-settings"}, 200)
     served.call("PUT", "/api/mcp/search", {"url": "http://127.0.0.1:9/mcp", "token": "secret"}, 204)
     served.post("/api/password", {"new": PASSWORD}, 204)
     token: str = served.post("/api/tokens", {"name": "laptop"}, 201)["token"]

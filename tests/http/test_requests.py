@@ -98,7 +98,8 @@ def test_unknown_calls_are_problems_too(server: Served) -> None:
 
 def test_a_patch_changes_what_it_names(server: Served) -> None:
     """P6: only the given fields change, and a rename is not activity."""
-    sid = server.session(title="old", tags=["a"])
+    sid = server.session(title="old", tags=["a", "A", "a"])
+    assert server.get(f"/api/sessions/{sid}")["tags"] == ["a"], "tags are unique"
     before = server.get(f"/api/sessions/{sid}")
     changed = server.call("PATCH", f"/api/sessions/{sid}", {"title": "new", "pinned": True}, 200)
     assert {name for name in changed if changed[name] != before[name]} == {"title", "pinned", "version"}

@@ -19,6 +19,8 @@ def test_settings_are_kept_and_only_what_is_named_changes(start: Start) -> None:
     assert (changed["default_model"], changed["tools"]) == ("work/a", {"write": "allow", "github__*": "deny"})
     assert server.call("PATCH", "/api/settings", {"tools": {"write": "perhaps"}}, 422)["field"].startswith("tools")
     assert server.call("PATCH", "/api/settings", {"defalt_model": "x"}, 422)["field"] == "defalt_model"
+    for pattern in ("bad name!!", "", "[", "x" * 201):
+        assert server.call("PATCH", "/api/settings", {"tools": {pattern: "ask"}}, 422)["field"].startswith("tools")
     server.kill()
     server = start()
     assert server.get("/api/settings") == changed

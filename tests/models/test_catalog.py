@@ -124,7 +124,7 @@ async def test_a_provider_that_is_down_is_listed_with_the_reason() -> None:
         async with catalogue(config) as it:
             down = by_id(await it.list())["mine/big"]
             assert not down.available
-            assert "cannot be reached" in (down.reason or "")
+            assert "Could not reach" in (down.reason or "")
             assert await it.default() == "mine/big"
 
 
@@ -185,7 +185,7 @@ async def test_a_provider_that_went_away_keeps_its_models_as_down() -> None:
         with anyio.fail_after(GUARD):
             while by_id(await it.list())["mine/one"].available:
                 await anyio.lowlevel.checkpoint()
-        assert "not available" in (by_id(await it.list())["mine/one"].reason or "")
+        assert "returned an error" in (by_id(await it.list())["mine/one"].reason or "")
 
 
 async def test_ollama_is_found_with_what_its_models_can_do() -> None:
@@ -300,3 +300,21 @@ async def test_a_configured_provider_goes_before_one_of_the_environment() -> Non
     async with catalogue(mine, environment={"OPENAI_API_KEY": KEY}) as it:
         assert await it.default() == "openai/m"
         assert "openai/m" in by_id(await it.list())
+
+
+async def test_known_names_see_images_behind_any_address() -> None:
+    """A server that reports no abilities gets them by the model's name; the configuration overrides them."""
+    environment = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    (config,) = from_environment(environment)
+    names = {
+        True: "gpt-4o gpt-4.1-mini gpt-5 openai/o3 us.anthropic.claude-3-5-sonnet-v2:0 claude-sonnet-4-5 llava:7b "
+        "google/gemini-2.5-pro Qwen2.5-VL-7B-Instruct qwen-vl-max pixtral-12b gemma3:4b",
+        False: "gpt-3.5-turbo gpt-4 gpt-oss-120b o3-mini claude-2.1 llama-3.3-70b gemma3:1b",
+    }
+    for sees, listed in names.items():
+        them = tuple(listed.split())
+        async with catalogue(replace(config, models=them)) as it:
+            found = (await it.list())[: len(them)]
+            assert {info.name: "images" in info.abilities for info in found} == dict.fromkeys(them, sees)
+    async with catalogue(replace(config, models=("gpt-4o",), abilities=("tools",))) as it:
+        assert not any("images" in info.abilities for info in await it.list())

@@ -71,3 +71,12 @@ def test_other_peoples_words_are_tamed() -> None:
 def test_a_wait_is_said_in_words(after: float | None, words: str) -> None:
     """How long is in a unit that fits."""
     assert words in str(explain(UpstreamError("rate-limit", "busy", after=after), ACME, "big-model"))
+
+
+def test_an_unavailable_provider_is_told_from_an_unreachable_one() -> None:
+    """The provider's own error is quoted; without a connection, the address is named."""
+    failed = explain(from_error({"message": "The server had an error."}, 500), ACME, "big-model")
+    assert str(failed) == 'Acme returned an error: "The server had an error". Try again in a minute.'
+    lost = explain(UpstreamError("unavailable", "host not found", source="connection"), ACME, "big-model")
+    assert str(lost) == "Could not reach Acme (api.acme.example): host not found. Try again in a minute."
+    assert {failed.code, lost.code} == {"unavailable"}

@@ -188,11 +188,11 @@ def _bind(config: Config) -> socket.socket:
     try:
         return uvicorn_server.bind(config.host, config.port)
     except OSError as error:
-        problem = f"cannot listen on {config.host}:{config.port} ({error.strerror})"
         if error.errno == errno.EADDRINUSE:
-            problem += "; stop the program that uses it, or choose another port with --port"
+            problem = f"{config.port} is already in use. Stop the other program, or use another port with --port."
             raise ConfigError("port", problem) from error
-        raise ConfigError("host", f"{problem}; choose an address of this machine with --host") from error
+        reason = f"cannot listen on {config.host}:{config.port} ({error.strerror})"
+        raise ConfigError("host", f"{reason}; choose an address of this machine with --host") from error
 
 
 def _check_password(config: Config, keys: KeyringStore) -> None:

@@ -17,6 +17,7 @@ from holdfast.core.ids import LOCAL
 from holdfast.core.parts import Json
 from holdfast.models import local_model_weights
 from holdfast.models.catalog import CatalogSettings, ModelCatalog
+from holdfast.models.demo_model import DEMO
 from holdfast.models.provider_config import ProviderConfig, from_typed_key
 from holdfast.ports.agent import AgentError, Turn
 from holdfast.ports.check_result import CheckResult
@@ -73,7 +74,7 @@ class ConfiguredModels:
         self._refresh_keys()
         return await self.catalog.embed(model, body)
 
-    async def set_key(self, provider: str, key: str | None) -> None:
+    async def set_key(self, provider: str, key: str | None) -> str | None:
         known = {status.name: status for status in self.providers()}
         if provider not in known:
             raise InvalidInputError("provider", f"{provider!r} is not configured; add it to holdfast.toml first")
@@ -81,18 +82,29 @@ class ConfiguredModels:
         if key is None and source in ("environment", "file"):
             where = known[provider].key_name if source == "environment" else "holdfast.toml"
             raise NotAllowedError("remove this key", f"it comes from {where}; remove it there and restart the server")
-        if key is not None:
-            await self._check_key(provider, key)
+        doubt = None if key is None else await self._check_key(provider, key)
+        if doubt is not None:
+            await self._keep_default()
         await to_thread.run_sync(set_provider_key, self._keys, provider, key)
         self._refresh_keys()
+        return doubt
 
-    async def _check_key(self, provider: str, key: str) -> None:
-        """Raises InvalidInputError if the provider rejects the key. A provider that cannot be reached accepts any."""
+    async def _check_key(self, provider: str, key: str) -> str | None:
+        """Returns why the key could not be verified. Raises InvalidInputError if the provider rejects it."""
         keys = {**self._keys.read().provider_keys, provider: key}
         configs = provider_configs(self._config, self._environment, keys)
-        rejection = await self.catalog.key_rejection(next(config for config in configs if config.name == provider))
-        if rejection is not None:
-            raise InvalidInputError("key", rejection)
+        result = await self.catalog.check_key(next(config for config in configs if config.name == provider))
+        if result.key_rejected:
+            raise InvalidInputError("key", result.reason or "the provider rejected it")
+        return result.reason
+
+    async def _keep_default(self) -> None:
+        """Makes the default model explicit, so that a provider that may not work does not become the default. The demo
+        is not worth keeping."""
+        preferences = self._late_engine.engine.preferences
+        current = await self.default()
+        if current != DEMO.id and not (await preferences.settings(LOCAL)).get("default_model"):
+            await preferences.change({"default_model": current}, LOCAL)
 
     async def find_for_turn(self, turn: Turn) -> Model:
         """The turn's model, or the default model by the preferences that the turn was loaded with."""
@@ -179,10 +191,15 @@ async def check_models(config: Config, environment: Mapping[str, str], home: Pat
             keys = storage.open_keys(config).read().provider_keys
     async with ModelCatalog(_catalog_settings(config, keys, environment, home), SystemClock()) as catalog:
         found, default = await catalog.list(), await catalog.default(None, config.models.default)
-    unavailable = [f"{model.id}: {model.reason}" for model in found if not model.available]
-    text = f"{len(found) - len(unavailable)} available, default {default}"
-    is_available = any(model.id == default and model.available for model in found)
-    return CheckResult("models", is_available, "; ".join([text, *unavailable[:5]]))
+    models = [(model.id, None if model.available else model.reason or "unavailable") for model in found]
+    return summarize_models(models, default, "this shell's environment")
+
+
+def summarize_models(models: Sequence[tuple[str, str | None]], default: str | None, origin: str) -> CheckResult:
+    """`models` have the reason why they are unavailable, or None; `origin` says whose they are."""
+    unavailable = [f"{name}: {reason}" for name, reason in models if reason is not None]
+    text = f"{len(models) - len(unavailable)} available in {origin}, default {default}"
+    return CheckResult("models", (default, None) in models, "; ".join([text, *unavailable[:5]]))
 
 
 def download_model(report: Callable[[int, int], None]) -> Path:

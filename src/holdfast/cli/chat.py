@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-DECISIONS: Final = {"o": "once", "s": "session", "a": "always", "d": "deny"}
+DECISIONS: Final = {"o": "once", "y": "once", "s": "session", "a": "always", "d": "deny", "n": "deny"}
 HELP: Final = """/continue  continue an answer that was stopped or interrupted
 /new       start a new session
 /quit      quit (or press Ctrl-D)
@@ -96,6 +96,7 @@ class ChatPrompt:
         self._last_run: ShownRun | None = None
 
     def run(self, question: str | None) -> ExitCode:
+        model = self._await(self._client.find_model) if question is None or self._client.model is not None else None
         if question is not None:
             run = self._await(self._client.send, question)
             self._show(run)
@@ -106,6 +107,9 @@ class ChatPrompt:
                 self._show(active_run)
         with contextlib.suppress(ImportError):
             import readline  # noqa: F401  gives `input` line editing and a history
+        model = self._client.model or self._client.session_model or model
+        if model is not None:
+            self._terminal.note(f"Model: {model}")
         self._terminal.note("Ctrl-C stops an answer, Ctrl-D quits, /help lists commands.")
         while (text := self._input("you> ")) is not None:
             if not self._handle_input(text.strip()):
@@ -154,13 +158,12 @@ class ChatPrompt:
     def _ask_approval(self, run: ShownRun) -> None:
         if not self._terminal.is_terminal:
             raise CommandError(
-                "The run needs approval, and there is no terminal to ask at. It waits: answer it with "
-                f"`holdfast chat --session {self._client.sid}`.",
+                f"Waiting for approval. Answer with `holdfast chat --session {self._client.sid}`.",
                 ExitCode.WAITING,
             )
         while True:
             always = "" if run.approval is not None and run.approval.get("always") is False else "[a]lways, "
-            text = self._input(f"Allow? [o]nce, [s]ession, {always}[d]eny: ")
+            text = self._input(f"Allow? [y]es once, [s]ession, {always}[n]o: ")
             if text is None:  # Ctrl-C or Ctrl-D is no decision: stop the run
                 self._cancel(run)
                 return

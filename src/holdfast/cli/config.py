@@ -1,10 +1,16 @@
 """`holdfast config`: shows the settings in effect and where each one comes from."""
 
-from typing import Any
+from typing import Any, Final
 
 import typer
 
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir
+
+_UNITS: Final = {
+    **dict.fromkeys(("drain", "heartbeat", "write_deadline", "lease_time", "lease_renewal"), "s"),
+    **dict.fromkeys(("retention_days", "login_idle_days"), "days"),
+    "max_file_mb": "MB",
+}
 
 
 def add(root: typer.Typer, context: CliContext) -> None:
@@ -22,19 +28,21 @@ def add(root: typer.Typer, context: CliContext) -> None:
             [each._asdict() for each in loaded.settings()],
             as_json,
             ("setting", "value", "source"),
-            lambda each: (each["name"], _text(each["value"]), each["source"]),
+            lambda each: (each["name"], _text(each["name"], each["value"]), each["source"]),
         )
         if not as_json and not loaded.file.is_file():
             context.terminal.note(f"No configuration file. Create {loaded.file} to add one.")
 
 
-def _text(value: Any) -> str:
+def _text(name: str, value: Any) -> str:
     match value:
-        case None:
-            return "-"
+        case None | "" | [] | () | {}:
+            return "(not set)"
         case bool():
             return str(value).lower()
-        case list():
+        case list() | tuple():
             return ", ".join(map(str, value))
+        case int() | float():
+            return f"{value:.12g} {_UNITS[name]}" if name in _UNITS else str(value)
         case _:
             return str(value)

@@ -7,7 +7,7 @@ implementation and nobody else can connect. The lock of the data directory decid
 from collections.abc import Awaitable, Callable
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from urllib.parse import quote
 
 import anyio
@@ -103,6 +103,15 @@ async def connect(
             f"No data in {config.data_dir}. Choose another directory with --data-dir, or start with `holdfast chat`."
         )
     return await _serve_and_work(config, build_agents, needs, work, note)
+
+
+async def ask_running_server(config: "Config", path: str) -> Any:
+    """The running server's answer to GET, or None if none is running."""
+    address = read_server_file(config.data_dir / SERVER_FILE)
+    if address is None:
+        return None
+    async with _client(address) as client:
+        return await client.call("GET", path) if await _answers(client, "/healthz", _READY_TIMEOUT) else None
 
 
 def _client(address: ServerAddress) -> "ApiClient":

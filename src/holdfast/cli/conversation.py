@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from holdfast.cli import rendering
 from holdfast.cli.connect import ServerConnection, api_path
-from holdfast.cli.exit_codes import ConnectionLostError, ExitCode, ServerRefusedError
+from holdfast.cli.exit_codes import CommandError, ConnectionLostError, ExitCode, ServerRefusedError
 from holdfast.cli.run_follower import FollowedEvent, follow_run
 from holdfast.cli.terminal import Terminal
 from holdfast.core.events import TERMINAL_TYPES
@@ -38,12 +38,28 @@ class ChatClient:
     terminal: Terminal
     model: str | None = None
     sid: str | None = None
+    session_model: str | None = None  # Of an existing session
+
+    async def find_model(self) -> str | None:
+        """The model that will answer, or None if the server has no list of models. Raises CommandError for a model of
+        an unknown provider; a known provider may have more models than it lists."""
+        found = await self.connection.client.call("GET", api_path("models"))
+        names = [str(item["id"]) for item in found["items"]]
+        providers = {name.partition("/")[0] for name in names}
+        model = self.model
+        if model is None or not names:
+            return model or found["default"]
+        listed = model in names or any(name.partition("/")[2] == model for name in names)
+        if not listed and ("/" not in model or model.partition("/")[0] not in providers):
+            raise CommandError(f"Unknown model {model}. See `holdfast models list`.", ExitCode.USAGE)
+        return model
 
     async def open_session(self) -> ShownRun | None:
         """Shows the latest messages of an existing session and returns its active run."""
         assert self.sid is not None
         call = self.connection.client.call
         session = await call("GET", api_path("sessions", self.sid))
+        self.session_model = session["model"]
         page = await call("GET", api_path("sessions", self.sid, "messages"), params={"limit": 20})
         if page["next"] is not None:
             self.terminal.note("(earlier messages are not shown)")

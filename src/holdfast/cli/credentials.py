@@ -89,7 +89,7 @@ def _add_token_commands(app: typer.Typer, context: CliContext) -> None:
             if not name.strip() or len(name) > 200:
                 raise CommandError("A token name needs 1 to 200 characters.", ExitCode.USAGE)
             if keys.read().password is None and context.config(data_dir, config).password is None:
-                raise CommandError("A token needs a password on the server. Set one with `holdfast password`.")
+                raise CommandError("Set a password before creating tokens: `holdfast password`.")
             token, secret = authenticator.issue_token(keys, name, SystemClock().now())
         if as_json:
             context.terminal.json({"id": token.id, "name": token.name, "token": secret})
@@ -107,6 +107,7 @@ def _add_token_commands(app: typer.Typer, context: CliContext) -> None:
             as_json,
             ("id", "age", "name"),
             lambda each: (each["id"], format_age(each["created_at"]), each["name"]),
+            "No tokens.",
         )
 
     @app.command(epilog="Example: holdfast token revoke tok_0123456789abcdef")
@@ -145,6 +146,7 @@ def _add_login_commands(app: typer.Typer, context: CliContext) -> None:
             context.terminal.table(
                 ("id", "last used", "device", "address"),
                 [(each.id, format_age(used), each.device, each.address) for each, _, used in rows],
+                "No browser is logged in.",
             )
 
     @app.command(epilog="Example: holdfast logins end --all")

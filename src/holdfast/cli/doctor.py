@@ -6,17 +6,35 @@ import sqlite3
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import typer
 
 from holdfast import __version__
+from holdfast.cli.connect import api_path, ask_running_server
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir
 from holdfast.cli.exit_codes import ExitCode
 from holdfast.ports.check_result import CheckResult
 
+if TYPE_CHECKING:
+    from holdfast.config import Config
+
 OLDEST_SQLITE: Final = (3, 37, 0)
+
+
+async def _check_models(context: CliContext, config: "Config") -> list[CheckResult]:
+    """The models of the running server, whose environment may differ from the shell's; without one, those of the
+    shell's environment."""
+    from holdfast.app.models import check_models, summarize_models
+
+    found = await ask_running_server(config, api_path("models"))
+    if found is not None:
+        models = [(item["id"], None if item["available"] else item["reason"]) for item in found["items"]]
+        return [summarize_models(models, found["default"], "the running server")] if models else []
+    if context.agents is not None:
+        return []
+    return [await check_models(config, os.environ, Path.home())]
 
 
 def add(root: typer.Typer, context: CliContext) -> None:
@@ -28,7 +46,6 @@ def add(root: typer.Typer, context: CliContext) -> None:
         """
         from holdfast import app
         from holdfast.app.agents import shell_sandbox
-        from holdfast.app.models import check_models
 
         settings = context.config(data_dir, config)
         with context.report_errors():
@@ -39,8 +56,7 @@ def add(root: typer.Typer, context: CliContext) -> None:
                 CheckResult("settings", True, f"valid; data directory {settings.data_dir}"),
                 *app.examine(settings),
             ]
-            if context.agents is None:
-                findings.append(anyio.run(check_models, settings, os.environ, Path.home()))
+            findings += anyio.run(_check_models, context, settings)
             status = anyio.run(shell_sandbox(settings, Path.home()).status)
             is_fine = status.active or settings.shell.sandbox != "required"
             findings.append(CheckResult("shell sandbox", is_fine, str(status)))

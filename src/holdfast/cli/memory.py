@@ -41,6 +41,7 @@ def _add_fact_commands(app: typer.Typer, context: CliContext) -> None:
             as_json,
             ("fact", "age", "", "text"),
             lambda each: (each["id"], format_age(each["updated_at"]), _state(each), each["text"]),
+            "No memories.",
         )
 
     @app.command("change", epilog='Example: holdfast memory change fct_01h… --text "Lives in Porto." --pin')

@@ -1,13 +1,16 @@
 """`holdfast runs`: lists runs and prints their journals."""
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from holdfast.cli import rendering
 from holdfast.cli.connect import ServerConnection, api_path
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir, Limit
+from holdfast.cli.exit_codes import ServerRefusedError
 from holdfast.cli.run_follower import FollowedEvent, follow_run
 from holdfast.cli.terminal import format_age
 from holdfast.core.events import TERMINAL_TYPES
@@ -34,12 +37,19 @@ def add(root: typer.Typer, context: CliContext) -> None:
     ) -> None:
         """List runs, newest first."""
         params = {name: value for name, value in (("status", status), ("session", session)) if value is not None}
-        found = context.list_api(context.config(data_dir, config), "runs", params, limit)
+        found, titles = context.with_server(context.config(data_dir, config), partial(_list, params, limit, as_json))
         context.terminal.items(
             found,
             as_json,
-            ("run", "status", "age", "model"),
-            lambda run: (run["id"], run["status"], format_age(run["created_at"]), run["model"] or run["agent"]),
+            ("run", "status", "age", "model", "session"),
+            lambda run: (
+                run["id"],
+                run["status"],
+                format_age(run["created_at"]),
+                run["model"] or run["agent"],
+                titles.get(run["session_id"]) or "(untitled)",
+            ),
+            "No runs.",
         )
 
     @app.command("show", epilog="Example: holdfast runs show run_01h…")
@@ -68,6 +78,21 @@ def add(root: typer.Typer, context: CliContext) -> None:
     ) -> None:
         """Print a run's events as they happen, until it ends."""
         _print_events(context, context.config(data_dir, config), run, after, as_json, follow=True)
+
+
+async def _list(
+    params: Mapping[str, str], limit: int, as_json: bool, connection: ServerConnection
+) -> tuple[list[Any], dict[str, str | None]]:
+    """Runs, and for people the titles of their sessions."""
+    client = connection.client
+    runs = [run async for page in client.pages(api_path("runs"), params, limit) for run in page]
+    titles: dict[str, str | None] = {}
+    for sid in () if as_json else dict.fromkeys(run["session_id"] for run in runs):
+        try:
+            titles[sid] = (await client.call("GET", api_path("sessions", sid)))["title"]
+        except ServerRefusedError:
+            titles[sid] = "(deleted)"
+    return runs, titles
 
 
 def _print_events(context: CliContext, config: "Config", rid: str, after: int, as_json: bool, *, follow: bool) -> None:

@@ -1,14 +1,18 @@
 """`holdfast sessions`: lists, searches and prints conversations."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, Final
 
 import typer
 
 from holdfast.cli import rendering
 from holdfast.cli.connect import ServerConnection, api_path
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir, Limit, SessionArgument
-from holdfast.cli.terminal import format_age
+from holdfast.cli.terminal import format_age, one_line
+
+_TITLE: Final = 24
+_BEFORE_MATCH: Final = 12  # Characters shown before a word that was found
 
 
 def add(root: typer.Typer, context: CliContext) -> None:
@@ -62,7 +66,7 @@ def _add_list_commands(app: typer.Typer, context: CliContext) -> None:
     ) -> None:
         """Search titles and messages."""
         found = context.list_api(context.config(data_dir, config), "sessions", {"query": " ".join(words)}, limit)
-        _print_sessions(context, found, as_json, "match", _excerpt)
+        _print_sessions(context, found, as_json, "match", partial(_excerpt, words))
 
 
 def _print_sessions(
@@ -73,9 +77,15 @@ def _print_sessions(
         as_json,
         ("session", "age", header),
         lambda each: (each["id"], format_age(each["updated_at"]), text(each)),
+        "No sessions.",
     )
 
 
-def _excerpt(item: dict[str, Any]) -> str:
-    excerpt = (item.get("match") or {}).get("excerpt") or ""
-    return f"{item['title']}: {excerpt}" if item["title"] and excerpt != item["title"] else excerpt or item["title"]
+def _excerpt(words: Sequence[str], item: dict[str, Any]) -> str:
+    """The title and the text around the first word found, which must not be cut off at the end of the line."""
+    title, excerpt = item["title"] or "", (item.get("match") or {}).get("excerpt") or ""
+    text = excerpt.lower()
+    at = min((found for word in words if (found := text.find(word.lower())) >= 0), default=0)
+    if at > _BEFORE_MATCH:
+        excerpt = f"…{excerpt[at - _BEFORE_MATCH :]}"
+    return f"{one_line(title, _TITLE)}: {excerpt}" if title and excerpt != title else excerpt or title

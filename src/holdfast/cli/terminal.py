@@ -78,12 +78,15 @@ class Terminal:
         sys.stdout.write(text)
         sys.stdout.flush()
 
-    def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "Nothing found.") -> None:
         """Prints columns on a wide terminal, two lines per row on a narrow one, and tab-separated fields if the output
         is not a terminal. The first cell is an id and is never truncated."""
         if not self.out.is_terminal:
             for row in rows:
                 self.raw("\t".join(" ".join(clean(cell).split()) for cell in row) + "\n")
+            return
+        if not rows:
+            self.note(empty)
             return
         if self.width < _MIN_TABLE_WIDTH:
             for first, *rest in rows:
@@ -103,13 +106,18 @@ class Terminal:
         Console(highlight=False).print(table)
 
     def items(
-        self, items: Sequence[Any], as_json: bool, headers: Sequence[str], row: Callable[[Any], Sequence[str]]
+        self,
+        items: Sequence[Any],
+        as_json: bool,
+        headers: Sequence[str],
+        row: Callable[[Any], Sequence[str]],
+        empty: str = "Nothing found.",
     ) -> None:
-        """Prints a list as JSON or as a table."""
+        """Prints a list as JSON or as a table, or `empty` if a person would see no rows."""
         if as_json:
             self.json(items)
         else:
-            self.table(headers, [row(item) for item in items])
+            self.table(headers, [row(item) for item in items], empty)
 
     @contextmanager
     def progress(self) -> "Iterator[ReportProgress]":

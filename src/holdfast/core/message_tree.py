@@ -81,7 +81,7 @@ def undo(tree: Tree, session: Session) -> Session:
 
 def redo(session: Session) -> Session:
     if not session.redo:
-        raise NotAllowedError("redo", "nothing was undone, or a message was sent since")
+        raise NotAllowedError("redo", "there is nothing to redo")
     return replace(session, head=session.redo[-1], redo=session.redo[:-1])
 
 

@@ -15,7 +15,7 @@ from holdfast.core.parts import Json
 from holdfast.models import embeddings, local_model_prompt, local_model_weights
 from holdfast.models.default_model import default_model, provider_default
 from holdfast.models.demo_model import DEMO, DemoModel
-from holdfast.models.discovery import local_servers, probe
+from holdfast.models.discovery import ProbeResult, local_servers, probe
 from holdfast.models.http_client import HttpClient
 from holdfast.models.local_model import LOCAL_ID, LocalModel, LocalModelSettings, local_info
 from holdfast.models.model_list_cache import ModelListCache
@@ -105,10 +105,9 @@ class ModelCatalog:
                 found[config.name] = ProviderStatus(config.name, base_url(config), config.key_source, config.key_name)
         return [found[name] for name in sorted(found)]
 
-    async def key_rejection(self, config: ProviderConfig) -> str | None:
-        """What the provider says about a key that it rejects, else None."""
-        result = await self._probe(config)
-        return result.reason if result.key_rejected else None
+    async def check_key(self, config: ProviderConfig) -> ProbeResult:
+        """Asks the provider for its models with this key."""
+        return await self._probe(config)
 
     async def list(self) -> Sequence[ModelInfo]:
         """All models; unavailable ones carry the reason. Waits for a provider only if nothing is known of it yet: an

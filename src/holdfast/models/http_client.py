@@ -106,16 +106,16 @@ class HttpClient:
                 else:
                     connection = await self._connect_through(route, route.proxy)
         except TimeoutError:
-            error = UpstreamError("unavailable", f"no connection within {seconds:g} s", retry=True)
+            error = UpstreamError("unavailable", f"no connection within {seconds:g} s", retry=True, source="connection")
         except ssl.SSLCertVerificationError:
-            error = UpstreamError("unavailable", "its certificate is not valid")
+            error = UpstreamError("unavailable", "its certificate is not valid", source="connection")
         except ssl.SSLError:
-            error = UpstreamError("unavailable", "no secure connection could be made")
+            error = UpstreamError("unavailable", "no secure connection could be made", source="connection")
         except (socket.gaierror, UnicodeError):
-            error = UpstreamError("unavailable", "its host name cannot be resolved", retry=True)
+            error = UpstreamError("unavailable", "host not found", retry=True, source="connection")
         except OSError as failed:
             reason = os.strerror(failed.errno) if failed.errno else "the connection was refused"
-            error = UpstreamError("unavailable", f"the server cannot be reached: {reason.lower()}", retry=True)
+            error = UpstreamError("unavailable", reason.lower(), retry=True, source="connection")
         else:
             self._connections.add(connection)
             return connection
@@ -148,7 +148,7 @@ class HttpClient:
         try:
             if response.status != 200:
                 refused = f"the proxy {proxy.host} refused to connect to it (status {response.status})"
-                raise HttpError(UpstreamError("unavailable", refused))
+                raise HttpError(UpstreamError("unavailable", refused, source="connection"))
             connection = self._new_connection(route)
             transport = await asyncio.get_running_loop().start_tls(
                 to_proxy.transport, connection, self._tls_context(), server_hostname=route.host.rstrip(".")

@@ -10,9 +10,11 @@ from holdfast.models.discovery import ProbeResult
 from holdfast.models.model_listings import ListedModel
 from holdfast.models.provider_config import PRESETS, ProviderConfig, dialect, title
 from holdfast.models.pydantic_ai_models import missing_extra
+from holdfast.models.vision_names import is_vision_name
 from holdfast.ports.model import Ability, ModelInfo
 
 _PREFILL: frozenset[Ability] = frozenset({"prefill"})
+_IMAGES: frozenset[Ability] = frozenset({"images"})
 
 
 class ModelListCache:
@@ -93,7 +95,7 @@ class ModelListCache:
 def _describe(config: ProviderConfig, model: ListedModel, reason: str | None) -> ModelInfo:
     abilities = model.abilities
     if abilities is None:
-        abilities = PRESETS[config.kind].abilities if config.abilities is None else frozenset(config.abilities)
+        abilities = _assumed_abilities(config, model.name) if config.abilities is None else frozenset(config.abilities)
     if dialect(config).prefill != "never":
         abilities |= _PREFILL
     return ModelInfo(
@@ -105,3 +107,9 @@ def _describe(config: ProviderConfig, model: ListedModel, reason: str | None) ->
         reason is None,
         reason,
     )
+
+
+def _assumed_abilities(config: ProviderConfig, name: str) -> frozenset[Ability]:
+    """Of a model whose server says nothing about it. llama.cpp reports vision elsewhere, if it has any."""
+    abilities = PRESETS[config.kind].abilities
+    return abilities | _IMAGES if config.kind != "llamacpp" and is_vision_name(name) else abilities

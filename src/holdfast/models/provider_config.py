@@ -141,7 +141,7 @@ def base_url(config: ProviderConfig) -> str:
 
 def title(config: ProviderConfig) -> str:
     """The provider's name as shown to people."""
-    return PRESETS[config.kind].title if config.name == config.kind else config.name
+    return next((preset.title for kind, preset in PRESETS.items() if kind == config.name), "") or config.name
 
 
 def dialect(config: ProviderConfig) -> ChatDialect:

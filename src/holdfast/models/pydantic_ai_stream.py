@@ -212,7 +212,10 @@ def classify_exception(error: Exception) -> UpstreamError:
             return UpstreamError("refused", "its content filter stopped the answer")
         case exceptions.ModelAPIError() | httpx2.HTTPError():
             return UpstreamError(
-                "unavailable", "the connection failed or broke in the middle of the answer", retry=True
+                "unavailable",
+                "the connection failed or broke in the middle of the answer",
+                retry=True,
+                source="connection",
             )
         case exceptions.UnexpectedModelBehavior() | ValueError():
             return UpstreamError("protocol", f"{type(error).__name__}: its answer has an unexpected format")

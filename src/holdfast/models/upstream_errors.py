@@ -26,6 +26,7 @@ class UpstreamError:
     detail: str
     retry: bool = False  # Whether the same request may succeed shortly
     after: float | None = None  # Seconds that the provider asks to wait before the next attempt
+    source: Literal["provider", "connection"] | None = None  # Whose error `detail` tells, if it matters
 
 
 _KEYWORDS: Mapping[Code, str] = {
@@ -57,6 +58,11 @@ _SENTENCES: Mapping[Code, str] = {
     "bad-request": "{provider} rejected the request ({detail}). Check the model's settings, or choose another model.",
     "not-found": "{provider} at {address} has no model {model} ({detail}). Choose another model.",
 }
+_UNAVAILABLE: Mapping[str, str] = {
+    "provider": '{provider} returned an error: "{detail}". Try again in a minute.',
+    "connection": "Could not reach {provider} ({address}): {detail}. Try again in a minute.",
+}
+"""Sentences about an `unavailable` provider by the source of the error."""
 _RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 _SHORTEST_SECRET = 8
 _PERMANENT = "insufficient_quota|billing|credit"
@@ -76,7 +82,7 @@ def from_error(error: Json, status: int | None = None, after: float | None = Non
     by_status = next((code for code, statuses in _BY_STATUS.items() if status in statuses), None)
     if status is None:
         code = code or "unavailable"
-        return UpstreamError(code, message, retry=code in ("unavailable", "rate-limit"), after=after)
+        return UpstreamError(code, message, code in ("unavailable", "rate-limit"), after, "provider")
     if by_status is None:
         by_status = "unavailable" if status >= 500 or status == 425 else "bad-request"
     says_more = by_status == "bad-request" or (status == 403 and code == "refused")
@@ -85,12 +91,13 @@ def from_error(error: Json, status: int | None = None, after: float | None = Non
     if status == 429 and "context" not in text:
         code = "rate-limit"
     retry = status in _RETRYABLE and not (status == 429 and re.search(_PERMANENT, text))
-    return UpstreamError(code, message, retry, after)
+    return UpstreamError(code, message, retry, after, "provider")
 
 
 def explain(error: UpstreamError, config: ProviderConfig, model: str) -> ModelError:
     """The failure as a sentence: what happened, why and what to do."""
-    sentence = _SENTENCES[error.code].format(
+    told = _UNAVAILABLE.get(error.source or "") if error.code == "unavailable" else None
+    sentence = (told or _SENTENCES[error.code]).format(
         provider=title(config),
         model=model,
         address=_host_and_port(base_url(config)),

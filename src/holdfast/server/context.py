@@ -37,9 +37,10 @@ class AvailableModels(Protocol):
     async def embed(self, model: str, body: Mapping[str, Json]) -> bytes:
         """The provider's response to an embedding request. Raises AgentError with a message for people."""
 
-    async def set_key(self, provider: str, key: str | None) -> None:
-        """Stores the key in the keyring or removes it; the next answer uses it. Raises InvalidInputError for an unknown
-        provider or a key that the provider rejects, NotAllowedError for a key that the keyring does not hold."""
+    async def set_key(self, provider: str, key: str | None) -> str | None:
+        """Stores the key in the keyring or removes it; the next answer uses it. Returns why a key could not be
+        verified. Raises InvalidInputError for an unknown provider or a key that the provider rejects, NotAllowedError
+        for a key that the keyring does not hold."""
 
 
 class ToolAdmin(Protocol):

@@ -143,7 +143,7 @@ async def receive_file(
             if kind is None:
                 raise HTTPException(415, "Unsupported file type. Use images, PDF or text.")
             if not size:
-                raise InvalidInputError("file", "must not be empty")
+                raise InvalidInputError("file", "This file is empty.")
             return await attachments.add(incoming, form.name or "file", kind)
     except MultipartParseError:
         raise InvalidInputError("file", "the form is malformed") from None

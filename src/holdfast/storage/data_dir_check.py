@@ -51,14 +51,14 @@ def _directory(path: Path) -> Iterator[CheckResult]:
         if file.exists() and stat.S_IMODE(file.stat().st_mode) & 0o077:
             yield CheckResult(name, False, f"other users can read it; run chmod 600 {file}")
     holder = lock_holder(path)
-    yield CheckResult("lock", True, "not in use" if holder is None else f"in use by process {holder}")
+    yield CheckResult("server", True, "not running" if holder is None else f"running (pid {holder})")
     try:
         if (path / "keys.json").exists():
             keyring = KeyFile(path).read()
-            word = "a password is set" if keyring.password else "no password"
-            yield CheckResult("keys", True, f"{word}, {len(keyring.tokens)} tokens")
+            word = "password set" if keyring.password else "no password"
+            yield CheckResult("access", True, f"{word}, {len(keyring.tokens)} tokens")
     except HoldfastError as error:
-        yield CheckResult("keys", False, str(error))
+        yield CheckResult("access", False, str(error))
 
 
 def _database(
@@ -91,7 +91,7 @@ def _store(files: Path, db: sqlite3.Connection) -> Iterator[CheckResult]:
     found = db.execute("SELECT sha256, max(size) FROM files GROUP BY sha256").fetchall()
     contents = ((path_of(files, sha256), size) for sha256, size in found)
     bad = sum(not file.exists() or file.stat().st_size != size for file, size in contents)
-    text = f"{len(found)} contents" + (f", {bad} of them missing or truncated" if bad else "")
+    text = str(len(found)) + (f", {bad} of them missing or truncated" if bad else "")
     yield CheckResult("files", not bad, text)
 
 

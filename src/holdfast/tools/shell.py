@@ -64,7 +64,7 @@ def _spec(limits: ShellLimits) -> ToolSpec:
     seconds = {"type": "number", "exclusiveMinimum": 0, "maximum": limits.max_timeout}
     return object_spec(
         "shell",
-        "Run a command with sh in the workspace. It has no input, and processes it leaves running are ended. It "
+        "Run a shell command in the workspace. It has no input, and processes it leaves running are ended. It "
         "may be sandboxed: then there may be no network, and only the workspace and /tmp can be written.",
         {
             "command": {"type": "string", "minLength": 1},

@@ -367,6 +367,13 @@ export type ProviderKeyRequest = {
   readonly key: string;
 };
 
+export type ProviderKeyResponse = {
+  /** Whether the provider accepted the key. */
+  readonly verified: boolean;
+  /** Why the key could not be verified. */
+  readonly reason: string | null;
+};
+
 export type ProviderResponse = {
   readonly name: string;
   readonly has_key: boolean;
@@ -602,7 +609,7 @@ export type UpdateSessionRequest = {
 export type UpdateSettingsRequest = {
   readonly default_model?: string | null;
   /** All rules, by a tool's name or a pattern such as `github__*`. */
-  readonly tools?: { readonly [key: string]: "allow" | "ask" | "deny" };
+  readonly tools?: { readonly [key: string]: Json };
 };
 
 export type UsageResponse = {

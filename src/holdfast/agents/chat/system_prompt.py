@@ -43,7 +43,7 @@ def system_prompt(
         "\n".join([TOOL_NOTES, *(f"- {note}" for note in tool_notes)]) if tools and tool_notes else "",
         custom or "",
         _remembered(parts),
-        f"Summary of the conversation so far, of which you see only the end:\n{summary}" if summary else "",
+        f"Summary of the earlier conversation:\n{summary}" if summary else "",
     ]
     return "\n\n".join(section.strip() for section in sections if section.strip()) or None
 

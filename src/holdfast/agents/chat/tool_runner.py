@@ -120,15 +120,15 @@ class ToolRunner:
         if tool is None:
             return f"There is no tool named {call.name!r}. Available: {', '.join(sorted(self.tools)) or 'none'}."
         if call.invalid is not None:
-            why = call.invalid.rstrip(".")
-            return f"The arguments are invalid: {why}. Send them again as one JSON object."
+            why = call.invalid[:1].upper() + call.invalid[1:].rstrip(".")
+            return f"{why}. Send the arguments again as one JSON object."
         problem = argument_problem(tool.spec.parameters, call.args)
         if problem is not None:
             return problem
         if len(json.dumps(call.args)) > _MAX_ARGS:
             return f"The arguments exceed {_MAX_ARGS} characters. Split the work into smaller calls."
         if rules.rule_for(self.policy, call.name, tool.traits.rule) == "deny":
-            return f"The settings do not allow {call.name!r}. Continue without it."
+            return f"{call.name!r} is blocked by the user's tool permissions. Continue without it."
         if repeats(self.log.parts, call.call_id, call.name, call.args) >= self.max_repeats:
             return "You made this same call several times in a row. Its result will not change; do something else."
         return None

@@ -60,8 +60,8 @@ async def list_sessions(
     limit: p.Limit = 50,
     cursor: p.Cursor = None,
 ) -> s.SessionListResponse:
-    """List sessions, most recent activity first, without those of comparisons. With `query`: those where the title and
-    tags, or one message, contain all its words."""
+    """List sessions by recent activity, excluding comparisons. `query` matches all words in the title and tags, or in
+    one message."""
     if query is not None and query.strip():
         return await _search(api, query, limit, cursor)
     before = p.read_cursor(cursor, tuple[p.Moment, SessionId])

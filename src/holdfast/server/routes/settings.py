@@ -63,15 +63,18 @@ async def change_settings(api: ApiContext, request: Request, body: s.UpdateSetti
     return await read_settings(api)
 
 
-@router.put("/keys/{provider}", status=204)
-async def set_key(api: ApiContext, request: Request, provider: IdPath, body: s.ProviderKeyRequest) -> None:
+@router.put("/keys/{provider}")
+async def set_key(
+    api: ApiContext, request: Request, provider: IdPath, body: s.ProviderKeyRequest
+) -> s.ProviderKeyResponse:
     """Store a provider's API key on this server. It is never returned. Needs a recent login."""
     require_recent_login(request, "store a key")
     if api.models is None:
         raise NotAllowedError("store a key", "no models are configured on this server")
-    await api.models.set_key(provider, body.key)
+    doubt = await api.models.set_key(provider, body.key)
     address = request_address(request, api.trusted_proxies)
     security_log.record("provider key stored", address=address, provider=provider)
+    return s.ProviderKeyResponse(verified=doubt is None, reason=doubt)
 
 
 @router.delete("/keys/{provider}", status=204)

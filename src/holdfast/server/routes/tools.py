@@ -71,7 +71,7 @@ async def put_server(api: ApiContext, request: Request, name: ServerNamePath, bo
     if body.command is not None and not api.authenticator.password_set:
         raise NotAllowedError(
             "add a local command",
-            "this server has no password; set one first, or add the command to holdfast.toml",
+            "it needs a server password. Set one in Password and tokens, or add the command to holdfast.toml",
         )
     await require_tool_admin(api).put_server(name, body)
     address, target = request_address(request, api.trusted_proxies), body.command or urlsplit(body.url or "").hostname

@@ -54,7 +54,19 @@ def shallow_fields(value: Any) -> dict[str, Any]:
 Title = Annotated[str, Field(max_length=500)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Instructions = Annotated[str, Field(max_length=MAX_TEXT)]
-Tags = Annotated[list[Annotated[str, Field(min_length=1, max_length=100)]], Field(max_length=50)]
+
+
+def _unique_tags(tags: list[str]) -> list[str]:
+    """The first of each tag; upper and lower case make no difference."""
+    found: dict[str, str] = {}
+    for tag in tags:
+        found.setdefault(tag.casefold(), tag)
+    return list(found.values())
+
+
+Tags = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=100)]], Field(max_length=50), AfterValidator(_unique_tags)
+]
 MAX_SETTINGS = 64 * 1024
 
 

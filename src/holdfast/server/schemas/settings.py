@@ -9,6 +9,7 @@ from holdfast.server.schemas.base import ListResponse, Name, RequestModel, Respo
 
 VariableName = Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]{0,99}$")]
 HeaderName = Annotated[str, Field(pattern="^[A-Za-z0-9-]{1,100}$")]
+ToolPattern = Annotated[str, Field(pattern=r"^([A-Za-z0-9_.*?-]|\[!?[A-Za-z0-9_.-]+\])+$", max_length=200)]
 HeaderValue = Annotated[str, Field(pattern=r"^[\x20-\x7e]{0,4000}$")]
 
 
@@ -17,13 +18,18 @@ class UpdateSettingsRequest(RequestModel):
 
     default_model: Name | None = None
     tools: Annotated[
-        dict[Name, Rule],
+        dict[ToolPattern, Rule],
         Field(max_length=500, description="All rules, by a tool's name or a pattern such as `github__*`."),
     ] = Field(default_factory=dict)
 
 
 class ProviderKeyRequest(RequestModel):
     key: Annotated[str, Field(min_length=1, max_length=1000)]
+
+
+class ProviderKeyResponse(ResponseModel):
+    verified: Annotated[bool, Field(description="Whether the provider accepted the key.")]
+    reason: Annotated[str | None, Field(description="Why the key could not be verified.")]
 
 
 class RevokeGrantRequest(RequestModel):

@@ -101,7 +101,7 @@ def describe_failure(error: Exception) -> str:
     """Why a request failed, without the address that a name stands for if that is not public."""
     cause = getattr(error, "os_error", error)
     if isinstance(cause, OSError) and cause.errno == errno.EACCES:
-        return "The address is not on the public internet."
+        return "private addresses are blocked."
     return str(error)
 
 

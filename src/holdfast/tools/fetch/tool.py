@@ -72,7 +72,7 @@ class FetchTool:
         except TimeoutError:
             raise ToolError(f"The page did not answer within {self.limits.seconds:g} seconds.") from None
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
-            raise ToolError(f"The page could not be fetched: {describe_failure(error)}") from None
+            raise ToolError(f"Could not fetch the page: {describe_failure(error)}") from None
 
     async def _get(self, url: URL) -> Callable[[], ToolResult]:
         """A function that renders the page, or says that it moved to another host, which needs a call of its own."""

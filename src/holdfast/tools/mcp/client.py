@@ -4,6 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import anyio
 from anyio import to_thread
@@ -19,7 +20,7 @@ from holdfast.tools.mcp.prompts import McpPrompt
 from holdfast.tools.mcp.resource_tools import resource_tools
 from holdfast.tools.mcp.server_requests import ActiveCall
 from holdfast.tools.mcp.tool_listing import MAX_TOOLS
-from holdfast.tools.mcp.tool_mapping import McpServer
+from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer
 
 log = logging.getLogger("holdfast.tools")
 
@@ -101,7 +102,7 @@ class McpClient:
                         break
         except Exception as error:  # the SDK's and its transports' errors are many
             connection.closed.set()
-            raise self._failed("failed to list its tools", error) from error
+            raise self._failed(f"The MCP server {self.server.name!r} failed to list its tools", error) from error
         self._failures, self._failure = 0, None
         if connection.client.server_capabilities.resources is None:
             return tools
@@ -116,6 +117,13 @@ class McpClient:
         except TimeoutError:
             raise self._timed_out(limit) from None
 
+    def _described(self) -> str:
+        """The server's name, and the address of a remote one without its credentials."""
+        server = self.server
+        if not isinstance(server, HttpServer):
+            return server.name
+        return f"{server.name} ({urlsplit(server.url).netloc.rpartition('@')[2]})"
+
     def _failed(self, what: str, error: Exception) -> ToolError:
         """Begins a pause, which doubles with each failure."""
         self._failure = why = _reason(error)
@@ -124,7 +132,7 @@ class McpClient:
         pause = min(self._limits.first_pause * 2**self._failures, self._limits.longest_pause)
         self._failures = min(self._failures + 1, 30)
         self.retry_at = anyio.current_time() + pause
-        return ToolError(f"The MCP server {self.server.name!r} {what}: {why}")
+        return ToolError(f"{what}: {why}")
 
     def _tool(self, tool: Any, instructions: str) -> "McpTool":
         name = tool_mapping.tool_name(self.server.name, tool.name)
@@ -195,13 +203,13 @@ class McpClient:
                 raise ToolError("The MCP servers are not running.")
             wait = self.retry_at - anyio.current_time()
             if wait > 0:
-                raise ToolError(f"The MCP server {self.server.name!r} cannot be reached. Try again in {wait:.0f} s.")
+                raise ToolError(f"Could not connect to {self.server.name}. Try again in {wait:.0f} s.")
             connection = McpConnection(self.server, self._limits.connect)
             self._stderr = connection.stderr
             try:
                 await self.tasks.start(connection.run)
             except Exception as error:
-                raise self._failed("cannot be reached", error) from error
+                raise self._failed(f"Could not connect to {self._described()}", error) from error
             self._connection = connection
             return connection
 

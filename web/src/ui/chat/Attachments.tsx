@@ -2,8 +2,8 @@
 
 import { useCallback, useState } from "react";
 import { errorMessage } from "../../core/api.ts";
-import type { FilePart } from "../../core/types.ts";
-import { useApp } from "../context.ts";
+import type { FilePart, Model } from "../../core/types.ts";
+import { useApp, useStore } from "../context.ts";
 import { formatSize } from "../format.ts";
 import { IconButton } from "../widgets/buttons.tsx";
 import { Icon } from "../widgets/icons.tsx";
@@ -27,6 +27,7 @@ export function useUploads(initial: () => readonly FilePart[]) {
         now.some((item) => item.id === id) ? now.map((item) => (item.id === id ? started : item)) : [...now, started],
       );
       try {
+        if (!file.size) throw new Error("This file is empty.");
         const { id: file_id, name, media_type, size } = await api.upload(file);
         setFiles((now) => [...now, { type: "file", file_id, name, media_type, size }]);
         setPending((now) => now.filter((item) => item.id !== id));
@@ -52,7 +53,23 @@ export function useUploads(initial: () => readonly FilePart[]) {
   };
 }
 
-export function Attachments({ uploads }: { uploads: ReturnType<typeof useUploads> }) {
+/** Why this model cannot read the file, if it cannot. */
+function unreadable(file: FilePart, model: Model | undefined): string | null {
+  if (!model) return null;
+  if (file.media_type.startsWith("image/")) return model.abilities.includes("images") ? null : "can’t see images";
+  const isPdf = file.media_type === "application/pdf";
+  return isPdf && !model.abilities.includes("documents") ? "can’t read PDFs" : null;
+}
+
+interface Props {
+  uploads: ReturnType<typeof useUploads>;
+  /** Null: the default model. */
+  modelId: string | null;
+}
+
+export function Attachments({ uploads, modelId }: Props) {
+  const { models, defaultModel } = useStore(useApp().catalog);
+  const model = models.find((item) => item.id === (modelId ?? defaultModel));
   if (!uploads.files.length && !uploads.pending.length) return null;
   return (
     <ul className={styles.attachments} aria-label="Attachments">
@@ -65,6 +82,11 @@ export function Attachments({ uploads }: { uploads: ReturnType<typeof useUploads
           )}
           <span>{file.name}</span>
           <span className={text.quiet}>{formatSize(file.size)}</span>
+          {unreadable(file, model) && (
+            <span className={text.error} role="alert">
+              {model?.name} {unreadable(file, model)}
+            </span>
+          )}
           <IconButton name={`Remove ${file.name}`} icon="close" onClick={() => uploads.remove(file.file_id)} />
         </li>
       ))}

@@ -58,6 +58,7 @@ function OpenChat({ thread }: { thread: Thread }) {
             return true;
           }}
           commands={commands}
+          modelId={session?.model ?? null}
         >
           {session && <ModelPicker selected={session} onChoose={(fields) => void thread.patch(fields)} />}
           <ContextMeter sid={thread.sid} messages={state.messages} />
@@ -92,6 +93,7 @@ function NewChat() {
           onStop={() => undefined}
           onSend={send}
           commands={GENERAL_COMMANDS}
+          modelId={selected.model ?? null}
         >
           <ModelPicker
             selected={{ model: selected.model ?? null, agent: selected.agent ?? "chat" }}

@@ -33,6 +33,8 @@ interface Props {
   onSend: (text: string, files: readonly FilePart[]) => Promise<boolean> | boolean;
   onStop: () => void;
   commands: readonly SlashCommand[];
+  /** The model that will read the attachments; null: the default model. */
+  modelId?: string | null;
   children?: ReactNode;
 }
 
@@ -41,7 +43,7 @@ const MAX_HEIGHT = 320;
 /** The name of the command that a text looks like: a slash and a word, then a space or nothing. */
 const commandName = (text: string): string | null => /^\/([a-z][\w:.-]*)(?=\s|$)/i.exec(text)?.[1] ?? null;
 
-export function Composer({ draftId, busy, stopping, onSend, onStop, commands, children }: Props) {
+export function Composer({ draftId, busy, stopping, onSend, onStop, commands, modelId = null, children }: Props) {
   const { drafts } = useApp();
   const [text, setText] = useState(() => drafts.read(draftId).text);
   const uploads = useUploads(() => drafts.read(draftId).files);
@@ -118,13 +120,15 @@ export function Composer({ draftId, busy, stopping, onSend, onStop, commands, ch
         {prompts.problem && <Alert text={prompts.problem} onDismiss={prompts.dismiss} />}
         {unknown !== null && (
           <p className={styles.hint} role="alert">
-            Unknown command: /{unknown}
+            {commands.some(({ name }) => name === unknown.toLowerCase())
+              ? `/${unknown} takes no arguments`
+              : `Unknown command: /${unknown}`}
             <Button small onClick={() => void send(true)}>
               Send as message
             </Button>
           </p>
         )}
-        <Attachments uploads={uploads} />
+        <Attachments uploads={uploads} modelId={modelId} />
         <textarea
           ref={area}
           data-message-box

@@ -121,7 +121,7 @@ function toolSummary(events: readonly RunEvent[]): string {
   const finished = events.filter((event) => event.type === "tool.finished");
   if (!finished.length) return "None";
   const ms = finished.reduce((sum, event) => sum + (Number(event.data.duration_ms) || 0), 0);
-  return `${finished.length}, ${formatDuration(ms)}`;
+  return `${finished.length} ${finished.length === 1 ? "call" : "calls"}, ${formatDuration(ms)}`;
 }
 
 function longestPause({ gaps, timed }: Timeline): string {

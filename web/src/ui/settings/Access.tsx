@@ -48,9 +48,7 @@ function Password({ settings, reload }: SettingsProps) {
   return (
     <>
       <p className={text.quiet}>
-        {isSet
-          ? "A password is set. Log in with it, or with a token."
-          : "No password set. Only your user account on this computer has access."}
+        {isSet ? "Password protection is on." : "No password set. Only your user account on this computer has access."}
       </p>
       <form className={forms.inline} aria-label="Password" onSubmit={(event) => void change(event)}>
         {isSet && (

@@ -55,6 +55,7 @@ function ImportItem() {
   const importChats = async (file: File) => {
     setSummary(null);
     setProblem(null);
+    if (!file.size) return setProblem("This file is empty.");
     setProgress({ what: "reading", done: 0, total: 0 });
     try {
       setSummary(await importFile(api, file, source, setProgress));

@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { errorMessage } from "../../core/api.ts";
-import type { ModelTestResponse, ProviderResponse } from "../../core/api-types.ts";
+import type { ModelTestResponse, ProviderKeyResponse, ProviderResponse } from "../../core/api-types.ts";
 import type { Model } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
 import { askText } from "../dialogs.ts";
@@ -95,10 +95,10 @@ function describeKey({ key_source, key_variable }: ProviderResponse): string {
 function ApiKeys({ settings, reload }: SettingsProps) {
   const app = useApp();
   const [problem, setProblem] = useState<string | null>(null);
-  const change = async (request: Promise<unknown>) => {
+  const change = async (request: Promise<ProviderKeyResponse | undefined>) => {
     try {
-      await request;
-      setProblem(null);
+      const saved = await request;
+      setProblem(saved?.reason ? `Saved, but the key could not be verified: ${saved.reason}` : null);
     } catch (error) {
       setProblem(errorMessage(error));
     }
@@ -106,9 +106,9 @@ function ApiKeys({ settings, reload }: SettingsProps) {
   };
   const setKey = async ({ name, base_url }: ProviderResponse) => {
     const key = (await askText(`API key for ${name}`, `API key (sent to ${base_url})`, "", true))?.trim();
-    if (key) await change(app.api.call("PUT", `/api/settings/keys/${name}`, { key }));
+    if (key) await change(app.api.call<ProviderKeyResponse>("PUT", `/api/settings/keys/${name}`, { key }));
   };
-  const removeKey = (provider: string) => change(app.api.call("DELETE", `/api/settings/keys/${provider}`));
+  const removeKey = (provider: string) => change(app.api.call<undefined>("DELETE", `/api/settings/keys/${provider}`));
   if (!settings?.providers.length) return null;
   return (
     <>

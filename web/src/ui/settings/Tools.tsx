@@ -22,6 +22,12 @@ function confinement({ sandbox }: ToolResponse): string | null {
   return sandbox.network ? "Sandboxed" : "Sandboxed, no network";
 }
 
+/** Whether a rule's pattern, as `fnmatch` reads it, matches a tool. */
+function matches(pattern: string, tool: string): boolean {
+  const source = pattern.replace(/[.]/g, "\\.").replace(/\*+/g, ".*").replace(/\?/g, ".").replace(/\[!/g, "[^");
+  return new RegExp(`^${source}$`).test(tool);
+}
+
 export function Tools({ settings, change, reload }: SettingsProps) {
   const { api, catalog } = useApp();
   const { agents } = useStore(catalog);
@@ -72,7 +78,11 @@ export function Tools({ settings, change, reload }: SettingsProps) {
           </Item>
         ))}
         {patterns.map((name) => (
-          <Item key={name} title={<code>{name}</code>} facts={["Custom rule"]}>
+          <Item
+            key={name}
+            title={<code>{name}</code>}
+            facts={[tools.some((tool) => matches(name, tool.name)) ? "Custom rule" : "Custom rule: matches no tool"]}
+          >
             <RuleSelect name={name} rule={rules[name] ?? ""} fallback="No rule" onChange={setRule} />
           </Item>
         ))}
