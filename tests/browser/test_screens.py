@@ -19,7 +19,9 @@ from tests.browser.conftest import ConsoleErrors, Open
 from tests.http.client import Served
 
 
-def test_screens_have_no_accessibility_violations(server: Served, open_page: Open, console_errors: list[str]) -> None:
+def test_screens_have_no_accessibility_violations(
+    server: Served, open_page: Open, console_errors: ConsoleErrors
+) -> None:
     """No accessibility violation on any screen, in light and dark."""
     markdown = (
         "**Text** with `code` and [a link](https://example.org).\n\n```python\nx = 1  # one\n```\n\n|a|b|\n|-|-|\n|1|2|"

@@ -7,6 +7,8 @@ import signal
 import socket
 import stat
 import struct
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -331,6 +333,53 @@ def test_a_child_process_that_hides_its_files_is_not_the_person() -> None:
         os.waitpid(pid, 0)
     assert os.read(results, 100) == b"None"
     os.close(results)
+
+
+HIDE_IN_A_THREAD = """
+import ctypes, threading
+def connect():
+    assert ctypes.CDLL(None).unshare(0x400) == 0  # CLONE_FILES: /proc/PID/fd shows the files of the first thread
+    with socket.create_connection(address) as line:
+        tell(line)
+thread = threading.Thread(target=connect)
+thread.start()
+thread.join()
+"""
+HIDE_IN_A_MESSAGE = """
+line, (sender, receiver) = socket.create_connection(address), socket.socketpair()
+peer = line.getsockname()
+socket.send_fds(sender, [b"."], [line.fileno()])
+line.close()
+print(peer[1], flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize(
+    "hide",
+    [HIDE_IN_A_THREAD, HIDE_IN_A_MESSAGE, "tell(socket.create_connection(address))"],
+    ids=["in a thread", "in a message", "not at all"],
+)
+def test_a_child_process_that_hides_its_socket_is_not_the_person(hide: str) -> None:
+    """A socket must be seen in a process that does not descend from the server, while there are any that do."""
+    start = """
+import socket, sys
+address = "127.0.0.1", int(sys.argv[1])
+def tell(line):
+    print(line.getsockname()[1], flush=True)
+    sys.stdin.read()
+"""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        own = listener.getsockname()
+        command = [sys.executable, "-c", start + hide, str(own[1])]
+        with (
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child,
+            socket.create_connection(own) as line,
+        ):
+            assert child.stdout is not None
+            peer = "127.0.0.1", int(child.stdout.readline())
+            assert anyio.run(find_peer_user, peer, own) is None
+            assert anyio.run(find_peer_user, line.getsockname(), own) == os.geteuid()
 
 
 # ---- bound elsewhere ----

@@ -82,6 +82,8 @@ async def serving(limits: ConnectionLimits) -> AsyncIterator[Server]:
         if path == "/headers":
             await Request(scope, receive).body()
             response = PlainTextResponse(b"[%b]" % names)
+        elif path == "/echo":
+            response = PlainTextResponse(b"[%b]" % await Request(scope, receive).body())
         await response(scope, receive, send)
 
     ready = asyncio.Event()
@@ -157,6 +159,28 @@ async def test_pipelined_requests_are_not_queued() -> None:
         except ConnectionError:
             answers = b""
         assert answers.count(b"HTTP/1.1 200") <= 1
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("later", [False, True], ids=["with the head", "later"])
+async def test_an_offer_of_another_protocol_is_ignored(later: bool) -> None:
+    """The body of such a request is its body, and never another request; the connection stays open after it."""
+    body = GET + b"\r\n"
+    offer = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\nx: %b\r\n" % (
+        b"y" * 40_000
+    )
+    head = b"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nExpect: 100-continue\r\n" % len(body)
+    async with serving(ConnectionLimits(100)) as server:
+        reader, writer = await server.connect(head + offer + b"\r\n" + (b"" if later else body))
+        if later:
+            assert b" 100 " in await reader.readuntil(b"\r\n\r\n")
+            writer.write(body)
+        await reader.readuntil(b"[" + body + b"]")
+        writer.write(GET + offer + b"\r\n")
+        assert b" 200 " in await reader.readuntil(b"ok")
+        writer.write(GET + b"Connection: close\r\n\r\n")
+        assert (await reader.read()).count(b"HTTP/1.1 ") == 1
+        assert await server.status(b"CONNECT localhost:1 HTTP/1.1\r\nHost: localhost\r\n\r\n") == 405
 
 
 @pytest.mark.anyio

@@ -68,6 +68,21 @@ BODIES = (
         text="Yes",
     ),
     case(
+        "usage of absurd size",
+        stream(
+            delta(content="Yes"),
+            FINISHED,
+            {
+                "choices": [],
+                "usage": {"prompt_tokens": 3, "completion_tokens": 5, "prompt_cache_hit_tokens": 10**400},
+            },
+            {"choices": [], "usage": {"prompt_tokens": 10**400, "completion_tokens": 5}},
+            {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 10**4000}},
+        ),
+        text="Yes",
+        usage=(3, 5),
+    ),
+    case(
         "NaN in it",
         stream('{"choices":[{"delta":{"content":"Yes"},"logprobs":NaN,"finish_reason":"stop"}]}'),
         text="Yes",

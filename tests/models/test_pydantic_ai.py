@@ -66,9 +66,9 @@ def begun() -> list[Step]:
     return [Head(), *named(start)]
 
 
-def ended(reason: str) -> list[Step]:
+def ended(reason: str, tokens: int = 20) -> list[Step]:
     delta = {"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None}}
-    return [*named({**delta, "usage": {"output_tokens": 20}}, {"type": "message_stop"}), End()]
+    return [*named({**delta, "usage": {"output_tokens": tokens}}, {"type": "message_stop"}), End()]
 
 
 CLAUDE: Script = [
@@ -160,6 +160,14 @@ async def test_thinking_text_and_a_call(kind: ProviderKind, script: Script) -> N
     assert {d.call_id for d in written} == {call.call_id}
     assert json.loads("".join(d.args_delta or "" for d in written)) == call.args
     assert [(u.input_tokens, u.output_tokens) for u in got.usage] == [(10, 20)]
+
+
+async def test_usage_of_absurd_size_is_dropped() -> None:
+    """The answer is kept; a number that no database or page can hold is not."""
+    script = [*begun(), *block(0, {"type": "text", "text": "Yes"}), *ended("end_turn", 10**400)]
+    async with upstream(script) as up, asked("anthropic", up) as model:
+        got = await outcome(model, ASKED)
+    assert (got.failed, got.text, got.usage) == (None, "Yes", [])
 
 
 async def test_anthropic_goes_on_with_signed_thinking() -> None:

@@ -15,6 +15,7 @@ import pytest
 from holdfast.core.child_environment import inherited_variables
 from holdfast.ports.tool import ToolResult
 from holdfast.tools.shell import ShellLimits, ShellTool
+from holdfast.tools.workspace.jail import Jail
 from tests.harness import GUARD
 from tests.tools.conftest import Bench
 
@@ -46,6 +47,24 @@ async def test_output_comes_in_order_and_with_the_exit_code(bench: Bench) -> Non
     assert result.content == "one\ntwo\nthree\n[exit code 3]"
     assert not result.is_error
     assert "".join(bench.printed) == "one\ntwo\nthree\n"
+
+
+@pytest.fixture
+def no_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("no_umask")
+async def test_workspaces_are_private_whatever_the_umask(bench: Bench) -> None:
+    """For the shell and the file tools, which share the directory and whichever of its parents is missing."""
+    await bench.run(SHELL, command="true")
+    other = Bench(bench.workspace.parent / "new" / "ses_2")
+    with Jail(other.workspace).directory(()):
+        pass
+    for directory in (bench.workspace, bench.workspace.parent, other.workspace, other.workspace.parent):
+        assert directory.stat().st_mode & 0o777 == 0o700, directory
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,17 @@ async def test_processes_outside_are_invisible(bench: Bench, shell: ShellTool) -
 
 
 @needs_bubblewrap
+async def test_settings_of_the_kernel_are_read_only(bench: Bench, shell: ShellTool) -> None:
+    """X5: whoever runs the server, a command can read them and opens none of them for writing."""
+    command = "cd /proc; find $PWD/sys $PWD/irq -writable -type f; cat sys/kernel/ostype; : >> sys/vm/swappiness"
+    result = await bench.run(shell, command=command)
+    writable = [line for line in result.content.splitlines() if line.startswith("/proc")]
+    assert not writable
+    assert result.content.startswith("Linux\n")
+    assert "[exit code 0]" not in result.content
+
+
+@needs_bubblewrap
 @pytest.mark.parametrize("network", [False, True])
 async def test_the_network_is_off_unless_allowed(bench: Bench, shell: ShellTool, network: bool) -> None:
     """X5: not even this machine can be reached, the server's own API among it, unless the settings allow it."""

@@ -9,6 +9,7 @@ from holdfast.core.run import Run
 
 _LABELS: Final = 200  # Models that are told apart: requests name models, and a name may be anything
 _OTHER: Final = "other"
+_MAX_TOKENS: Final = 2**53  # Of one run; a sum that is no float would fail the whole page
 
 
 class DurationHistogram:
@@ -39,8 +40,8 @@ class EngineMetrics:
     def count_settled(self, run: Run) -> None:
         model = self._label(run.model or "default")
         if run.usage is not None:
-            self.tokens[model, "input"] += run.usage.input_tokens
-            self.tokens[model, "output"] += run.usage.output_tokens
+            self.tokens[model, "input"] += min(run.usage.input_tokens, _MAX_TOKENS)
+            self.tokens[model, "output"] += min(run.usage.output_tokens, _MAX_TOKENS)
         if run.error is not None:
             self.errors[model, run.error.code] += 1
         if run.ended_at is not None:

@@ -6,6 +6,7 @@ from typing import Final
 
 from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, Usage
 from holdfast.core.parts import Json
+from holdfast.models.token_counts import is_token_count, known_token_count
 from holdfast.models.tool_call_assembler import PartialToolCall, ToolCallAssembler
 from holdfast.models.upstream_errors import UpstreamError, from_error
 from holdfast.ports.model import Delta, ToolCall
@@ -209,7 +210,7 @@ def _is_error(chunk: dict[str, Json]) -> bool:
 
 def _usage(usage: dict[str, Json]) -> Usage | None:
     read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    if type(read) is not int or type(written) is not int or read < 0 or written < 0:
+    if not is_token_count(read) or not is_token_count(written):
         return None
     cost = usage.get("cost")
     known = isinstance(cost, int | float) and 0 <= cost < 1e9
@@ -220,8 +221,7 @@ def _usage(usage: dict[str, Json]) -> Usage | None:
 
 
 def _count(details: Json, name: str) -> int | None:
-    value = details.get(name) if type(details) is dict else None
-    return value if type(value) is int and value >= 0 else None
+    return known_token_count(details.get(name)) if type(details) is dict else None
 
 
 def _kind_of(value: Json) -> str:

@@ -19,6 +19,7 @@ from holdfast.models.provider_config import ProviderConfig, base_url
 from holdfast.models.pydantic_ai_messages import messages, parameters, provider_data, settings
 from holdfast.models.pydantic_ai_models import LibraryClient, PydanticAIModel
 from holdfast.models.request_policy import Timeouts
+from holdfast.models.token_counts import is_token_count, known_token_count
 from holdfast.models.tool_call_assembler import args_text, claim_id, parse_args
 from holdfast.models.upstream_errors import UpstreamError, from_error
 from holdfast.ports.model import Delta, ModelRequest, Take, ToolCall
@@ -192,10 +193,12 @@ class PydanticAIAnswer:
             if response.finish_reason is None:
                 raise HttpError(UpstreamError("protocol", "the answer ended without any content"))
         usage = self._response.usage
-        if not usage.has_values():
+        read, written = usage.input_tokens, usage.output_tokens
+        if not usage.has_values() or not is_token_count(read) or not is_token_count(written):
             return ()
         reasoning = usage.details.get("reasoning_tokens", usage.details.get("thoughts_tokens"))
-        return [Usage(usage.input_tokens, usage.output_tokens, None, usage.cache_read_tokens or None, reasoning)]
+        cached = known_token_count(usage.cache_read_tokens) or None
+        return [Usage(read, written, None, cached, known_token_count(reasoning))]
 
 
 def classify_exception(error: Exception) -> UpstreamError:

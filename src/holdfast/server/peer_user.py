@@ -5,8 +5,6 @@ the account that started it, and none of its own child processes, such as comman
 import os
 import socket
 import struct
-from collections.abc import Iterator
-from contextlib import suppress
 from typing import Final
 
 from anyio import to_thread
@@ -28,14 +26,15 @@ Address = tuple[str, int]
 
 async def find_peer_user(peer: Address, own: Address) -> int | None:
     """The user id that owns the socket at `peer`, connected to `own`; None if it is not known for certain, or if the
-    socket is or may be that of a child process of ours."""
+    socket may be that of a child process of ours. While there are child processes, one of our account must be seen to
+    have the socket: a command can hide a socket of its own in many ways, but not put it into a process of others."""
     found = _find_socket(peer, own)
     if found is None:
         return None
     user, inode = found
-    if not _children(os.getpid(), os.getpid()):
+    if user != os.geteuid() or not _may_have_children():
         return user
-    return None if await to_thread.run_sync(_may_be_of_child, inode) else user
+    return user if await to_thread.run_sync(_is_of_other_process, inode) else None
 
 
 def _find_socket(peer: Address, own: Address) -> tuple[int, int] | None:
@@ -56,36 +55,30 @@ def _find_socket(peer: Address, own: Address) -> tuple[int, int] | None:
     return user, inode
 
 
-def _may_be_of_child(inode: int) -> bool:
-    """Reads a file for each socket of each descendant, so it is called on a worker thread."""
-    return any(_has_socket(pid, inode) for pid in _descendants())
-
-
-def _descendants() -> Iterator[int]:
-    """Processes that the main thread of this one started, and theirs."""
-    below = _children(os.getpid(), os.getpid())
-    while below:
-        pid = below.pop()
-        yield pid
-        with suppress(OSError):  # it has ended
-            below += [child for thread in os.listdir(f"/proc/{pid}/task") for child in _children(pid, int(thread))]
-
-
-def _children(pid: int, thread: int) -> list[int]:
+def _may_have_children() -> bool:
     try:
-        with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
-            return [int(child) for child in file.read().split()]
+        for thread in os.listdir("/proc/self/task"):
+            with open(f"/proc/self/task/{thread}/children", "rb") as file:
+                if file.read(1):
+                    return True
     except OSError:
-        return []  # it has ended, or the kernel does not list children
+        return True  # a thread has ended, or the kernel does not list children
+    return False
 
 
-def _has_socket(pid: int, inode: int) -> bool:
-    """True also for a process that hides its files: a command could hide them to be taken for the person."""
+def _is_of_other_process(inode: int) -> bool:
+    """Whether processes have the socket and all of them are known not to descend from ours. Reads a link for each open
+    file of each process, so it is called on a worker thread."""
+    holders = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and _has_socket(pid, inode)]
+    # Afterwards, because a process may have been started while the others were searched.
+    return bool(holders) and not any(_may_descend(pid) for pid in holders)
+
+
+def _has_socket(pid: str, inode: int) -> bool:
+    """False also for a process that hides its files."""
     try:
         return any(_target(f"/proc/{pid}/fd/{fd}") == f"socket:[{inode}]" for fd in os.listdir(f"/proc/{pid}/fd"))
-    except PermissionError:
-        return True
-    except OSError:  # it has ended
+    except OSError:  # it has ended, or is not ours to see
         return False
 
 
@@ -94,6 +87,20 @@ def _target(link: str) -> str:
         return os.readlink(link)
     except FileNotFoundError:
         return ""  # closed meanwhile
+
+
+def _may_descend(pid: int) -> bool:
+    """Whether the process is, or may be, below this one."""
+    while pid not in (0, 1, os.getpid()):
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                parent = int(file.read().rpartition(b")")[2].split()[1])
+        except OSError:
+            return True  # it has ended, and its children have another parent now
+        if parent == os.getpid():
+            return True
+        pid = parent
+    return False
 
 
 def can_find_users() -> bool:

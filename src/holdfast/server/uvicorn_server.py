@@ -11,6 +11,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
+import httptools
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -22,8 +23,26 @@ _MAX_HEAD: Final = 64 * 1024
 _MAX_HEADERS: Final = 100
 
 
+class UpgradeIgnoringParser(httptools.HttpRequestParser):
+    """Parses a request that offers another protocol as if it did not: httptools would take it for one without a body,
+    and the body for the next request."""
+
+    __slots__ = ("_protocol",)
+
+    def __init__(self, protocol: "HttpProtocol") -> None:
+        super().__init__(protocol)
+        self._protocol = protocol
+
+    def feed_data(self, data: bytes) -> None:  # type: ignore[override]  # what asyncio passes
+        while True:
+            try:
+                return super().feed_data(data)
+            except httptools.HttpParserUpgrade as upgrade:
+                data = self._protocol.head_without_upgrade() + data[upgrade.args[0] :]
+
+
 class HttpProtocol(HttpToolsProtocol):
-    """Limits the size and the time of a request's head, and the number of connections.
+    """Limits the size and the time of a request's head, and the number of connections. Ignores `Upgrade`.
 
     Adds three ASGI extensions. `holdfast.abort` drops the connection with its buffered data; closing would wait for a
     client that does not read. `holdfast.write` sends a chunk of a streamed body without awaiting. `holdfast.peer_user`
@@ -34,6 +53,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     def __init__(self, limits: ConnectionLimits, **arguments: Any) -> None:
         super().__init__(**arguments)
+        self.parser = UpgradeIgnoringParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as in uvicorn
         self._limits = limits
         self._received = 0
         self._parsed = 0  # Bytes of the head that is expected or read now
@@ -103,10 +124,26 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_headers_complete(self) -> None:
+        if self.parser.should_upgrade():
+            if self.parser.get_method() == b"CONNECT":
+                self._parser_error = HTTPStatus.METHOD_NOT_ALLOWED
+                raise ValueError("this is not a proxy")  # ends the parser
+            return  # the head is parsed again without the offer
         self._stop_head_timer()
         self._bodiless = 0
         self._limits.busy(self)
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
+
+    def head_without_upgrade(self) -> bytes:
+        """The head that has just been parsed."""
+        self._parsed = 0
+        kept = (b"%b: %b\r\n" % header for header in self.headers if header[0] != b"upgrade")
+        version = self.parser.get_http_version().encode()
+        return b"%b %b HTTP/%b\r\n%b\r\n" % (self.parser.get_method(), self.url, version, b"".join(kept))
 
     def send_400_response(self, msg: str) -> None:
         self._reject(self._parser_error)

@@ -12,6 +12,7 @@ from subprocess import STDOUT
 from typing import ClassVar, Final
 
 import anyio
+from anyio import to_thread
 from anyio.abc import Process
 
 from holdfast.core.child_environment import inherited_variables
@@ -20,6 +21,7 @@ from holdfast.ports.model import ToolSpec
 from holdfast.ports.tool import ToolContext, ToolResult, ToolTraits
 from holdfast.tools.schemas import object_spec
 from holdfast.tools.shell_sandbox import ShellSandbox
+from holdfast.tools.workspace.private_directory import create_private_directory
 
 _SUBREAPER: Final = str(Path(__file__).with_name("subreaper.py"))
 
@@ -119,7 +121,7 @@ class ShellTool:
                 await process.aclose()
 
     async def _start(self, command: str, workspace: Path, control: int) -> Process:
-        await anyio.Path(workspace).mkdir(mode=0o700, parents=True, exist_ok=True)
+        await to_thread.run_sync(create_private_directory, workspace)
         wrapped = await self.sandbox.wrap(["/bin/sh", "-c", command], workspace)
         return await anyio.open_process(
             [sys.executable, "-I", "-S", _SUBREAPER, *wrapped],

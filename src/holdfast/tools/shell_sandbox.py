@@ -25,6 +25,8 @@ _CREDENTIALS: Final = (
 """What is hidden of the home directory. `.cache` is empty too, because many programs want to write to it."""
 _KEPT_OF_RUN: Final = ("/run/systemd/resolve", "/run/NetworkManager", "/run/current-system", "/run/opengl-driver")
 """Name servers, and the programs of NixOS."""
+_READ_ONLY_OF_PROC: Final = ("acpi", "bus", "fs", "irq", "mtrr", "pressure", "scsi", "sys", "sysrq-trigger")
+"""Settings of the kernel: they belong to root's number, which a command of a server run by root keeps."""
 _TRY_TIMEOUT: Final = 10.0
 
 
@@ -94,6 +96,7 @@ class ShellSandbox:
             ),
             *("--unshare-cgroup-try", "--cap-drop", "ALL", *(() if self.network else ("--unshare-net",))),
             *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
+            *(word for name in _READ_ONLY_OF_PROC for word in ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")),
             # Read-only, a socket could still be connected to.
             *("--tmpfs", "/tmp", "--tmpfs", "/var/tmp", "--tmpfs", "/run"),
             *(word for path in _KEPT_OF_RUN for word in ("--ro-bind-try", path, path)),

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import anyio
+from anyio import to_thread
 
 from holdfast.core.form_schema import answer_problem, form_problem
 from holdfast.ports.agent import AgentError, InputAnswer
 from holdfast.ports.tool import PersonQuestion, ToolContext
 from holdfast.tools.mcp import sampling
+from holdfast.tools.workspace.private_directory import create_private_directory
 
 T = TypeVar("T")
 
@@ -138,7 +140,7 @@ class ServerRequests:
         if len(found) != 1:
             return ListRootsResult(roots=[])
         (workspace,) = found
-        await anyio.Path(workspace).mkdir(mode=0o700, parents=True, exist_ok=True)
+        await to_thread.run_sync(create_private_directory, workspace)
         return ListRootsResult(roots=[Root(uri=FileUrl(workspace.resolve().as_uri()), name="Workspace")])
 
     async def elicit(self, context: Any, params: Any) -> Any:

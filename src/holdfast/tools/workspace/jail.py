@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from holdfast.ports.tool import ToolError
+from holdfast.tools.workspace.private_directory import create_private_directory
 
 SUPPORTED: Final = os.open in os.supports_dir_fd and os.scandir in os.supports_fd and hasattr(os, "O_NOFOLLOW")
 
@@ -46,7 +47,7 @@ class Jail:
         """Opens a directory. The root is created when it is first needed."""
         if not SUPPORTED:
             raise ToolError("The file tools are not available on this system. They need Linux, macOS or BSD.")
-        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        create_private_directory(self._root)
         fd = os.open(self._root, _DIRECTORY)
         try:
             for at, name in enumerate(path):
