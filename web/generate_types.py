@@ -33,18 +33,23 @@ def generate() -> str:
 def _declaration(name: str, schema: Mapping[str, Any]) -> str:
     comment = _comment(schema, "")
     if schema.get("type") != "object":
-        value = _type(schema)
-        if len(f"export type {name} = {value};") > _MAX_LINE:
-            value = "".join(f"\n  | {option}" for option in value.split(" | "))
-            return f"{comment}export type {name} ={value};\n"
-        return f"{comment}export type {name} = {value};\n"
+        return comment + _assigned(f"export type {name} =", _type(schema), "  ")
     required = schema.get("required", ())
     fields = []
     for field, value in schema.get("properties", {}).items():
         optional = "" if field in required else "?"
-        fields.append(f"{_comment(value, '  ')}  readonly {field}{optional}: {_type(value)};\n")
+        fields.append(_comment(value, "  ") + _assigned(f"  readonly {field}{optional}:", _type(value), "    "))
     # A type, not an interface: only types are assignable to `Json`.
     return f"{comment}export type {name} = {{\n{''.join(fields)}}};\n"
+
+
+def _assigned(start: str, value: str, indent: str) -> str:
+    """`start` and the type in one line, or with each option of a long union in its own, as the formatter has it."""
+    line = f"{start} {value};\n"
+    if len(line) <= _MAX_LINE + 1:
+        return line
+    options = "".join(f"\n{indent}| {option}" for option in value.split(" | "))
+    return f"{start}{options};\n"
 
 
 def _comment(schema: Mapping[str, Any], indent: str) -> str:
