@@ -70,7 +70,8 @@ class CheckedOut:
 
 @dataclass(frozen=True, slots=True)
 class SimAgent:
-    can_continue: bool
+    can_park: bool
+    can_resume: bool
     scripts: Sequence[Script]
     ledger: Ledger
 
@@ -87,7 +88,7 @@ class SimAgent:
             elif not isinstance(action, Brittle):
                 actions.append(action)
         effects = Effects(ledger, run.id, calls_of(script))
-        inner = ScriptedAgent(actions, can_continue=self.can_continue, effects=effects)
+        inner = ScriptedAgent(actions, can_park=self.can_park, can_resume=self.can_resume, effects=effects)
         try:
             return await inner.run(turn, cast(AgentOutput, CheckedOut(out, ledger, run.id)))
         except anyio.get_cancelled_exc_class():

@@ -92,7 +92,8 @@ class ScriptedAgent:
     """`script` is what every turn follows, or a function of the turn. `effects` lists the tool calls that ran."""
 
     script: Sequence[Action] | Callable[[Turn], Sequence[Action]]
-    can_continue: bool = True
+    can_park: bool = True
+    can_resume: bool = True
     finish_reason: str | None = "stop"
     effects: list[str] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)

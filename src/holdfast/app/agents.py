@@ -157,7 +157,7 @@ class ModelHelpers:
 
 
 def read_only_agents(config: Config, keys: KeyringStore, late_engine: LateEngine) -> AgentServices:
-    """For commands that only read. Every agent exists and can continue, so recovery leaves waiting runs waiting."""
+    """For commands that only read. Every agent exists and can park, so recovery leaves waiting runs waiting."""
     return AgentServices(AnyAgent(), memory=MemoryProviderTable(config, {}, late_engine))
 
 
@@ -174,7 +174,8 @@ class AnyAgent(Mapping[str, Agent]):
 
 @dataclass(frozen=True, slots=True)
 class InertAgent:
-    can_continue: bool = True
+    can_park: bool = True
+    can_resume: bool = True
 
     async def run(self, turn: Turn, out: AgentOutput) -> str | None:
         raise AssertionError("a node that claims no runs executes none")

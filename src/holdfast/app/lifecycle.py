@@ -152,7 +152,7 @@ def _http_app(
     context = ApiContext(
         node.engine,
         authenticator,
-        [(name, agent.can_continue) for name, agent in services.agents.items()],
+        [(name, agent.can_resume) for name, agent in services.agents.items()],
         models=services.models,
         measure_context=services.context_usage,
         summarizer=services.summarizer,

@@ -27,7 +27,7 @@ class RecordedOutput:
     _buffer: OutputBuffer
     _node: NodeContext
     _park: Callable[[ApprovalId], None] | None
-    """Stops the execution until a person decides; None if the agent cannot continue, so that `ask` waits."""
+    """Stops the execution until a person decides; None if the agent cannot park, so that `ask` waits."""
     _apply_intent: Callable[[Run | None], None]
     _touched: float  # When the session's `updated_at` was last changed
     waiting: bool = False  # For a person, with the agent's task kept

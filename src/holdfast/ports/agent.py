@@ -42,7 +42,7 @@ class AgentOutput(Protocol):
         """Add an event and wait until it is durable: `tool.started` before the effect, `tool.finished` after it."""
 
     async def ask(self, question: ApprovalRequested) -> Decision:
-        """Ask a person. If the agent can continue, this never returns: the run is parked, and a later turn has the
+        """Ask a person. If the agent can park, this never returns: the run gives up its task, and a later turn has the
         decision. Otherwise it waits."""
 
     def new_approval_id(self) -> ApprovalId: ...
@@ -59,8 +59,13 @@ class AgentError(Exception):
 
 class Agent(Protocol):
     @property
-    def can_continue(self) -> bool:
-        """Whether it can resume a turn from its transcript, after a crash or a decision."""
+    def can_park(self) -> bool:
+        """Whether it can give up its task at a question and take the decision in a later turn. Otherwise its task
+        waits, and a crash meanwhile interrupts the run."""
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether it can resume a turn from its transcript after a crash."""
 
     async def run(self, turn: Turn, out: AgentOutput) -> str | None:
         """Answer the turn and return the finish reason. When cancelled, close the upstream connection and re-raise."""

@@ -72,7 +72,7 @@ class ServerLimits:
 class ApiContext:
     engine: Engine
     authenticator: Authenticator
-    agents: Sequence[tuple[str, bool]]  # Names, each with whether the agent can continue a run
+    agents: Sequence[tuple[str, bool]]  # Names, each with whether the agent can resume a run
     models: AvailableModels | None = None
     measure_context: Callable[[SessionId], Awaitable[tuple[str, int, int | None]]] | None = None
     """Of a session: its model, the estimated tokens in its context, and the model's limit."""

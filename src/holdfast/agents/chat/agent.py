@@ -66,7 +66,8 @@ class ChatAgent:
     history: History
     limits: ChatLimits = field(default_factory=ChatLimits)
     instructions: str = INSTRUCTIONS
-    can_continue: bool = True
+    can_park: bool = True
+    can_resume: bool = True
 
     async def run(self, turn: Turn, out: AgentOutput) -> str | None:
         """Answer the turn. A model without tool support is offered none, but calls left by another model are run."""
