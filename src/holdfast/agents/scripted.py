@@ -76,7 +76,7 @@ class Crash:
     """A bug in the agent: an unexpected exception."""
 
 
-PlainEvent = ev.StepStarted | ev.StepRetrying | ev.Usage | ev.MemoryRecalled
+PlainEvent = ev.StepStarted | ev.StepRetrying | ev.Usage | ev.MemoryRecalled | ev.PlanUpdated
 Action = Say | Think | SayTokens | CallTool | PlainEvent | Meet | Hang | Fail | Finish | Crash
 """An event stands for itself: it is written as it is."""
 
@@ -140,7 +140,7 @@ class _ScriptRunner:
                 await self._tokens(action)
             case CallTool():
                 await self._call(action)
-            case ev.StepStarted() | ev.StepRetrying() | ev.Usage() | ev.MemoryRecalled():
+            case ev.StepStarted() | ev.StepRetrying() | ev.Usage() | ev.MemoryRecalled() | ev.PlanUpdated():
                 await self._out.write(action)
             case Meet(name):
                 gate = self._agent.gate(name)

@@ -13,7 +13,16 @@ from json.encoder import encode_basestring as quote
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
-from holdfast.core.parts import Json, Part, all_from_json, all_to_json, construct
+from holdfast.core.parts import (
+    Json,
+    Part,
+    PlanEntry,
+    all_from_json,
+    all_to_json,
+    construct,
+    entries_from_json,
+    entries_to_json,
+)
 
 Ending = Literal["complete", "cancelled", "failed", "interrupted"]
 Decision = Literal["once", "session", "always", "deny"]
@@ -134,6 +143,13 @@ class MemoryRecalled:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanUpdated:
+    """The agent's plan as a whole: it replaces the earlier one."""
+
+    entries: tuple[PlanEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     input_tokens: int
     output_tokens: int
@@ -189,6 +205,7 @@ Event = (
     | ApprovalRequested
     | ApprovalResolved
     | MemoryRecalled
+    | PlanUpdated
     | Usage
     | RunEnded
     | UnknownEvent
@@ -300,6 +317,8 @@ def encode(event: Event) -> tuple[str, dict[str, Json]]:
         data["parts"] = all_to_json(event.parts)
     elif isinstance(event, MemoryRecalled):
         data["items"] = list(event.items)
+    elif isinstance(event, PlanUpdated):
+        data["entries"] = entries_to_json(event.entries)
     elif isinstance(event, ToolFinished):
         data["duration_ms"] = event.duration_ms  # sent even if it is null
     return _NAMES[kind], data
@@ -319,6 +338,8 @@ def decode(name: str, data: Mapping[str, Any]) -> Event:
         values["parts"] = all_from_json(data["parts"])
     elif kind is MemoryRecalled:
         values["items"] = tuple(data["items"])
+    elif kind is PlanUpdated:
+        values["entries"] = entries_from_json(data["entries"])
     event: Event = construct(kind, values)
     return event
 
@@ -341,6 +362,7 @@ _TYPES: Final[Mapping[str, type[Any]]] = {
     "approval.requested": ApprovalRequested,
     "approval.resolved": ApprovalResolved,
     "memory.recalled": MemoryRecalled,
+    "plan.updated": PlanUpdated,
     "usage": Usage,
 }
 _NAMES: Final = {kind: name for name, kind in _TYPES.items()}

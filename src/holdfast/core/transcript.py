@@ -10,7 +10,7 @@ from typing import Final, Literal, assert_never
 
 from holdfast.core import events as ev
 from holdfast.core.errors import BrokenSequenceError
-from holdfast.core.parts import Part, ReasoningPart, RememberedPart, TextPart, ToolPart, ToolState
+from holdfast.core.parts import Part, PlanPart, ReasoningPart, RememberedPart, TextPart, ToolPart, ToolState
 from holdfast.core.steps import begins_by_position, open_step
 
 CUT_SHORT: Final = ("length", "content_filter")
@@ -50,7 +50,7 @@ class Transcript:
 
 EMPTY = Transcript()
 _NO_TEXT = TextPart("")
-_ENDS_REASONING = (ev.TextDelta, ev.ToolDelta, ev.ToolStarted, ev.ApprovalRequested, ev.StepStarted)
+_ENDS_REASONING = (ev.TextDelta, ev.ToolDelta, ev.ToolStarted, ev.ApprovalRequested, ev.StepStarted, ev.PlanUpdated)
 _BREAKS_REASONING = (ev.RunEnded, ev.RunResumed, ev.MessageSeeded, ev.MemoryRecalled)
 """After these its duration is unknown: there may have been a crash in between."""
 
@@ -203,6 +203,8 @@ class _Builder:
                     self.approval = None
             case ev.MemoryRecalled(items, note):
                 self.parts.append(RememberedPart(items, note))
+            case ev.PlanUpdated(entries):
+                self._put_plan(PlanPart(entries))
             case ev.Usage():
                 self.usage = ev.add_usage(self.usage, event)
             case ev.RunEnded(status):
@@ -289,6 +291,13 @@ class _Builder:
         self.parts[where] = replace(
             old, name=name, args=args, state=state, provider=kept, may_have_run=again, args_text=text
         )
+
+    def _put_plan(self, plan: PlanPart) -> None:
+        for where in range(len(self.parts) - 1, -1, -1):
+            if isinstance(self.parts[where], PlanPart):
+                self.parts[where] = plan
+                return
+        self.parts.append(plan)
 
     def _tool_delta(self, call_id: str, name: str | None, args: str | None, output: str | None) -> None:
         where = self._open(call_id)

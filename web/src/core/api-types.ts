@@ -302,7 +302,19 @@ export type PartResponse =
   | ReasoningPartResponse
   | ToolPartResponse
   | FilePartResponse
-  | RememberedPartResponse;
+  | RememberedPartResponse
+  | PlanPartResponse;
+
+export type PlanEntryResponse = {
+  readonly content: string;
+  readonly status: "pending" | "in_progress" | "completed";
+  readonly priority?: string;
+};
+
+export type PlanPartResponse = {
+  readonly type: "plan";
+  readonly entries: readonly PlanEntryResponse[];
+};
 
 /** An error, as problem details (RFC 9457). Some have further fields, such as `field`, `run_id` or `version`. */
 export type ProblemResponse = {

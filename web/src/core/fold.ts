@@ -69,7 +69,14 @@ const ENDINGS = {
   "run.interrupted": "interrupted",
 } as const satisfies Record<string, Ending>;
 
-const ENDS_REASONING = new Set(["text.delta", "tool.delta", "tool.started", "approval.requested", "step.started"]);
+const ENDS_REASONING = new Set([
+  "text.delta",
+  "tool.delta",
+  "tool.started",
+  "approval.requested",
+  "step.started",
+  "plan.updated",
+]);
 /** The duration of the reasoning before these is unknown: a crash may lie between. */
 const CUTS_REASONING = new Set([...Object.keys(ENDINGS), "run.resumed", "message.seeded", "memory.recalled"]);
 export const isTerminal = (type: string): type is keyof typeof ENDINGS => type in ENDINGS;
@@ -149,6 +156,13 @@ class TranscriptBuilder {
       case "memory.recalled": {
         const { items, note } = event.data;
         this.parts.push({ type: "remembered", items, ...(note == null ? {} : { note }) });
+        return;
+      }
+      case "plan.updated": {
+        const plan = { type: "plan" as const, entries: event.data.entries };
+        const index = this.parts.findLastIndex((part) => part.type === "plan");
+        if (index < 0) this.parts.push(plan);
+        else this.parts[index] = plan;
         return;
       }
       case "usage":

@@ -23,7 +23,8 @@ export type ReasoningPart = api.ReasoningPartResponse;
 export type ToolPart = api.ToolPartResponse;
 export type FilePart = api.FilePartResponse;
 export type RememberedPart = api.RememberedPartResponse;
-export const PART_TYPES: ReadonlySet<string> = new Set(["text", "reasoning", "tool", "file", "remembered"]);
+export type PlanPart = api.PlanPartResponse;
+export const PART_TYPES: ReadonlySet<string> = new Set(["text", "reasoning", "tool", "file", "remembered", "plan"]);
 
 export type ToolState = ToolPart["state"];
 export type MessageStatus = Message["status"];
@@ -69,6 +70,7 @@ export type EventData = {
   "tool.finished": Readonly<{ call_id: string; result: Json; is_error: boolean; duration_ms?: number | null }>;
   "approval.requested": ApprovalRequest & { readonly provider?: Json; readonly args_text?: string };
   "approval.resolved": { readonly approval_id: string; readonly decision: Decision; readonly reason?: Json };
+  "plan.updated": Readonly<Pick<PlanPart, "entries">>;
   "memory.recalled": { readonly items: readonly JsonObject[]; readonly note?: string | null };
   usage: Pick<Usage, "input_tokens" | "output_tokens"> & Partial<Usage>;
   "run.complete": TerminalData;
