@@ -8,14 +8,16 @@ import pytest
 
 from holdfast.agents.scripted import Action, CallTool, Meet, Say, ScriptedAgent
 from holdfast.core.errors import AlreadyDecidedError, NotAllowedError, NotFoundError
-from holdfast.core.events import Decision
+from holdfast.core.events import ApprovalRequested, ApprovalResolved, Decision
 from holdfast.core.ids import ApprovalId, OwnerId, SessionId
 from holdfast.core.parts import TextPart, ToolPart
 from holdfast.core.recovery import RecoveryPolicy
 from holdfast.core.run import Run
+from holdfast.engine.agent_output import NO_ANSWER
 from holdfast.engine.transactions import run_endings, takeover
+from holdfast.ports.agent import AgentOutput, ApprovalAnswer, Turn
 from tests.engine.checks import check_idle, check_one_end
-from tests.harness import AnyWorld, Running, Script, crash_at, in_turn, running
+from tests.harness import AnyWorld, Freehand, Running, Script, crash_at, in_turn, running
 from tests.taps import GUARD, Both, Hold, Tap, appends, calls, until
 
 pytestmark = pytest.mark.anyio
@@ -417,3 +419,40 @@ async def test_an_agent_that_cannot_resume_is_interrupted(world: AnyWorld) -> No
     run = await crash_at(world, agent, seen=2)
     async with running(agent, world, recovery=RecoveryPolicy(auto_continue=True)) as it:
         assert (await it.ended(run.id)).status == "interrupted"
+
+
+async def test_an_agent_that_denies_by_itself_is_answered_before(world: AnyWorld) -> None:
+    """X5: a question with a time limit of the agent's own is denied when the time has passed, with that said, and a
+    later answer comes too late."""
+    script: Script = [CallTool("t", "shell", {"cmd": "ls"}, asks=True, answer_within=0.0), Say("done")]
+    async with running(clinging(script), world) as it:
+        run = await it.send()
+        assert (await it.ended(run.id)).status == "complete"
+        assert it.agent.effects == []
+        assert (await it.answer(run)).parts[0] == ToolPart("t", "shell", {"cmd": "ls"}, "denied", result=NO_ANSWER)
+        types = await it.types(run.id)
+        asked = (await it.events(run.id))[types.index("approval.requested")].event()
+        assert isinstance(asked, ApprovalRequested)
+        with pytest.raises(AlreadyDecidedError):
+            await it.engine.runs.decide(run.id, asked.approval_id, "once")
+
+
+async def test_the_chosen_option_reaches_the_agent(world: AnyWorld) -> None:
+    """X5: an agent with its own options is told which one was chosen, and the journal says so."""
+    answers: list[ApprovalAnswer] = []
+    options = [{"id": "o1", "name": "Just this once", "decision": "once"}]
+
+    async def play(turn: Turn, out: AgentOutput) -> str | None:
+        question = ApprovalRequested(out.new_approval_id(), "t", "shell", {}, options=options)
+        answers.append(await out.ask(question))
+        return "stop"
+
+    async with running([], world, agents={"own": Freehand(play, can_park=False)}) as it:
+        run = await it.send(agent="own")
+        await it.until(run.id, "waiting")
+        question = await it.question(run.id)
+        await it.engine.runs.decide(run.id, question.id, "once", option="Just this once")
+        await it.ended(run.id)
+        assert answers == [("once", "Just this once")]
+        resolved = [entry.event() for entry in await it.events(run.id) if entry.type == "approval.resolved"]
+        assert resolved == [ApprovalResolved(question.id, "once", "Just this once")]

@@ -43,6 +43,7 @@ class CallTool:
     output: tuple[str, ...] = ()
     writes_args: tuple[str, ...] = ()  # Deltas of the arguments while the model writes them
     asks: bool = False
+    answer_within: float | None = None
     repeatable: bool = False
 
 
@@ -192,7 +193,8 @@ class _ScriptRunner:
         if (call.asks or unknown) and decision is None:
             why = "It was started before and its outcome is unknown." if unknown else "The tool needs approval."
             approval_id = self._out.new_approval_id()
-            decision = await self._out.ask(ev.ApprovalRequested(approval_id, call.call_id, call.name, call.args, why))
+            question = ev.ApprovalRequested(approval_id, call.call_id, call.name, call.args, why)
+            decision = (await self._out.ask(question, call.answer_within)).decision
         if decision == "deny":
             return
         await self._out.commit(ev.ToolStarted(call.call_id, call.name, call.args))

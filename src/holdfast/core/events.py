@@ -127,13 +127,16 @@ class ApprovalRequested:
     provider: Json = None  # As in `ToolStarted`: another process may start the tool after the decision
     args_text: str | None = None
     always: bool | None = None  # False: the decision *always* would count as *once*
+    options: Json = None
+    """The choices of an agent that has its own: `[{"id", "name", "decision"}]`. The note of an answer names one."""
+    expires_at: int | None = None  # When the agent denies by itself, in milliseconds since the epoch
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalResolved:
     approval_id: ApprovalId
     decision: Decision
-    reason: str | None = None  # Why, if no person decided: nobody answered in time
+    reason: str | None = None  # Why, if no person decided: nobody answered in time. Otherwise the chosen option
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,19 +4,22 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import anyio
 
-from holdfast.core.errors import StorageError
-from holdfast.core.events import ApprovalRequested, ApprovalResolved, Decision, Event, ToolFinished
+from holdfast.core.errors import AlreadyDecidedError, NotAllowedError, StorageError
+from holdfast.core.events import ApprovalRequested, ApprovalResolved, Event, ToolFinished
 from holdfast.core.ids import ApprovalId
 from holdfast.core.run import Run
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.output_buffer import OutputBuffer
 from holdfast.engine.signals import wait_for
 from holdfast.engine.transactions import approvals, session_edits
+from holdfast.ports.agent import ApprovalAnswer
 from holdfast.ports.wakeups import Wake
+
+NO_ANSWER: Final = "Nobody answered in time, so it was denied."
 
 
 @dataclass(slots=True, eq=False)
@@ -51,7 +54,7 @@ class RecordedOutput:
     def new_approval_id(self) -> ApprovalId:
         return ApprovalId(self._node.ids.new("apr"))
 
-    async def ask(self, question: ApprovalRequested) -> Decision:
+    async def ask(self, question: ApprovalRequested, answer_within: float | None = None) -> ApprovalAnswer:
         run = self._run
         store, retry = self._node.store, self._node.retry_storage
         if not await retry(lambda: store.transact(lambda tx: approvals.ask(tx, run.id, run.epoch, question))):
@@ -64,24 +67,38 @@ class RecordedOutput:
         self.waiting = True
         self._node.hub.signals.fire(("queue", None))  # a waiting run leaves its place to others
         try:
-            decision, note = await self._wait_for_decision(question)
+            answer = await self._wait_for_decision(question, answer_within)
         finally:
             self.waiting = False
-        await self.commit(ApprovalResolved(question.approval_id, decision, note))
-        return decision
+        await self.commit(ApprovalResolved(question.approval_id, *answer))
+        return answer
 
-    async def _wait_for_decision(self, question: ApprovalRequested) -> tuple[Decision, str | None]:
+    async def _wait_for_decision(self, question: ApprovalRequested, within: float | None) -> ApprovalAnswer:
         store, run, aid = self._node.store, self._run, question.approval_id
         retry = self._node.retry_storage
         park = partial(approvals.park, rid=run.id, epoch=run.epoch, aid=aid, keep_lease=True)
         if await retry(lambda: store.transact(park)) is None:
             await self._stop_as_stored()
         await self._node.hub.announce(Wake("changed"))
+        with anyio.move_on_after(within):
+            return await self._next_decision(aid)
+        deny = partial(approvals.decide, rid=run.id, aid=aid, owner=run.owner, decision="deny", note=NO_ANSWER)
+        try:
+            await retry(lambda: store.transact(deny))
+        except AlreadyDecidedError:
+            pass  # in the last instant: the stored decision counts
+        except NotAllowedError:
+            await self._stop_as_stored()
+        await self._node.hub.announce(Wake("changed"))
+        return await self._next_decision(aid)
+
+    async def _next_decision(self, aid: ApprovalId) -> ApprovalAnswer:
+        store, run, retry = self._node.store, self._run, self._node.retry_storage
         while True:
             signal = self._node.hub.signals.armed(("control", run.id))
             approval = await retry(lambda: store.read(lambda tx: tx.approval(aid)))
             if approval is not None and approval.decision is not None:
-                return approval.decision, approval.note
+                return ApprovalAnswer(approval.decision, approval.note)
             await wait_for(signal, self._node.settings.poll)
 
     async def _stop_as_stored(self) -> NoReturn:

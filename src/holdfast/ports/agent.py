@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from holdfast.core.events import ApprovalRequested, Decision, Event
 from holdfast.core.ids import ApprovalId
@@ -26,6 +26,11 @@ class Turn:
     preferences: Mapping[str, Json] = field(default_factory=dict)  # The owner's settings when the turn began
 
 
+class ApprovalAnswer(NamedTuple):
+    decision: Decision
+    note: str | None = None  # Why, if no person decided; otherwise the chosen option of the question
+
+
 class AgentOutput(Protocol):
     """Receives an agent's events. Clients see an event only after it is durable."""
 
@@ -41,9 +46,9 @@ class AgentOutput(Protocol):
     async def commit(self, event: Event) -> None:
         """Add an event and wait until it is durable: `tool.started` before the effect, `tool.finished` after it."""
 
-    async def ask(self, question: ApprovalRequested) -> Decision:
+    async def ask(self, question: ApprovalRequested, answer_within: float | None = None) -> ApprovalAnswer:
         """Ask a person. If the agent can park, this never returns: the run gives up its task, and a later turn has the
-        decision. Otherwise it waits."""
+        decision. Otherwise it waits, for at most `answer_within` seconds: then the answer is deny, with that noted."""
 
     def new_approval_id(self) -> ApprovalId: ...
 

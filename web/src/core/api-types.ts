@@ -19,6 +19,7 @@ export type AgentResponse = {
 
 export type ApprovalDecisionRequest = {
   readonly decision: "once" | "session" | "always" | "deny";
+  readonly option?: string | null;
 };
 
 export type BackupRequest = {

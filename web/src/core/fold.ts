@@ -148,8 +148,9 @@ class TranscriptBuilder {
         return this.finishTool(event.data);
       case "approval.requested": {
         const { approval_id, call_id, name, args = null, reason = "", always = true } = event.data;
+        const { options = null, expires_at = null } = event.data;
         this.putTool(event.data, "waiting");
-        return this.set({ approval: { approval_id, call_id, name, args, reason, always } });
+        return this.set({ approval: { approval_id, call_id, name, args, reason, always, options, expires_at } });
       }
       case "approval.resolved":
         return this.resolveApproval(event.data.approval_id, event.data.decision, event.data.reason ?? null);

@@ -43,7 +43,13 @@ export type ApprovalRequest = {
   readonly reason: string;
   /** False if the decision "always" would count as "once". */
   readonly always: boolean;
+  /** The choices of an agent that has its own. */
+  readonly options: readonly ApprovalOption[] | null;
+  /** When the agent denies by itself, in milliseconds since the epoch. */
+  readonly expires_at: number | null;
 };
+
+export type ApprovalOption = Readonly<{ id: string; name: string; decision: Decision }>;
 
 /** The model's provider did not answer and is asked again. */
 export type RetryNotice = Readonly<{ attempt: number; attempts: number; delay_ms: number; message: string }>;

@@ -74,10 +74,7 @@ function AssistantMessage({ message, thread, busy, canContinue, last }: Props) {
     >
       <MessageParts parts={message.parts} growing={growing} plain={false} />
       {message.approval && message.run_id && (
-        <Approval
-          request={message.approval}
-          onDecide={(approvalId, decision) => thread.decide(message.run_id ?? "", approvalId, decision)}
-        />
+        <Approval request={message.approval} onDecide={(...answer) => thread.decide(message.run_id ?? "", ...answer)} />
       )}
       {growing && !message.approval && <Generating message={message} />}
       {!growing && <Notice message={message} thread={thread} busy={busy} canContinue={canContinue} last={last} />}
