@@ -154,6 +154,7 @@ def _http_app(
         authenticator,
         [(name, agent.can_resume) for name, agent in services.agents.items()],
         models=services.models,
+        programs=services.programs,
         measure_context=services.context_usage,
         summarizer=services.summarizer,
         limits=ServerLimits(

@@ -8,7 +8,7 @@ import typer
 from holdfast import __version__
 from holdfast.cli.context import CliContext
 
-_USE: Final = ("chat", "sessions", "runs", "memory", "models", "export_import", "backup", "migrate_store")
+_USE: Final = ("chat", "sessions", "runs", "memory", "models", "agents", "export_import", "backup", "migrate_store")
 _ADMINISTRATION: Final = ("doctor", "config", "credentials", "bench")
 """The modules with commands, in the order in which `--help` lists these."""
 

@@ -21,7 +21,7 @@ from holdfast.ports.tool import ToolContext, ToolResult, ToolTraits
 from holdfast.tools.schemas import object_spec
 from holdfast.tools.shell_sandbox import ShellSandbox
 
-_SUBREAPER: Final = str(Path(__file__).with_name("subreaper.py"))
+SUBREAPER: Final = str(Path(__file__).with_name("subreaper.py"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class ShellTool:
         await anyio.Path(workspace).mkdir(mode=0o700, parents=True, exist_ok=True)
         wrapped = await self.sandbox.wrap(["/bin/sh", "-c", command], workspace)
         return await anyio.open_process(
-            [sys.executable, "-I", "-S", _SUBREAPER, *wrapped],
+            [sys.executable, "-I", "-S", SUBREAPER, *wrapped],
             stdin=control,
             stderr=STDOUT,
             cwd=workspace,

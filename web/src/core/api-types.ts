@@ -15,6 +15,18 @@ export type AgentListResponse = {
 export type AgentResponse = {
   readonly name: string;
   readonly can_continue: boolean;
+  readonly is_program: boolean;
+  readonly available: boolean;
+  readonly reason: string | null;
+};
+
+export type AgentTestResponse = {
+  readonly ok: boolean;
+  readonly reason: string | null;
+  readonly program: string | null;
+  readonly version: string | null;
+  readonly login: readonly string[];
+  readonly took_ms: number;
 };
 
 export type ApprovalDecisionRequest = {
