@@ -55,7 +55,7 @@ def program(tmp_path: Path) -> Program:
 
 
 @pytest.fixture
-def start(tmp_path: Path, chat_nursery: Nursery, up: Stage, program: Program) -> Iterator[Start]:  # noqa: F811
+def start(tmp_path: Path, chat_nursery: Nursery, up: Stage, program: Program) -> Iterator[Start]:
     def make(section: dict[str, Any] | None = None, **changes: Any) -> Served:
         agents = {"agents": {"scripted": program.section(**(section or {}))}}
         return Served(chat_nursery, tmp_path / "data", **settings(up, more=agents, **changes))

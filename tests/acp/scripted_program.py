@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ class ScriptedProgram:
     async def new_session(self, cwd: str, **_: Any) -> NewSessionResponse:
         if self._mode == "login":
             raise RequestError(-32000, "Authentication required")
-        number = len(list(self._home.glob("session-*"))) + 1
+        number = len(list(self._home.glob("session-*"))) + len(list(self._home.glob("lost"))) + 1
         session_id = f"session-{number}"
         (self._home / session_id).write_text("")
         return NewSessionResponse(session_id=session_id)
@@ -152,14 +153,15 @@ class ScriptedProgram:
                 case {"touch": name}:
                     (self._home / name).touch()
                 case {"wait": name}:
-                    while not (self._home / name).exists():
-                        await asyncio.sleep(0.01)
+                    await asyncio.to_thread(_wait_for, self._home / name)
                 case {"stop": stop}:
                     reason = stop
                 case {"usage": tokens}:
                     usage = Usage(total_tokens=sum(tokens), input_tokens=tokens[0], output_tokens=tokens[1])
                 case {"hang": _}:
                     await asyncio.sleep(3600)
+                case _:
+                    raise AssertionError(action)
         return PromptResponse(stop_reason=reason, usage=usage)
 
     async def _call(self, session_id: str, method: str, params: dict[str, Any]) -> Any:
@@ -172,6 +174,11 @@ class ScriptedProgram:
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(name)
+
+
+def _wait_for(file: Path) -> None:
+    while not file.exists():
+        time.sleep(0.01)
 
 
 if __name__ == "__main__":

@@ -33,8 +33,7 @@ def turn(served: Served, sid: str, *actions: dict[str, Any]) -> Any:
 
 
 def test_every_update_becomes_an_event(start: Start, program: Program) -> None:
-    """C2, C3: text, thoughts, plans, tools with output, diffs and places, usage, cost and title are in the journal; what
-    the live stream showed is what is stored."""
+    """C2, C3: text, thoughts, plans, tools with output, diffs and places, usage, cost and title are in the journal."""
     served = start()
     sid = served.session(agent="scripted")
     diff = [{"type": "diff", "path": "/w/a.txt", "oldText": "one", "newText": "two"}]
@@ -97,39 +96,37 @@ def test_the_same_program_answers_the_next_turn(start: Start, program: Program) 
     assert first["session"] == second["session"] != other["session"]
 
 
-@pytest.mark.parametrize(
-    ("decision", "option", "chosen"),
-    [
+def test_a_permission_request_is_an_approval_with_the_programs_options(start: Start, program: Program) -> None:
+    """X5: the question has the program's options, the run keeps its program, and the program is told the chosen one, or
+    one that allows no more."""
+    served = start()
+    sid = open_session(served)
+    cases = [
         ("once", "Allow once", "allow_once"),
         ("session", "Allow for session", "allow_session"),
         ("deny", "Deny always", "deny_always"),
         ("deny", None, "deny"),
         ("always", None, "allow_once"),
-    ],
-)
-def test_a_permission_request_is_an_approval_with_the_programs_options(
-    start: Start, program: Program, decision: str, option: str | None, chosen: str
-) -> None:
-    """X5: the question has the program's options, the run keeps its program, and the program is told the chosen one."""
-    served = start()
-    sid = open_session(served)
-    announced = tool("t1", title="rm", kind="execute", rawInput={"command": "rm x"})
-    question = {"ask": {"toolCallId": "perm-1", "kind": "execute", "title": "rm"}, "options": OPTIONS}
-    over = tool("t1", "tool_call_update", status="completed" if decision != "deny" else "failed", content=content("ok"))
-    rid = served.begin(sid, play(announced, question, over))
-    found = asked(served, rid)
-    assert [item["name"] for item in found["options"]] == [item["name"] for item in OPTIONS]
-    assert (found["call_id"], found["name"]) == ("t1", "execute")
-    body = {"decision": decision, **({"option": option} if option else {})}
-    served.post(f"/api/runs/{rid}/approvals/{found['approval_id']}", body)
-    assert served.ended(rid)["status"] == "complete"
-    assert program.lines("answers") == [{"outcome": "selected", "optionId": chosen}]
-    (shown,) = [part for part in served.answer(sid)["parts"] if part["type"] == "tool"]
-    assert shown["state"] == ("denied" if decision == "deny" else "done")
+    ]
+    for number, (decision, option, chosen) in enumerate(cases):
+        call_id, status = f"t{number}", "failed" if decision == "deny" else "completed"
+        announced = tool(call_id, title="rm", kind="execute", rawInput={"command": "rm x"})
+        question = {"ask": {"toolCallId": f"perm-{number}", "kind": "execute", "title": "rm"}, "options": OPTIONS}
+        rid = served.begin(sid, play(announced, question, tool(call_id, "tool_call_update", status=status)))
+        found = asked(served, rid)
+        assert [item["name"] for item in found["options"]] == [item["name"] for item in OPTIONS]
+        assert (found["call_id"], found["name"]) == (call_id, "execute")
+        body = {"decision": decision, **({"option": option} if option else {})}
+        served.post(f"/api/runs/{rid}/approvals/{found['approval_id']}", body)
+        assert served.ended(rid)["status"] == "complete"
+        assert program.lines("answers")[-1] == {"outcome": "selected", "optionId": chosen}
+        (shown,) = [part for part in served.answer(sid)["parts"] if part["type"] == "tool"]
+        assert shown["state"] == ("denied" if decision == "deny" else "done")
+    assert len({prompt["pid"] for prompt in program.prompts}) == 1
 
 
 def test_a_question_that_the_program_denies_by_itself_is_denied_before(start: Start, program: Program) -> None:
-    """X5: with a time limit of the program's, the question says when it ends, and the journal says why it was denied."""
+    """X5: with a time limit of the program's, the question says when it ends, and the journal why it was denied."""
     served = start(section={"answer_within": 1.0})
     sid = open_session(served)
     rid = served.begin(sid, play(tool("t1", title="rm"), {"ask": {"toolCallId": "t1"}, "options": OPTIONS}))
@@ -163,7 +160,7 @@ def test_cancel_at_a_question_answers_it_with_cancelled_and_ends_the_program(sta
     asked(served, rid)
     assert served.cancel(rid)["status"] == "cancelled"
     (shown,) = [part for part in served.answer(sid)["parts"] if part["type"] == "tool"]
-    assert shown["state"] in ("not_run", "unknown")
+    assert shown["state"] == "denied"
     turn(served, sid, {"say": "two"})
     first, second = program.prompts
     assert first["pid"] != second["pid"]
@@ -213,18 +210,21 @@ def test_the_program_dies_in_mid_answer_and_goes_on(start: Start, program: Progr
         assert told in second["text"]
 
 
-@pytest.mark.parametrize("automatic", [False, True], ids=["by a person", "by itself"])
-@pytest.mark.parametrize("stuck", ["tool.started", "tool.finished", "run.complete"])
+@pytest.mark.parametrize(
+    ("stuck", "automatic"),
+    [("tool.started", False), ("tool.finished", False), ("run.complete", False), ("tool.finished", True)],
+)
 def test_the_server_is_killed(start: Start, program: Program, stuck: str, automatic: bool) -> None:
     """X1, X5: killed at a named point of the journal, the server leaves no program behind; what was shown is stored, an
     announced tool is never *not run*, and the run goes on in the program's session."""
     served = start(stuck=stuck, auto_continue=automatic)
     sid = open_session(served)
-    actions = ({"say": "One. "}, tool("t1", title="First"), tool("t1", "tool_call_update", status="completed"))
-    rid = served.begin(sid, play(*actions, {"say": "Two."}))
-    until((served.data_dir / "stuck").exists)
+    actions = (tool("t1", title="First"), tool("t1", "tool_call_update", status="completed"))
+    rid = served.begin(sid, play({"say": "One. "}, {"wait": "go"}, *actions, {"say": "Two."}))
     with served.watch(rid) as stream:
         seen = stream.until("text.delta").data["text"]
+        program.let("go")
+    until((served.data_dir / "stuck").exists)
     pid = program.prompts[0]["pid"]
     served.kill()
     until(lambda: not _lives(pid))
@@ -257,6 +257,78 @@ def test_a_session_that_is_not_there_any_more_is_told_again(start: Start, progra
     first, second = program.prompts
     assert first["session"] != second["session"]
     assert "The word is teapot." in second["text"]
+
+
+def test_a_session_that_the_program_refuses_is_told_again(start: Start, program: Program) -> None:
+    """X5: a refusal without a word, as of a session that the program lost, is prompted again in a new session."""
+    served = start()
+    sid = open_session(served)
+    turn(served, sid, {"say": "The word is teapot."})
+    (program.home / "session-1").rename(program.home / "lost")
+    answer = turn(served, sid, {"say": "two"})
+    assert (answer["error"], [part["text"] for part in answer["parts"]]) == (None, ["two"])
+    assert "The word is teapot." in program.prompts[-1]["text"]
+
+
+def test_client_methods_stay_in_the_working_directory(start: Start, program: Program) -> None:
+    """Files are read and written inside the working directory only, links are not followed, and commands end with their
+    terminal."""
+    served = start()
+    sid = open_session(served)
+    cwd = served.data_dir / "workspaces" / sid
+    cwd.mkdir(parents=True)
+    (cwd / "out").symlink_to("/etc")
+
+    def call(method: str, **params: Any) -> dict[str, Any]:
+        return {"call": method, "params": params}
+
+    turn(
+        served,
+        sid,
+        call("write_text_file", path=f"{cwd}/a/b.txt", content="one\ntwo\nthree\n"),
+        call("read_text_file", path=f"{cwd}/a/b.txt", line=2, limit=1),
+        call("read_text_file", path="/etc/passwd"),
+        call("read_text_file", path=f"{cwd}/out/passwd"),
+        call("write_text_file", path=f"{cwd}/../escaped", content="x"),
+        call("create_terminal", command="sh", args=["-c", "echo from $PWD; exit 3"]),
+        call("wait_for_terminal_exit", terminal_id="term_1"),
+        call("terminal_output", terminal_id="term_1"),
+        call("create_terminal", command="sleep 1000"),
+        call("kill_terminal", terminal_id="term_2"),
+        call("wait_for_terminal_exit", terminal_id="term_2"),
+        call("release_terminal", terminal_id="term_2"),
+        call("terminal_output", terminal_id="term_2"),
+        {"say": "Done."},
+    )
+    results = program.lines("results")
+    assert results[1] == {"content": "two\n"}
+    assert "outside" in results[2]["error"]
+    assert "error" in results[3]
+    assert "outside" in results[4]["error"]
+    assert results[6] == {"exitCode": 3}
+    assert results[7] == {"output": f"from {cwd}\n", "truncated": False, "exitStatus": {"exitCode": 3}}
+    assert "signal" in results[10]
+    assert "no such terminal" in results[12]["error"]
+
+
+def test_agents_are_listed_and_tested(start: Start, program: Program) -> None:
+    """The list says which programs can be started and why others cannot; a test starts one and asks who it is; `/v1`
+    offers those that can be started."""
+    served = start(environment={"PATH": "/nowhere"})
+    agents = {item["name"]: item for item in served.get("/api/agents")["items"]}
+    assert (agents["scripted"]["available"], agents["scripted"]["is_program"]) == (True, True)
+    assert (agents["chat"]["available"], agents["chat"]["is_program"]) == (True, False)
+    assert agents["hermes"]["available"] is False
+    assert "hermes was not found on the PATH" in agents["hermes"]["reason"]
+    tested = served.post("/api/agents/scripted/test")
+    assert (tested["ok"], tested["program"], tested["version"]) == (True, "Scripted", "1.2.3")
+    assert served.post("/api/agents/goose/test")["ok"] is False
+    served.refused("not-found", "POST", "/api/agents/nobody/test")
+    models = [item["id"] for item in served.get("/v1/models")["data"]]
+    assert "agent:scripted" in models
+    assert "agent:hermes" not in models
+    body = {"model": "agent:scripted", "messages": [{"role": "user", "content": play({"say": "Over /v1."})}]}
+    assert served.post("/v1/chat/completions", body)["choices"][0]["message"]["content"] == "Over /v1."
 
 
 def test_another_branch_is_another_session(start: Start, program: Program) -> None:

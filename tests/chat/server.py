@@ -4,6 +4,7 @@ It knows only the models that the settings name, and pauses between attempts tak
 `{"url": …}`; when stdin closes, the process goes at once.
 """
 
+import importlib
 import json
 import os
 import sys
@@ -28,6 +29,8 @@ from holdfast.ports.journal import Append, Journal
 from holdfast.ports.model import Model
 from holdfast.ports.store import Store
 from tests.nursery import PATIENT, write_line
+
+importlib.import_module("holdfast.agents.acp.connection")  # before the fork, because it takes a second
 
 
 class Stuck:
@@ -75,8 +78,8 @@ async def _serve(
     stuck: str | None = None,
     program_limits: Mapping[str, Any] = {},
 ) -> None:
-    """Beside the configuration: what is found in the environment, changes to models' endpoints by name, the type of event
-    that the journal never gets to take, and the limits of agents' programs."""
+    """Beside the configuration: what is found in the environment, changes to models' endpoints by name, the type of
+    event that the journal never gets to take, and the limits of agents' programs."""
     home, sign = config.data_dir / "no-home", config.data_dir / "stuck"
     found = {"PATH": os.environ["PATH"], "HOLDFAST_MODELS_DIR": str(config.data_dir / "no-models"), **environment}
     build = partial(

@@ -403,6 +403,21 @@ def test_recalled_memory_is_a_part_but_no_output() -> None:
     assert not has_output(())
 
 
+@pytest.mark.parametrize(("decided", "state"), [(None, "unknown"), ("deny", "denied"), ("once", "unknown")])
+def test_a_started_tool_that_is_asked_about_may_have_run(decided: ev.Decision | None, state: str) -> None:
+    """X5: an agent asks about a tool that it announced as started, and the run ends: unless it was denied, nobody knows
+    whether it ran."""
+    told: list[ev.Event] = [
+        STARTED,
+        ev.ToolStarted("c", "rm", {}),
+        ev.ApprovalRequested(ApprovalId("a"), "c", "rm", {}),
+    ]
+    told += [] if decided is None else [ev.ApprovalResolved(ApprovalId("a"), decided)]
+    (tool,) = parts(*told, ev.RunEnded("interrupted"))
+    assert isinstance(tool, ToolPart)
+    assert (tool.state, tool.may_have_run) == (state, False)
+
+
 def test_a_plan_is_updated_where_it_is() -> None:
     """C2: a plan is one part, and what follows it is another; a later plan replaces it in place, also one that an
     earlier run left."""

@@ -278,7 +278,8 @@ class _Builder:
         return None if where is None or self._tool(where).state in ("done", "denied") else where
 
     def _put_tool(self, call: ev.ToolStarted | ev.ApprovalRequested, state: ToolState) -> None:
-        """Start a call or ask about it. Other arguments than those of a call that may have run make another call."""
+        """Start a call or ask about it. Other arguments than those of a call that may have run make another call. An
+        agent that runs its own tools may ask about one that it has already announced as started."""
         self._join()
         call_id, name, args, provider, text = call.call_id, call.name, call.args, call.provider, call.args_text
         where = self._open(call_id)
@@ -286,7 +287,7 @@ class _Builder:
         if where is None or old is None or (old.state == "unknown" and (old.name, old.args) != (name, args)):
             self._add_part(ToolPart(call_id, name, args, state, provider=provider, args_text=text))
             return
-        again = state != "running" and (old.state == "unknown" or old.may_have_run)
+        again = state != "running" and (old.state in ("unknown", "running") or old.may_have_run)
         kept = old.provider if provider is None else provider
         self.parts[where] = replace(
             old, name=name, args=args, state=state, provider=kept, may_have_run=again, args_text=text

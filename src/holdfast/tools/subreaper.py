@@ -27,15 +27,17 @@ def main(command: list[str]) -> int:
         import ctypes
 
         ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: this process adopts orphans
+    control = 0
+    if command[0] == "--control":
+        control, command = int(command[1]), command[2:]
+        os.set_inheritable(control, False)
+        os.closerange(3, control)  # event loops leave copies of the pipes open, and an end is not seen until all close
+        os.closerange(control + 1, control + 256)
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     os.set_blocking(woken, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    control = 0
-    if command[0] == "--control":
-        control, command = int(command[1]), command[2:]
-        os.set_inheritable(control, False)
     child = _spawn(command, has_input=control != 0)
     null = os.open(os.devnull, os.O_RDWR)
     if control:

@@ -51,6 +51,7 @@ class AcpTurn:
     ended_cleanly: bool = False  # Whether the program ended the turn, so that it can be prompted again
     _asking: anyio.Lock = field(default_factory=anyio.Lock)  # One question at a time is shown
     _asked: bool = False
+    _question: ev.ApprovalRequested | None = None  # That is open
 
     def __post_init__(self) -> None:
         self.translator = UpdateTranslator(anyio.current_time)
@@ -127,7 +128,9 @@ class AcpTurn:
             question = ev.ApprovalRequested(
                 self.out.new_approval_id(), call_id, name, args, reason, options=options or None, expires_at=expires
             )
+            self._question = question
             answer = await self.out.ask(question, within)
+            self._question = None
             if answer.decision == "deny":
                 self.translator.close(call_id)
             else:
@@ -158,6 +161,8 @@ class AcpTurn:
         ended = None
         with anyio.CancelScope(shield=True), suppress(HoldfastError, AgentError):
             with anyio.move_on_after(self.limits.cancel_grace):
+                if self._question is not None:
+                    self.out.write_nowait(ev.ApprovalResolved(self._question.approval_id, "deny"))
                 await self.connection.cancel()
                 while not isinstance(ended, TurnEnded):
                     ended = await inbox.get()
@@ -179,7 +184,7 @@ class AcpTurn:
         if reason == "cancelled":
             raise AgentError("agent-cancelled", f"The agent {name} stopped by itself. Continue, or try again.")
         if reason == "refusal" and not self.spoke:
-            raise AgentError(
+            raise RefusedError(
                 "refusal", f"The agent {name} refused to answer. Rephrase the message, or start a new chat."
             )
         if self.translator.said.startswith(_ERROR_PREFIX) and not self.translator.called_tools:
