@@ -244,7 +244,8 @@ class TranscriptBuilder {
       this.push(toolPart({ ...newTool(call_id, name, args, state), provider, args_text }));
       return;
     }
-    const may_have_run = state !== "running" && (["unknown", "running"].includes(old.state) || old.may_have_run === true);
+    const may_have_run =
+      state !== "running" && (["unknown", "running"].includes(old.state) || old.may_have_run === true);
     const fields = { ...old, name, args, state, provider: provider ?? old.provider, may_have_run, args_text };
     this.parts[found.index] = toolPart(fields);
   }
