@@ -100,11 +100,13 @@ async def serve_command(
                 web.should_exit = True
                 node.engine.stop()
 
-            async def serve_http(tasks: TaskGroup) -> None:
+            async def serve_http(_: TaskGroup) -> None:
                 web = uvicorn_server.create_server(http_app, graceful=5.0, started=started, unix=path)
-                tasks.start_soon(stop_web, web)
-                _start_titles(tasks, node, services)
-                await web.serve()
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(stop_web, web)
+                    _start_titles(tasks, node, services)
+                    await web.serve()
+                    tasks.cancel_scope.cancel()  # titles are generated for as long as the command serves
 
             await _run(node, services, serve_http)
 
