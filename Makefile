@@ -34,7 +34,7 @@ PEER_open-webui := open-webui
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help install run test test-all check docs bench bench-peers sim mutants fuzz soak screenshots clean chromium servers clients \
-	test-agents test-openviking
+	test-agents test-openviking test-interop
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,7 +49,7 @@ test: $(STAMP) $(COMPILED) $(WEB) chromium servers clients ## Run the tests.
 	@$(PYTEST)
 
 test-all: $(STAMP) $(COMPILED) $(WEB) chromium servers clients ## Run the tests in their long versions too (most of an hour).
-	@$(PYTEST) -m "not openviking and not agents" --hypothesis-profile=long
+	@$(PYTEST) -m "not openviking and not agents and not interop" --hypothesis-profile=long
 	@$(BIN)/python -m tests.sim --histories 2000
 	@$(BIN)/python -m tests.fuzz --examples $(FUZZ_EXAMPLES)
 
@@ -97,6 +97,11 @@ test-openviking: $(STAMP) ## Test memory with a real OpenViking server, installe
 	}
 	@HOLDFAST_OPENVIKING=$$PWD/build/openviking/bin/openviking-server \
 		$(BIN)/python -m pytest -q -m openviking tests/memory/test_real_openviking.py
+
+# A program that cannot be installed makes its tests fail, with the reason.
+test-interop: $(STAMP) $(COMPILED) ## Test with SDKs, coding agents and MCP servers of others, installed into build/interop (3 GB).
+	@$(BIN)/python -m tests.interop.environments
+	@$(PYTEST) --dist=loadfile -m interop tests/interop
 
 screenshots: $(STAMP) $(WEB) chromium ## Take the screenshots that the documentation shows.
 	@$(BIN)/python -m tests.browser.screenshots

@@ -33,7 +33,7 @@ class StreamClient(asyncio.Protocol):
         self.status = 0
         self.said = b""
         self.late: list[float] = []
-        """Delay of each token in milliseconds."""
+        """Delay of each token that has a time, in milliseconds."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -67,7 +67,8 @@ class StreamClient(asyncio.Protocol):
         if not self.tokens:
             self.first_token_at = time.monotonic()
         now = stamped_tokens.clock()
-        self.late += [stamped_tokens.delay_ms(stamp, now) for _, stamp in found]
+        stamps = (text for _, text in found if stamped_tokens.is_stamp(text))
+        self.late += [stamped_tokens.delay_ms(stamp, now) for stamp in stamps]
         last = self.tokens + len(found)
         self.in_order = self.in_order and [number for number, _ in found] == stamped_tokens.NUMBERS[self.tokens : last]
         self.tokens = last

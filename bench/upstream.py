@@ -38,6 +38,8 @@ class Script:
     """Each token is an HTTP chunk of its own; otherwise the answer ends with its connection."""
     per_write: int = 64
     """Tokens in one write at full speed; 1 as a server that writes each token by itself."""
+    stamp_every: int = 1
+    """Of this many tokens one has the time, and the last one; the others have a word."""
     mixed: bool = False
     """Alternate between reasoning and text, so that neighbors cannot be merged."""
 
@@ -53,9 +55,12 @@ class Frames:
             self.end = b"%x\r\n%b\r\n0\r\n\r\n" % (len(stamped_tokens.END), stamped_tokens.END)
         self._kinds = [words, thoughts if script.mixed else words]
         self.total = script.tokens
+        self._stamp_every = script.stamp_every
 
     def token(self, n: int, stamp: bytes) -> bytes:
         before, after = self._kinds[n % 2]
+        if n % self._stamp_every and n + 1 < self.total:
+            stamp = stamped_tokens.WORDS[n % len(stamped_tokens.WORDS)]
         return b"%b%b.%b %b" % (before, stamped_tokens.NUMBERS[n], stamp, after)
 
     def some(self, n: int, count: int, stamp: bytes) -> bytes:

@@ -18,6 +18,8 @@ from bench.worker_process import BenchError, WorkerProcess
 OURS = ("Holdfast", "Holdfast /v1", "bare relay")
 _SETTLE_TIME = 0.3
 """Seconds to wait for the settling of runs whose last byte has arrived."""
+_STAMP_EVERY = 10
+"""Tokens of which one has the time; the others have a word, as the text of an answer is indexed too."""
 _LEAST_PER_SECOND = 300.0
 _WITHOUT_MEMORY: Mapping[str, ServerFactory] = {"Holdfast": partial(holdfast, with_memory=False)}
 
@@ -77,7 +79,13 @@ class TurnSample:
 def measure(scenario: TurnScenario, served: RunningServer, upstream: WorkerProcess, load: WorkerProcess) -> TurnSample:
     process, whole, first, end = served.process, 0, [], []
     upstream.call(
-        "begin", tokens=scenario.tokens, rate=scenario.rate, hold=False, chunked=scenario.chunked, per_write=1
+        "begin",
+        tokens=scenario.tokens,
+        rate=scenario.rate,
+        hold=False,
+        chunked=scenario.chunked,
+        per_write=1,
+        stamp_every=_STAMP_EVERY,
     )
     used = wall = 0.0
     peak = 0.0

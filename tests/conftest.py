@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from tests.nursery import ForkServer
+from tests.nursery import ForkServer, hash_passwords_quickly
 
 pytest.register_assert_rewrite("holdfast.testing.contracts")  # suites that live in the package
 
@@ -27,6 +28,20 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if shutil.disk_usage(_MEMORY).free > _ENOUGH and not os.statvfs(_MEMORY).f_flag & os.ST_NOEXEC:
         os.environ["TMPDIR"] = tempfile.tempdir = str(_MEMORY)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Give properties fewer examples, and no deadline, which a busy machine misses; without importing Hypothesis."""
+    if "hypothesis" in sys.modules and not session.config.getoption("--hypothesis-profile"):
+        from hypothesis import settings
+
+        settings.register_profile("short", max_examples=40, deadline=None)
+        settings.load_profile("short")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_passwords() -> None:
+    hash_passwords_quickly()
 
 
 @pytest.fixture(scope="session")

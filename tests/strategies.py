@@ -7,7 +7,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import count
-from typing import Final
+from typing import Final, get_args
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -120,6 +120,8 @@ _KNOWN_TYPES: Final = ev.TERMINAL_TYPES | frozenset(
         "tool.finished",
         "approval.requested",
         "approval.resolved",
+        "input.requested",
+        "input.resolved",
         "memory.recalled",
         "plan.updated",
         "usage",
@@ -136,6 +138,7 @@ def unknown_types() -> SearchStrategy[str]:
 def events_by_type(strings: SearchStrategy[str] = TEXTS) -> dict[type[ev.Event], SearchStrategy[ev.Event]]:
     """A strategy for each member of the union."""
     json = json_values(strings)
+    files = st.builds(FilePart, st.builds(FileId, strings), strings, strings, st.integers(0, 2**40), st.just("call_0"))
     maybe, calls, approvals = st.none() | strings, st.sampled_from(CALL_IDS), st.sampled_from(APPROVAL_IDS)
     return {
         ev.RunStarted: st.builds(
@@ -157,12 +160,25 @@ def events_by_type(strings: SearchStrategy[str] = TEXTS) -> dict[type[ev.Event],
         ev.ReasoningDelta: st.builds(ev.ReasoningDelta, strings, st.none() | json),
         ev.ToolDelta: st.builds(ev.ToolDelta, calls, maybe, maybe, maybe),
         ev.ToolStarted: st.builds(ev.ToolStarted, calls, strings, json, st.none() | json),
-        ev.ToolFinished: st.builds(ev.ToolFinished, calls, json, st.booleans(), st.none() | st.integers(0, 10**6)),
+        ev.ToolFinished: st.builds(
+            ev.ToolFinished,
+            calls,
+            json,
+            st.booleans(),
+            st.none() | st.integers(0, 10**6),
+            st.lists(files, max_size=2).map(tuple),
+        ),
         ev.ApprovalRequested: st.builds(
             ev.ApprovalRequested, approvals, calls, strings, json, strings, st.none() | json
         ),
         ev.ApprovalResolved: st.builds(
             ev.ApprovalResolved, approvals, st.sampled_from(_DECISIONS), st.none() | st.text(max_size=5)
+        ),
+        ev.InputRequested: st.builds(
+            ev.InputRequested, approvals, calls, strings, st.sampled_from(get_args(ev.InputKind)), strings, json
+        ),
+        ev.InputResolved: st.builds(
+            ev.InputResolved, approvals, st.sampled_from(get_args(ev.InputAction)), st.none() | st.text(max_size=5)
         ),
         ev.MemoryRecalled: st.builds(ev.MemoryRecalled, memories(strings)),
         ev.PlanUpdated: st.builds(ev.PlanUpdated, plans(strings)),

@@ -7,6 +7,7 @@ calls, appends            which calls a tap is about
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Literal
 
 import anyio
@@ -97,9 +98,17 @@ class Both(Tap):
         await self.second.at(when, call, args)
 
 
-def calls(name: str) -> Match:
-    """Picks the calls of this name."""
-    return lambda call, _: call == name
+def calls(name: str, inside: str = "") -> Match:
+    """Picks the calls of this name; `inside`: whose work is this function, or one defined in it. Without it, any task
+    of the engine may make the call that is picked: the claim loop has a transaction at every poll."""
+
+    def match(call: str, args: Sequence[Any]) -> bool:
+        if call != name or not inside:
+            return call == name
+        work = args[0].func if isinstance(args[0], partial) else args[0]
+        return inside in getattr(work, "__qualname__", "")
+
+    return match
 
 
 def appends(*types: str) -> Match:

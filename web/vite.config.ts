@@ -25,5 +25,12 @@ export default defineConfig({
     chunkSizeWarningLimit: 1500,
   },
   server: { proxy: { "/api": "http://127.0.0.1:8484", "/static/icon.svg": "http://127.0.0.1:8484" } },
-  test: { include: ["test/**/*.test.ts"], environment: "node" },
+  // One worker imports each module once. The time limit is for a busy machine: tests of speed measure CPU time.
+  test: {
+    include: ["test/**/*.test.ts"],
+    environment: "node",
+    isolate: false,
+    maxWorkers: 1,
+    testTimeout: 120_000,
+  },
 });

@@ -7,6 +7,8 @@ import threading
 import time
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
+_SHIFTS = range(120, -1, -10)  # Of the 13 pairs of digits in an id
 
 
 class SystemClock:
@@ -27,11 +29,8 @@ class RandomIds:
             fresh = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10))
             self._last = fresh if fresh >> 80 > self._last >> 80 else self._last + 1
             value = self._last
-        digits = []
-        for _ in range(26):
-            digits.append(_ALPHABET[value & 31])
-            value >>= 5
-        return f"{prefix}_{''.join(reversed(digits))}"
+        digits = [_PAIRS[value >> shift & 1023] for shift in _SHIFTS]
+        return f"{prefix}_{''.join(digits)}"
 
 
 def hide_process_memory() -> None:

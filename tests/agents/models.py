@@ -16,9 +16,10 @@ import anyio
 from holdfast.agents.chat.agent import ChatAgent
 from holdfast.agents.chat.system_prompt import CONTINUE
 from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, Usage
-from holdfast.core.ids import OwnerId, SessionId
+from holdfast.core.ids import FileId, OwnerId, SessionId
 from holdfast.core.model_input import ModelInput
 from holdfast.core.parts import FilePart, Json, ToolPart
+from holdfast.core.run import Run
 from holdfast.core.session import Message
 from holdfast.models.iterated_answer import IteratedAnswer
 from holdfast.ports.agent import Summarizer, Turn
@@ -26,6 +27,7 @@ from holdfast.ports.model import (
     Ability,
     AssistantMessage,
     Delta,
+    Media,
     Model,
     ModelError,
     ModelInfo,
@@ -198,6 +200,8 @@ class Trace:
     effects: list[str]
     traits: ToolTraits = field(default_factory=lambda: ToolTraits(rule="allow"))
     result: Json = "done"
+    images: bool = False
+    """Whether each call returns an image of its own."""
     before: str | None = None
     """Gate before the effect."""
     after: str | None = None
@@ -225,7 +229,11 @@ class Trace:
             await self.gates.wait(self.after)
         if self.raises is not None:
             raise self.raises
-        return ToolResult(self.result)
+        return ToolResult(self.result, images=(image_of(args.get("x")),) if self.images else ())
+
+
+def image_of(x: Json) -> Media:
+    return Media(f"{x}.png", "image/png", f"picture {x}".encode())
 
 
 @dataclass
@@ -249,6 +257,10 @@ class Shelf:
     async def read(self, file: FilePart) -> bytes | None:
         self.reads.append(file.name)
         return self.contents.get(file.name)
+
+    async def store_for_run(self, run: Run, media: Media) -> FilePart:
+        self.contents[media.name] = media.data
+        return FilePart(FileId(f"file_{media.name}"), media.name, media.media_type, len(media.data))
 
 
 @dataclass

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from holdfast.core.parts import Json, ReasoningPart, TextPart
 from holdfast.models import local_model_prompt, openai_request, pydantic_ai_messages
 from holdfast.models.dialects import DIALECTS, GENERIC
-from holdfast.ports.model import AssistantMessage, ChatMessage, ModelRequest, ToolCall, ToolMessage, UserMessage
+from holdfast.ports.model import AssistantMessage, ChatMessage, Media, ModelRequest, ToolCall, ToolMessage, UserMessage
 from holdfast.ports.tool import ToolTraits
-from tests.agents.models import Asks, Piece, ScriptedModel, Thinks, Trace, chat
+from tests.agents.models import Asks, Piece, ScriptedModel, Shelf, Thinks, Trace, answers, chat, image_of
 from tests.harness import World, running
 
 STYLES: Sequence[Callable[[Json], str]] = (
@@ -53,7 +53,11 @@ def written(step: Sequence[Piece]) -> list[ChatMessage]:
                 parts.append(ToolCall(call_id, name, args, text=text))
             case _:
                 raise AssertionError(piece)
-    results = [ToolMessage(part.call_id, part.name, "done") for part in parts if isinstance(part, ToolCall)]
+    results = [
+        ToolMessage(part.call_id, part.name, "done", images=(image_of(part.args["x"]),) if part.name == "ask" else ())
+        for part in parts
+        if isinstance(part, ToolCall)
+    ]
     return [AssistantMessage(tuple(parts)), *results]
 
 
@@ -88,9 +92,9 @@ async def played(turn: list[list[Piece]]) -> list[ModelRequest]:
     def script(request: ModelRequest) -> Sequence[Piece]:
         return turn[min(len(model.requests) - 1, len(turn) - 1)]
 
-    model = ScriptedModel(script)
+    model = ScriptedModel(script, frozenset({"tools", "images"}))
     effects: list[str] = []
-    tools = Trace("look", effects), Trace("ask", effects, ToolTraits(rule="ask"))
+    tools = Trace("look", effects), Trace("ask", effects, ToolTraits(rule="ask"), images=True)
     async with running(agents={"chat": chat(model, *tools)}, world=World()) as it:
         sid = await it.new_session()
         run = await it.send(sid, "first")
@@ -104,7 +108,8 @@ async def played(turn: list[list[Piece]]) -> list[ModelRequest]:
 @given(steps())
 @settings(max_examples=30, deadline=None)
 async def test_a_model_sees_its_steps_as_it_wrote_them(turn: list[list[Piece]]) -> None:
-    """X5: sequential steps are not merged, and arguments, words and calls are as written, for every dialect."""
+    """X5: sequential steps are not merged, and arguments, words, calls and images of tools are as they were, for every
+    dialect."""
     requests = await played(turn)
     assert len(requests) == len(turn) + 1
     expected: list[ChatMessage] = [UserMessage(("first",))]
@@ -123,3 +128,43 @@ async def test_calls_made_one_after_another_stay_apart() -> None:
     steps = [AssistantMessage, ToolMessage, AssistantMessage, ToolMessage]
     assert kinds[2] == [UserMessage, *steps]
     assert kinds[3] == [UserMessage, *steps, AssistantMessage, UserMessage]
+
+
+LOOKED = (
+    UserMessage(("q",)),
+    AssistantMessage((ToolCall("a", "look", {}), ToolCall("b", "look", {}))),
+    ToolMessage("a", "look", "one", images=(Media("1.png", "image/png", b"1"),)),
+    ToolMessage("b", "look", "two"),
+)
+
+
+def test_each_dialect_carries_images_of_tools_where_its_provider_reads_them() -> None:
+    """X5: after all results of the step in a user message, within the result for Mistral, whose API takes no user
+    message there, and as part of the result for Anthropic and Google."""
+    sent = wire(LOOKED)
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,MQ=="}}
+    assert [message["role"] for message in sent["generic"]] == ["user", "assistant", "tool", "tool", "user"]
+    assert sent["generic"][-1]["content"] == [{"type": "text", "text": "Images returned by the tool look:"}, image]
+    assert [message["role"] for message in sent["mistral"]] == ["user", "assistant", "tool", "tool"]
+    assert sent["mistral"][2]["content"] == [{"type": "text", "text": "one"}, image]
+    assert [kind for kind, _, _ in sent["pydantic-ai"][-1]] == ["ToolReturnPart"] * 2
+    text, binary = sent["pydantic-ai"][-1][0][1]
+    assert (text, binary.data, binary.media_type) == ("one", b"1", "image/png")
+    assert json.dumps(sent["local"]).count("MQ==") == 0
+
+
+def test_images_of_a_turn_that_ended_after_its_tools_join_the_next_question() -> None:
+    """X5: roles alternate for servers that insist on it."""
+    last = wire([*LOOKED, UserMessage(("and now?",))])["generic"][-1]
+    assert [part["type"] for part in last["content"]] == ["text", "image_url", "text"]
+
+
+@pytest.mark.anyio
+async def test_a_model_that_sees_no_images_is_sent_none() -> None:
+    """X5: the text of the result names them, and their contents are not even read."""
+    model = ScriptedModel(answers([Asks("a", "look", {"x": 1})], ["The end."]))
+    shelf = Shelf()
+    async with running(agents={"chat": chat(model, Trace("look", [], images=True), files=shelf)}, world=World()) as it:
+        await it.turn(await it.new_session(), "first")
+    assert model.requests[-1].messages[-1] == ToolMessage("a", "look", "done")
+    assert (list(shelf.contents), shelf.reads) == (["1.png"], [])

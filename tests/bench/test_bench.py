@@ -23,7 +23,6 @@ def test_quick_bench_carries_every_token_through_both_servers(tmp_path: Path) ->
         capture_output=True,
         text=True,
         cwd=ROOT,
-        timeout=110,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -66,7 +65,7 @@ def test_unrelated_stream_does_not_disturb_the_scenario() -> None:
         load.call("open", port=address.port, requests=asked, tokens=20)
         upstream.call("gather", streams=3)
         upstream.call("go")
-        other = httpx.post(f"{address}/chat/completions", json={"messages": [], "stream": True})
+        other = httpx.post(f"{address}/chat/completions", verify=False, json={"messages": [], "stream": True})
         assert other.text.endswith("data: [DONE]\n\n")
         load.call("tokens")
         upstream.call("finish")

@@ -10,10 +10,9 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, P
 
 from holdfast.server.web_app import APP
 from tests.browser.chat_page import GUARD_MS
-from tests.http.conftest import Start, http_nursery, shared, start
-from tests.http.conftest import fresh as server
+from tests.http.conftest import Start, http_nursery, reusable, server, shared, start
 
-__all__ = ["Start", "http_nursery", "server", "shared", "start"]
+__all__ = ["Start", "http_nursery", "reusable", "server", "shared", "start"]
 
 CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser")
 Open = Callable[..., Page]
@@ -35,37 +34,51 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=f"BROWSER TESTS SKIPPED: {reason}"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def playwright() -> Iterator[Playwright]:
     """Not session-scoped: while it is open an event loop runs in this thread, and no other test can run one."""
     with sync_playwright() as started:
         yield started
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser(playwright: Playwright) -> Iterator[Browser]:
     launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
     yield launched
     launched.close()
 
 
-@pytest.fixture
-def console_errors() -> list[str]:
-    """Errors and warnings in the console. Checked to be empty at the end: a test removes those that it caused."""
-    return []
+class ConsoleErrors(list[str]):
+    """Errors and warnings in the console. When the pages are closed, all must be among those that the test expects:
+    some are reported only after what caused them can be seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._expected: list[str] = []
+
+    def expect(self, *texts: str) -> None:
+        self._expected += texts
+
+    def unexpected(self) -> list[str]:
+        return [error for error in self if not any(text in error for text in self._expected)]
 
 
 @pytest.fixture
-def context(browser: Browser, console_errors: list[str]) -> Iterator[BrowserContext]:
+def console_errors() -> ConsoleErrors:
+    return ConsoleErrors()
+
+
+@pytest.fixture
+def context(browser: Browser, console_errors: ConsoleErrors) -> Iterator[BrowserContext]:
     created = browser.new_context()
     created.set_default_timeout(GUARD_MS)
     yield created
     created.close()
-    assert console_errors == []
+    assert console_errors.unexpected() == []
 
 
 @pytest.fixture
-def open_page(context: BrowserContext, console_errors: list[str]) -> Open:
+def open_page(context: BrowserContext, console_errors: ConsoleErrors) -> Open:
     def on_console(message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
             console_errors.append(message.text)

@@ -22,7 +22,13 @@ from holdfast.core.parts import plain_text
 from holdfast.ports.agent import Turn
 from holdfast.ports.keyring import KeyringStore
 from holdfast.ports.model import Ability, ModelInfo, ProviderStatus
-from holdfast.server.schemas.settings import McpServerRequest, McpServerResponse, ToolResponse
+from holdfast.server.schemas.settings import (
+    McpPromptArgumentResponse,
+    McpPromptResponse,
+    McpServerRequest,
+    McpServerResponse,
+    ToolResponse,
+)
 from tests.nursery import write_line
 
 ANSWER: Final = """High water follows the moon, so the table needs **one phase a day**. I changed `tide()` to use it:
@@ -84,8 +90,22 @@ ANSWERS: Final[dict[str, Sequence[Action]]] = {
 }
 
 
+BERTH: Final = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "title": "Berth", "maxLength": 20},
+        "nights": {"type": "integer", "title": "Nights", "minimum": 1, "default": 1},
+        "side": {"type": "string", "title": "Side", "enum": ["port", "starboard"], "description": "Of the quay"},
+        "power": {"type": "boolean", "title": "Shore power"},
+    },
+    "required": ["name", "nights"],
+}
+
+
 def script(turn: Turn) -> Sequence[Action]:
     asked = plain_text(turn.input.messages[-1].parts)
+    if asked == "Book a berth.":
+        return [Say("I will ask. "), CallTool("c1", "harbour__book", {}, form=BERTH), Say("Booked.")]
     if asked == "Write one sentence about the sea.":
         text = SEA["storm" if "b" in (turn.run.model or "") else "calm"]
         return [Say(word + " ", after=0.01) for word in text.split(" ")]
@@ -125,7 +145,8 @@ class FakeModels:
 def _mcp_server(
     name: str, kind: Any, target: str, *, editable: bool = True, connected: bool = False
 ) -> McpServerResponse:
-    return McpServerResponse(name=name, kind=kind, target=target, editable=editable, connected=connected, failure=None)
+    state = {"connected": connected, "can_sign_in": kind == "http", "failure": None}
+    return McpServerResponse(name=name, kind=kind, target=target, editable=editable, **state)
 
 
 class FakeTools:
@@ -135,6 +156,18 @@ class FakeTools:
         self._servers = {
             "charts": _mcp_server("charts", "http", "https://charts.example/mcp", connected=True),
             "library": _mcp_server("library", "stdio", "library-mcp --catalogue /srv/books", editable=False),
+            "harbour": McpServerResponse(
+                name="harbour",
+                kind="stdio",
+                target="harbour-mcp --port Brest",
+                command="harbour-mcp",
+                args=["--port", "Brest"],
+                cwd="/srv/harbour",
+                env=["HARBOUR_KEY"],
+                editable=True,
+                connected=False,
+                failure=None,
+            ),
         }
 
     async def try_model(self, model: str) -> str:
@@ -155,8 +188,26 @@ class FakeTools:
     async def try_server(self, name: str) -> Sequence[str]:
         return [f"{name}__soundings"]
 
+    async def prompts(self) -> Sequence[McpPromptResponse]:
+        port = McpPromptArgumentResponse(name="port", description="Where from", required=True)
+        passage = McpPromptResponse(server="charts", name="passage", description="Plan a passage.", arguments=[port])
+        return [passage, McpPromptResponse(server="charts", name="tides", description="Tides today.", arguments=[])]
+
+    async def get_prompt(self, server: str, prompt: str, arguments: Mapping[str, str]) -> str:
+        return f"Plan a passage from {arguments['port']}." if arguments else "When is high water today?"
+
+    async def start_sign_in(self, server: str, redirect_uri: str) -> str:
+        return "https://charts.example/authorize"
+
+    async def finish_sign_in(self, state: str, code: str | None, issuer: str | None, error: str | None) -> str:
+        return "charts"
+
+    async def sign_out(self, server: str) -> None: ...
+
     async def put_server(self, name: str, server: McpServerRequest) -> None:
-        self._servers[name] = _mcp_server(name, "http", server.url or "")
+        info = _mcp_server(name, "http" if server.command is None else "stdio", server.url or server.command or "")
+        info.env, info.headers, info.cwd = sorted(server.env or {}), sorted(server.headers or {}), server.cwd
+        self._servers[name] = info
 
     async def drop_server(self, name: str) -> None:
         del self._servers[name]

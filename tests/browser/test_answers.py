@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Route, expect
 
 from tests.browser.chat_page import answers, button, check_transcript, notice, send, session_of, wait_idle
-from tests.browser.conftest import Open
+from tests.browser.conftest import ConsoleErrors, Open
 from tests.browser.test_failures import drop_network_errors
 from tests.http.client import Served
 
@@ -64,7 +64,7 @@ def test_a_request_that_is_repeated_is_shown(server: Served, open_page: Open) ->
 
 
 def test_without_event_streams_the_page_polls(
-    server: Served, open_page: Open, context: BrowserContext, console_errors: list[str]
+    server: Served, open_page: Open, context: BrowserContext, console_errors: ConsoleErrors
 ) -> None:
     """U3: a proxy that blocks event streams and nothing else: answers appear all the same, and the page says why."""
     context.route("**/events", lambda route: route.abort())

@@ -6,7 +6,7 @@ import urllib.parse
 from playwright.sync_api import BrowserContext, expect
 
 from tests.browser.chat_page import answers, button, check_transcript, message_box, notice, send, session_of, wait_idle
-from tests.browser.conftest import Open, Start
+from tests.browser.conftest import ConsoleErrors, Open, Start
 from tests.http.client import Served
 
 HIDE = """hidden => {
@@ -25,11 +25,9 @@ window.Notification = class extends Notification {
 """Keeps a list of the notifications that are shown."""
 
 
-def drop_network_errors(console_errors: list[str]) -> None:
+def drop_network_errors(console_errors: ConsoleErrors) -> None:
     """A killed server leaves refused connections in the console, and nothing else."""
-    console_errors[:] = [
-        text for text in console_errors if "ERR_" not in text and "Failed to load resource" not in text
-    ]
+    console_errors.expect("ERR_", "Failed to load resource")
 
 
 def test_reload_in_mid_stream(server: Served, open_page: Open) -> None:
@@ -61,7 +59,7 @@ def test_two_tabs_and_a_phone(server: Served, open_page: Open) -> None:
     expect(answers(first).last).to_contain_text("from the second")
 
 
-def test_kill_and_restart_in_mid_stream(start: Start, open_page: Open, console_errors: list[str]) -> None:
+def test_kill_and_restart_in_mid_stream(start: Start, open_page: Open, console_errors: ConsoleErrors) -> None:
     """X1, X5, U3: what was seen before kill -9 is there afterwards; the page heals by itself; Continue finishes."""
     server = start()
     page = open_page(server.url)
@@ -81,7 +79,7 @@ def test_kill_and_restart_in_mid_stream(start: Start, open_page: Open, console_e
     drop_network_errors(console_errors)
 
 
-def test_a_message_sent_while_the_server_is_away(start: Start, open_page: Open, console_errors: list[str]) -> None:
+def test_a_message_sent_while_the_server_is_away(start: Start, open_page: Open, console_errors: ConsoleErrors) -> None:
     """A2, U3: it waits on the page, also over a reload of the tab, and is stored once when the server is back."""
     server = start()
     page = open_page(server.url)
@@ -125,7 +123,7 @@ def test_a_hidden_tab(server: Served, open_page: Open, context: BrowserContext) 
     expect(page.get_by_role("group", name="Approval")).to_contain_text("shell")
 
 
-def test_a_chunk_that_cannot_be_loaded_yet(server: Served, open_page: Open, console_errors: list[str]) -> None:
+def test_a_chunk_that_cannot_be_loaded_yet(server: Served, open_page: Open, console_errors: ConsoleErrors) -> None:
     """U3: while the Markdown renderer cannot be loaded, the text is shown as it is, and rendered when it can."""
     page = open_page(f"{server.url}/settings")
     away = True
@@ -138,7 +136,7 @@ def test_a_chunk_that_cannot_be_loaded_yet(server: Served, open_page: Open, cons
     drop_network_errors(console_errors)
 
 
-def test_an_update_leaves_no_blank_page(server: Served, open_page: Open, console_errors: list[str]) -> None:
+def test_an_update_leaves_no_blank_page(server: Served, open_page: Open, console_errors: ConsoleErrors) -> None:
     """A chunk that a newer version removed makes the old page reload itself, once."""
     page = open_page(f"{server.url}/settings")
     loads: list[str] = []

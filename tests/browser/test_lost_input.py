@@ -18,7 +18,7 @@ from tests.browser.chat_page import (
     session_of,
     wait_idle,
 )
-from tests.browser.conftest import Open, Start
+from tests.browser.conftest import ConsoleErrors, Open, Start
 from tests.browser.test_failures import drop_network_errors
 from tests.http.client import Served
 
@@ -35,7 +35,7 @@ def asked(server: Served) -> list[list[str]]:
 
 @pytest.mark.parametrize("arrives", [False, True])
 def test_a_new_chat_survives_a_reload_before_the_server_answers(
-    server: Served, open_page: Open, console_errors: list[str], arrives: bool
+    server: Served, open_page: Open, console_errors: ConsoleErrors, arrives: bool
 ) -> None:
     """A2, U5: reloaded before the response of the session's creation, which did or did not arrive: one chat, sent."""
     page = open_page(server.url)
@@ -60,7 +60,9 @@ def test_a_new_chat_survives_a_reload_before_the_server_answers(
     drop_network_errors(console_errors)
 
 
-def test_a_new_chat_is_sent_when_the_server_is_back(start: Start, open_page: Open, console_errors: list[str]) -> None:
+def test_a_new_chat_is_sent_when_the_server_is_back(
+    start: Start, open_page: Open, console_errors: ConsoleErrors
+) -> None:
     """U3, U5: a chat begun while the server is away is shown, reachable from elsewhere, and begun once it is back."""
     server = start()
     page = open_page(server.url)
@@ -83,7 +85,7 @@ def test_a_new_chat_is_sent_when_the_server_is_back(start: Start, open_page: Ope
 
 
 def test_messages_of_two_tabs_are_sent_after_one_is_closed(
-    start: Start, open_page: Open, console_errors: list[str]
+    start: Start, open_page: Open, console_errors: ConsoleErrors
 ) -> None:
     """A2, U5: both tabs send while the server is away; the one that stays sends both messages, each once."""
     server = start()
@@ -109,7 +111,7 @@ def test_messages_of_two_tabs_are_sent_after_one_is_closed(
 
 
 def test_what_was_typed_in_a_chat_deleted_elsewhere_is_kept(
-    server: Served, open_page: Open, console_errors: list[str]
+    server: Served, open_page: Open, console_errors: ConsoleErrors
 ) -> None:
     """U5: its draft and its waiting message are shown where the chat was, found again, and used in a new chat."""
     sid = server.session(title="Doomed")
@@ -201,7 +203,7 @@ def test_stop_while_sending(server: Served, open_page: Open) -> None:
     assert server.answer(check_transcript(page, server))["status"] == "cancelled"
 
 
-def test_stop_can_be_repeated_after_it_failed(server: Served, open_page: Open, console_errors: list[str]) -> None:
+def test_stop_can_be_repeated_after_it_failed(server: Served, open_page: Open, console_errors: ConsoleErrors) -> None:
     """C2: a Stop that did not reach the server says so, and can be pressed again."""
     page = open_page(server.url)
     send(page, HANG, shows="Begun.")

@@ -11,9 +11,15 @@ from playwright.sync_api import Browser, BrowserContext, Page, Playwright, Respo
 
 from holdfast.storage.key_file import KeyFile
 from tests.browser.chat_page import answers, axe_violations, button, message_box, send, session_of, wait_idle
-from tests.browser.conftest import CHROMIUM, Open
+from tests.browser.conftest import CHROMIUM, ConsoleErrors, Open, Start
 from tests.http.client import Served
 from tests.nursery import ForkServer, Nursery
+
+
+@pytest.fixture
+def server(start: Start) -> Served:
+    """A process of its own: some of these tests leave a password or settings behind."""
+    return start()
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +134,7 @@ def test_mcp_servers_are_added_and_removed(demo: Served, open_page: Open) -> Non
     """A server is added by URL, tested and removed; those of the configuration file stay."""
     page = open_page(f"{demo.url}/settings#mcp")
     servers = section(page, "MCP servers")
-    expect(servers.get_by_role("listitem")).to_have_count(2)
+    expect(servers.get_by_role("listitem")).to_have_count(3)
     button(servers, "Add server").click()
     form = page.get_by_role("dialog", name="Add MCP server")
     form.get_by_role("textbox", name="Name").fill("weather")
@@ -141,11 +147,35 @@ def test_mcp_servers_are_added_and_removed(demo: Served, open_page: Open) -> Non
     expect(row).to_contain_text("1 tool: weather__soundings")
     button(row, "Remove: weather").click()
     button(page.get_by_role("dialog"), "Remove").click()
-    expect(servers.get_by_role("listitem")).to_have_count(2)
+    expect(servers.get_by_role("listitem")).to_have_count(3)
     expect(button(servers, "Remove: library")).to_have_count(0)
 
 
-def test_a_password_and_a_token(server: Served, open_page: Open, browser: Browser, console_errors: list[str]) -> None:
+def test_secrets_of_an_mcp_server_are_kept_and_never_shown(demo: Served, open_page: Open) -> None:
+    """The form names what is stored; an empty value keeps it, and a new variable is added beside it."""
+    page = open_page(f"{demo.url}/settings#mcp")
+    servers = section(page, "MCP servers")
+    row = servers.get_by_role("listitem").filter(has_text="harbour")
+    expect(row).to_contain_text("Variables: HARBOUR_KEY")
+    button(row, "Edit: harbour").click()
+    form = page.get_by_role("dialog", name="Edit harbour")
+    expect(form.get_by_role("textbox", name="Command")).to_have_value("harbour-mcp --port Brest")
+    expect(form.get_by_role("textbox", name="Working directory")).to_have_value("/srv/harbour")
+    expect(form.get_by_label("Value of HARBOUR_KEY")).to_have_value("")
+    button(form, "Add variable").click()
+    form.get_by_role("textbox", name="Name").nth(1).fill("TIDES")
+    form.get_by_label("Value of TIDES").fill("s3cret")
+    page.route("**/api/mcp/harbour", lambda route: route.fulfill(status=204))  # programs need a password
+    with page.expect_request(lambda request: request.method == "PUT") as sent:
+        button(form, "Save").click()
+    body = {"command": "harbour-mcp", "args": ["--port", "Brest"], "cwd": "/srv/harbour"}
+    assert sent.value.post_data_json == {**body, "env": {"HARBOUR_KEY": None, "TIDES": "s3cret"}}
+    expect(form).to_have_count(0)
+
+
+def test_a_password_and_a_token(
+    server: Served, open_page: Open, browser: Browser, console_errors: ConsoleErrors
+) -> None:
     """Setting a password keeps this page logged in and sends others to the login; tokens are created and revoked."""
     page = open_page(f"{server.url}/settings#access")
     access = section(page, "Password and tokens")
@@ -196,7 +226,7 @@ def test_a_password_and_a_token(server: Served, open_page: Open, browser: Browse
     assert axe_violations(page) == []
     button(access, "Log out").click()
     expect(page).to_have_url(re.compile("/login"))
-    console_errors[:] = [text for text in console_errors if "401" not in text and "403" not in text]
+    console_errors.expect("401", "403")
 
 
 def test_export_and_import(server: Served, open_page: Open) -> None:
@@ -255,3 +285,38 @@ def test_the_app_can_be_installed(demo: Served, playwright: Playwright, tmp_path
     assert manifest["url"].startswith(demo.url)
     assert chromium.send("Page.getInstallabilityErrors")["installabilityErrors"] == []
     context.close()
+
+
+def test_a_question_of_a_running_tool_is_a_form(demo: Served, open_page: Open) -> None:
+    """The fields come from the server's schema, a reload keeps the question, and the answer goes to the tool."""
+    page = open_page(demo.url)
+    page.get_by_role("textbox", name="Message").fill("Book a berth.")
+    page.keyboard.press("Enter")
+    form = page.get_by_role("form", name="Question")
+    expect(form).to_contain_text("harbour asks you")
+    page.reload()
+    expect(form.get_by_role("spinbutton", name="Nights")).to_have_value("1")
+    form.get_by_role("textbox", name="Berth").fill("North 4")
+    form.get_by_role("combobox", name="Side").select_option("port")
+    form.get_by_role("checkbox", name="Shore power").check()
+    button(form, "Submit").click()
+    expect(form).to_have_count(0)
+    expect(page.get_by_role("article", name="Assistant")).to_contain_text("Booked.")
+    sid = page.url.rpartition("/")[2]
+    (tool,) = [part for part in demo.answer(sid)["parts"] if part["type"] == "tool"]
+    assert tool["result"] == {"action": "accept", "name": "North 4", "nights": 1, "side": "port", "power": True}
+
+
+def test_prompts_of_mcp_servers_are_commands(demo: Served, open_page: Open) -> None:
+    """A prompt without arguments is inserted at once; the arguments of another are asked for first."""
+    page = open_page(demo.url)
+    box = page.get_by_role("textbox", name="Message")
+    box.fill("/charts:t")
+    page.get_by_role("option", name="/charts:tides").click()
+    expect(box).to_have_value("When is high water today?")
+    box.fill("/charts:p")
+    page.get_by_role("option", name="/charts:passage").click()
+    form = page.get_by_role("dialog", name="/charts:passage")
+    form.get_by_role("textbox", name="port").fill("Brest")
+    button(form, "Insert").click()
+    expect(box).to_have_value("Plan a passage from Brest.")

@@ -1,5 +1,6 @@
 """What agents work with, seen and changed through the API: models are tried, tools listed, MCP servers kept."""
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,20 +9,47 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import pytest
+
 from holdfast.server.authenticator import set_password
 from holdfast.storage.key_file import KeyFile
+from tests.chat.conftest import settings
 from tests.chat.stage import Stage
 from tests.http.client import Served
 from tests.http.conftest import Start
+from tests.nursery import Nursery
+from tests.tools import raw_mcp_server
+from tests.tools.raw_mcp_server import INITIALIZED
 from tests.upstream import Head, says
 
-PROGRAM = str(Path(__file__).parents[1] / "tools" / "mcp_server.py")
+SAYS = {
+    "initialize": {**INITIALIZED, "instructions": "Add before you note."},
+    "tools/list": {"tools": [{"name": "add", "inputSchema": {"type": "object"}}]},
+}
+PROGRAM = {"command": sys.executable, "args": [raw_mcp_server.__file__, json.dumps({"results": SAYS})]}
+"""An MCP server that starts quickly: on a busy machine one that imports the SDK takes longer than a server may."""
 
 
 def logged_in(server: Served) -> Served:
     set_password(KeyFile(server.data_dir), "correct horse")
     assert server.http.post("/api/login", json={"password": "correct horse"}).status_code == 204
     return server
+
+
+@pytest.fixture(scope="module")
+def administered(tmp_path_factory: pytest.TempPathFactory, chat_nursery: Nursery, up: Stage) -> Iterator[Served]:
+    """One server with a password for all tests that leave it running: each imports the MCP client library."""
+    with Served(chat_nursery, tmp_path_factory.mktemp("administered") / "data", **settings(up)) as served:
+        yield logged_in(served.ready())
+
+
+@pytest.fixture
+def admin(administered: Served) -> Iterator[Served]:
+    """The same, without MCP servers before and after."""
+    yield administered
+    assert "Exception in ASGI application" not in administered.complaints, administered.complaints
+    for item in administered.get("/api/mcp")["items"]:
+        administered.call("DELETE", f"/api/mcp/{item['name']}", None, 204)
 
 
 def test_a_model_is_tried(shared: Served, up: Stage) -> None:
@@ -50,7 +78,7 @@ def test_tools_are_listed_with_what_they_do_by_themselves(shared: Served) -> Non
 def test_a_program_for_tools_needs_a_password(start: Start) -> None:
     """DESIGN §9: whoever may have programs started is told from anybody; an address may be named without that."""
     server = start()
-    refused = server.call("PUT", "/api/mcp/mine", {"command": sys.executable, "args": [PROGRAM]}, 409)
+    refused = server.call("PUT", "/api/mcp/mine", PROGRAM, 409)
     assert refused["type"] == "not-allowed"
     server.call("PUT", "/api/mcp/far", {"url": "http://127.0.0.1:1/mcp", "token": "sk-secret"}, 204)
     listed = server.http.get("/api/mcp")
@@ -63,10 +91,10 @@ def test_a_program_for_tools_needs_a_password(start: Start) -> None:
     assert server.get("/api/mcp")["items"][0]["failure"]
 
 
-def test_servers_are_added_tried_kept_and_removed(start: Start, tmp_path: Path) -> None:
+def test_servers_are_added_tried_kept_and_removed(start: Start) -> None:
     """P1: an MCP server that was added gives its tools from then on, also after a restart, until it is removed."""
     server = logged_in(start())
-    server.call("PUT", "/api/mcp/mine", {"command": sys.executable, "args": [PROGRAM, str(tmp_path / "effects")]}, 204)
+    server.call("PUT", "/api/mcp/mine", PROGRAM, 204)
     tried = server.post("/api/mcp/mine/test", {}, 200)
     assert tried["ok"], tried
     assert tried["tools"]
@@ -81,40 +109,41 @@ def test_servers_are_added_tried_kept_and_removed(start: Start, tmp_path: Path) 
     server.call("DELETE", "/api/mcp/mine", None, 404)
 
 
-def test_servers_have_variables_headers_and_a_directory(start: Start, tmp_path: Path) -> None:
+def test_servers_have_variables_headers_and_a_directory(admin: Served, tmp_path: Path) -> None:
     """Values are stored and never shown, reach the program, and do not follow to another program or address."""
-    server = logged_in(start())
-    effects = str(tmp_path / "effects")
-    program = {"command": sys.executable, "args": [PROGRAM, effects]}
-    server.call("PUT", "/api/mcp/mine", {**program, "env": {"GIVEN": "s3cret"}, "cwd": str(tmp_path)}, 204)
-    assert server.post("/api/mcp/mine/test", {}, 200)["ok"]
+    admin.call("PUT", "/api/mcp/mine", {**PROGRAM, "env": {"GIVEN": "s3cret"}, "cwd": str(tmp_path)}, 204)
+    assert admin.post("/api/mcp/mine/test", {}, 200)["ok"]
     remote = {"url": "http://127.0.0.1:1/mcp", "headers": {"X-Key": "s3cret"}}
-    server.call("PUT", "/api/mcp/far", remote, 204)
-    listed = server.http.get("/api/mcp")
+    admin.call("PUT", "/api/mcp/far", remote, 204)
+    listed = admin.http.get("/api/mcp")
     assert "s3cret" not in listed.text
     mine, far = sorted(listed.json()["items"], key=lambda each: str(each["kind"]), reverse=True)
     assert (mine["env"], mine["cwd"], far["headers"]) == (["GIVEN"], str(tmp_path), ["X-Key"])
-    server.call("PUT", "/api/mcp/mine", {**program, "cwd": str(tmp_path)}, 204)
-    assert server.get("/api/mcp")["items"][0]["env"] == ["GIVEN"], "omitted variables are kept"
-    server.call("PUT", "/api/mcp/mine", {"command": sys.executable, "args": ["-c", "other"]}, 204)
-    server.call("PUT", "/api/mcp/far", {"url": "http://127.0.0.1:2/mcp"}, 204)
-    for each in server.get("/api/mcp")["items"]:
+    admin.call("PUT", "/api/mcp/mine", {**PROGRAM, "cwd": str(tmp_path)}, 204)
+    assert admin.get("/api/mcp")["items"][0]["env"] == ["GIVEN"], "omitted variables are kept"
+    admin.call("PUT", "/api/mcp/mine", {**PROGRAM, "env": {"GIVEN": None, "MORE": "x"}, "cwd": str(tmp_path)}, 204)
+    stored = KeyFile(admin.data_dir).read().provider_keys["mcp-env:mine"]
+    assert json.loads(stored) == {"GIVEN": "s3cret", "MORE": "x"}, "null keeps a value"
+    wrong = admin.call("PUT", "/api/mcp/mine", {**PROGRAM, "env": {"NEVER": None}}, 422)
+    assert wrong["field"] == "env.NEVER"
+    admin.call("PUT", "/api/mcp/mine", {"command": sys.executable, "args": ["-c", "other"]}, 204)
+    admin.call("PUT", "/api/mcp/far", {"url": "http://127.0.0.1:2/mcp"}, 204)
+    for each in admin.get("/api/mcp")["items"]:
         assert (each["env"], each["headers"]) == ([], [])
     for field, wrong in (
-        ("headers", {**program, "headers": {"X": "y"}}),
-        ("token", {**program, "token": "s3cret"}),
+        ("headers", {**PROGRAM, "headers": {"X": "y"}}),
+        ("token", {**PROGRAM, "token": "s3cret"}),
         ("env", {**remote, "env": {"A": "b"}}),
         ("cwd", {**remote, "cwd": "/tmp"}),
     ):
-        assert server.call("PUT", "/api/mcp/wrong", wrong, 422)["field"] == field
-    server.call("PUT", "/api/mcp/wrong", {**remote, "headers": {"X": "a\r\nB: c"}}, 422)
-    assert "s3cret" not in (server.data_dir / "keys.json").read_text()
+        assert admin.call("PUT", "/api/mcp/wrong", wrong, 422)["field"] == field
+    admin.call("PUT", "/api/mcp/wrong", {**remote, "headers": {"X": "a\r\nB: c"}}, 422)
+    assert "s3cret" not in (admin.data_dir / "keys.json").read_text()
 
 
-def test_instructions_of_a_server_reach_the_model(start: Start, up: Stage, tmp_path: Path) -> None:
+def test_instructions_of_a_server_reach_the_model(start: Start, up: Stage) -> None:
     """They are in the system prompt, marked as the server's, if the model is offered tools."""
-    program = {"command": sys.executable, "args": [PROGRAM, str(tmp_path / "effects")]}
-    server = start(more={"mcp": {"sums": program}})
+    server = start(more={"mcp": {"sums": PROGRAM}})
     model = up.play("instructed", says("Fine."))
     assert server.ended(server.begin(server.session(), "Hello", model=model))["status"] == "complete"
     system = up.asked("instructed")["messages"][0]
@@ -122,20 +151,19 @@ def test_instructions_of_a_server_reach_the_model(start: Start, up: Stage, tmp_p
     assert "- sums: Add before you note." in system["content"]
 
 
-def test_the_error_output_of_a_program_is_shown(start: Start) -> None:
+def test_the_error_output_of_a_program_is_shown(admin: Served) -> None:
     """A program that does not start says why, when it is tested and in the list."""
-    server = logged_in(start())
     broken = {"command": sys.executable, "args": ["-c", "raise SystemExit('no such database')"]}
-    server.call("PUT", "/api/mcp/broken", broken, 204)
-    tried = server.post("/api/mcp/broken/test", {}, 200)
+    admin.call("PUT", "/api/mcp/broken", broken, 204)
+    tried = admin.post("/api/mcp/broken/test", {}, 200)
     assert not tried["ok"]
     assert "no such database" in tried["reason"]
-    assert server.get("/api/mcp")["items"][0]["stderr"] == "no such database"
+    assert admin.get("/api/mcp")["items"][0]["stderr"] == "no such database"
 
 
 def test_servers_of_the_configuration_stay_there(start: Start) -> None:
     """What holdfast.toml names is shown and not changed from here; half a description is refused."""
-    server = logged_in(start(more={"mcp": {"fixed": {"command": sys.executable, "args": [PROGRAM]}}}))
+    server = logged_in(start(more={"mcp": {"fixed": PROGRAM}}))
     assert [(s["name"], s["editable"]) for s in server.get("/api/mcp")["items"]] == [("fixed", False)]
     assert server.call("PUT", "/api/mcp/fixed", {"url": "http://127.0.0.1:1/"}, 422)["field"] == "name"
     server.call("DELETE", "/api/mcp/fixed", None, 409)
@@ -169,19 +197,18 @@ def refusing_server() -> Iterator[tuple[str, list[bool]]]:
         standing.shutdown()
 
 
-def test_a_token_goes_to_its_own_address_only(start: Start) -> None:
+def test_a_token_goes_to_its_own_address_only(admin: Served) -> None:
     """Another URL under the same name gets no token that was entered for the one before; the same URL keeps it."""
-    server = start()
     with refusing_server() as first, refusing_server() as second:
         sent = []
         for (url, asked), token in ((first, "sk-secret"), (first, None), (second, None)):
-            server.call("PUT", "/api/mcp/far", {"url": url, **({"token": token} if token else {})}, 204)
+            admin.call("PUT", "/api/mcp/far", {"url": url, **({"token": token} if token else {})}, 204)
             asked.clear()
-            assert not server.post("/api/mcp/far/test", {}, 200)["ok"]
+            assert not admin.post("/api/mcp/far/test", {}, 200)["ok"]
             assert asked
             sent.append(set(asked))
     assert sent == [{True}, {True}, {False}]
-    assert "sk-secret" not in (server.data_dir / "keys.json").read_text()
+    assert "sk-secret" not in (admin.data_dir / "keys.json").read_text()
 
 
 # ---- keys of providers ----

@@ -31,7 +31,7 @@ def test_the_commands_of_the_page_work(cluster: Cluster, durable_postgres: Postg
         "HOLDFAST_MODELS_DIR": str(tmp_path / "none"),
     }
     command = ["bash", "-uo", "pipefail", "-c", function + block]
-    done = subprocess.run(command, check=False, env=environ, capture_output=True, text=True, timeout=60, cwd=ROOT)
+    done = subprocess.run(command, check=False, env=environ, capture_output=True, text=True, cwd=ROOT)
     assert "Traceback" not in done.stderr, done.stderr
     assert "PostgreSQL 15" in done.stdout or "PostgreSQL 1" in done.stdout, done.stdout
     token = done.stdout.splitlines()[-1].strip()
@@ -46,7 +46,7 @@ def test_doctor_says_what_is_wrong_with_a_server(cluster: Cluster, tmp_path: Pat
     url = "postgresql://holdfast@127.0.0.1:1/none"
     command = [sys.executable, "-m", "holdfast", "doctor", "--data-dir", str(tmp_path / "data")]
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "HOLDFAST_STORE_URL": url}
-    done = subprocess.run(command, check=False, env=environ, capture_output=True, text=True, timeout=60, cwd=ROOT)
+    done = subprocess.run(command, check=False, env=environ, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 1
     assert "PostgreSQL cannot be used" in done.stdout
     assert "Traceback" not in done.stderr, done.stderr

@@ -189,7 +189,7 @@ PIECES = st.lists(
 
 
 @given(PIECES, st.integers(0), st.integers(0, 255))
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 def test_a_damaged_record_hides_none_before_it(
     pieces: list[tuple[int, int, bytes, bool]], where: int, flips: int
 ) -> None:

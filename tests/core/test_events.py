@@ -69,6 +69,20 @@ WIRE: list[tuple[ev.Event, str, dict[str, Json]]] = [
         {"approval_id": "a", "call_id": "c", "name": "rm", "args": {}, "reason": "", "provider": {"signed": "x"}},
     ),
     (ev.ApprovalResolved(ApprovalId("a"), "once"), "approval.resolved", {"approval_id": "a", "decision": "once"}),
+    (
+        ev.InputRequested(ApprovalId("a"), "c", "harbour", "form", "Who?", {"type": "object"}, 600.0),
+        "input.requested",
+        {
+            "request_id": "a",
+            "call_id": "c",
+            "server": "harbour",
+            "kind": "form",
+            "message": "Who?",
+            "schema": {"type": "object"},
+            "expires_in": 600.0,
+        },
+    ),
+    (ev.InputResolved(ApprovalId("a"), "accept"), "input.resolved", {"request_id": "a", "action": "accept"}),
     (ev.MemoryRecalled(({"text": "t", "source": "s"},)), "memory.recalled", {"items": [{"text": "t", "source": "s"}]}),
     (
         ev.PlanUpdated((PlanEntry("read", "completed", "high"), PlanEntry("write", "pending"))),

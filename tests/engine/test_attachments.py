@@ -6,13 +6,13 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from holdfast.agents.scripted import Say
+from holdfast.agents.scripted import Meet, Say
 from holdfast.core.errors import NotFoundError
 from holdfast.core.ids import FileId, OwnerId
 from holdfast.engine.attachments import Attachments
 from holdfast.ports.store import StoredFile
 from holdfast.storage.file_store import FileStore
-from tests.harness import AnyWorld, Running, running
+from tests.harness import AnyWorld, Running, Script, running
 from tests.taps import GUARD, Hold, calls
 
 pytestmark = pytest.mark.anyio
@@ -56,9 +56,8 @@ async def test_a_file_of_somebody_else_is_not_there(world: AnyWorld, tmp_path: P
 
 async def test_the_same_content_uploaded_while_its_last_file_goes_is_kept(world: AnyWorld, tmp_path: Path) -> None:
     """A1: the sweep has forgotten the old row and is about to delete the content when the same bytes come again."""
-    hold = Hold(calls("store.transact"), when="after", armed=False)
-    # no runs: a claim is a transaction too, and might be the one that is held
-    async with running([], world, files=FileStore(tmp_path / "files"), tap=hold, max_runs=0) as it:
+    hold = Hold(calls("store.transact", "drop_orphans"), when="after", armed=False)
+    async with running([], world, files=FileStore(tmp_path / "files"), tap=hold) as it:
         await upload(library(it), b"twice")
         world.clock.advance(3601)
         hold.armed = True
@@ -76,3 +75,21 @@ async def test_the_same_content_uploaded_while_its_last_file_goes_is_kept(world:
                     await anyio.lowlevel.checkpoint()
                 hold.go.set()
         assert await content(library(it), found[0].id) == b"twice"
+
+
+async def test_what_a_tool_returned_is_kept_while_its_run_is_open(world: AnyWorld, tmp_path: Path) -> None:
+    """A1: a run may wait for days with an image in its journal. When the run settles, its journal decides."""
+    script: Script = [Say("working"), Meet("mid")]
+    async with running(script, world, files=FileStore(tmp_path / "files")) as it:
+        run = await it.send(await it.new_session(), "go")
+        await it.reached("mid")
+        row = await it.row(run.id)
+        part = await library(it).add_for_run(row, "chart.png", "image/png", b"picture")
+        world.clock.advance(3601)
+        await library(it).drop_orphans()
+        assert await content(library(it), part.file_id) == b"picture"
+        it.release("mid")
+        assert (await it.ended(run.id)).status == "complete"
+        await library(it).drop_orphans()
+        with pytest.raises(NotFoundError):
+            await library(it).file(part.file_id)

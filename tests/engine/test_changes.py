@@ -11,7 +11,7 @@ from holdfast.core.ids import LOCAL, OwnerId
 from holdfast.engine.change_feed import Changes, ChangeSubscription
 from holdfast.ports.store import Change
 from tests.harness import AnyWorld, Running, World, running
-from tests.taps import GUARD, Hold
+from tests.taps import GUARD, Hold, calls
 
 pytestmark = pytest.mark.anyio
 
@@ -82,11 +82,7 @@ async def test_a_refused_change_is_not_told(world: AnyWorld) -> None:
 
 async def test_without_a_cursor_the_feed_begins_now(world: AnyWorld) -> None:
     """L5: a new subscriber is told what happens from then on, and when it happens."""
-    first_look = Hold(
-        lambda call, args: call == "store.read" and "ChangeSubscription" in args[0].__qualname__,
-        when="after",
-        armed=False,
-    )
+    first_look = Hold(calls("store.read", "ChangeSubscription"), when="after", armed=False)
     async with running([Say("a")], world, tap=first_look, poll=GUARD) as it:
         await it.turn()
         got: list[Changes] = []

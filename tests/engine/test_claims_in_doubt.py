@@ -33,7 +33,7 @@ async def test_a_queued_run_in_doubt_is_executed_once(memory: World) -> None:
 
 async def test_a_turn_that_is_being_accepted_at_shutdown_is_executed_later(memory: World) -> None:
     """A3 L2: the engine waits for it, and requeues it for the next process."""
-    hold = Hold(calls("store.transact"), armed=False)
+    hold = Hold(calls("store.transact", "Runs._accept"), armed=False)
     async with running([Say("done")], memory, tap=hold) as it, anyio.create_task_group() as clients:
         sid = await it.new_session()
         await it.idle()
@@ -55,10 +55,7 @@ async def test_a_turn_that_is_being_accepted_at_shutdown_is_executed_later(memor
 
 async def test_room_that_a_claim_may_fill_is_not_given_away(memory: World) -> None:
     """A3: a new turn does not overtake one that is being claimed, nor exceed the number of runs."""
-    hold = Hold(
-        lambda call, args: call == "store.transact" and "_claim_and_start" in getattr(args[0], "__qualname__", ""),
-        armed=False,
-    )
+    hold = Hold(calls("store.transact", "_claim_and_start"), armed=False)
     async with running([Meet("on"), Say("done")], memory, tap=hold, max_runs=1, poll=SLOW, sweep=SLOW) as it:
         await it.send_to_gate(gate="on")
         queued = await it.send()
@@ -90,7 +87,7 @@ async def test_a_settling_in_doubt_has_its_consequences(memory: World) -> None:
 
 async def test_a_refused_turn_gives_its_place_back_at_once(memory: World) -> None:
     """A3: with the only place reserved, another turn is queued, and starts when the first is refused."""
-    hold = Hold(calls("store.transact"), armed=False)
+    hold = Hold(calls("store.transact", "Runs._accept"), armed=False)
     async with running([Say("done")], memory, tap=hold, max_runs=1, poll=SLOW, sweep=SLOW) as it:
         session = await it.new_session()
         await it.idle()

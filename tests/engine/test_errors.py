@@ -164,8 +164,8 @@ async def test_a_question_that_waited_is_there_once(world: AnyWorld) -> None:
 
 async def test_the_question_is_there_once_when_the_save_was_in_doubt(world: AnyWorld) -> None:
     """E2: the settling was done and reported as failed; settling again adds nothing."""
-    doubt = Strike(calls("store.transact"), StorageError("done"), when="after", arms=appends("run.complete"))
-    async with running([Say("answer")], world, tap=doubt, poll=5.0) as it:
+    doubt = Strike(calls("store.transact", "_settle"), StorageError("done"), when="after", arms=appends("run.complete"))
+    async with running([Say("answer")], world, tap=doubt) as it:
         run = await it.send(text="once")
         await until(doubt.struck)
         await it.idle()
@@ -229,8 +229,8 @@ async def test_a_store_that_fails_during_the_save_is_made_up_for(world: AnyWorld
 
 async def test_a_bug_inside_the_save_harms_no_other_run(world: AnyWorld) -> None:
     """E3: an exception of any kind inside the save leaves the server up, and the run is settled all the same."""
-    bug = Strike(calls("store.transact"), RuntimeError("a bug in the save"), arms=appends("run.complete"))
-    async with running([Say("an answer")], world, tap=bug, poll=5.0) as it:
+    bug = Strike(calls("store.transact", "_settle"), RuntimeError("a bug in the save"), arms=appends("run.complete"))
+    async with running([Say("an answer")], world, tap=bug) as it:
         run = await it.send()
         await until(bug.struck)
         await it.idle()

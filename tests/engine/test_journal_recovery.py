@@ -287,11 +287,7 @@ async def test_an_explicit_recover_looks_again(world: AnyWorld) -> None:
 async def test_a_recover_is_not_undone_by_a_look_that_was_about_to_give_up(world: AnyWorld) -> None:
     """J6: a reader found the recovery too old; an explicit `recover` comes before it can say so, and stands."""
     run = await lost(world)
-    hold = Hold(
-        lambda call, args: call == "store.transact" and "_attempt" in getattr(args[0], "__qualname__", ""),
-        when="after",
-        armed=False,
-    )
+    hold = Hold(calls("store.transact", "_attempt"), when="after", armed=False)
     async with running((), world, journal_away=True, tap=hold) as it:
         world.clock.advance(DAY + 1)
         hold.armed = True

@@ -112,7 +112,7 @@ async def test_an_engine_that_has_stopped_takes_over_no_run(memory: World) -> No
     """L2: a cancel that arrives when nothing can be written to the journal any more is recorded, and the next process
     ends the run; the stopped one does not take a lease that it could not use."""
     ask = CallTool("c1", asks=True)
-    hold = Hold(lambda call, args: call == "store.read" and "stop_requested" in getattr(args[0], "__qualname__", ""))
+    hold = Hold(calls("store.read", "stop_requested"))
     async with running([ask], memory, tap=hold) as it, anyio.create_task_group() as clients:
         run = await it.send()
         await it.until(run.id, "waiting")
@@ -135,7 +135,7 @@ async def test_a_cancelled_engine_ends_what_waits_for_its_own_earlier_life(memor
     """L2: a run was parked, answered and claimed anew while the execution that parked it was still leaving: the next
     one, which waits for that, is ended as well."""
     question = Hold(appends("approval.requested"))
-    parking = Hold(calls("store.transact"), when="after", armed=False)
+    parking = Hold(calls("store.transact", "park"), when="after", armed=False)
     script: list[Action] = [Say("half"), CallTool("t", "shell", asks=True), Hang()]
     async with running(script, memory, tap=Both(question, parking), poll=GUARD) as it:
         run = await it.send()
@@ -312,7 +312,7 @@ async def test_a_run_that_completes_is_saved_once_as_complete(
 
 async def test_who_leaves_after_the_end_has_cancelled_nothing(memory: World) -> None:
     """L4: the client of an attached run has had its end and leaves before the run is settled."""
-    settle = Hold(lambda call, args: call == "store.transact" and "_settle" in getattr(args[0], "__qualname__", ""))
+    settle = Hold(calls("store.transact", "_settle"))
     async with running([Say("whole")], memory, tap=settle) as it, anyio.create_task_group() as clients:
         sid = await it.new_session()
 
@@ -506,11 +506,7 @@ async def test_an_agent_waits_when_storage_does_not_keep_up(memory: World) -> No
 async def test_a_client_that_leaves_while_its_run_is_being_claimed_has_left(world: AnyWorld) -> None:
     """L3: the claim is done and nobody knows yet, the client goes, and the store cannot be told: the run stops at once
     all the same."""
-    hold = Hold(
-        lambda call, args: call == "store.transact" and "_claim_and_start" in getattr(args[0], "__qualname__", ""),
-        when="after",
-        armed=False,
-    )
+    hold = Hold(calls("store.transact", "_claim_and_start"), when="after", armed=False)
     async with running([Say("x"), Hang()], world, tap=hold) as it:
         sid = await it.new_session()
         hold.armed = True

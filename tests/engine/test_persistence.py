@@ -364,11 +364,9 @@ async def test_a_titler_that_breaks_takes_nothing_with_it(memory: World, caplog:
 async def test_who_has_seen_the_end_is_not_shown_a_run_that_goes_on(world: AnyWorld) -> None:
     """P5: the terminal event is out and its settling is under way: a reader and a sender who come now wait for it, and
     find the session free."""
-    hold = Hold(calls("store.transact"), armed=False)
-    async with running([Say("x"), Meet("here"), Say("y")], world, tap=hold) as it:
-        run = await it.send_to_gate()
-        hold.armed = True
-        it.release("here")
+    hold = Hold(calls("store.transact", "_settle"))
+    async with running([Say("x"), Say("y")], world, tap=hold) as it:
+        run = await it.send()
         await hold.held()
         assert (await it.collect(run.id))[-1].type == "run.complete"
         found: list[bool] = []
@@ -384,8 +382,7 @@ async def test_who_has_seen_the_end_is_not_shown_a_run_that_goes_on(world: AnyWo
         async with anyio.create_task_group() as tg:
             tg.start_soon(read)
             tg.start_soon(send)
-            while ("control", run.id) not in it.engine._context.hub.signals._waiting:  # somebody waits for the end
-                await checkpoint()
+            await until(lambda: ("control", run.id) in it.engine._context.hub.signals._waiting)  # for the end
             assert found == []
             hold.go.set()
         assert found == [True] * 4

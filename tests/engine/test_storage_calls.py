@@ -1,7 +1,6 @@
 """The engine makes no needless storage calls: each one wakes a thread or crosses the network."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import anyio
@@ -14,7 +13,7 @@ from holdfast.core.run import Run
 from holdfast.testing import Fault
 from tests.harness import World, running
 from tests.memory_providers import ProviderTable, RecordingProvider
-from tests.taps import GUARD, Both, Hold, Tap
+from tests.taps import GUARD, Both, Hold, Tap, calls
 
 pytestmark = pytest.mark.anyio
 
@@ -23,7 +22,7 @@ SLOW = 3600.0
 STILL: dict[str, Any] = {"poll": SLOW, "sweep": SLOW}
 
 
-async def calls(tap: Tap) -> Counter[str]:
+async def calls_since(tap: Tap) -> Counter[str]:
     """Since the last time, when everybody is at rest."""
     await anyio.wait_all_tasks_blocked()
     found = Counter(tap.seen)
@@ -35,9 +34,9 @@ async def test_a_new_session_is_one_transaction(memory: World) -> None:
     """There is nothing to claim in it and nothing to remember, so nobody looks."""
     providers = ProviderTable({"a": RecordingProvider("a")}, "a")
     async with running((), memory, tap=(tap := Tap()), memory=providers, **STILL) as it:
-        await calls(tap)
+        await calls_since(tap)
         await it.new_session()
-        assert await calls(tap) == {"store.transact": 1}
+        assert await calls_since(tap) == {"store.transact": 1}
 
 
 async def test_a_turn_is_two_writes_and_one_read(memory: World) -> None:
@@ -46,13 +45,13 @@ async def test_a_turn_is_two_writes_and_one_read(memory: World) -> None:
     providers = ProviderTable({"a": RecordingProvider("a")}, "a")
     async with running([Meet("on"), Say("done")], memory, tap=(tap := Tap()), memory=providers, **STILL) as it:
         sid = await it.new_session()
-        await calls(tap)
+        await calls_since(tap)
         run = await it.send_to_gate(sid, gate="on")
-        found = await calls(tap)
+        found = await calls_since(tap)
         assert (found["store.transact"], found["store.read"]) == (1, 1)
         it.release("on")
         await it.until(run.id, "complete")
-        found = await calls(tap)
+        found = await calls_since(tap)
         assert found["store.transact"] == 1
         assert not found["journal.read"]
 
@@ -61,14 +60,14 @@ async def test_an_attached_turn_reads_no_more(memory: World) -> None:
     """Its client subscribes, is sent everything and leaves without another look at the storage."""
     async with running([Say("done")], memory, tap=(tap := Tap()), **STILL) as it:
         sid = await it.new_session()
-        await calls(tap)
+        await calls_since(tap)
         accepted = await it.engine.runs.submit(sid, [TextPart("hi")], lifetime="attached")
         async with it.engine.connections.attached(accepted.run.id):
             subscription = it.engine.feed.subscribe_new(accepted.run.id)
             while await subscription.next() is not None:
                 pass
             subscription.close()
-        found = await calls(tap)
+        found = await calls_since(tap)
         assert (found["store.transact"], found["store.read"]) == (2, 1)
         assert not found["journal.read"] + found["journal.heads"]
 
@@ -114,10 +113,10 @@ async def test_a_watcher_of_a_waiting_run_reads_it_once(memory: World) -> None:
     async with running([Meet("on")], memory, tap=(tap := Tap()), max_runs=1, **STILL) as it:
         await it.send_to_gate(gate="on")
         waits = await it.send()
-        await calls(tap)
+        await calls_since(tap)
         run = await it.engine.runs.get(waits.id)
         assert run.status == "queued"
-        assert await calls(tap) == {"store.read": 1, "journal.heads": 1}
+        assert await calls_since(tap) == {"store.read": 1, "journal.heads": 1}
         it.release("on")
 
 
@@ -126,7 +125,7 @@ async def test_a_change_is_looked_at_once_by_whoever_follows(memory: World) -> N
     async with running((), memory, tap=(tap := Tap()), **STILL) as it, anyio.create_task_group() as tg:
         feed = it.engine.subscriptions.watch_changes(None)
         await feed.begin()
-        await calls(tap)
+        await calls_since(tap)
         seen: list[str] = []
 
         async def follow() -> None:
@@ -136,31 +135,22 @@ async def test_a_change_is_looked_at_once_by_whoever_follows(memory: World) -> N
                 seen.extend(change.kind for change in found.items)
 
         tg.start_soon(follow)
-        assert await calls(tap) == {"store.read": 1}
+        assert await calls_since(tap) == {"store.read": 1}
         with anyio.fail_after(GUARD):
             for _ in range(3):
                 await it.new_session()
-                assert await calls(tap) == {"store.transact": 1, "store.read": 1}
+                assert await calls_since(tap) == {"store.transact": 1, "store.read": 1}
         assert seen == ["session.changed"] * 3
 
 
 # ---- and yet nobody is told what is over ----
 
 
-def asks(call: str, where: str) -> Callable[[str, Sequence[Any]], bool]:
-    """A call whose work is a function of `where`."""
-
-    def match(made: str, args: Sequence[Any]) -> bool:
-        return made == call and where in getattr(args[0], "__qualname__", "")
-
-    return match
-
-
 async def test_who_has_seen_the_end_is_not_told_that_the_run_goes_on(memory: World) -> None:
     """C7: the row was read before the run was settled, and everything that would show that it is over is gone when the
     answer comes: it is read again."""
-    settle = Hold(asks("store.transact", "Settler._settle"))
-    read = Hold(asks("store.read", "SettlingReader.read_run"), "after", armed=False)
+    settle = Hold(calls("store.transact", "Settler._settle"))
+    read = Hold(calls("store.read", "SettlingReader.read_run"), "after", armed=False)
     tap = Both(settle, read)
     told: list[Run] = []
     async with running([Meet("on"), Say("done")], memory, tap=tap, **STILL) as it, anyio.create_task_group() as tg:

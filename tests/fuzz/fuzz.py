@@ -33,6 +33,8 @@ HANG: Final = 20.0
 """Seconds in which an answer must begin."""
 
 
+_SPENDING: Final = ("/password", "/clear", "/approvals/{aid}", "/import", "/cancel")
+"""Calls after which the ids of the pool may no longer be of use, beside those that delete."""
 _UNMADE: Final = (InvalidArgument, Unsatisfiable, InvalidSchema)
 """What the generator says if there is nothing to break in a call, or no way that it knows."""
 
@@ -94,13 +96,13 @@ def fuzz(server: Served, examples: int, seed: int, told: Callable[[str, int], No
     """`examples` per call, half of them broken on purpose."""
     schemathesis.serializer.alias("application/x-ndjson", "application/octet-stream")  # lines that are none, mostly
     schema = schemathesis.openapi.from_dict(server.get("/openapi.json"))
-    report, pool, changed = Report(), Pool(server), True
+    report, pool, spent = Report(), Pool(server), True
     with requests.Session() as session:
         for operation in _operations(schema):
-            if changed:  # the call before may have been the one that deletes, or sets a password
+            if spent:
                 set_password(KeyFile(server.data_dir), None)
                 pool.fill()
-            changed = operation.method.lower() != "get"
+            spent = operation.method.lower() == "delete" or operation.path.endswith(_SPENDING)
             for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
                 try:
                     _fuzz_one(operation, mode, server, session, pool, (examples + 1) // 2, seed, report)

@@ -30,7 +30,7 @@ def guarded(tmp_path: Path, start: Start) -> Served:
 
 @contextmanager
 def browser(server: Served, user_agent: str = FIREFOX, password: str = PASSWORD) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=server.url, headers={"User-Agent": user_agent}, timeout=GUARD) as client:
+    with httpx.Client(base_url=server.url, verify=False, headers={"User-Agent": user_agent}, timeout=GUARD) as client:
         assert client.post("/api/login", json={"password": password}).status_code == 204
         yield client
 
@@ -44,7 +44,7 @@ def test_a_cookie_is_worth_nothing_after_logging_out(guarded: Served) -> None:
     with browser(guarded) as one:
         copied = dict(one.cookies)
         assert one.post("/api/logout").status_code == 204
-        assert httpx.get(f"{guarded.url}/api/sessions", cookies=copied).status_code == 401
+        assert httpx.get(f"{guarded.url}/api/sessions", verify=False, cookies=copied).status_code == 401
 
 
 def test_logins_are_listed_and_ended(guarded: Served) -> None:
@@ -61,7 +61,10 @@ def test_logins_are_listed_and_ended(guarded: Served) -> None:
         assert [status(each) for each in (desk, phone, third)] == [200, 401, 200]
         assert desk.delete("/api/logins").status_code == 204
         assert [status(each) for each in (desk, phone, third)] == [401, 401, 401]
-    assert httpx.get(f"{guarded.url}/api/runs", headers={"Authorization": f"Bearer {token}"}).status_code == 200
+    assert (
+        httpx.get(f"{guarded.url}/api/runs", verify=False, headers={"Authorization": f"Bearer {token}"}).status_code
+        == 200
+    )
     assert "login_" not in json.dumps(guarded.http.get("/api/logins").json())
 
 
@@ -72,7 +75,7 @@ def test_entering_the_password_again_renews_the_login(guarded: Served) -> None:
         assert one.post("/api/login", json={"password": PASSWORD}).status_code == 204
         after = one.get("/api/logins").json()["items"]
         assert [item["id"] for item in after] == [item["id"] for item in before]
-        assert httpx.get(f"{guarded.url}/api/sessions", cookies=old).status_code == 401
+        assert httpx.get(f"{guarded.url}/api/sessions", verify=False, cookies=old).status_code == 401
 
 
 def test_a_new_password_ends_every_login_and_token(guarded: Served) -> None:
@@ -83,7 +86,7 @@ def test_a_new_password_ends_every_login_and_token(guarded: Served) -> None:
         body = {"current": PASSWORD, "new": "battery staple"}
         assert own.post("/api/password", json=body).status_code == 204
         assert (status(own), status(other)) == (200, 401)
-        assert httpx.get(f"{guarded.url}/api/runs", headers=bearer).status_code == 401
+        assert httpx.get(f"{guarded.url}/api/runs", verify=False, headers=bearer).status_code == 401
         set_password(KeyFile(guarded.data_dir), PASSWORD)
         assert status(own) == 401
 
@@ -93,7 +96,10 @@ def test_a_first_password_ends_the_tokens_made_before_it(start: Start) -> None:
     server = start()
     _, token = issue_token(KeyFile(server.data_dir), "script", 1.0)
     server.call("POST", "/api/password", {"new": PASSWORD}, 204)
-    assert httpx.get(f"{server.url}/api/runs", headers={"Authorization": f"Bearer {token}"}).status_code == 401
+    assert (
+        httpx.get(f"{server.url}/api/runs", verify=False, headers={"Authorization": f"Bearer {token}"}).status_code
+        == 401
+    )
 
 
 def test_another_configured_password_ends_every_login_and_token(start: Start) -> None:
@@ -107,7 +113,7 @@ def test_another_configured_password_ends_every_login_and_token(start: Start) ->
             server = start(password=password)
             one.base_url = server.url
             assert status(one) == expected
-            assert httpx.get(f"{server.url}/api/runs", headers=bearer).status_code == expected
+            assert httpx.get(f"{server.url}/api/runs", verify=False, headers=bearer).status_code == expected
 
 
 @pytest.mark.parametrize("path", ["/api/events", "/api/runs/{rid}/events"])
@@ -143,13 +149,15 @@ def test_a_stream_that_was_open_to_anybody_ends_with_the_first_password(start: S
 def test_a_cookie_over_https_belongs_to_this_host_alone(guarded: Served) -> None:
     """A page of a subdomain cannot plant it: browsers refuse the name from anybody else."""
     https = {"X-Forwarded-Proto": "https"}
-    made = httpx.post(f"{guarded.url}/api/login", json={"password": PASSWORD}, headers=https).headers["set-cookie"]
+    made = httpx.post(f"{guarded.url}/api/login", verify=False, json={"password": PASSWORD}, headers=https).headers[
+        "set-cookie"
+    ]
     assert made.startswith("__Host-holdfast=")
     assert {"path=/", "secure", "httponly"} <= {part.strip().lower() for part in made.split(";")}
     cookie = made.partition(";")[0]
-    assert httpx.get(f"{guarded.url}/api/runs", headers={**https, "Cookie": cookie}).status_code == 200
+    assert httpx.get(f"{guarded.url}/api/runs", verify=False, headers={**https, "Cookie": cookie}).status_code == 200
     planted = cookie.removeprefix("__Host-")
-    assert httpx.get(f"{guarded.url}/api/runs", headers={**https, "Cookie": planted}).status_code == 401
+    assert httpx.get(f"{guarded.url}/api/runs", verify=False, headers={**https, "Cookie": planted}).status_code == 401
 
 
 # ---- sensitive changes ----

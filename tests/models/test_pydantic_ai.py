@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -23,6 +24,7 @@ from holdfast.ports.model import (
     ModelInfo,
     ModelRequest,
     ProviderKind,
+    ToolCall,
     ToolMessage,
     ToolSpec,
     UserMessage,
@@ -282,3 +284,40 @@ async def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.Mon
         with pytest.raises(ModelError, match=r"holdfast\[providers\]"):
             async with model.stream(HELLO):
                 pass
+
+
+# ---- keys ----
+
+
+async def test_a_new_key_is_used_at_once_and_the_old_client_is_closed() -> None:
+    """M1: a key that was replaced in the settings is not sent again; an answer under way with it ends undisturbed."""
+    async with upstream(CLAUDE_SAYS, CLAUDE_SAYS, CLAUDE_SAYS) as up, asked("anthropic", up) as model:
+        assert isinstance(model, PydanticAIModel)
+        renewed = replace(model, config=replace(model.config, api_key="sk-new"))
+        with anyio.fail_after(GUARD):
+            async with model.stream(HELLO) as first:
+                old = model.models._clients["anthropic", "anthropic-m"].http
+                assert (await outcome(renewed, HELLO)).text == "Sunny."
+                assert not old.is_closed
+                async for _ in first:
+                    pass
+        assert old.is_closed
+        assert (await outcome(renewed, HELLO)).text == "Sunny."
+        keys = [[key for key in (KEY, "sk-new") if key in str(exchange.headers)] for exchange in up.exchanges]
+    assert keys == [[KEY], ["sk-new"], ["sk-new"]]
+
+
+@pytest.mark.parametrize(("kind", "script"), [("anthropic", CLAUDE_SAYS), ("google", GEMINI_SAYS)])
+async def test_images_of_tools_reach_the_provider(kind: ProviderKind, script: Script) -> None:
+    """X5: Anthropic gets them in the result, Google beside it."""
+    image = Media("1.png", "image/png", b"\x89PNG\r\n\x1a\n")
+    call = ToolCall("toolu_1", "look", {"where": "here"})
+    seen = ToolMessage("toolu_1", "look", "a picture", images=(image,))
+    request = ModelRequest(None, (*ASKED.messages, AssistantMessage((call,)), seen), (LOOK,))
+    async with upstream(script) as up, asked(kind, up) as model:
+        assert (await outcome(model, request)).text == "Sunny."
+        sent = up.exchanges[0].json()
+    assert base64.b64encode(image.data).decode() in json.dumps(sent)
+    if kind == "anthropic":
+        (result,) = sent["messages"][-1]["content"]
+        assert (result["type"], [part["type"] for part in result["content"]]) == ("tool_result", ["text", "image"])

@@ -140,8 +140,8 @@ def test_the_key_is_a_token_of_the_server(start: Start, up: Stage) -> None:
     served = start(password="secret enough")
     with pytest.raises(AuthenticationError):
         claude_of(served, "wrong").messages.create(model=named("claude key"), max_tokens=5, messages=HELLO)
-    login = httpx.post(f"{served.url}/api/login", json={"password": "secret enough"})
-    made = httpx.post(f"{served.url}/api/tokens", json={"name": "claude"}, cookies=login.cookies)
+    login = httpx.post(f"{served.url}/api/login", verify=False, json={"password": "secret enough"})
+    made = httpx.post(f"{served.url}/api/tokens", verify=False, json={"name": "claude"}, cookies=login.cookies)
     token = made.json()["token"]
     message: Any = claude_of(served, token).messages.create(model=named("claude key"), max_tokens=5, messages=HELLO)
     assert message.content[0].text == "Fine."
@@ -150,14 +150,14 @@ def test_the_key_is_a_token_of_the_server(start: Start, up: Stage) -> None:
 def test_refusals_have_the_shape_of_the_format(start: Start, shared: Served) -> None:
     """Errors of the access checks and of the address are in Anthropic's shape, with their headers."""
     call = {"model": "any", "max_tokens": 5, "messages": HELLO}
-    denied = httpx.post(f"{start(password='secret enough').url}/v1/messages", json=call)
+    denied = httpx.post(f"{start(password='secret enough').url}/v1/messages", verify=False, json=call)
     assert (denied.status_code, denied.json()["type"]) == (401, "error")
     assert denied.json()["error"]["type"] == "authentication_error"
     assert denied.headers["www-authenticate"] == "Bearer"
-    wrong = httpx.get(f"{shared.url}/v1/messages")
+    wrong = httpx.get(f"{shared.url}/v1/messages", verify=False)
     assert (wrong.status_code, wrong.json()["error"]["type"]) == (405, "invalid_request_error")
     assert wrong.headers["allow"] == "POST"
-    large = httpx.post(f"{shared.url}/v1/messages", json={**call, "system": "x" * (8 << 20)})
+    large = httpx.post(f"{shared.url}/v1/messages", verify=False, json={**call, "system": "x" * (8 << 20)})
     assert (large.status_code, large.json()["error"]["type"]) == (413, "request_too_large")
 
 
@@ -206,3 +206,26 @@ async def test_a_cut_response_has_the_shape_of_the_format(streamed: bool, tmp_pa
     assert (answer.status_code, answer.json()["type"]) == (503, "error")
     assert answer.json()["error"]["type"] == "overloaded_error"
     assert answer.headers["retry-after"] == "2"
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_structured_output_reaches_the_model(older: bool, claude: Anthropic, up: Stage) -> None:
+    """The schema of the answer is passed on under both of its names, and so is the effort."""
+    model = f"claude schema {older}"
+    schema = {"type": "object", "properties": {"hours": {"type": "array", "items": {"type": "integer"}}}}
+    form = {"type": "json_schema", "schema": schema}
+    wanted = {"output_format": form} if older else {"output_config": {"format": form, "effort": "high"}}
+    up.play(model, says('{"hours":[6]}'))
+    claude.messages.create(model=named(model), max_tokens=50, messages=HELLO, extra_body=wanted)
+    asked = up.asked(model)
+    assert asked["response_format"]["json_schema"]["schema"] == schema
+    assert asked.get("reasoning_effort") == (None if older else "high")
+
+
+def test_a_thread_is_refused_so_that_the_client_does_without(claude: Anthropic) -> None:
+    """The refusal has the code at which Anthropic's client sends the whole conversation instead."""
+    thread = {"thread": {"type": "create"}}
+    with pytest.raises(BadRequestError) as raised:
+        claude.messages.create(model=named("default"), max_tokens=50, messages=HELLO, extra_body=thread)
+    body: Any = raised.value.body
+    assert body["error"]["details"] == {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}

@@ -1,5 +1,6 @@
 """What programs written for OpenAI's own server rely on."""
 
+import json
 from typing import Any
 
 import httpx
@@ -10,7 +11,7 @@ from tests.chat.stage import Stage
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.openai.conftest import client_of
-from tests.openai.scripts import calls_function, named
+from tests.openai.scripts import PNG, calls_function, named
 from tests.upstream import End, Head, answers, delta, says, sse
 
 FUNCTION: Any = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}}
@@ -39,6 +40,43 @@ def test_a_request_of_codex_is_accepted(client: OpenAI, up: Stage) -> None:
     items: Any = [{"role": "user", "content": "Hello"}, call, result]
     assert client.responses.create(model=named("codex"), input=items, **how).output_text == "Rain."
     assert up.asked("codex", 3)["messages"][1]["tool_calls"][0]["function"]["name"] == "docs__weather"
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_custom_tool_takes_free_text(streamed: bool, client: OpenAI, up: Stage) -> None:
+    """A custom tool, here among the input and in a namespace as Codex sends it, reaches the model as a function with
+    one text; its call and its output are those of a custom tool again, and the replay has the same items."""
+    model = f"custom {streamed}"
+    grammar = {"type": "grammar", "syntax": "lark", "definition": "start: WORD"}
+    custom = {"type": "custom", "name": "exec", "description": "Runs.", "format": grammar}
+    tools = {"type": "additional_tools", "tools": [{"type": "namespace", "name": "functions", "tools": [custom]}]}
+    message = {"type": "message", "role": "user", "content": "Go"}
+    up.play(model, calls_function('{"inp', 'ut":"echo \\"a\\""}', name="functions__exec"), says("Done."))
+    how: Any = {"model": named(model), "input": [tools, message], "extra_body": {"reasoning": {"context": "all_turns"}}}
+    if streamed:
+        events: list[Any] = [event.model_dump() for event in client.responses.create(stream=True, **how)]
+        kinds = [event["type"] for event in events if "custom" in event["type"]]
+        assert kinds == ["response.custom_tool_call_input.delta", "response.custom_tool_call_input.done"]
+        assert next(event for event in events if event["type"] == kinds[0])["delta"] == 'echo "a"'
+        first = events[-1]["response"]
+    else:
+        first = client.responses.create(**how).model_dump()
+    (call,) = first["output"]
+    assert (call["type"], call["name"], call["namespace"]) == ("custom_tool_call", "exec", "functions")
+    assert (call["input"], call["status"]) == ('echo "a"', "completed")
+    assert client.responses.retrieve(first["id"]).model_dump()["output"] == [call]
+    (offered,) = up.asked(model)["tools"]
+    assert offered["function"]["name"] == "functions__exec"
+    assert "start: WORD" in offered["function"]["description"]
+    content = [{"type": "input_text", "text": "a"}, {"type": "input_image", "image_url": PNG}]
+    output = {"type": "custom_tool_call_output", "call_id": "call_1", "output": content}
+    again: Any = {**how, "input": [tools, message, call, output]}
+    second = client.responses.create(**again)
+    assert second.output_text == "Done."
+    assert second.model_dump()["holdfast"]["ignored"] == ["reasoning.context", "input[3].output[1]"]
+    _, called, answered = up.asked(model, 2)["messages"]
+    assert json.loads(called["tool_calls"][0]["function"]["arguments"]) == {"input": 'echo "a"'}
+    assert answered["content"] == "a[An image]"
 
 
 @pytest.mark.parametrize("streamed", [False, True])

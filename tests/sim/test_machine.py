@@ -302,11 +302,17 @@ class Book(RuleBasedStateMachine):
         assert (found.parent_id, found.status, plain_text(found.parts)) == (parent, status, text)
 
 
-TestBook = pytest.mark.timeout(300)(Book.TestCase)
+class LongBook(Book):
+    """The same, tried more often."""
+
+
+TestBook = Book.TestCase
+TestLongBook = pytest.mark.soak(pytest.mark.timeout(900)(LongBook.TestCase))
 TestBook.settings = settings(
-    max_examples=60,
+    max_examples=20,
     stateful_step_count=50,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
+TestLongBook.settings = settings(TestBook.settings, max_examples=100)

@@ -7,9 +7,31 @@ Effects are lines in FILE, so that a test can count them over any number of serv
 import os
 import sys
 from pathlib import Path
+from typing import Annotated
 
-from mcp.server.mcpserver import Context, Image, MCPServer
-from mcp.types import CallToolResult, ImageContent, ResourceLink, TextContent, ToolAnnotations
+from mcp.server.mcpserver import (
+    AcceptedElicitation,
+    Context,
+    Elicit,
+    ElicitationResult,
+    Image,
+    ListRoots,
+    MCPServer,
+    Resolve,
+    Sample,
+)
+from mcp.server.mcpserver.prompts.base import AssistantMessage, UserMessage
+from mcp.types import (
+    CallToolResult,
+    CreateMessageResult,
+    ImageContent,
+    ListRootsResult,
+    ResourceLink,
+    SamplingMessage,
+    TextContent,
+    ToolAnnotations,
+)
+from pydantic import BaseModel, Field
 
 server = MCPServer("test", instructions="Add before you note.")
 effects = Path(sys.argv[1])
@@ -69,7 +91,7 @@ def fail() -> str:
 @server.tool(structured_output=False)
 def show() -> CallToolResult:
     """Answer with all kinds of things."""
-    image = Image(data=b"12345678", format="png").to_image_content()
+    image = Image(data=b"\x89PNG\r\n\x1a\n", format="png").to_image_content()
     assert isinstance(image, ImageContent)
     link = ResourceLink(name="notes", uri="file:///notes.txt")
     return CallToolResult(content=[TextContent(text="words"), image, link], is_error=False)
@@ -87,6 +109,48 @@ async def odd(ctx: Context) -> str:
     await ctx.report_progress(1, 2, "half way")
     await ctx.report_progress(2, 2)
     return f"{os.getpid()} {os.environ.get('SECRET', 'none')} {os.environ.get('GIVEN', 'none')}"
+
+
+class Berth(BaseModel):
+    name: str = Field(max_length=20)
+    nights: int = 1
+
+
+def which_berth() -> Elicit[Berth]:
+    return Elicit("Which berth?", Berth)
+
+
+@server.tool(structured_output=False)
+def book(berth: Annotated[ElicitationResult[Berth], Resolve(which_berth)]) -> str:
+    """Ask the person for a berth."""
+    return berth.data.model_dump_json() if isinstance(berth, AcceptedElicitation) else berth.action
+
+
+def haiku() -> Sample:
+    message = SamplingMessage(role="user", content=TextContent(text="A haiku about tides."))
+    return Sample([message], max_tokens=100_000, system_prompt="Be brief.", temperature=0.5)
+
+
+@server.tool(structured_output=False)
+def recite(poem: Annotated[CreateMessageResult, Resolve(haiku)]) -> str:
+    """Let the client's model write."""
+    assert isinstance(poem.content, TextContent)
+    return f"{poem.content.text} ({poem.model}, {poem.stop_reason})"
+
+
+def directories() -> ListRoots:
+    return ListRoots()
+
+
+@server.tool(structured_output=False)
+def where(roots: Annotated[ListRootsResult, Resolve(directories)]) -> str:
+    """Tell which directories the client offers."""
+    return " ".join(str(root.uri) for root in roots.roots) or "none"
+
+
+@server.prompt(description="Plan a passage.")
+def passage(port: str, boat: str = "dinghy") -> list[UserMessage | AssistantMessage]:
+    return [UserMessage(f"From {port} by {boat}."), AssistantMessage("Which day?")]
 
 
 if __name__ == "__main__":

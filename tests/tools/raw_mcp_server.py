@@ -1,7 +1,8 @@
 """An MCP server that says exactly what a test wants, over stdio: `raw_mcp_server.py JSON`, with `results` by method.
 
 A method that is null is never answered; others get an error. `stderr` is printed first, and `exit` ends the program at
-once. What clients send is appended to the file `log`, if named.
+once. What clients send is appended to the file `log`, if named. With `asks`, a request, a tool call makes the server
+ask its client, and the result is the answer.
 """
 
 import json
@@ -20,12 +21,23 @@ def main(script: dict[str, Any]) -> None:
     if "exit" in script:
         sys.exit(script["exit"])
     results = {"initialize": INITIALIZED, "ping": {}, **script.get("results", {})}
+    called: Any = None
     for line in sys.stdin:
         request = json.loads(line)
+        if called is not None and request.get("id") == "question":
+            text = json.dumps(request.get("result", request.get("error")))
+            result = {"content": [{"type": "text", "text": text}]}
+            print(json.dumps({"jsonrpc": "2.0", "id": called, "result": result}), flush=True)
+            called = None
+            continue
         if "log" in script:
             with open(script["log"], "a") as log:
                 log.write(line)
         method = request.get("method")
+        if method == "tools/call" and "asks" in script:
+            called = request["id"]
+            print(json.dumps({"jsonrpc": "2.0", "id": "question", **script["asks"]}), flush=True)
+            continue
         if "id" not in request or (method in results and results[method] is None):
             continue
         answer = {"result": results[method]} if method in results else {"error": {"code": -32601, "message": "unknown"}}

@@ -16,9 +16,11 @@ import anyio.lowlevel
 import pytest
 
 from holdfast import __version__
+from holdfast.ports.model import Media
 from holdfast.ports.tool import Tool, ToolError, ToolTraits
 from holdfast.tools.mcp import tool_mapping
-from holdfast.tools.mcp.servers import McpLimits, McpServers
+from holdfast.tools.mcp.client import McpLimits
+from holdfast.tools.mcp.servers import McpServers
 from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
 from tests.harness import GUARD
 from tests.tools.conftest import Bench
@@ -27,6 +29,7 @@ pytestmark = pytest.mark.anyio
 
 PROGRAM = str(Path(__file__).with_name("mcp_server.py"))
 PATIENT = McpLimits(connect=60.0)
+PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @asynccontextmanager
@@ -92,11 +95,13 @@ async def check_all_tools(bench: Bench, tools: dict[str, Tool], effects: Path) -
     assert lines(effects) == ["hello"]
     failed = await bench.run(tools["t__fail"])
     assert failed.is_error
-    words, image, link = (await bench.run(tools["t__show"])).content.splitlines()
+    shown = await bench.run(tools["t__show"])
+    words, image, link = shown.content.splitlines()
     assert (words, link) == ("words", "[resource: file:///notes.txt notes]")
     found = re.fullmatch(r"\[image: image/png, 8 bytes, saved as (tool-output/\w+\.png) in the workspace\]", image)
     assert found is not None
-    assert await anyio.Path(bench.workspace / found[1]).read_bytes() == b"12345678"
+    assert await anyio.Path(bench.workspace / found[1]).read_bytes() == PNG
+    assert shown.images == (Media(found[1].removeprefix("tool-output/"), "image/png", PNG),)
     assert (await bench.run(tools["t__list_resources"])).content.startswith("notes://today · today · Of today")
     assert "notes://{day}" in (await bench.run(tools["t__list_resources"])).content
     assert (await bench.run(tools["t__read_resource"], uri="notes://today")).content == "low water at noon"

@@ -46,7 +46,7 @@ def test_a_hostile_schema_is_checked_in_limited_time(name: str) -> None:
 
 def test_arguments_have_a_limit_of_depth() -> None:
     """E1: what later parsers could not read is refused, at any depth, without recursion."""
-    for depth, is_refused in ((MAX_DEPTH - 1, False), (MAX_DEPTH, True), (1_000_000, True)):
+    for depth, is_refused in ((MAX_DEPTH - 1, False), (MAX_DEPTH, True), (100_000, True)):
         value: Any = 1
         for _ in range(depth):
             value = [value]

@@ -41,8 +41,8 @@ class DirectAgent:
         instructions = merged.get("instructions", turn.session.system)
         if not isinstance(instructions, str | None):
             raise AgentError("bad-request", "settings.instructions must be a string.")
-        files = await read_attachments(self.files, turn.input.messages, model.info, {})
-        messages = conversation(turn.input.messages, files) + answer(parts)
+        files = await read_attachments(self.files, turn.input.messages, model.info, {}, parts)
+        messages = conversation(turn.input.messages, files) + answer(parts, files)
         system = "\n\n".join(text for text in (instructions, turn.input.summary) if text) or None
         passed = {name: merged[name] for name in ALL_SETTINGS if merged.get(name) is not None}
         return ModelRequest(system, ask_to_continue(messages, model.info), _tools(merged.get("tools")), passed)

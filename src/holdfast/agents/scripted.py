@@ -45,6 +45,7 @@ class CallTool:
     asks: bool = False
     answer_within: float | None = None
     repeatable: bool = False
+    form: Json = None  # The schema of a form that its server asks for while it runs; the result is the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,5 +204,10 @@ class _ScriptRunner:
             await anyio.sleep(call.takes)
         for piece in call.output:
             await self._out.write(ev.ToolDelta(call.call_id, output_delta=piece))
-        duration = int(call.takes * 1000)
-        await self._out.commit(ev.ToolFinished(call.call_id, call.result, call.is_error, duration))
+        duration, result = int(call.takes * 1000), call.result
+        if call.form is not None:
+            request_id = self._out.new_approval_id()
+            form = ev.InputRequested(request_id, call.call_id, "harbour", "form", "Which berth?", call.form)
+            answer = await self._out.ask_during_call(form)
+            result = {"action": answer.action, **answer.content}
+        await self._out.commit(ev.ToolFinished(call.call_id, result, call.is_error, duration))

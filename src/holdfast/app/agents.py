@@ -92,6 +92,7 @@ def build_agents(
         find_policy=partial(_approval_policy, config, keys),
         grants=late_engine,
         history=late_engine,
+        has_person=_has_person,
     )
 
     programs = AppAgentPrograms.build(config, late_engine, environment, program_limits or AcpLimits())
@@ -117,6 +118,11 @@ def build_agents(
 def shell_sandbox(config: Config, home: Path) -> ShellSandbox:
     hidden = (config.data_dir, *(Path(path).expanduser() for path in config.shell.hide))
     return ShellSandbox(hidden, home, config.shell.sandbox, config.shell.network)
+
+
+def _has_person(turn: Turn) -> bool:
+    """Clients of the OpenAI-compatible API have no way to show a question of a running tool."""
+    return not (isinstance(turn.session.settings, dict) and turn.session.settings.get("source") == SOURCE)
 
 
 async def _approval_policy(config: Config, keys: KeyringStore, turn: Turn) -> ApprovalPolicy:

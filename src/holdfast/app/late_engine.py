@@ -2,6 +2,7 @@
 they call."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from anyio import to_thread
@@ -10,15 +11,17 @@ from holdfast.core.errors import NotFoundError
 from holdfast.core.ids import OwnerId, SessionId
 from holdfast.core.model_input import ModelInput
 from holdfast.core.parts import FilePart, Json
+from holdfast.core.run import Run
 from holdfast.engine.engine import Engine
 from holdfast.ports.agent import Summarizer, Turn
+from holdfast.ports.model import Media
 from holdfast.ports.store import ToolGrant
 
 T = TypeVar("T")
 
 
 class LateEngine:
-    """Also what agents need of the engine: `GrantStore`, `History` and `FileReader`."""
+    """Also what agents need of the engine: `GrantStore`, `History` and `ToolFileStore`."""
 
     engine: Engine  # Set as soon as it exists
 
@@ -43,6 +46,12 @@ class LateEngine:
 
     async def read(self, file: FilePart) -> bytes | None:
         return await self.retry_storage(lambda: self._read(file))
+
+    async def store_for_run(self, run: Run, media: Media) -> FilePart:
+        attachments = self.engine.attachments
+        attachments.require_space(len(media.data))
+        add = partial(attachments.add_for_run, run, media.name, media.media_type, media.data)
+        return await self.retry_storage(add)
 
     async def _read(self, file: FilePart) -> bytes | None:
         attachments = self.engine.attachments

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -19,7 +20,14 @@ from holdfast.ports.agent import AgentError, Turn
 from holdfast.ports.keyring import KeyringStore
 from holdfast.ports.model import Model
 from holdfast.ports.tool import Tool, ToolError
-from holdfast.server.schemas.settings import McpServerRequest, McpServerResponse, ShellSandboxResponse, ToolResponse
+from holdfast.server.schemas.settings import (
+    McpPromptResponse,
+    McpServerRequest,
+    McpServerResponse,
+    ShellSandboxResponse,
+    ToolResponse,
+)
+from holdfast.tools.mcp.oauth import OAuthSecrets
 from holdfast.tools.mcp.servers import McpServers
 from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
 from holdfast.tools.shell import ShellTool
@@ -28,6 +36,7 @@ from holdfast.tools.shell_sandbox import ShellSandbox
 _KEY_PREFIX: Final = "mcp:"  # Before the server's name, in the keyring: its token, variables and headers
 _ENV_PREFIX: Final = "mcp-env:"
 _HEADERS_PREFIX: Final = "mcp-headers:"
+_OAUTH_PREFIX: Final = "mcp-oauth:"  # The registered client and tokens, with the URL that they are for
 _MAX_SERVERS: Final = 50
 _TEST_TOKENS: Final = 1000  # Enough for a one-word answer of a reasoning model
 
@@ -81,8 +90,12 @@ class AppToolAdmin:
 
     async def servers(self) -> Sequence[McpServerResponse]:
         servers = self._configure(await self._settings())
-        states = self.mcp.states()
-        return [_info(server, server.name not in self._configured, states[server.name]) for server in servers]
+        states, secrets = self.mcp.states(), self._keys.read().provider_keys
+        infos = [_info(server, server.name not in self._configured, states[server.name]) for server in servers]
+        for info in infos:
+            info.has_token = info.editable and _KEY_PREFIX + info.name in secrets
+            info.headers = [name for name in info.headers if not (info.has_token and name == "Authorization")]
+        return infos
 
     async def try_server(self, name: str) -> Sequence[str]:
         if name not in {server.name for server in self._configure(await self._settings())}:
@@ -91,6 +104,36 @@ class AppToolAdmin:
             return [tool.spec.name for tool in await self.mcp.list_tools(name)]
         except ToolError as error:
             raise AgentError("mcp", str(error)) from error
+
+    async def prompts(self) -> Sequence[McpPromptResponse]:
+        self._configure(await self._settings())
+        return [McpPromptResponse.model_validate(asdict(prompt)) for prompt in await self.mcp.prompts()]
+
+    async def get_prompt(self, server: str, prompt: str, arguments: Mapping[str, str]) -> str:
+        if server not in {each.name for each in self._configure(await self._settings())}:
+            raise NotFoundError("MCP server", server)
+        try:
+            return await self.mcp.get_prompt(server, prompt, arguments)
+        except ToolError as error:
+            raise AgentError("mcp", str(error)) from error
+
+    async def start_sign_in(self, server: str, redirect_uri: str) -> str:
+        if server not in {each.name for each in self._configure(await self._settings())}:
+            raise NotFoundError("MCP server", server)
+        try:
+            return await self.mcp.start_sign_in(server, redirect_uri)
+        except ToolError as error:
+            raise AgentError("mcp", str(error)) from error
+
+    async def finish_sign_in(self, state: str, code: str | None, issuer: str | None, error: str | None) -> str:
+        try:
+            return await self.mcp.finish_sign_in(state, code, issuer, error)
+        except ToolError as failed:
+            raise AgentError("mcp", str(failed)) from failed
+
+    async def sign_out(self, server: str) -> None:
+        await self._store(_OAUTH_PREFIX + server, None)
+        self.mcp.reconnect(server)
 
     async def put_server(self, name: str, server: McpServerRequest) -> None:
         if name in self._configured:
@@ -113,10 +156,13 @@ class AppToolAdmin:
             await self._store_token(name, None)
         if is_elsewhere:
             await self._store_secrets(name, {}, {})
+            await self._store(_OAUTH_PREFIX + name, None)
+        env = self._with_stored("env", _ENV_PREFIX + name, server.env)
+        headers = self._with_stored("headers", _HEADERS_PREFIX + name, server.headers)
         settings = await self._late_engine.engine.preferences.change({"mcp": {**added, name: setting}})
         if server.token is not None:
             await self._store_token(name, server.token)
-        await self._store_secrets(name, server.env, server.headers)
+        await self._store_secrets(name, env, headers)
         self._configure(settings)
 
     async def drop_server(self, name: str) -> None:
@@ -128,6 +174,7 @@ class AppToolAdmin:
         settings = await self._late_engine.engine.preferences.change({"mcp": added})
         await self._store_token(name, None)
         await self._store_secrets(name, {}, {})
+        await self._store(_OAUTH_PREFIX + name, None)
         self._configure(settings)
 
     async def _settings(self) -> Mapping[str, Json]:
@@ -141,19 +188,36 @@ class AppToolAdmin:
             for name, setting in _added(settings).items()
             if name not in self._configured
         ]
-        servers = [*self._configured.values(), *added]
+        servers = [self._with_oauth(server) for server in (*self._configured.values(), *added)]
         self.mcp.configure(servers)
         return servers
 
+    def _with_stored(self, field: str, key: str, values: Mapping[str, str | None] | None) -> Mapping[str, str] | None:
+        """The values, with the stored one for each null."""
+        stored: Mapping[str, str] = json.loads(self._keys.read().provider_keys.get(key, "{}"))
+        lost = next((name for name, value in (values or {}).items() if value is None and name not in stored), None)
+        if lost is not None:
+            raise InvalidInputError(f"{field}.{lost}", "is not stored, or was for another target; enter its value")
+        return None if values is None else {n: stored[n] if value is None else value for n, value in values.items()}
+
+    def _with_oauth(self, server: McpServer) -> McpServer:
+        if isinstance(server, StdioServer):
+            return server
+        key = _OAUTH_PREFIX + server.name
+        secrets = OAuthSecrets(server.url, lambda: self._keys.read().provider_keys.get(key), partial(self._store, key))
+        return replace(server, oauth=secrets)
+
+    async def _store(self, key: str, text: str | None) -> None:
+        await to_thread.run_sync(set_provider_key, self._keys, key, text)
+
     async def _store_token(self, name: str, token: str | None) -> None:
-        await to_thread.run_sync(set_provider_key, self._keys, _KEY_PREFIX + name, token)
+        await self._store(_KEY_PREFIX + name, token)
 
     async def _store_secrets(self, name: str, env: Mapping[str, str] | None, headers: Mapping[str, str] | None) -> None:
         """None keeps what is stored."""
         for prefix, values in ((_ENV_PREFIX, env), (_HEADERS_PREFIX, headers)):
             if values is not None:
-                text = json.dumps(dict(values)) if values else None
-                await to_thread.run_sync(set_provider_key, self._keys, prefix + name, text)
+                await self._store(prefix + name, json.dumps(dict(values)) if values else None)
 
 
 def _added(settings: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -195,10 +259,14 @@ def _info(server: McpServer, editable: bool, state: Any) -> McpServerResponse:
         name=server.name,
         kind="stdio" if isinstance(server, StdioServer) else "http",
         target=" ".join((server.command, *server.args)) if isinstance(server, StdioServer) else server.url,
+        command=server.command if isinstance(server, StdioServer) else None,
+        args=list(server.args) if isinstance(server, StdioServer) else [],
         editable=editable,
         cwd=server.cwd if isinstance(server, StdioServer) else None,
         env=sorted(server.env) if isinstance(server, StdioServer) else [],
         headers=[] if isinstance(server, StdioServer) else sorted(server.headers),
+        can_sign_in=not isinstance(server, StdioServer) and server.uses_oauth,
+        signed_in=not isinstance(server, StdioServer) and server.oauth is not None and server.oauth.has_tokens,
         connected=state.connected,
         failure=state.failure,
         stderr=state.stderr or None,

@@ -46,6 +46,10 @@ class AnswerPrinter:
                 self._print_note(f"? {call}: {data.get('reason')}", "yellow")
             case "approval.resolved", data:
                 self._print_note(f"  decision: {data.get('decision')}")
+            case "input.requested", data:
+                self._print_note(f"? {data.get('server')}: {data.get('message')} (answer in the web app)", "yellow")
+            case "input.resolved", data:
+                self._print_note(f"  answer: {data.get('action')}")
             case "plan.updated", {"entries": list(entries)}:
                 self._print_note(f"☰ {plan_summary(entries)}")
             case "run.resumed", _:

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
 from holdfast.core.parts import (
+    FilePart,
     Json,
     Part,
     PlanEntry,
@@ -22,10 +23,14 @@ from holdfast.core.parts import (
     construct,
     entries_from_json,
     entries_to_json,
+    to_json,
 )
 
 Ending = Literal["complete", "cancelled", "failed", "interrupted"]
 Decision = Literal["once", "session", "always", "deny"]
+InputKind = Literal["form", "sampling"]
+"""What is asked for: values for the fields of a form, or permission to use the run's model."""
+InputAction = Literal["accept", "decline", "cancel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,7 @@ class ToolFinished:
     result: Json
     is_error: bool = False
     duration_ms: int | None = None
+    files: tuple[FilePart, ...] = ()  # Images that it returned, stored before this event
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +143,29 @@ class ApprovalResolved:
     approval_id: ApprovalId
     decision: Decision
     reason: str | None = None  # Why, if no person decided: nobody answered in time. Otherwise the chosen option
+
+
+@dataclass(frozen=True, slots=True)
+class InputRequested:
+    """A tool's server asks a person something while the call runs, which cannot be parked: the run waits with its task,
+    and the question ends with it."""
+
+    request_id: ApprovalId
+    call_id: str
+    server: str
+    kind: InputKind
+    message: str
+    schema: Json = None  # Of a form
+    expires_in: float | None = None  # Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class InputResolved:
+    """The values that a person entered go to the server and are not journalled."""
+
+    request_id: ApprovalId
+    action: InputAction
+    reason: str | None = None  # Why, if no person decided
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +236,8 @@ Event = (
     | ToolFinished
     | ApprovalRequested
     | ApprovalResolved
+    | InputRequested
+    | InputResolved
     | MemoryRecalled
     | PlanUpdated
     | Usage
@@ -324,6 +355,9 @@ def encode(event: Event) -> tuple[str, dict[str, Json]]:
         data["entries"] = entries_to_json(event.entries)
     elif isinstance(event, ToolFinished):
         data["duration_ms"] = event.duration_ms  # sent even if it is null
+        data.pop("files")
+        if event.files:
+            data["files"] = [to_json(file) for file in event.files]
     return _NAMES[kind], data
 
 
@@ -343,6 +377,8 @@ def decode(name: str, data: Mapping[str, Any]) -> Event:
         values["items"] = tuple(data["items"])
     elif kind is PlanUpdated:
         values["entries"] = entries_from_json(data["entries"])
+    elif "files" in values and kind is ToolFinished:
+        values["files"] = tuple(part for part in all_from_json(data["files"]) if isinstance(part, FilePart))
     event: Event = construct(kind, values)
     return event
 
@@ -364,6 +400,8 @@ _TYPES: Final[Mapping[str, type[Any]]] = {
     "tool.finished": ToolFinished,
     "approval.requested": ApprovalRequested,
     "approval.resolved": ApprovalResolved,
+    "input.requested": InputRequested,
+    "input.resolved": InputResolved,
     "memory.recalled": MemoryRecalled,
     "plan.updated": PlanUpdated,
     "usage": Usage,

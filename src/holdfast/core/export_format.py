@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from holdfast.core.ids import FileId, MessageId, OwnerId, SessionId
-from holdfast.core.parts import FilePart
+from holdfast.core.parts import FilePart, Part
 from holdfast.core.session import Compaction, Message, Session
 
 FORMAT: Final = "holdfast-session"
@@ -82,7 +82,7 @@ def with_new_ids(
             owner=owner,
             session_id=sid,
             parent_id=None if message.parent_id is None else ids[message.parent_id],
-            parts=tuple(files[part.file_id] if isinstance(part, FilePart) else part for part in message.parts),
+            parts=tuple(_with_file(part, files) for part in message.parts),
         )
         for message in section.messages
     ]
@@ -90,3 +90,7 @@ def with_new_ids(
         replace(item, session_id=sid, owner=owner, message_id=ids[item.message_id]) for item in section.compactions
     ]
     return session, messages, compactions
+
+
+def _with_file(part: Part, files: Mapping[FileId, FilePart]) -> Part:
+    return replace(files[part.file_id], call_id=part.call_id) if isinstance(part, FilePart) else part

@@ -49,6 +49,7 @@ class FilePart:
     name: str
     media_type: str
     size: int
+    call_id: str | None = None  # The newest call with this id before the part returned the file
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,10 +63,16 @@ class Message:
 
 
 def with_transcript(message: Message, folded: Transcript) -> Message:
-    reason = folded.reason or (folded.finish_reason if folded.is_cut_short else None)
-    message = replace(message, parts=folded.parts, status=folded.status, reason=reason)
-    message = replace(message, error=folded.error, usage=folded.usage, last_seq=folded.last_seq)
-    return replace(message, model=message.model or folded.model)
+    return replace(
+        message,
+        parts=folded.parts,
+        status=folded.status,
+        reason=folded.reason or (folded.finish_reason if folded.is_cut_short else None),
+        error=folded.error,
+        usage=folded.usage,
+        last_seq=folded.last_seq,
+        model=message.model or folded.model,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ class Transcript:
     `run.resumed`. What its tools did is unknown."""
     steps: int = 0  # Model calls that the journal records
     step_began: bool = False  # A step has begun and has no part yet
+    input: ev.InputRequested | None = None  # The open question of a running tool
 
     @property
     def ended(self) -> bool:
@@ -119,6 +120,7 @@ class _Builder:
         self.lost = onto.lost
         self.steps = onto.steps
         self.step_began = onto.step_began
+        self.input = onto.input
 
     def transcript(self) -> Transcript:
         self._join()
@@ -137,6 +139,7 @@ class _Builder:
             self.lost,
             self.steps,
             self.step_began,
+            self.input,
         )
 
     def add_quoted(self, pieces: list[bytes]) -> None:
@@ -174,6 +177,7 @@ class _Builder:
                 pass
             case ev.RunResumed():
                 self.lost = self.lost or not self.last_seq
+                self.input = None
                 self._settle_tools({"running": "unknown", "pending": "not_run"})
             case ev.MessageSeeded(_, parts):
                 self.parts.extend(parts)
@@ -181,13 +185,14 @@ class _Builder:
                 self._tool_delta(call_id, name, args_delta, output_delta)
             case ev.ToolStarted():
                 self._put_tool(event, "running")
-            case ev.ToolFinished(call_id, result, is_error, duration_ms):
+            case ev.ToolFinished(call_id, result, is_error, duration_ms, files):
                 self._join()
                 where = self._find(call_id)
                 if where is not None:
                     self.parts[where] = replace(
                         self._tool(where), state="done", result=result, is_error=is_error, duration_ms=duration_ms
                     )
+                    self.parts.extend(files)
             case ev.ApprovalRequested():
                 self._put_tool(event, "waiting")
                 self.approval = event
@@ -201,6 +206,11 @@ class _Builder:
                         else:
                             self.parts[where] = replace(tool, state="pending")
                     self.approval = None
+            case ev.InputRequested():
+                self.input = event
+            case ev.InputResolved(request_id):
+                if self.input is not None and self.input.request_id == request_id:
+                    self.input = None
             case ev.MemoryRecalled(items, note):
                 self.parts.append(RememberedPart(items, note))
             case ev.PlanUpdated(entries):
@@ -209,7 +219,7 @@ class _Builder:
                 self.usage = ev.add_usage(self.usage, event)
             case ev.RunEnded(status):
                 self._settle_tools({"running": "unknown", "pending": "not_run", "waiting": "not_run"})
-                self.status, self.ending, self.approval = status, event, None
+                self.status, self.ending, self.approval, self.input = status, event, None, None
             case _:
                 assert_never(event)
 

@@ -8,18 +8,28 @@ from typing import Final, NoReturn
 
 import anyio
 
-from holdfast.core.errors import AlreadyDecidedError, NotAllowedError, StorageError
-from holdfast.core.events import ApprovalRequested, ApprovalResolved, Event, ToolFinished
+from holdfast.core.errors import AlreadyDecidedError, HoldfastError, NotAllowedError, StorageError
+from holdfast.core.events import (
+    ApprovalRequested,
+    ApprovalResolved,
+    Event,
+    InputRequested,
+    InputResolved,
+    ToolFinished,
+)
 from holdfast.core.ids import ApprovalId
 from holdfast.core.run import Run
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.output_buffer import OutputBuffer
 from holdfast.engine.signals import wait_for
 from holdfast.engine.transactions import approvals, session_edits
-from holdfast.ports.agent import ApprovalAnswer
+from holdfast.ports.agent import ApprovalAnswer, InputAnswer
+from holdfast.ports.store import Tx
 from holdfast.ports.wakeups import Wake
 
 NO_ANSWER: Final = "Nobody answered in time, so it was denied."
+_NO_INPUT: Final = "Nobody answered in time."
+_WITHDRAWN: Final = "The call ended before an answer."
 
 
 @dataclass(slots=True, eq=False)
@@ -56,41 +66,71 @@ class RecordedOutput:
 
     async def ask(self, question: ApprovalRequested, answer_within: float | None = None) -> ApprovalAnswer:
         run = self._run
-        store, retry = self._node.store, self._node.retry_storage
-        if not await retry(lambda: store.transact(lambda tx: approvals.ask(tx, run.id, run.epoch, question))):
-            await self._stop_as_stored()
-        await self._node.hub.announce(Wake("changed"))
-        await self.commit(question)
+        await self._publish(question, lambda tx: approvals.ask(tx, run.id, run.epoch, question))
         if self._park is not None:
             self._park(question.approval_id)
             await anyio.sleep_forever()
-        self.waiting = True
-        self._node.hub.signals.fire(("queue", None))  # a waiting run leaves its place to others
-        try:
-            answer = await self._wait_for_decision(question, answer_within)
-        finally:
-            self.waiting = False
+        answer = await self._wait_for_decision(question.approval_id, answer_within, NO_ANSWER)
         await self.commit(ApprovalResolved(question.approval_id, *answer))
         return answer
 
-    async def _wait_for_decision(self, question: ApprovalRequested, within: float | None) -> ApprovalAnswer:
-        store, run, aid = self._node.store, self._run, question.approval_id
-        retry = self._node.retry_storage
-        park = partial(approvals.park, rid=run.id, epoch=run.epoch, aid=aid, keep_lease=True)
-        if await retry(lambda: store.transact(park)) is None:
-            await self._stop_as_stored()
-        await self._node.hub.announce(Wake("changed"))
-        with anyio.move_on_after(within):
-            return await self._next_decision(aid)
-        deny = partial(approvals.decide, rid=run.id, aid=aid, owner=run.owner, decision="deny", note=NO_ANSWER)
+    async def ask_during_call(self, question: InputRequested) -> InputAnswer:
+        run, aid = self._run, question.request_id
+        await self._publish(question, lambda tx: approvals.ask_input(tx, run.id, run.epoch, question))
+        resolved = False
         try:
-            await retry(lambda: store.transact(deny))
-        except AlreadyDecidedError:
-            pass  # in the last instant: the stored decision counts
-        except NotAllowedError:
+            await self._wait_for_decision(aid, question.expires_in, _NO_INPUT)
+            answer, reason = await self._take_input(aid)
+            resolved = True
+        finally:
+            if not resolved:  # the run or the call was cancelled, or the storage failed
+                self._buffer.add(InputResolved(aid, "cancel", _WITHDRAWN))
+                with anyio.move_on_after(self._node.settings.final_save, shield=True), suppress(HoldfastError):
+                    await self._deny(aid, _WITHDRAWN)
+                    await self._take_input(aid)
+        await self.commit(InputResolved(aid, answer.action, reason))
+        return answer
+
+    async def _publish(self, question: Event, ask: Callable[[Tx], bool]) -> None:
+        """Store a question, then show it."""
+        if not await self._node.retry_storage(lambda: self._node.store.transact(ask)):
             await self._stop_as_stored()
         await self._node.hub.announce(Wake("changed"))
-        return await self._next_decision(aid)
+        await self.commit(question)
+
+    async def _wait_for_decision(self, aid: ApprovalId, within: float | None, note: str) -> ApprovalAnswer:
+        """Wait with the task kept. After `within` seconds the answer is deny, for the reason `note`."""
+        store, run, retry = self._node.store, self._run, self._node.retry_storage
+        self.waiting = True
+        self._node.hub.signals.fire(("queue", None))  # a waiting run leaves its place to others
+        try:
+            park = partial(approvals.park, rid=run.id, epoch=run.epoch, aid=aid, keep_lease=True)
+            if await retry(lambda: store.transact(park)) is None:
+                await self._stop_as_stored()
+            await self._node.hub.announce(Wake("changed"))
+            with anyio.move_on_after(within):
+                return await self._next_decision(aid)
+            try:
+                await self._deny(aid, note)
+            except NotAllowedError:
+                await self._stop_as_stored()
+            return await self._next_decision(aid)
+        finally:
+            self.waiting = False
+
+    async def _deny(self, aid: ApprovalId, note: str) -> None:
+        """Answer for a person who did not. An answer that came in the last instant counts."""
+        store, run = self._node.store, self._run
+        deny = partial(approvals.decide, rid=run.id, aid=aid, owner=run.owner, decision="deny", note=note)
+        with suppress(AlreadyDecidedError):
+            await self._node.retry_storage(lambda: store.transact(deny))
+        await self._node.hub.announce(Wake("changed"))
+
+    async def _take_input(self, aid: ApprovalId) -> tuple[InputAnswer, str | None]:
+        """The stored answer, whose values are erased."""
+        store, take = self._node.store, partial(approvals.take_input, aid=aid)
+        taken = await self._node.retry_storage(lambda: store.transact(take))
+        return taken or (InputAnswer("cancel"), _WITHDRAWN)
 
     async def _next_decision(self, aid: ApprovalId) -> ApprovalAnswer:
         store, run, retry = self._node.store, self._run, self._node.retry_storage

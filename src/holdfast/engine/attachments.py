@@ -1,5 +1,6 @@
 """Attached files: contents are stored by digest outside the store, names and types as rows in it."""
 
+from dataclasses import replace
 from typing import BinaryIO
 
 import anyio
@@ -7,6 +8,8 @@ from anyio import to_thread
 
 from holdfast.core.errors import NotFoundError
 from holdfast.core.ids import LOCAL, FileId, OwnerId
+from holdfast.core.parts import FilePart
+from holdfast.core.run import Run
 from holdfast.engine.admission import check_disk_space
 from holdfast.engine.node_context import NodeContext
 from holdfast.ports.files import Files, IncomingFile
@@ -42,6 +45,28 @@ class Attachments:
             sha256, size = await to_thread.run_sync(incoming.finish)
             fid = FileId(self._node.ids.new("file"))
             return await self._node.store.transact(work)
+
+    async def add_for_run(self, run: Run, name: str, media_type: str, data: bytes) -> FilePart:
+        """Store what a tool of an open run returned. The message refers to it from now on, so that it is no orphan
+        while the run goes on or waits for a person; when the run settles, the journal decides."""
+
+        def work(tx: Tx) -> FilePart:
+            file = StoredFile(fid, run.owner, sha256, name, media_type, size, tx.now)
+            tx.put_file(file)
+            row, message = tx.run(run.id), tx.message(run.message_id)
+            if row is not None and row.epoch == run.epoch and message is not None and message.status == "streaming":
+                tx.put_message(replace(message, parts=(*message.parts, file.part())))
+            return file.part()
+
+        fid = FileId(self._node.ids.new("file"))
+        async with self._naming:
+            sha256, size = await to_thread.run_sync(self._write, data)
+            return await self._node.store.transact(work)
+
+    def _write(self, data: bytes) -> tuple[str, int]:
+        with self._files.begin() as incoming:
+            incoming.write(data)
+            return incoming.finish()
 
     async def file(self, fid: FileId, owner: OwnerId = LOCAL) -> StoredFile:
         found = await self._node.store.read(lambda tx: tx.file(fid))

@@ -67,6 +67,7 @@ class Execution:
         self._node = deps.node
         self._scope = anyio.CancelScope()
         self._stop: StopReason | None = None
+        self._finishing = False  # nothing is awaited any more that a stop could cancel
         self._approval: ApprovalId | None = None  # that the run parks for
         self._agent: Agent | None = None
         self._buffer: OutputBuffer | None = None
@@ -91,7 +92,8 @@ class Execution:
         """Cancel whatever the execution awaits; the first reason counts."""
         if self._stop is None:
             self._stop = why
-            self._scope.cancel()
+            if not self._finishing:
+                self._scope.cancel()
 
     def apply_intent(self, row: Run | None) -> None:
         """Stop if the run's row says so. A row of an earlier epoch belongs to an earlier execution."""
@@ -122,6 +124,7 @@ class Execution:
         except Exception as error:  # noqa: BLE001 - the task boundary: whatever an agent raises ends its run, not the server
             # An error that occurs while the engine is being cancelled is not why the run ends.
             self.stop(SHUTDOWN if anyio.current_effective_deadline() == -math.inf else self._stop_for(error))
+        self._finishing = True
         if ending is None and self._stop is not None:
             ending = self._stop.ending
         await self._finish(ending)

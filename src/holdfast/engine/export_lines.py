@@ -179,6 +179,7 @@ class _FilePart(_Line):
     name: str
     media_type: str
     size: Count
+    call_id: str | None = None
 
 
 class _RememberedPart(_Line):

@@ -2,13 +2,13 @@
 Accepted means stored: the user message, the empty answer and the run are in the store before a call returns. While the
 node drains or the disk is almost full, nothing new is accepted; a repeat of an accepted call is answered."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
 from holdfast.core.errors import HoldfastError, SessionBusyError, StorageError
-from holdfast.core.events import Decision
+from holdfast.core.events import Decision, InputAction
 from holdfast.core.ids import LOCAL, ApprovalId, MessageId, OwnerId, RunId, SessionId
 from holdfast.core.model_input import ModelInput
 from holdfast.core.parts import Json, Part, all_to_json
@@ -242,6 +242,15 @@ class Runs:
         """Answer an approval; the first answer counts. `option`: the name of the agent's option that was chosen."""
         decide = partial(approvals.decide, rid=rid, aid=aid, owner=owner, decision=decision, note=option)
         run = await self._node.transact(decide)
+        await self._node.hub.announce(Wake("control", rid))
+        return run
+
+    async def answer_input(
+        self, rid: RunId, aid: ApprovalId, action: InputAction, content: Mapping[str, Json], owner: OwnerId = LOCAL
+    ) -> Run:
+        """Answer the question of a running tool; the first answer counts."""
+        work = partial(approvals.answer_input, rid=rid, aid=aid, owner=owner, action=action, content=content)
+        run = await self._node.transact(work)
         await self._node.hub.announce(Wake("control", rid))
         return run
 

@@ -12,6 +12,7 @@ from holdfast.core.parts import Json
 from holdfast.models.lenient_json import loads
 
 _PLAIN: Final = re.compile(rb'[^"\\\x00-\x1f]*')
+_QUOTE: Final = b'"'  # The first byte of every suffix
 _BEFORE: Final = b"data: "
 _AFTER: Final = b"\n\n"
 
@@ -20,25 +21,41 @@ _AFTER: Final = b"\n\n"
 class ChunkTemplate:
     prefix: bytes
     suffix: bytes
-    _inner: slice = field(init=False, repr=False, compare=False)
     _between: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._inner = slice(len(self.prefix), -len(self.suffix))
         self._between = self.suffix + self.prefix
 
     def text(self, data: bytes) -> str | None:
         """The text of one or more whole events that match the template; None if any byte differs."""
         if not (data.startswith(self.prefix) and data.endswith(self.suffix)):
             return None
-        inner = data[self._inner]
-        text = inner.replace(self._between, b"")
-        if text.isascii() and _PLAIN.fullmatch(text):  # most answers, whatever the number of events
-            return text.decode()
+        end = len(data) - len(self.suffix)
+        if end < len(self.prefix):
+            return None
+        texts = self._texts(data, end)
+        joined = b"".join(texts)
+        if joined.isascii() and _PLAIN.fullmatch(joined):  # most answers, whatever the number of events
+            return joined.decode()
         try:
-            return "".join([_string(each) for each in inner.split(self._between)])
+            return "".join(map(_string, texts))
         except ValueError:
             return None
+
+    def _texts(self, data: bytes, end: int) -> list[bytes]:
+        """What stands in the place of the text in each event. A text ends at the first quote, unless that is escaped;
+        `split` would find the same, but takes five times as long to look for something as long as `_between`."""
+        texts: list[bytes] = []
+        between, skip, start = self._between, len(self._between), len(self.prefix)
+        while True:
+            quote = data.find(_QUOTE, start, end)
+            while quote >= 0 and not data.startswith(between, quote, end):
+                quote = data.find(_QUOTE, quote + 1, end)
+            if quote < 0:
+                texts.append(data[start:end])
+                return texts
+            texts.append(data[start:quote])
+            start = quote + skip
 
 
 def _string(inner: bytes) -> str:

@@ -22,6 +22,8 @@ class ChatDialect:
     prefill: Literal["never", "plain", "flags", "prefix"] = "never"
     """How a server is asked to continue the last assistant message."""
     short_ids: bool = False  # Call ids must be nine letters or digits
+    tool_images: Literal["user", "tool"] = "user"
+    """Which message carries the images of a tool result. OpenAI's format allows them in user messages only."""
 
 
 GENERIC = ChatDialect()
@@ -36,6 +38,7 @@ DIALECTS: Mapping[str, ChatDialect] = {
         ask_usage=False,
         prefill="prefix",
         short_ids=True,
+        tool_images="tool",  # it accepts no user message right after a tool's
     ),
     "ollama": LOCAL_SERVER,
     "lmstudio": LOCAL_SERVER,

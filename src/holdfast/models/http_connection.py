@@ -73,19 +73,21 @@ class HttpResponse:
             self._on_arrival = None
             batcher.add(deliver, loop)
 
-        def deliver() -> None:
+        def deliver() -> int:
             if stopped.done():  # the task was cancelled
-                return
+                return 0
+            size = self._size
             try:
                 wants_more = not self._pieces or take(self._take_all())
             except Exception as error:  # noqa: BLE001 - the event loop calls this; the waiting task raises it
                 if not stopped.done():  # `take` may have cancelled the task
                     stopped.set_exception(error)
-                return
+                return size
             if wants_more and not self._ended and self._error is None:
                 self._on_arrival = enqueue
             elif not stopped.done():
                 stopped.set_result(None)
+            return size
 
         if self._pieces or self._ended or self._error is not None:
             return

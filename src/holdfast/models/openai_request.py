@@ -64,20 +64,36 @@ def _messages(request: ModelRequest, dialect: ChatDialect) -> list[Json]:
         messages.append({"role": "system", "content": request.system})
     questions = [index for index, message in enumerate(request.messages) if isinstance(message, UserMessage)]
     turn_start = questions[-1] if questions else -1
+    images: list[str | Media] = []  # of tools, still to be sent
     for index, message in enumerate(request.messages):
         match message:
             case UserMessage(content):
-                messages.append({"role": "user", "content": _content(content)})
+                messages.append({"role": "user", "content": _content((*images, *content))})
+                images.clear()
             case AssistantMessage():
+                _add_images(messages, images)
                 written = _assistant(message, dialect, this_turn=index > turn_start)
                 if written is not None:
                     messages.append(written)
-            case ToolMessage(call_id, _, text, is_error):
+            case ToolMessage(call_id, name, text, is_error, found):
                 shown = f"Error: {text}" if is_error and not text.lower().startswith("error") else text
-                messages.append({"role": "tool", "tool_call_id": _id(call_id, dialect), "content": shown})
+                tool_content: Json = shown
+                if dialect.tool_images == "tool":
+                    tool_content = _content((shown, *found))
+                elif found:
+                    images += [f"Images returned by the tool {name}:", *found]
+                messages.append({"role": "tool", "tool_call_id": _id(call_id, dialect), "content": tool_content})
             case _:
                 assert_never(message)
+    _add_images(messages, images)
     return messages
+
+
+def _add_images(messages: list[Json], images: list[str | Media]) -> None:
+    """Images of tools follow all results of their step, which may not be parted, in a message of their own."""
+    if images:
+        messages.append({"role": "user", "content": _content(tuple(images))})
+        images.clear()
 
 
 def _content(content: tuple[str | Media, ...]) -> Json:

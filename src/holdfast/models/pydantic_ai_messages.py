@@ -25,9 +25,10 @@ def messages(request: ModelRequest) -> list[pai.ModelMessage]:
         match message:
             case UserMessage(content):
                 pending.append(pai.UserPromptPart([_item(item) for item in content]))
-            case ToolMessage(call_id, name, text, is_error):
+            case ToolMessage(call_id, name, text, is_error, images):
                 outcome: Any = "failed" if is_error else "success"
-                pending.append(pai.ToolReturnPart(name, text, call_id, outcome=outcome))
+                returned: Any = [text, *map(_item, images)] if images else text
+                pending.append(pai.ToolReturnPart(name, returned, call_id, outcome=outcome))
             case AssistantMessage():
                 response = _response(message)
                 if response is not None:

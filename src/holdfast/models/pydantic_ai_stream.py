@@ -17,7 +17,7 @@ from holdfast.models.http_connection import HttpError
 from holdfast.models.openai_request import call_ids
 from holdfast.models.provider_config import ProviderConfig, base_url
 from holdfast.models.pydantic_ai_messages import messages, parameters, provider_data, settings
-from holdfast.models.pydantic_ai_models import PydanticAIModel
+from holdfast.models.pydantic_ai_models import LibraryClient, PydanticAIModel
 from holdfast.models.request_policy import Timeouts
 from holdfast.models.tool_call_assembler import args_text, claim_id, parse_args
 from holdfast.models.upstream_errors import UpstreamError, from_error
@@ -71,14 +71,10 @@ def create_model(config: ProviderConfig, name: str, timeouts: Timeouts) -> tuple
 class PydanticAIAnswer:
     """One request and its answer. Nothing is asked again once a delta has been given out."""
 
-    def __init__(self, asked: PydanticAIModel, request: ModelRequest) -> None:
+    def __init__(self, asked: PydanticAIModel, client: LibraryClient, request: ModelRequest) -> None:
         self._config, self._name, self._policy = asked.config, asked.name, asked.models.policy
-        known, key = asked.models.by_name, (asked.config.name, asked.name)
-        if key not in known:
-            known[key] = create_model(asked.config, asked.name, self._policy.timeouts)
-        self._model: LibraryModel[Any]
-        self._client: ClosableHttpClient
-        self._model, self._client = known[key]
+        self._model: LibraryModel[Any] = client.model
+        self._client: ClosableHttpClient = client.http
         self._request = request
         self._answer_id = ""
         self._block: AbstractAsyncContextManager[StreamedResponse] | None = None

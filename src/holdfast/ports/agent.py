@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from holdfast.core.events import ApprovalRequested, Decision, Event
+from holdfast.core.events import ApprovalRequested, Decision, Event, InputAction, InputRequested
 from holdfast.core.ids import ApprovalId
 from holdfast.core.model_input import ModelInput
 from holdfast.core.parts import Json
@@ -31,6 +31,12 @@ class ApprovalAnswer(NamedTuple):
     note: str | None = None  # Why, if no person decided; otherwise the chosen option of the question
 
 
+@dataclass(frozen=True, slots=True)
+class InputAnswer:
+    action: InputAction
+    content: Mapping[str, Json] = field(default_factory=dict, repr=False)  # Values that fit the form, if accepted
+
+
 class AgentOutput(Protocol):
     """Receives an agent's events. Clients see an event only after it is durable."""
 
@@ -49,6 +55,10 @@ class AgentOutput(Protocol):
     async def ask(self, question: ApprovalRequested, answer_within: float | None = None) -> ApprovalAnswer:
         """Ask a person. If the agent can park, this never returns: the run gives up its task, and a later turn has the
         decision. Otherwise it waits, for at most `answer_within` seconds: then the answer is deny, with that noted."""
+
+    async def ask_during_call(self, question: InputRequested) -> InputAnswer:
+        """Ask a person while a tool runs, one question at a time. The run waits with its task kept, for at most
+        `expires_in` seconds. A cancelled caller withdraws the question."""
 
     def new_approval_id(self) -> ApprovalId: ...
 

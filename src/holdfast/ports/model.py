@@ -11,6 +11,7 @@ Usage:
 Leaving the block closes the upstream at once, also on cancellation in mid-await.
 """
 
+import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -71,7 +72,7 @@ class ModelInfo:
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """An image or a PDF from the user, for a model that takes it."""
+    """An image or a PDF from the user, or an image from a tool, for a model that takes it."""
 
     name: str
     media_type: str
@@ -108,6 +109,7 @@ class ToolMessage:
     name: str
     text: str
     is_error: bool = False
+    images: tuple[Media, ...] = ()  # Only for a model that takes images
 
 
 ChatMessage = UserMessage | AssistantMessage | ToolMessage
@@ -119,6 +121,11 @@ class ToolSpec:
     description: str
     parameters: Mapping[str, Json]  # The JSON schema of an object
     strict: bool | None = None  # Whether the provider must enforce the schema, if it can
+    size: int = field(init=False, compare=False, repr=False)  # In a request, about; computed once for all turns
+
+    def __post_init__(self) -> None:
+        size = len(self.name) + len(self.description) + len(json.dumps(dict(self.parameters)))
+        object.__setattr__(self, "size", size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,6 +140,9 @@ class SessionRows(Protocol):
         """Erase a session with everything that belongs to it except facts."""
 
     def message(self, mid: MessageId) -> Message | None: ...
+    def add_message(self, message: Message) -> None:
+        """`put_message` of one whose id is new."""
+
     def put_message(self, message: Message) -> None:
         """Insert or replace a message and its search entry, unless it is streaming or outside the tree."""
 

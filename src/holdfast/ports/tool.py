@@ -6,24 +6,52 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from holdfast.core.events import InputKind
 from holdfast.core.parts import Json
-from holdfast.ports.model import ToolSpec
+from holdfast.ports.agent import InputAnswer
+from holdfast.ports.model import Media, ModelRequest, ToolSpec
 
 Rule = Literal["allow", "ask", "deny"]
+
+
+@dataclass(frozen=True, slots=True)
+class PersonQuestion:
+    """What a tool's server wants to know from the person, or wants to be allowed."""
+
+    server: str
+    kind: InputKind
+    message: str
+    schema: Mapping[str, Json] | None = None  # Of a form (`core.form_schema`)
+
+
+@dataclass(frozen=True, slots=True)
+class SampledAnswer:
+    """What the run's model answered to a tool's server."""
+
+    text: str
+    model: str
+    finish_reason: str | None
+
+
+AskPerson = Callable[[PersonQuestion], Awaitable[InputAnswer]]
+AskModel = Callable[[ModelRequest], Awaitable[SampledAnswer]]  # Raises ModelError
 
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     workspace: Path  # The session's directory. It may not exist yet; a tool that needs it creates it.
     output: Callable[[str], Awaitable[None]]  # Shows what the tool prints; waits while the journal is behind
+    ask_person: AskPerson | None = None  # None: nobody can be asked
+    ask_model: AskModel | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What the model receives: text or a JSON value."""
+    """What the model receives: text or a JSON value, and images if it can see them."""
 
     content: Json
     is_error: bool = False
+    images: tuple[Media, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ CREDENTIALS: Final = "holdfast.credentials"
 """Key in the ASGI scope under which routes find the `Credentials`."""
 PEER_USER: Final = "holdfast.peer_user"
 """Key in the ASGI extensions of an async function that finds the user account at the other end of the connection."""
+_USUAL_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1", "[::1]"})
 PATHS_WITHOUT_LOGIN: Final = frozenset({"/login", "/api/login", "/open", "/healthz", "/readyz"})
 """Login itself, the link with the server's token, and health checks. `/static/` needs no login either."""
 
@@ -85,6 +86,8 @@ def is_https(headers: Mapping[str, str]) -> bool:
 
 def is_loopback(host: str) -> bool:
     """Whether a host name always means this machine, whatever DNS says."""
+    if host in _USUAL_LOOPBACK:
+        return True
     host = host.rstrip(".").lower()
     if host == "localhost" or host.endswith(".localhost"):
         return True

@@ -52,9 +52,10 @@ class ConnectionLimits:
     def closed(self, connection: LimitedConnection) -> None:
         self._idle.pop(connection, None)
         self._total -= 1
-        self._open[connection.client_address] -= 1
-        if not self._open[connection.client_address]:
-            del self._open[connection.client_address]
+        address = connection.client_address
+        self._open[address] -= 1
+        if not self._open[address]:
+            del self._open[address]
 
     def busy(self, connection: LimitedConnection) -> None:
         self._idle.pop(connection, None)
@@ -65,10 +66,10 @@ class ConnectionLimits:
 
 def network_of(address: str) -> str:
     """The addresses that one client has at will: an IPv4 address, or an IPv6 network of 64 bits."""
-    if address == LOCAL:
+    if address == LOCAL or is_loopback(address):
         return address
     found = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv4Address) or found.is_loopback or found.ipv4_mapped is not None:
+    if isinstance(found, ipaddress.IPv4Address) or found.ipv4_mapped is not None:
         return address
     return str(ipaddress.ip_network((found, 64), strict=False))
 

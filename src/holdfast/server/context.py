@@ -16,7 +16,7 @@ from holdfast.server.client_address import Network
 from holdfast.server.event_stream import StreamLimits
 from holdfast.server.login_limiter import LoginRateLimiter
 from holdfast.server.schemas.models import AgentTestResponse
-from holdfast.server.schemas.settings import McpServerRequest, McpServerResponse, ToolResponse
+from holdfast.server.schemas.settings import McpPromptResponse, McpServerRequest, McpServerResponse, ToolResponse
 
 MIB = 1024 * 1024
 
@@ -63,6 +63,21 @@ class ToolAdmin(Protocol):
     async def servers(self) -> Sequence[McpServerResponse]: ...
     async def try_server(self, name: str) -> Sequence[str]:
         """Connects and returns the names of the server's tools. Raises NotFoundError or AgentError."""
+
+    async def prompts(self) -> Sequence[McpPromptResponse]:
+        """Of the servers that can be reached."""
+
+    async def get_prompt(self, server: str, prompt: str, arguments: Mapping[str, str]) -> str:
+        """The text of a prompt. Raises NotFoundError or AgentError."""
+
+    async def start_sign_in(self, server: str, redirect_uri: str) -> str:
+        """The address of the page where a person allows access. Raises NotFoundError or AgentError."""
+
+    async def finish_sign_in(self, state: str, code: str | None, issuer: str | None, error: str | None) -> str:
+        """The server whose tokens are stored now. Raises AgentError."""
+
+    async def sign_out(self, server: str) -> None:
+        """Removes the tokens of a server."""
 
     async def put_server(self, name: str, server: McpServerRequest) -> None:
         """Takes effect with the next run. Raises InvalidInputError."""

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
+from anyio import to_thread
+
 _NETLINK_SOCK_DIAG: Final = 4
 _SOCK_DIAG_BY_FAMILY: Final = 20
 _NLM_F_REQUEST: Final = 1
@@ -24,10 +26,21 @@ _FOUND: Final = struct.Struct("=BBBB48x3I")
 Address = tuple[str, int]
 
 
-def find_peer_user(peer: Address, own: Address) -> int | None:
+async def find_peer_user(peer: Address, own: Address) -> int | None:
     """The user id that owns the socket at `peer`, connected to `own`; None if it is not known for certain, or if the
-    socket is or may be that of a child process of ours. A socket that its process has closed belongs to nobody,
-    although the kernel still reports a user for it. Blocking: call it on a worker thread."""
+    socket is or may be that of a child process of ours."""
+    found = _find_socket(peer, own)
+    if found is None:
+        return None
+    user, inode = found
+    if not _children(os.getpid(), os.getpid()):
+        return user
+    return None if await to_thread.run_sync(_may_be_of_child, inode) else user
+
+
+def _find_socket(peer: Address, own: Address) -> tuple[int, int] | None:
+    """The user id and the inode of the socket at `peer`. A socket that its process has closed belongs to nobody,
+    although the kernel still reports a user for it."""
     try:
         family, addresses = _encode(peer, own)
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as diag:
@@ -40,7 +53,12 @@ def find_peer_user(peer: Address, own: Address) -> int | None:
     if kind != _SOCK_DIAG_BY_FAMILY or _FOUND.unpack_from(answer, _HEADER.size)[1] != ESTABLISHED:
         return None
     user, inode = struct.unpack_from("=II", answer, _HEADER.size + _FOUND.size)
-    return None if any(_has_socket(pid, inode) for pid in _descendants()) else int(user)
+    return user, inode
+
+
+def _may_be_of_child(inode: int) -> bool:
+    """Reads a file for each socket of each descendant, so it is called on a worker thread."""
+    return any(_has_socket(pid, inode) for pid in _descendants())
 
 
 def _descendants() -> Iterator[int]:
@@ -81,7 +99,7 @@ def _target(link: str) -> str:
 def can_find_users() -> bool:
     """Whether this system tells, tried with a connection of our own."""
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
-        return find_peer_user(client.getsockname(), server.getsockname()) is not None
+        return _find_socket(client.getsockname(), server.getsockname()) is not None
 
 
 def _encode(peer: Address, own: Address) -> tuple[int, bytes]:

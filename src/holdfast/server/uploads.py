@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from holdfast.core.errors import InvalidInputError
+from holdfast.core.image_types import IMAGE_TYPES, image_type
 from holdfast.engine.attachments import Attachments
 from holdfast.ports.files import IncomingFile
 from holdfast.ports.store import StoredFile
@@ -26,13 +27,6 @@ _MAX_HEADER = 8192
 _MB = 1024 * 1024
 SNIFF: Final = 4096  # Bytes that are needed to detect the type
 
-_MAGIC: Final = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-    (b"%PDF-", "application/pdf"),
-)
 _TEXTUAL: Final = frozenset(
     {"application/json", "application/xml", "application/yaml", "application/toml", "application/x-yaml"}
 )
@@ -99,11 +93,10 @@ def clean_file_name(name: str) -> str:
 
 def detect_media_type(start: bytes, declared: str) -> str | None:
     """The type to store with the file; None for a type that models cannot read."""
-    for magic, kind in _MAGIC:
-        if start.startswith(magic):
-            return kind
-    if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
-        return "image/webp"
+    if (image := image_type(start)) is not None:
+        return image
+    if start.startswith(b"%PDF-"):
+        return "application/pdf"
     if not _is_text(start):
         return None
     declared = declared.partition(";")[0].strip().lower()
@@ -116,7 +109,7 @@ def detect_media_type(start: bytes, declared: str) -> str | None:
 def served_media_type(stored: str) -> str:
     """The type to send a stored file with. No browser runs it as a script, a style sheet or a document of this server:
     whatever could be one is plain text."""
-    if stored in _INERT or stored in (kind for _, kind in _MAGIC) or stored == "image/webp":
+    if stored in _INERT or stored in IMAGE_TYPES:
         return stored
     return "text/plain; charset=utf-8"
 

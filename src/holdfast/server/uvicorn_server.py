@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import uvicorn
-from anyio import to_thread
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
@@ -167,7 +166,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self._is_unix:
             return os.geteuid()  # its directory is private
         if self._peer_user is None and self.client and self.server:
-            found = await to_thread.run_sync(find_peer_user, self.client, (self.server[0], self.server[1] or 0))
+            found = await find_peer_user(self.client, (self.server[0], self.server[1] or 0))
             if self.transport.is_closing():
                 return None
             # Only while our own end is established, no later connection can have the same addresses.

@@ -1,6 +1,7 @@
 """Tool results as text: how a model reads them, and how long they may be."""
 
 import json
+from dataclasses import replace
 
 from holdfast.core.nesting import is_too_deep
 from holdfast.core.parts import Json
@@ -22,7 +23,7 @@ def cap_result(result: ToolResult, limit: int = MAX_RESULT) -> ToolResult:
     text = as_text(result.content)
     if len(text) <= limit and _is_json(result.content):
         return result
-    return ToolResult(shorten(text.encode("utf-8", "replace").decode(), limit), result.is_error)
+    return replace(result, content=shorten(text.encode("utf-8", "replace").decode(), limit))
 
 
 def shorten(text: str, limit: int) -> str:

@@ -60,27 +60,31 @@ class _Output:
         return self.head + (f"\n[… {left_out} characters left out …]\n" if left_out else "") + tail
 
 
+def _spec(limits: ShellLimits) -> ToolSpec:
+    seconds = {"type": "number", "exclusiveMinimum": 0, "maximum": limits.max_timeout}
+    return object_spec(
+        "shell",
+        "Run a command with sh in the workspace. It has no input, and processes it leaves running are ended. It "
+        "may be sandboxed: then there may be no network, and only the workspace and /tmp can be written.",
+        {
+            "command": {"type": "string", "minLength": 1},
+            "timeout": {**seconds, "description": f"Seconds; default {limits.timeout:.0f}."},
+        },
+        "command",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ShellTool:
     environment: Mapping[str, str]  # The server's, of which commands inherit the harmless part
     limits: ShellLimits = field(default_factory=ShellLimits)
     sandbox: ShellSandbox = field(default_factory=lambda: ShellSandbox(mode="off"))
     variables: frozenset[str] = frozenset()  # Names of further variables that commands inherit
+    spec: ToolSpec = field(init=False)
     traits: ClassVar = ToolTraits(rule="ask")
 
-    @property
-    def spec(self) -> ToolSpec:
-        seconds = {"type": "number", "exclusiveMinimum": 0, "maximum": self.limits.max_timeout}
-        return object_spec(
-            "shell",
-            "Run a command with sh in the workspace. It has no input, and processes it leaves running are ended. It "
-            "may be sandboxed: then there may be no network, and only the workspace and /tmp can be written.",
-            {
-                "command": {"type": "string", "minLength": 1},
-                "timeout": {**seconds, "description": f"Seconds; default {self.limits.timeout:.0f}."},
-            },
-            "command",
-        )
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "spec", _spec(self.limits))
 
     def scope(self, args: Mapping[str, Json]) -> str:
         return ""

@@ -138,6 +138,8 @@ export type FilePartResponse = {
   readonly name: string;
   readonly media_type: string;
   readonly size: number;
+  /** The tool call that returned the file. */
+  readonly call_id?: string;
 };
 
 export type FileResponse = {
@@ -170,6 +172,12 @@ export type ImportedSessionResponse = {
   readonly files: number;
 };
 
+/** An answer to the server of a running tool. `content` holds the values of an accepted form, by field. */
+export type InputAnswerRequest = {
+  readonly action: "accept" | "decline" | "cancel";
+  readonly content?: { readonly [key: string]: string | boolean | number | readonly string[] };
+};
+
 export type LoginListResponse = {
   readonly items: readonly LoginResponse[];
   readonly next: string | null;
@@ -191,6 +199,33 @@ export type LoginResponse = {
   readonly current: boolean;
 };
 
+export type McpPromptArgumentResponse = {
+  readonly name: string;
+  readonly description: string;
+  readonly required: boolean;
+};
+
+export type McpPromptListResponse = {
+  readonly items: readonly McpPromptResponse[];
+  readonly next: string | null;
+};
+
+export type McpPromptRequest = {
+  readonly prompt: string;
+  readonly arguments?: { readonly [key: string]: string };
+};
+
+export type McpPromptResponse = {
+  readonly server: string;
+  readonly name: string;
+  readonly description: string;
+  readonly arguments: readonly McpPromptArgumentResponse[];
+};
+
+export type McpPromptTextResponse = {
+  readonly text: string;
+};
+
 export type McpServerListResponse = {
   readonly items: readonly McpServerResponse[];
   readonly next: string | null;
@@ -200,11 +235,11 @@ export type McpServerListResponse = {
 export type McpServerRequest = {
   readonly command?: string | null;
   readonly args?: readonly string[];
-  /** Environment variables of the command. They are stored and never returned. */
+  /** Environment variables of the command. They are stored and never returned; null keeps a value. */
   readonly env?: { readonly [key: string]: Json } | null;
   readonly cwd?: string | null;
   readonly url?: string | null;
-  /** Further headers of requests. They are stored and never returned. */
+  /** Further headers of requests. They are stored and never returned; null keeps a value. */
   readonly headers?: { readonly [key: string]: Json } | null;
   /** Sent as `Authorization: Bearer …`. It is stored and never returned. */
   readonly token?: string | null;
@@ -214,10 +249,17 @@ export type McpServerResponse = {
   readonly name: string;
   readonly kind: "stdio" | "http";
   readonly target: string;
+  readonly command?: string | null;
+  readonly args?: readonly string[];
   readonly editable: boolean;
   readonly cwd?: string | null;
   readonly env?: readonly string[];
   readonly headers?: readonly string[];
+  readonly has_token?: boolean;
+  /** Whether OAuth can be used: no access token is set. */
+  readonly can_sign_in?: boolean;
+  /** Whether tokens of OAuth are stored. */
+  readonly signed_in?: boolean;
   readonly connected: boolean;
   readonly failure: string | null;
   /** The end of the error output of a command. */
@@ -228,6 +270,11 @@ export type McpServerTestResponse = {
   readonly ok: boolean;
   readonly reason: string | null;
   readonly tools: readonly string[];
+};
+
+export type McpSignInResponse = {
+  /** To be opened in the browser of the person. */
+  readonly authorization_url: string;
 };
 
 export type MemoryCommitResponse = {

@@ -2,7 +2,7 @@
 
 import type * as api from "./api-types.ts";
 import type { Env } from "./env.ts";
-import type { Decision, Run, Session } from "./types.ts";
+import type { Decision, InputAnswer, Run, Session } from "./types.ts";
 
 export class ApiError extends Error {
   constructor(
@@ -127,6 +127,8 @@ export class Api {
   recover = (rid: string) => this.post<Run>(`/api/runs/${rid}/recover`);
   decide = (rid: string, aid: string, decision: Decision, option?: string) =>
     this.post<Run>(`/api/runs/${rid}/approvals/${aid}`, { decision, ...(option === undefined ? {} : { option }) });
+  answerInput = (rid: string, id: string, answer: InputAnswer) =>
+    this.post<Run>(`/api/runs/${rid}/inputs/${id}`, answer);
   editQueued = (rid: string, input: api.MessageInput) =>
     this.call<api.AcceptedRunResponse>("PATCH", `/api/runs/${rid}`, { input });
   runs(options: { status?: string; session?: string; limit?: number; cursor?: string | null }) {

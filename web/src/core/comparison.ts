@@ -6,7 +6,7 @@ import { type Env, sleep } from "./env.ts";
 import { EMPTY, fold, type Transcript } from "./fold.ts";
 import { type Frame, SseParser } from "./sse-parser.ts";
 import { Store } from "./store.ts";
-import type { Decision, JsonObject, Message, RunEvent, Session } from "./types.ts";
+import type { Decision, InputAnswer, JsonObject, Message, RunEvent, Session } from "./types.ts";
 
 export interface Choice {
   readonly model?: string;
@@ -139,6 +139,16 @@ export class Comparison {
   async decide(runId: string, approvalId: string, decision: Decision, option?: string): Promise<boolean> {
     try {
       await this.api.decide(runId, approvalId, decision, option);
+      return true;
+    } catch (error) {
+      this.state.patch({ problem: errorMessage(error) });
+      return false;
+    }
+  }
+
+  async answerInput(runId: string, id: string, answer: InputAnswer): Promise<boolean> {
+    try {
+      await this.api.answerInput(runId, id, answer);
       return true;
     } catch (error) {
       this.state.patch({ problem: errorMessage(error) });

@@ -7,6 +7,7 @@ import type {
   Ending,
   EventData,
   Failure,
+  InputRequest,
   Json,
   KnownRunEvent,
   MessageStatus,
@@ -31,6 +32,8 @@ export interface Transcript {
   readonly model: string | null;
   /** The approval that is waiting for a decision. */
   readonly approval: ApprovalRequest | null;
+  /** The open question of a running tool's server. */
+  readonly input: InputRequest | null;
   /** Set while the newest event is that a request to the model is repeated. */
   readonly retrying: RetryNotice | null;
   readonly lastSeq: number;
@@ -50,6 +53,7 @@ export const EMPTY: Transcript = {
   usage: null,
   model: null,
   approval: null,
+  input: null,
   retrying: null,
   lastSeq: 0,
   thinkingSince: null,
@@ -136,6 +140,7 @@ class TranscriptBuilder {
           stepBegan: !hasOpenStep(this.parts),
         });
       case "run.resumed":
+        this.set({ input: null });
         return this.settleTools({ running: "unknown", pending: "not_run" });
       case "message.seeded":
         this.parts.push(...event.data.parts.filter((part) => PART_TYPES.has(part.type)));
@@ -154,6 +159,11 @@ class TranscriptBuilder {
       }
       case "approval.resolved":
         return this.resolveApproval(event.data.approval_id, event.data.decision, event.data.reason ?? null);
+      case "input.requested":
+        return this.set({ input: event.data });
+      case "input.resolved":
+        if (this.rest.input?.request_id === event.data.request_id) this.set({ input: null });
+        return;
       case "memory.recalled": {
         const { items, note } = event.data;
         this.parts.push({ type: "remembered", items, ...(note == null ? {} : { note }) });
@@ -178,6 +188,7 @@ class TranscriptBuilder {
           reason: event.data.reason ?? cutShort(event.data.finish_reason),
           error: event.data.error ?? null,
           approval: null,
+          input: null,
         });
     }
   }
@@ -256,6 +267,7 @@ class TranscriptBuilder {
     const { result = null, is_error, duration_ms } = data;
     const fields = { ...found.tool, state: "done" as const, result, is_error: is_error === true, duration_ms };
     this.parts[found.index] = toolPart(fields);
+    this.parts.push(...(data.files ?? []));
   }
 
   private resolveApproval(approvalId: string, decision: string, reason: Json): void {

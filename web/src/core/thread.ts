@@ -7,10 +7,20 @@ import { deepEqual, EMPTY, type Transcript } from "./fold.ts";
 import { LiveRun } from "./live-run.ts";
 import { inputOf, type Outbox } from "./outbox.ts";
 import { CoalescedTask, Store } from "./store.ts";
-import type { ApprovalRequest, Decision, FilePart, Message, RetryNotice, Session } from "./types.ts";
+import type {
+  ApprovalRequest,
+  Decision,
+  FilePart,
+  InputAnswer,
+  InputRequest,
+  Message,
+  RetryNotice,
+  Session,
+} from "./types.ts";
 
 export type ThreadMessage = Message & {
   readonly approval: ApprovalRequest | null;
+  readonly input: InputRequest | null;
   readonly retrying: RetryNotice | null;
 };
 
@@ -132,7 +142,7 @@ export class Thread {
   private overlay(message: Message): ThreadMessage {
     const live = message.run_id === null ? undefined : this.live.get(message.run_id);
     if (message.status !== "streaming" || !live || live.transcript.lastSeq < message.last_seq) {
-      return { ...message, approval: null, retrying: null };
+      return { ...message, approval: null, input: null, retrying: null };
     }
     return withTranscript(message, live.transcript);
   }
@@ -155,9 +165,9 @@ export class Thread {
   }
 
   private follow(runId: string, message: Message): LiveRun {
-    // Only the journal has the id of a pending approval, and why nothing was said yet: such runs are read from their
-    // beginning.
-    const waiting = message.parts.some((part) => part.type === "tool" && part.state === "waiting");
+    // Only the journal has the id of a pending approval, the question of a running tool, and why nothing was said yet:
+    // such runs are read from their beginning.
+    const waiting = message.parts.some((part) => part.type === "tool" && ["waiting", "running"].includes(part.state));
     const base: Transcript =
       waiting || !message.parts.length
         ? EMPTY
@@ -284,6 +294,7 @@ export class Thread {
   recover = (rid: string) => this.act(() => this.api.recover(rid));
   decide = (rid: string, aid: string, decision: Decision, option?: string) =>
     this.act(() => this.api.decide(rid, aid, decision, option));
+  answerInput = (rid: string, id: string, answer: InputAnswer) => this.act(() => this.api.answerInput(rid, id, answer));
   switchBranch = (mid: string) => this.act(() => this.api.patchSession(this.sid, { head: mid }));
   fork = (mid: string) => this.act(() => this.api.fork(this.sid, mid));
   undo = () => this.act(() => this.api.undo(this.sid));
@@ -306,6 +317,7 @@ function withTranscript(message: Message, transcript: Transcript): ThreadMessage
     model: message.model ?? transcript.model,
     last_seq: transcript.lastSeq,
     approval: transcript.approval,
+    input: transcript.input,
     retrying: transcript.retrying,
   };
 }

@@ -2,7 +2,7 @@
 // Journals of older versions have no times, only an order.
 
 import { isTerminal } from "./fold.ts";
-import type { RunEvent } from "./types.ts";
+import type { JsonObject, RunEvent } from "./types.ts";
 
 export type Lane = "thinking" | "text" | "tools" | "waiting";
 
@@ -85,6 +85,26 @@ function computeTimes(events: readonly RunEvent[]): { times: number[]; timed: bo
 
 const DELTAS: Readonly<Record<string, Lane>> = { "reasoning.delta": "thinking", "text.delta": "text" };
 
+/** Events that begin and end a span of their own. */
+const STARTS: Readonly<Record<string, (data: JsonObject) => { key: string; lane: Lane; name: string }>> = {
+  "tool.started": (data) => ({ key: `tool ${data.call_id}`, lane: "tools", name: String(data.name) }),
+  "approval.requested": (data) => ({
+    key: `approval ${data.approval_id}`,
+    lane: "waiting",
+    name: `Approval: ${String(data.name)}`,
+  }),
+  "input.requested": (data) => ({
+    key: `input ${data.request_id}`,
+    lane: "waiting",
+    name: `Question: ${String(data.server)}`,
+  }),
+};
+const ENDS: Readonly<Record<string, (data: JsonObject) => { key: string; failed: boolean }>> = {
+  "tool.finished": (data) => ({ key: `tool ${data.call_id}`, failed: data.is_error === true }),
+  "approval.resolved": (data) => ({ key: `approval ${data.approval_id}`, failed: data.decision === "deny" }),
+  "input.resolved": (data) => ({ key: `input ${data.request_id}`, failed: data.action !== "accept" }),
+};
+
 type Draft = { -readonly [Key in keyof Span]: Span[Key] };
 
 function findSpans(events: readonly RunEvent[], times: readonly number[]): Span[] {
@@ -110,11 +130,10 @@ function findSpans(events: readonly RunEvent[], times: readonly number[]): Span[
       current = { lane, name: lane === "text" ? "Text" : "Thinking", from: now, to: now, failed: false };
       spans.push(current);
     }
-    if (type === "tool.started") begin(`tool ${data.call_id}`, "tools", String(data.name), now);
-    else if (type === "tool.finished") end(`tool ${data.call_id}`, now, data.is_error === true);
-    else if (type === "approval.requested")
-      begin(`approval ${data.approval_id}`, "waiting", `Approval: ${String(data.name)}`, now);
-    else if (type === "approval.resolved") end(`approval ${data.approval_id}`, now, data.decision === "deny");
+    const started = STARTS[type]?.(data);
+    const finished = ENDS[type]?.(data);
+    if (started) begin(started.key, started.lane, started.name, now);
+    else if (finished) end(finished.key, now, finished.failed);
     else if (isTerminal(type)) for (const key of [...open.keys()]) end(key, now, true);
   }
   const last = times.at(-1) ?? 0;

@@ -51,6 +51,19 @@ export type ApprovalRequest = {
 
 export type ApprovalOption = Readonly<{ id: string; name: string; decision: Decision }>;
 
+/** A tool's server asks the user something while the tool runs. */
+export type InputRequest = Readonly<{
+  request_id: string;
+  call_id: string;
+  server: string;
+  /** "sampling": it wants to use the model of the chat. */
+  kind: "form" | "sampling";
+  message: string;
+  schema?: Json;
+  expires_in?: number;
+}>;
+export type InputAnswer = api.InputAnswerRequest;
+
 /** The model's provider did not answer and is asked again. */
 export type RetryNotice = Readonly<{ attempt: number; attempts: number; delay_ms: number; message: string }>;
 
@@ -73,9 +86,17 @@ export type EventData = {
     readonly output_delta?: string | null;
   };
   "tool.started": Readonly<{ call_id: string; name: string; args: Json; provider?: Json; args_text?: string }>;
-  "tool.finished": Readonly<{ call_id: string; result: Json; is_error: boolean; duration_ms?: number | null }>;
+  "tool.finished": Readonly<{
+    call_id: string;
+    result: Json;
+    is_error: boolean;
+    duration_ms?: number | null;
+    files?: readonly FilePart[];
+  }>;
   "approval.requested": ApprovalRequest & { readonly provider?: Json; readonly args_text?: string };
   "approval.resolved": { readonly approval_id: string; readonly decision: Decision; readonly reason?: Json };
+  "input.requested": InputRequest;
+  "input.resolved": { readonly request_id: string; readonly action: InputAnswer["action"]; readonly reason?: string };
   "plan.updated": Readonly<Pick<PlanPart, "entries">>;
   "memory.recalled": { readonly items: readonly JsonObject[]; readonly note?: string | null };
   usage: Pick<Usage, "input_tokens" | "output_tokens"> & Partial<Usage>;

@@ -4,15 +4,18 @@ is its only state, so starting and resuming a turn are the same: first run the c
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
 from holdfast.agents.chat import context_window
 from holdfast.agents.chat.answer_reader import AnswerReader
-from holdfast.agents.chat.attachments import FileReader, read_attachments
+from holdfast.agents.chat.attachments import ToolFileStore, read_attachments
 from holdfast.agents.chat.model_messages import Attached, answer, ask_to_continue, conversation
+from holdfast.agents.chat.person_questions import PersonQuestions
 from holdfast.agents.chat.requested_calls import RequestedCall, unsettled
 from holdfast.agents.chat.run_log import RunLog
+from holdfast.agents.chat.server_sampling import answer_server
 from holdfast.agents.chat.summary_and_title import ModelSummarizer
 from holdfast.agents.chat.system_prompt import INSTRUCTIONS, system_prompt
 from holdfast.agents.chat.tool_runner import ToolRunner
@@ -42,6 +45,7 @@ class ChatLimits:
     """Model calls per run. Continuing makes another run."""
     max_cost: float | None = None  # Per run, in the currency of the model's prices; checked before each model call
     max_repeats: int = 3  # Identical consecutive calls. The next one is refused, and the one after that ends the run.
+    answer_within: float = 600.0  # Seconds that a person has to answer a question of a running tool
     compact_at: float = 0.8  # Fraction of the context window at which earlier turns are summarized
 
 
@@ -59,13 +63,15 @@ class History(Protocol):
 class ChatAgent:
     find_model: FindModel
     find_tools: FindTools
-    files: FileReader
+    files: ToolFileStore
     workspaces: Path  # Parent of the sessions' working directories
     find_policy: FindPolicy
     grants: GrantStore
     history: History
     limits: ChatLimits = field(default_factory=ChatLimits)
     instructions: str = INSTRUCTIONS
+    has_person: Callable[[Turn], bool] = lambda turn: True
+    """Whether somebody can answer questions of running tools: clients of an API may show none."""
     can_park: bool = True
     can_resume: bool = True
 
@@ -85,6 +91,9 @@ class ChatAgent:
             workspace(self.workspaces, turn.session.id),
             self.limits.max_repeats,
             dict(turn.decisions),
+            partial(self.files.store_for_run, turn.run),
+            PersonQuestions(out, self.limits.answer_within) if self.has_person(turn) else None,
+            partial(answer_server, model, run_log),
         )
         specs = tuple(tool.spec for tool in tools) if "tools" in model.info.abilities else ()
         notes = tuple(dict.fromkeys(tool.traits.instructions for tool in tools if tool.traits.instructions))
@@ -160,9 +169,9 @@ class _ChatLoop:
         self.input = await self.agent.history.reload(self.turn)
 
     async def _compose(self) -> ModelRequest:
-        self.files = await read_attachments(self.agent.files, self.input.messages, self.model.info, self.files)
         parts = self.log.parts
-        messages = conversation(self.input.messages, self.files) + answer(parts)
+        self.files = await read_attachments(self.agent.files, self.input.messages, self.model.info, self.files, parts)
+        messages = conversation(self.input.messages, self.files) + answer(parts, self.files)
         session, run = self.turn.session, self.turn.run
         settings: dict[str, Json] = {}
         for own in (session.settings, run.settings):

@@ -6,7 +6,8 @@ from typing import Final, Protocol
 
 from holdfast.agents.chat.model_messages import Attached
 from holdfast.core.ids import FileId
-from holdfast.core.parts import FilePart
+from holdfast.core.parts import FilePart, Part
+from holdfast.core.run import Run
 from holdfast.core.session import Message
 from holdfast.ports.model import Media, ModelInfo
 
@@ -20,12 +21,19 @@ class FileReader(Protocol):
         """The contents, or None if they were deleted."""
 
 
+class ToolFileStore(FileReader, Protocol):
+    async def store_for_run(self, run: Run, media: Media) -> FilePart:
+        """Store what a tool returned. It is kept as long as the run is open or a message refers to it. Raises
+        StorageFullError."""
+
+
 async def read_attachments(
-    reader: FileReader, messages: Sequence[Message], model: ModelInfo, known: Attached
+    reader: FileReader, messages: Sequence[Message], model: ModelInfo, known: Attached, answer: Sequence[Part] = ()
 ) -> Attached:
-    """Every file in the messages; each is read once per run."""
+    """Every file in the messages and in the answer so far; each is read once per run."""
     found: dict[FileId, Media | str] = {}
-    for part in (part for message in messages for part in message.parts if isinstance(part, FilePart)):
+    parts = [*(part for message in messages for part in message.parts), *answer]
+    for part in (part for part in parts if isinstance(part, FilePart)):
         found[part.file_id] = known[part.file_id] if part.file_id in known else await _read(reader, part, model)
     return found
 

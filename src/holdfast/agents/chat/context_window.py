@@ -1,7 +1,6 @@
 """Decides when earlier turns are compacted and which tool results are omitted, so that a request fits into the model's
 context window. Sizes are estimates, not for billing: four bytes of UTF-8 count as one token, an image a flat amount."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, assert_never
@@ -10,6 +9,7 @@ from holdfast.core.parts import ReasoningPart, TextPart
 from holdfast.ports.model import AssistantMessage, ChatMessage, Media, ModelInfo, ModelRequest, ToolMessage, UserMessage
 from holdfast.tools.result_text import as_text
 
+_BYTES: Final = 4  # Of UTF-8 that count as one token
 _PER_MESSAGE: Final = 4
 _IMAGE: Final = 1500
 _SHORT: Final = 400  # Omitting a tool result of up to this many characters saves too little
@@ -31,12 +31,12 @@ def fit_request(request: ModelRequest, info: ModelInfo, compact_at: float) -> Mo
 
 def of_text(text: str) -> int:
     size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-    return (size + 3) // 4
+    return (size + _BYTES - 1) // _BYTES
 
 
 def of_request(request: ModelRequest) -> int:
-    tools = (tool.name + tool.description + json.dumps(dict(tool.parameters)) for tool in request.tools)
-    return of_text(request.system or "") + of_messages(request.messages) + sum(map(of_text, tools))
+    tools = sum(tool.size for tool in request.tools) // _BYTES
+    return of_text(request.system or "") + of_messages(request.messages) + tools
 
 
 def of_messages(messages: Sequence[ChatMessage]) -> int:
@@ -54,8 +54,8 @@ def _of_message(message: ChatMessage) -> int:
                 else of_text(part.name + as_text(part.args))
                 for part in parts
             )
-        case ToolMessage(text=text):
-            return of_text(text)
+        case ToolMessage(text=text, images=images):
+            return of_text(text) + sum(map(_of_media, images))
         case _:
             assert_never(message)
 
@@ -76,8 +76,8 @@ def fit(messages: Sequence[ChatMessage], limit: int) -> list[ChatMessage]:
             break
         old = kept[at]
         assert isinstance(old, ToolMessage)
-        if len(old.text) > _SHORT:
+        if len(old.text) > _SHORT or old.images:
             note = f"[A result of {len(old.text)} characters was omitted to save space. Call the tool again if needed.]"
-            kept[at] = replace(old, text=note)
-            excess -= of_text(old.text) - of_text(note)
+            kept[at] = replace(old, text=note, images=())
+            excess -= _of_message(old) - of_text(note)
     return kept

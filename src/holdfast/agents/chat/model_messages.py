@@ -36,7 +36,7 @@ def conversation(messages: Sequence[Message], files: Attached) -> list[ChatMessa
             _add_user(result, _content(message.parts, files), merge=not sent_apart)
         else:
             results = _client_results(messages, at + 1)
-            result += answer(message.parts, reasoning=bool(results), results=results)
+            result += answer(message.parts, files, reasoning=bool(results), results=results)
     return result
 
 
@@ -52,11 +52,13 @@ def _client_results(messages: Sequence[Message], start: int) -> Mapping[str, Too
 
 def answer(
     parts: Sequence[Part],
+    files: Attached = MappingProxyType({}),
     *,
     reasoning: bool = True,
     results: Mapping[str, ToolPart] = MappingProxyType({}),
 ) -> list[ChatMessage]:
-    """An assistant message as model messages: for each step its text and calls, then their results.
+    """An assistant message as model messages: for each step its text and calls, then their results with the images
+    among `files` that the tools returned.
 
     `results` holds the results that a client sent later."""
     result: list[ChatMessage] = []
@@ -72,7 +74,7 @@ def answer(
                 case ToolPart():
                     if (call := _call(part)) is not None:
                         content.append(call)
-                        tool_messages.append(_tool_message(part))
+                        tool_messages.append(replace(_tool_message(part), images=_images(part.call_id, step, files)))
                 case FilePart() | RememberedPart() | PlanPart():
                     pass
                 case _:
@@ -128,6 +130,11 @@ def _tool_message(part: ToolPart) -> ToolMessage:
             return ToolMessage(part.call_id, part.name, NOT_RUN, is_error=True)
         case _:
             assert_never(part.state)
+
+
+def _images(call_id: str, step: Sequence[Part], files: Attached) -> tuple[Media, ...]:
+    found = (files.get(part.file_id) for part in step if isinstance(part, FilePart) and part.call_id == call_id)
+    return tuple(image for image in found if isinstance(image, Media))
 
 
 def _content(parts: Sequence[Part], files: Attached) -> list[str | Media]:

@@ -5,23 +5,25 @@ unknown, and a finished call never runs again."""
 import json
 import logging
 import math
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import anyio
 
+from holdfast.agents.chat.person_questions import PersonQuestions
 from holdfast.agents.chat.requested_calls import MAX_CALLS, RequestedCall, repeats
 from holdfast.agents.chat.run_log import RunLog
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, StorageFullError
 from holdfast.core.events import ApprovalRequested, Decision, ToolDelta, ToolFinished, ToolStarted
-from holdfast.core.parts import ToolPart
+from holdfast.core.parts import FilePart, ToolPart
 from holdfast.models.tool_call_assembler import args_text
 from holdfast.ports.agent import AgentError, AgentOutput, Turn
+from holdfast.ports.model import Media
 from holdfast.ports.store import ToolGrant
-from holdfast.ports.tool import Tool, ToolContext, ToolError, ToolResult
+from holdfast.ports.tool import AskModel, Tool, ToolContext, ToolError, ToolResult
 from holdfast.tools import approval_policy as rules
 from holdfast.tools.result_text import cap_result
 from holdfast.tools.schemas import argument_problem
@@ -52,6 +54,9 @@ class ToolRunner:
     workspace: Path
     max_repeats: int
     decisions: dict[str, Decision]  # Unused decisions by call id; each allows one start
+    store_image: Callable[[Media], Awaitable[FilePart]]
+    questions: PersonQuestions | None = None  # None: nobody can be asked while a tool runs
+    ask_model: AskModel | None = None  # For servers of tools that want to use the run's model
 
     async def run_calls(self, calls: Sequence[RequestedCall]) -> None:
         """Give every call a result, in order; concurrently only if all of them are read-only."""
@@ -155,15 +160,26 @@ class ToolRunner:
         began = anyio.current_time()
         result = await self._run(call, tool)
         duration = int((anyio.current_time() - began) * 1000)
-        await self.log.commit(ToolFinished(call.call_id, result.content, result.is_error, duration))
+        files = await self._store_images(call, result)
+        await self.log.commit(ToolFinished(call.call_id, result.content, result.is_error, duration, files))
+
+    async def _store_images(self, call: RequestedCall, result: ToolResult) -> tuple[FilePart, ...]:
+        """Stores what the model is shown, in this turn and in later ones: files in the workspace may change."""
+        try:
+            return tuple([replace(await self.store_image(each), call_id=call.call_id) for each in result.images])
+        except StorageFullError:
+            log.warning("images of tool %s were not stored: the disk is almost full", call.name)
+            return ()
 
     async def _run(self, call: RequestedCall, tool: Tool) -> ToolResult:
         async def output(text: str) -> None:
             for at in range(0, len(text), _MAX_DELTA):
                 await self.log.write(ToolDelta(call.call_id, output_delta=text[at : at + _MAX_DELTA]))
 
+        ask_person = None if self.questions is None else partial(self.questions.ask, call.call_id)
+        context = ToolContext(self.workspace, output, ask_person, self.ask_model)
         try:
-            return cap_result(await tool.run(call.args, ToolContext(self.workspace, output)))
+            return cap_result(await tool.run(call.args, context))
         except ToolError as error:
             return cap_result(ToolResult(str(error), is_error=True))
         except (HoldfastError, AgentError):

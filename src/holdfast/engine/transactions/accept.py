@@ -193,14 +193,23 @@ def check_files(tx: Tx, parts: Iterable[Part], owner: OwnerId) -> None:
                 raise NotFoundError("file", part.file_id)
 
 
-def _new_run(request: TurnRequest, session: Session, now: float, rank: int, in_tree: bool) -> Run:
+def _new_run(
+    request: TurnRequest,
+    session: Session,
+    now: float,
+    rank: int,
+    *,
+    in_tree: bool,
+    question: Message | None = None,
+    continues: RunId | None = None,
+) -> Run:
     options = request.options
     return Run(
         id=request.run_id,
         owner=session.owner,
         session_id=session.id,
         message_id=request.message_id,
-        user_message_id=request.user_message_id,
+        user_message_id=request.user_message_id if question is None else question.id,
         agent=options.agent or session.agent,
         model=options.model or session.model,
         settings=options.settings,
@@ -211,17 +220,38 @@ def _new_run(request: TurnRequest, session: Session, now: float, rank: int, in_t
         connection=None if request.attached_by is None else request.attached_by.lease(now),
         key=options.key,
         fingerprint=options.fingerprint,
+        continues=continues,
     )
 
 
-def _question(request: TurnRequest, session: Session, parent: MessageId | None, now: float) -> Message:
-    message = Message(request.user_message_id, session.owner, session.id, "user", parent, now, request.run_id)
-    return replace(message, parts=request.input, key=request.options.key)
+def _question(request: TurnRequest, run: Run, parent: MessageId | None, now: float) -> Message:
+    return Message(
+        request.user_message_id,
+        run.owner,
+        run.session_id,
+        "user",
+        parent,
+        now,
+        run.id,
+        parts=request.input,
+        key=request.options.key,
+        in_tree=run.in_tree,
+    )
 
 
 def _answer(run: Run, now: float) -> Message:
-    message = Message(run.message_id, run.owner, run.session_id, "assistant", run.user_message_id, now, run.id)
-    return replace(message, status="streaming", model=run.model, in_tree=run.in_tree)
+    return Message(
+        run.message_id,
+        run.owner,
+        run.session_id,
+        "assistant",
+        run.user_message_id,
+        now,
+        run.id,
+        status="streaming",
+        model=run.model,
+        in_tree=run.in_tree,
+    )
 
 
 def add_turn(
@@ -236,13 +266,12 @@ def add_turn(
 ) -> Accepted:
     """Add the user message (or answer `question` again), the empty answer and the run, and move the head. `others`: the
     session's open runs."""
-    run = replace(_new_run(request, session, tx.now, new_rank(tx), in_tree=True), continues=continues)
+    now = tx.now
+    run = _new_run(request, session, now, new_rank(tx), in_tree=True, question=question, continues=continues)
     if question is None:
-        question = _question(request, session, parent, tx.now)
-        tx.put_message(question)
-    else:
-        run = replace(run, user_message_id=question.id)
-    tx.put_message(_answer(run, tx.now))
+        question = _question(request, run, parent, now)
+        tx.add_message(question)
+    tx.add_message(_answer(run, now))
     session = put_active_session(tx, tree.append(session, run.message_id))
     if request.claimed_by is not None and not others:
         run = with_lease(run, request.claimed_by, tx.now)
@@ -253,9 +282,9 @@ def add_turn(
 def _enqueue(tx: Tx, request: TurnRequest, session: Session, *, rank: int) -> Accepted:
     """Store the turn outside the tree until its run is claimed."""
     run = _new_run(request, session, tx.now, rank, in_tree=False)
-    question = replace(_question(request, session, None, tx.now), in_tree=False)
-    tx.put_message(question)
-    tx.put_message(_answer(run, tx.now))
+    question = _question(request, run, None, tx.now)
+    tx.add_message(question)
+    tx.add_message(_answer(run, tx.now))
     put_active_session(tx, session)
     put_run(tx, run)
     return Accepted(run, question)

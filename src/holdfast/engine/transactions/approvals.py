@@ -1,13 +1,20 @@
 """Questions of runs to a person: ask, park while waiting, decide, expire. Each function is one transaction."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
-from holdfast.core.errors import AlreadyDecidedError, NotAllowedError, NotFoundError
-from holdfast.core.events import ApprovalRequested, Decision
+from holdfast.core.errors import AlreadyDecidedError, InvalidInputError, NotAllowedError, NotFoundError
+from holdfast.core.events import ApprovalRequested, Decision, InputAction, InputRequested
+from holdfast.core.form_schema import answer_problem
 from holdfast.core.ids import ApprovalId, OwnerId, RunId
+from holdfast.core.parts import Json
 from holdfast.core.run import Run, step
 from holdfast.engine.transactions.row_access import get_run, put_approval, put_run
+from holdfast.ports.agent import InputAnswer
 from holdfast.ports.store import Approval, Tx
+
+_INPUT: Final = "holdfast.input"  # Marks the row of a running tool's question
 
 
 def ask(tx: Tx, rid: RunId, epoch: int, asked: ApprovalRequested) -> bool:
@@ -23,6 +30,44 @@ def ask(tx: Tx, rid: RunId, epoch: int, asked: ApprovalRequested) -> bool:
     question = (asked.call_id, asked.name, asked.args, asked.reason)
     put_approval(tx, Approval(asked.approval_id, run.owner, run.id, run.session_id, *question, tx.now))
     return True
+
+
+def ask_input(tx: Tx, rid: RunId, epoch: int, asked: InputRequested) -> bool:
+    """`ask` for a question of a running tool."""
+    args = {_INPUT: {"schema": asked.schema}}
+    return ask(tx, rid, epoch, ApprovalRequested(asked.request_id, asked.call_id, asked.server, args, asked.message))
+
+
+def answer_input(
+    tx: Tx, rid: RunId, aid: ApprovalId, owner: OwnerId, action: InputAction, content: Mapping[str, Json]
+) -> Run:
+    """Answer the question of a running tool; the first answer counts. The values stay in the row until they are
+    taken."""
+    approval = tx.approval(aid)
+    if approval is None or approval.run_id != rid or not isinstance(approval.args, dict) or _INPUT not in approval.args:
+        raise NotFoundError("question", aid)
+    schema = approval.args[_INPUT]["schema"]
+    if action == "accept" and schema is not None and (problem := answer_problem(schema, content)) is not None:
+        raise InvalidInputError(f"content.{problem[0]}"[:200], problem[1])
+    run = decide(tx, rid, aid, owner, "once" if action == "accept" else "deny")
+    values = content if action == "accept" and schema is not None else {}
+    args = {_INPUT: {"schema": schema, "action": action, "content": dict(values)}}
+    decided = tx.approval(aid)
+    assert decided is not None
+    tx.put_approval(replace(decided, args=args))
+    return run
+
+
+def take_input(tx: Tx, aid: ApprovalId) -> tuple[InputAnswer, str | None] | None:
+    """The answer and why, if no person gave it; None if there is none yet. The values are erased from the row."""
+    approval = tx.approval(aid)
+    if approval is None or approval.decision is None:
+        return None
+    stored = approval.args[_INPUT]
+    tx.put_approval(replace(approval, args={_INPUT: {"schema": stored["schema"]}}))
+    if approval.decision == "deny":
+        return InputAnswer(stored.get("action", "cancel")), approval.note
+    return InputAnswer("accept", stored.get("content", {})), approval.note
 
 
 def park(tx: Tx, rid: RunId, epoch: int, aid: ApprovalId, *, keep_lease: bool) -> Run | None:

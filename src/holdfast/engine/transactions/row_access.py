@@ -41,8 +41,9 @@ def put_run(tx: Tx, run: Run) -> Run:
     return run
 
 
-def put_session(tx: Tx, session: Session) -> Session:
-    session = replace(session, version=session.version + 1)
+def put_session(tx: Tx, session: Session, updated_at: float | None = None) -> Session:
+    moved = session.updated_at if updated_at is None else updated_at
+    session = replace(session, version=session.version + 1, updated_at=moved)
     tx.put_session(session)
     tx.add_change(Change("session.changed", session.owner, session.id))
     return session
@@ -51,7 +52,7 @@ def put_session(tx: Tx, session: Session) -> Session:
 def put_active_session(tx: Tx, session: Session) -> Session:
     """`put_session` for an activity, which moves `updated_at`: a turn was accepted or settled, or a tool finished. A
     rename or a pin is none."""
-    return put_session(tx, replace(session, updated_at=tx.now))
+    return put_session(tx, session, tx.now)
 
 
 def put_approval(tx: Tx, approval: Approval) -> None:

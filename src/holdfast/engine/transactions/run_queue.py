@@ -11,7 +11,7 @@ from dataclasses import replace
 from holdfast.core import message_tree as tree
 from holdfast.core.ids import RunId
 from holdfast.core.lease import NodeIdentity, is_live
-from holdfast.core.run import Intent, Run, step
+from holdfast.core.run import Intent, Run, after, step
 from holdfast.engine.transactions.row_access import get_message, put_run, put_session
 from holdfast.ports.store import Tx
 
@@ -31,7 +31,8 @@ def claim(tx: Tx, me: NodeIdentity, limit: int, connected: Collection[RunId] = (
 
 def with_lease(run: Run, me: NodeIdentity, now: float) -> Run:
     """The queued run as this node claims it."""
-    return replace(step(run, "claim"), epoch=run.epoch + 1, lease=me.lease(now), started_at=run.started_at or now)
+    status, started_at = after(run, "claim"), run.started_at or now
+    return replace(run, status=status, epoch=run.epoch + 1, lease=me.lease(now), started_at=started_at)
 
 
 def _is_connected(run: Run, me: NodeIdentity, now: float, connected: Collection[RunId]) -> bool:

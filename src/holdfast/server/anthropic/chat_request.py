@@ -6,6 +6,7 @@ from typing import Any, Final, assert_never
 from pydantic import ValidationError
 
 from holdfast.server.anthropic import schemas as a
+from holdfast.server.anthropic.errors import THREAD_UNSUPPORTED
 from holdfast.server.openai.errors import ParameterError
 from holdfast.server.openai.json_bytes import dump_text
 from holdfast.server.openai.schemas import ChatRequest
@@ -17,6 +18,8 @@ _HIGH_BUDGET: Final = 16_000
 
 def chat_request(body: a.MessagesRequest) -> tuple[ChatRequest, list[str]]:
     """The same call as a chat completion, and the paths of the tools that are ignored because Anthropic runs them."""
+    if body.thread is not None:
+        raise ParameterError("thread", "Conversations are not held here. Send all messages.", THREAD_UNSUPPORTED)
     own = [(n, tool) for n, tool in enumerate(body.tools or ()) if tool.type in (None, "custom")]
     ignored = [f"tools[{n}]" for n, tool in enumerate(body.tools or ()) if tool.type not in (None, "custom")]
     wanted: dict[str, Any] = {
@@ -28,7 +31,8 @@ def chat_request(body: a.MessagesRequest) -> tuple[ChatRequest, list[str]]:
         "top_p": body.top_p,
         "top_k": body.top_k,
         "stop": body.stop_sequences or None,
-        "reasoning_effort": _effort(body.thinking),
+        "reasoning_effort": _effort(body),
+        "response_format": _answer_format(body),
     }
     if own:
         wanted["tools"] = [_tool(n, tool) for n, tool in own]
@@ -72,7 +76,17 @@ def _tool(n: int, tool: a.AnthropicTool) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _effort(thinking: a.AnthropicThinkingOptions | None) -> str | None:
+def _answer_format(body: a.MessagesRequest) -> dict[str, Any] | None:
+    given = body.output_format if body.output_config is None else body.output_config.format
+    if given is None:
+        return None
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": given.json_schema, "strict": True}}
+
+
+def _effort(body: a.MessagesRequest) -> str | None:
+    if body.output_config is not None and body.output_config.effort is not None:
+        return body.output_config.effort
+    thinking = body.thinking
     if thinking is None or thinking.type == "disabled":
         return None
     budget = thinking.budget_tokens or _LOW_BUDGET

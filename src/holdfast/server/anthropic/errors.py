@@ -16,12 +16,17 @@ _TYPES: Final = {
     429: "rate_limit_error",
     503: "overloaded_error",
 }
+THREAD_UNSUPPORTED: Final = "thread_unsupported_request"
+"""The code at which a client sends the whole conversation instead of continuing a thread."""
 _OF_THE_BODY: Final = ("content-length", "content-type")
 
 
-def error_body(status: int, message: str) -> dict[str, Any]:
+def error_body(status: int, message: str, code: str | None = None) -> dict[str, Any]:
     kind = _TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
-    return {"type": "error", "error": {"type": kind, "message": message}}
+    error: dict[str, Any] = {"type": kind, "message": message}
+    if code == THREAD_UNSUPPORTED:
+        error["details"] = {"error_code": code, "unsupported": ["thread"]}
+    return {"type": "error", "error": error}
 
 
 def of_failure(failure: Failure) -> tuple[int, dict[str, Any]]:
@@ -32,6 +37,8 @@ def of_failure(failure: Failure) -> tuple[int, dict[str, Any]]:
 
 def convert(response: Response) -> Response:
     """The same error, from OpenAI's shape."""
-    message = json.loads(bytes(response.body))["error"]["message"]
+    error = json.loads(bytes(response.body))["error"]
     headers = {name: value for name, value in response.headers.items() if name not in _OF_THE_BODY}
-    return JSONResponse(error_body(response.status_code, message), response.status_code, headers)
+    return JSONResponse(
+        error_body(response.status_code, error["message"], error.get("code")), response.status_code, headers
+    )

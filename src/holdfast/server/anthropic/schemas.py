@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from holdfast.server.openai.schemas import MAX_PARTS, Share, ShortText, Text, TokenLimit
+from holdfast.server.openai.schemas import MAX_PARTS, Effort, Share, ShortText, Text, TokenLimit
 
 
 class AnthropicItem(BaseModel):
@@ -97,6 +97,16 @@ class AnthropicThinkingOptions(AnthropicItem):
     budget_tokens: int | None = None
 
 
+class AnthropicFormat(AnthropicItem):
+    type: Literal["json_schema"]
+    json_schema: Annotated[dict[str, JsonValue], Field(alias="schema")]
+
+
+class AnthropicOutputConfig(AnthropicItem):
+    format: AnthropicFormat | None = None
+    effort: Effort | None = None
+
+
 class CountTokensRequest(AnthropicItem):
     model: ShortText
     messages: Annotated[list[AnthropicInput], Field(min_length=1, max_length=10_000)]
@@ -113,6 +123,10 @@ class MessagesRequest(CountTokensRequest):
     stop_sequences: Annotated[list[Text], Field(max_length=16)] | None = None
     tool_choice: AnthropicToolChoice | None = None
     thinking: AnthropicThinkingOptions | None = None
+    output_config: AnthropicOutputConfig | None = None
+    output_format: AnthropicFormat | None = None
+    """The older name of `output_config.format`."""
+    thread: JsonValue = None
 
 
 class MessageObject(BaseModel):

@@ -12,9 +12,9 @@ from holdfast.core.ids import FileId, RunId
 from holdfast.core.parts import FilePart, Json, Part, ReasoningPart, TextPart, ToolPart
 from holdfast.core.session import Message
 from holdfast.server.openai import schemas as s
+from holdfast.server.openai.client_tools import custom_arguments, flat_name
 from holdfast.server.openai.errors import ParameterError, missing, unsupported
 from holdfast.server.openai.json_bytes import as_text
-from holdfast.server.openai.namespaces import flat_name
 from holdfast.server.openai.response_object import render_parts
 
 _EXTENSIONS: Final = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
@@ -66,13 +66,14 @@ class TurnBuilder:
     calls: dict[str, str] = field(default_factory=dict)
     """Names of the tool calls that may be answered, by call id; the caller adds those of earlier turns."""
     instructions: list[str] = field(default_factory=list)
-    moved: list[str] = field(default_factory=list)
-    """Paths of instructions in mid-conversation, which are moved to its beginning: a session has no place for them."""
+    reported: list[str] = field(default_factory=list)
+    """Paths of what the model sees otherwise: instructions in mid-conversation, which are moved to its beginning, as a
+    session has no place for them, and files in the outputs of tools."""
     turns: list[DraftTurn] = field(default_factory=list)
 
     def add_instruction(self, text: str, param: str) -> None:
         if self.turns:
-            self.moved.append(param)
+            self.reported.append(param)
         self.instructions.append(text)
 
     def add_user(self, *parts: DraftPart) -> None:
@@ -146,8 +147,13 @@ def _read_item(item: s.InputItem, param: str, turns: TurnBuilder, referenced: Ma
             turns.add_instruction(_text(item.content, f"{param}.content"), param)
         case s.FunctionCallItem():
             turns.add_call(ToolPart(item.call_id, flat_name(item.namespace, item.name), item.arguments, "not_run"))
-        case s.FunctionCallOutputItem():
-            turns.add_result(item.call_id, _text(item.output, f"{param}.output"), f"{param}.call_id")
+        case s.CustomToolCallItem():
+            name = flat_name(item.namespace, item.name)
+            turns.add_call(ToolPart(item.call_id, name, custom_arguments(item.input), "not_run"))
+        case s.FunctionCallOutputItem() | s.CustomToolCallOutputItem():
+            turns.add_result(item.call_id, _output_text(item.output, param, turns), f"{param}.call_id")
+        case s.AdditionalToolsItem():
+            pass  # read with the other tools
         case s.ReasoningItem():
             for name, content in (("summary", item.summary), ("content", item.content)):
                 if content and (text := _text(content, f"{param}.{name}")):
@@ -227,6 +233,23 @@ def _text(content: s.Content, param: str) -> str:
                 texts.append(text)
             case _:
                 raise unsupported(f"{param}[{n}]", "Only text is possible here.")
+    return "".join(texts)
+
+
+def _output_text(output: s.Content, param: str, turns: TurnBuilder) -> str:
+    """The output of a tool. Images and files in it are named only, and reported: models are given text."""
+    if isinstance(output, str):
+        return output
+    texts: list[str] = []
+    for n, part in enumerate(output):
+        match part:
+            case s.TextContentPart(text=text) | s.RefusalContentPart(refusal=text):
+                texts.append(text)
+            case s.ImageContentPart() | s.FileContentPart():
+                texts.append("[An image]" if isinstance(part, s.ImageContentPart) else "[A file]")
+                turns.reported.append(f"{param}.output[{n}]")
+            case _:
+                assert_never(part)
     return "".join(texts)
 
 

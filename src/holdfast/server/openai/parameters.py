@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
 from holdfast.core.parts import Json
-from holdfast.server.openai import namespaces
+from holdfast.server.openai import client_tools
 from holdfast.server.openai import schemas as s
 from holdfast.server.openai.errors import ParameterError, unsupported
 from holdfast.server.openai.model_names import Target
@@ -80,7 +80,7 @@ class RunSettings:
 
 
 def settings_of_response(body: s.ResponseRequest, target: Target) -> RunSettings:
-    tools, hosted = _response_tools(body.tools or ())
+    tools, hosted = _response_tools(body)
     choice: Json = body.tool_choice
     if isinstance(choice, s.ChosenFunction):
         choice = _choose(choice.name, tools, "tool_choice.name")
@@ -95,23 +95,33 @@ def settings_of_response(body: s.ResponseRequest, target: Target) -> RunSettings
     return _select(wanted, target, [*_ignored(body), *hosted])
 
 
-def _response_tools(tools: Sequence[s.ResponseTool]) -> tuple[list[dict[str, Json]], list[str]]:
-    """The functions, and the paths of the tools that are ignored."""
+def _response_tools(body: s.ResponseRequest) -> tuple[list[dict[str, Json]], list[str]]:
+    """The functions that the model is offered, and the paths of the tools that are ignored."""
+    given = [(f"tools[{n}]", tool) for n, tool in enumerate(body.tools or ())]
+    for m, item in enumerate(() if isinstance(body.input, str) else body.input):
+        if isinstance(item, s.AdditionalToolsItem):
+            given += [(f"input[{m}].tools[{n}]", tool) for n, tool in enumerate(item.tools)]
     functions: list[dict[str, Json]] = []
     ignored: list[str] = []
-    for n, tool in enumerate(tools):
+    for param, tool in given:
         match tool:
-            case s.FunctionTool():
-                functions.append(_function(tool))
+            case s.FunctionTool() | s.CustomTool():
+                functions.append(_client_tool(tool))
             case s.NamespaceTool(name=namespace):
-                functions += [
-                    {**_function(inner), "name": namespaces.flat_name(namespace, inner.name)} for inner in tool.tools
-                ]
+                functions += [_client_tool(inner, namespace) for inner in tool.tools]
             case s.HostedTool():
-                ignored.append(f"tools[{n}]")
+                ignored.append(param)
             case _:
                 assert_never(tool)
     return functions, ignored
+
+
+def _client_tool(tool: s.FunctionTool | s.CustomTool, namespace: str | None = None) -> dict[str, Json]:
+    name = client_tools.flat_name(namespace, tool.name)
+    if isinstance(tool, s.FunctionTool):
+        return {**_function(tool), "name": name}
+    about = {"name": name, "description": client_tools.custom_description(tool), "strict": None}
+    return {**about, "parameters": dict(client_tools.CUSTOM_PARAMETERS)}
 
 
 def settings_of_chat(body: s.ChatRequest, target: Target) -> RunSettings:
@@ -146,6 +156,8 @@ def _ignored(body: s.ResponseRequest | s.ChatRequest) -> list[str]:
             ignored.append(f"include[{n}]")
         if body.text is not None and body.text.verbosity is not None:
             ignored.append("text.verbosity")
+        if body.reasoning is not None and body.reasoning.context is not None:
+            ignored.append("reasoning.context")
     return ignored
 
 

@@ -10,8 +10,8 @@ from holdfast.core import events as ev
 from holdfast.core.ids import ApprovalId, RunId
 from holdfast.core.parts import Json, ToolPart
 from holdfast.server.openai import response_object
+from holdfast.server.openai.client_tools import ClientTools
 from holdfast.server.openai.json_bytes import as_text, dump, escape
-from holdfast.server.openai.namespaces import Namespaces
 from holdfast.server.openai.response_object import ItemKind, OutputItem, ResponseStatus
 from holdfast.server.openai.translator import Translator
 
@@ -22,6 +22,7 @@ _DELTAS: Final = {
     "msg": (b"response.output_text.delta", b'"content_index":0,"logprobs":[],'),
     "rs": (b"response.reasoning_summary_text.delta", b'"summary_index":0,'),
     "fc": (b"response.function_call_arguments.delta", b""),
+    "ctc": (b"response.custom_tool_call_input.delta", b""),
     "mcp": (b"response.mcp_call_arguments.delta", b""),
 }
 
@@ -33,8 +34,8 @@ _PART: Final = {"msg": "response.content_part", "rs": "response.reasoning_summar
 class _StreamedItem(OutputItem):
     __slots__ = ("delta_frame", "position")
 
-    def __init__(self, kind: ItemKind, run: RunId, index: int, call: ToolPart | None, namespaces: Namespaces) -> None:
-        super().__init__(kind, run, index, call, namespaces)
+    def __init__(self, kind: ItemKind, run: RunId, index: int, call: ToolPart | None, tools: ClientTools) -> None:
+        super().__init__(kind, run, index, call, tools)
         self.position = b'"item_id":"%s","output_index":%d' % (self.id.encode(), index)
         name, fields = _DELTAS[kind]
         head = b'event: %s\ndata: {"type":"%s",%s,%s"sequence_number":' % (name, name, self.position, fields)
@@ -57,7 +58,7 @@ class ResponseEvents(Translator):
         queued: bool,
         server_tools: bool,
         after: int = -1,
-        namespaces: Namespaces = MappingProxyType({}),
+        tools: ClientTools = MappingProxyType({}),
         pauses: bool = False,
         resumes: ApprovalId | None = None,
     ) -> None:
@@ -66,7 +67,7 @@ class ResponseEvents(Translator):
         self._resumes = resumes
         self._opening: list[bytes] = []
         self._question: ev.ApprovalRequested | None = None
-        self._namespaces = namespaces
+        self._tools = tools
         self._run = run
         self._constant = constant
         self._first_status = "queued" if queued else "in_progress"
@@ -209,7 +210,10 @@ class ResponseEvents(Translator):
         if name is not None and name != call.name:
             item.call = ToolPart(call_id, name, "", call.state)
         if args and call.args == "":
-            self._append(item, escape(args))
+            if item.kind == "ctc":  # its input is inside the arguments, and is sent when they are complete
+                item.pieces.append(escape(args))
+            else:
+                self._append(item, escape(args))
 
     def _call_item(self, call_id: str, name: str) -> tuple[_StreamedItem, ToolPart]:
         item = self._calls.get(call_id)
@@ -217,7 +221,9 @@ class ResponseEvents(Translator):
             return item, item.call
         self._close_text()
         call = ToolPart(call_id, name, "", "pending")
-        item = self._calls[call_id] = self._add_item("mcp" if self._server_tools else "fc", call)
+        item = self._calls[call_id] = self._add_item(
+            response_object.call_kind(name, self._tools, server_tools=self._server_tools), call
+        )
         if self._server_tools:
             self._event("response.mcp_call.in_progress", b"%s", item)
         return item, call
@@ -251,11 +257,19 @@ class ResponseEvents(Translator):
         for item in self._calls.values():
             if not item.complete:
                 item.complete = True
-                assert item.call is not None
-                fields = b'%s,%s,"arguments":"%s"'
-                names = dump(item.name_fields())[1:-1]
-                self._event("response.function_call_arguments.done", fields, item, names, item.text)
+                self._arguments_done(item)
                 self._item_done(item)
+
+    def _arguments_done(self, item: _StreamedItem) -> None:
+        if item.kind == "ctc":
+            text = item.custom_input()
+            self._out.append(item.delta_frame % (self.number, text))
+            self.number += 1
+            self._event("response.custom_tool_call_input.done", b'%s,"input":"%s"', item, text)
+        else:
+            names = dump(item.name_fields())[1:-1]
+            fields = b'%s,%s,"arguments":"%s"'
+            self._event("response.function_call_arguments.done", fields, item, names, item.text)
 
     # ---- the end ----
 
@@ -278,7 +292,7 @@ class ResponseEvents(Translator):
 
     def _add_item(self, kind: ItemKind, call: ToolPart | None = None) -> _StreamedItem:
         self.begun = True
-        item = _StreamedItem(kind, self._run, len(self._items), call, self._namespaces)
+        item = _StreamedItem(kind, self._run, len(self._items), call, self._tools)
         self._items.append(item)
         fields = b'"output_index":%d,"item":%s'
         self._write("response.output_item.added", fields % (item.index, item.render_new()))

@@ -14,14 +14,21 @@ from holdfast.core.run import Run
 from holdfast.core.session import Message
 from holdfast.core.transcript import Transcript
 from holdfast.server.openai import errors, ids
+from holdfast.server.openai.client_tools import ClientTools, custom_input, of_tools, sent_tools
 from holdfast.server.openai.json_bytes import as_text, dump, escape
 from holdfast.server.openai.model_names import AGENT_PREFIX, DIRECT
-from holdfast.server.openai.namespaces import Namespaces, of_tools
 from holdfast.server.openai.schemas import ChatRequest, ResponseRequest
 
-ItemKind = Literal["msg", "rs", "fc", "mcp"]
-"""The prefix of its id: a message, reasoning, a call of the client's function, a call of one of the server's tools."""
-_TYPES: Final = {"msg": b"message", "rs": b"reasoning", "fc": b"function_call", "mcp": b"mcp_call"}
+ItemKind = Literal["msg", "rs", "fc", "ctc", "mcp"]
+"""The prefix of its id: a message, reasoning, a call of the client's function or custom tool, a call of one of the
+server's tools."""
+_TYPES: Final = {
+    "msg": b"message",
+    "rs": b"reasoning",
+    "fc": b"function_call",
+    "ctc": b"custom_tool_call",
+    "mcp": b"mcp_call",
+}
 _CODES: Final = {"rate-limit": "rate_limit_exceeded", "bad-request": "invalid_prompt"}
 _NO_USAGE: Final = Usage(0, 0)
 
@@ -42,7 +49,7 @@ def stored_parameters(
             "store": body.store is not False,
             "reasoning": None if body.reasoning is None else body.reasoning.model_dump(include={"effort", "summary"}),
             "text": (sent.get("text") or {}).get("format"),
-            "tools": sent.get("tools"),
+            "tools": sent_tools(sent),
             "tool_choice": sent.get("tool_choice"),
         }
     return stored
@@ -65,7 +72,7 @@ def asks_client(run: Run) -> bool:
     return run.status == "waiting" and has_server_tools(run) and "background" in _settings(run)[1]
 
 
-def namespaces(run: Run) -> Namespaces:
+def client_tools(run: Run) -> ClientTools:
     return of_tools(_settings(run)[1].get("tools"))
 
 
@@ -217,7 +224,7 @@ def approval_item(question: ApprovalRequested) -> bytes:
 def _render_parts(run: Run, answer: Message | Transcript, status: ResponseStatus) -> bytes:
     complete = answer.status in ("complete", "streaming")
     items = render_parts(
-        run.id, answer.parts, complete=complete, server_tools=has_server_tools(run), namespaces=namespaces(run)
+        run.id, answer.parts, complete=complete, server_tools=has_server_tools(run), tools=client_tools(run)
     )
     if isinstance(answer, Transcript) and answer.approval is not None:
         items.append(approval_item(answer.approval))
@@ -230,7 +237,7 @@ def _render_parts(run: Run, answer: Message | Transcript, status: ResponseStatus
 class OutputItem:
     """An output item. Its text, or the arguments of its call, arrive in pieces while the model writes them."""
 
-    __slots__ = ("call", "complete", "id", "index", "kind", "namespaces", "pieces")
+    __slots__ = ("call", "complete", "id", "index", "kind", "pieces", "tools")
 
     def __init__(
         self,
@@ -238,13 +245,13 @@ class OutputItem:
         run: RunId,
         index: int,
         call: ToolPart | None = None,
-        namespaces: Namespaces = MappingProxyType({}),
+        tools: ClientTools = MappingProxyType({}),
     ) -> None:
         self.kind = kind
         self.id = ids.item_id(kind, run, index)
         self.index = index
         self.call = call
-        self.namespaces = namespaces
+        self.tools = tools
         self.pieces: list[bytes] = []  # Escaped as in JSON
         self.complete = False
 
@@ -269,7 +276,7 @@ class OutputItem:
 
     def _status(self) -> str:
         match self.kind, self.call:
-            case "fc", _:
+            case "fc" | "ctc", _:
                 return "completed" if _is_json_object(unquoted([self.text])) else "incomplete"
             case "mcp", ToolPart(state="done", is_error=False):
                 return "completed"
@@ -285,10 +292,14 @@ class OutputItem:
     def name_fields(self) -> dict[str, str]:
         """The name of the client's function, and its namespace if it has one."""
         flat = "" if self.call is None else self.call.name
-        if flat not in self.namespaces:
+        tool = self.tools.get(flat)
+        if tool is None:
             return {"name": flat}
-        namespace, name = self.namespaces[flat]
-        return {"name": name, "namespace": namespace}
+        return {"name": tool.name} if tool.namespace is None else {"name": tool.name, "namespace": tool.namespace}
+
+    def custom_input(self) -> bytes:
+        """The input of a custom tool, escaped as in JSON."""
+        return escape(custom_input(unquoted([self.text])))
 
     def _render(self, status: str, content: bytes) -> bytes:
         head = b'{"id":"%s","type":"%s","status":"%s",' % (self.id.encode(), _TYPES[self.kind], status.encode())
@@ -301,6 +312,9 @@ class OutputItem:
         if self.kind == "fc":
             about = dump({"call_id": call.call_id, **self.name_fields()})[1:-1]
             return b'%s%s,"arguments":"%s"}' % (head, about, self.text)
+        if self.kind == "ctc":
+            about = dump({"call_id": call.call_id, **self.name_fields()})[1:-1]
+            return b'%s%s,"input":"%s"}' % (head, about, self.custom_input())
         name = dump(call.name)
         arguments = self.text if call.args == "" else escape(as_text(call.args))
         result = dump(_result_fields(call))[1:-1]
@@ -335,7 +349,7 @@ def render_parts(
     *,
     complete: bool,
     server_tools: bool,
-    namespaces: Namespaces = MappingProxyType({}),
+    tools: ClientTools = MappingProxyType({}),
 ) -> list[bytes]:
     """The items of a message: the same, under the same ids, as its stream had. `complete`: the last part was not cut
     off. `server_tools`: tool calls are calls of the server's tools, not of the client's functions."""
@@ -343,21 +357,27 @@ def render_parts(
     last = len(shown) - 1
     items: list[bytes] = []
     for index, part in enumerate(shown):
-        item = _item(run, index, part, server_tools=server_tools)
-        item.namespaces = namespaces
+        item = _item(run, index, part, tools, server_tools=server_tools)
         item.complete = complete or index < last or (isinstance(part, ReasoningPart) and part.provider is not None)
         items.append(item.render())
     return items
 
 
-def _item(run: RunId, index: int, part: Part, *, server_tools: bool) -> OutputItem:
+def call_kind(name: str, tools: ClientTools, *, server_tools: bool) -> ItemKind:
+    if server_tools:
+        return "mcp"
+    return "ctc" if name in tools and tools[name].is_custom else "fc"
+
+
+def _item(run: RunId, index: int, part: Part, tools: ClientTools, *, server_tools: bool) -> OutputItem:
     match part:
         case TextPart(text):
             item = OutputItem("msg", run, index)
         case ReasoningPart(text):
             item = OutputItem("rs", run, index)
-        case ToolPart(args=args):
-            item, text = OutputItem("mcp" if server_tools else "fc", run, index, part), as_text(args)
+        case ToolPart(name=name, args=args):
+            kind = call_kind(name, tools, server_tools=server_tools)
+            item, text = OutputItem(kind, run, index, part, tools), as_text(args)
         case _:
             raise AssertionError(part)
     item.pieces = [escape(text)]

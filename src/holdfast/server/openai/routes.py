@@ -310,7 +310,7 @@ def _stream(
         queued=response_object.is_background(run),
         server_tools=response_object.has_server_tools(run),
         after=after,
-        namespaces=response_object.namespaces(run),
+        tools=response_object.client_tools(run),
         pauses=pauses,
         resumes=resumes,
     )

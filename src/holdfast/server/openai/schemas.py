@@ -27,6 +27,7 @@ class Reply(BaseModel):
 
 Text = Annotated[str, Field(max_length=MAX_TEXT)]
 MAX_PARTS: Final = 2_000  # Of one message
+MAX_TOOLS: Final = 500
 ShortText = Annotated[str, Field(min_length=1, max_length=500)]
 Temperature = Annotated[float, Field(ge=0, le=2)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -111,6 +112,20 @@ class FunctionCallOutputItem(CallItem):
     output: Content
 
 
+class CustomToolCallItem(CallItem):
+    type: Literal["custom_tool_call"]
+    call_id: str
+    name: str
+    namespace: str | None = None
+    input: str
+
+
+class CustomToolCallOutputItem(CallItem):
+    type: Literal["custom_tool_call_output"]
+    call_id: str
+    output: Content
+
+
 class ReasoningItem(CallItem):
     type: Literal["reasoning"]
     summary: Content | None = None
@@ -147,6 +162,64 @@ class ItemReference(CallItem):
     id: str
 
 
+# ---- tools of a response ----
+
+
+class FunctionSpec(CallItem):
+    name: Annotated[str, Field(min_length=1)]
+    description: str | None = None
+    parameters: dict[str, JsonValue] | None = None
+    strict: bool | None = None
+
+
+class FunctionTool(FunctionSpec):
+    type: Literal["function"]
+
+
+class CustomTool(CallItem):
+    """A tool of the client's whose input is free text, of a grammar if `format` has one."""
+
+    type: Literal["custom"]
+    name: Annotated[str, Field(min_length=1)]
+    description: str | None = None
+    format: JsonValue = None
+
+
+class NamespaceTool(CallItem):
+    """Tools of one source, such as an MCP server of the client's."""
+
+    type: Literal["namespace"]
+    name: Annotated[str, Field(min_length=1)]
+    tools: Annotated[
+        list[Annotated[FunctionTool | CustomTool, Field(discriminator="type")]], Field(max_length=MAX_TOOLS)
+    ]
+
+
+class HostedTool(CallItem):
+    """A tool that OpenAI runs. A model may do without it, so it is ignored and reported."""
+
+    type: Literal[
+        "web_search",
+        "web_search_preview",
+        "web_search_2025_08_26",
+        "web_search_preview_2025_03_11",
+        "image_generation",
+        "code_interpreter",
+        "file_search",
+        "tool_search",
+    ]
+
+
+ResponseTool = Annotated[FunctionTool | CustomTool | NamespaceTool | HostedTool, Field(discriminator="type")]
+
+
+class AdditionalToolsItem(CallItem):
+    """Tools of the call, sent among its input."""
+
+    type: Literal["additional_tools"]
+    tools: Annotated[list[ResponseTool], Field(max_length=MAX_TOOLS)]
+
+
 def _item_type(item: Any) -> str | None:
     if not isinstance(item, dict | CallItem):
         return "message"  # whose model reports the wrong type
@@ -158,6 +231,9 @@ InputItem = Annotated[
     Annotated[MessageItem, Tag("message")]
     | Annotated[FunctionCallItem, Tag("function_call")]
     | Annotated[FunctionCallOutputItem, Tag("function_call_output")]
+    | Annotated[CustomToolCallItem, Tag("custom_tool_call")]
+    | Annotated[CustomToolCallOutputItem, Tag("custom_tool_call_output")]
+    | Annotated[AdditionalToolsItem, Tag("additional_tools")]
     | Annotated[ReasoningItem, Tag("reasoning")]
     | Annotated[McpCallItem, Tag("mcp_call")]
     | Annotated[McpApprovalRequestItem, Tag("mcp_approval_request")]
@@ -206,43 +282,6 @@ ChatMessage = Annotated[ChatInputMessage | ChatAssistantMessage | ChatToolResult
 # ---- tools and the format of the answer ----
 
 
-class FunctionSpec(CallItem):
-    name: Annotated[str, Field(min_length=1)]
-    description: str | None = None
-    parameters: dict[str, JsonValue] | None = None
-    strict: bool | None = None
-
-
-class FunctionTool(FunctionSpec):
-    type: Literal["function"]
-
-
-class NamespaceTool(CallItem):
-    """Functions of one source, such as an MCP server of the client's."""
-
-    type: Literal["namespace"]
-    name: Annotated[str, Field(min_length=1)]
-    tools: Annotated[list[FunctionTool], Field(max_length=500)]
-
-
-class HostedTool(CallItem):
-    """A tool that OpenAI runs. A model may do without it, so it is ignored and reported."""
-
-    type: Literal[
-        "web_search",
-        "web_search_preview",
-        "web_search_2025_08_26",
-        "web_search_preview_2025_03_11",
-        "image_generation",
-        "code_interpreter",
-        "file_search",
-        "tool_search",
-    ]
-
-
-ResponseTool = Annotated[FunctionTool | NamespaceTool | HostedTool, Field(discriminator="type")]
-
-
 class ChatTool(CallItem):
     type: Literal["function"]
     function: FunctionSpec
@@ -253,7 +292,7 @@ class FunctionName(CallItem):
 
 
 class ChosenFunction(FunctionName):
-    type: Literal["function"]
+    type: Literal["function", "custom"]
 
 
 class ChosenChatFunction(CallItem):
@@ -295,6 +334,7 @@ class ReasoningOptions(RequestModel):
     effort: Effort | None = None
     summary: JsonValue = None
     generate_summary: JsonValue = None
+    context: JsonValue = None
 
 
 class TextOptions(RequestModel):
@@ -339,7 +379,7 @@ class ResponseRequest(CommonParameters):
     previous_response_id: ShortText | None = None
     conversation: ShortText | ConversationReference | None = None
     background: bool | None = None
-    tools: Annotated[list[ResponseTool], Field(max_length=500)] | None = None
+    tools: Annotated[list[ResponseTool], Field(max_length=MAX_TOOLS)] | None = None
     tool_choice: ToolChoice | ChosenFunction | None = None
     reasoning: ReasoningOptions | None = None
     text: TextOptions | None = None
@@ -357,7 +397,7 @@ class ResponseRequest(CommonParameters):
 
 class ChatRequest(CommonParameters):
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=10_000)]
-    tools: Annotated[list[ChatTool], Field(max_length=500)] | None = None
+    tools: Annotated[list[ChatTool], Field(max_length=MAX_TOOLS)] | None = None
     tool_choice: ToolChoice | ChosenChatFunction | None = None
     n: int | None = None
     stop: Text | Annotated[list[Text], Field(max_length=16)] | None = None

@@ -85,7 +85,7 @@ def _places(call: ApiCall, new: SessionId) -> Sequence[SessionId]:
 
 def _run_options(call: ApiCall) -> RunOptions:
     target, settings = call.target, call.settings
-    ignored = [*settings.ignored, *call.turns.moved]
+    ignored = [*settings.ignored, *call.turns.reported]
     sent = call.body.model_dump(mode="json", by_alias=True, exclude_unset=True)
     values = {
         **settings.values,

@@ -163,6 +163,16 @@ async def decide_approval(
     return s.RunResponse.model_validate(run)
 
 
+@router.post("/runs/{rid}/inputs/{request_id}")
+async def answer_input(
+    api: ApiContext, rid: p.RunIdPath, request_id: p.IdPath, body: s.InputAnswerRequest
+) -> s.RunResponse:
+    """Answer what the server of a running tool asks: fill in its form, or let it use the model. The first answer
+    wins."""
+    run = await api.engine.runs.answer_input(rid, ApprovalId(request_id), body.action, body.content)
+    return s.RunResponse.model_validate(run)
+
+
 @router.post("/sessions/{sid}/retry", status=202, returns=s.AcceptedRunResponse)
 async def retry(
     api: ApiContext,

@@ -89,6 +89,7 @@ class FilePartResponse(TypedDict):
     name: str
     media_type: str
     size: int
+    call_id: NotRequired[Annotated[str, Field(description="The tool call that returned the file.")]]
 
 
 class RememberedPartResponse(TypedDict):

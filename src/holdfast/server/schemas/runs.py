@@ -4,7 +4,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from holdfast.core.events import Decision
+from holdfast.core.events import Decision, InputAction
+from holdfast.core.form_schema import MAX_FIELDS
 from holdfast.core.run import Lifetime, Run, RunStatus
 from holdfast.core.session import Message
 from holdfast.server.schemas.base import (
@@ -79,6 +80,23 @@ class ApprovalDecisionRequest(RequestModel):
     decision: Decision
     option: Name | None = None
     """The name of the option that was chosen, if the question has the agent's own options."""
+
+
+class InputAnswerRequest(RequestModel):
+    """An answer to the server of a running tool. `content` holds the values of an accepted form, by field."""
+
+    action: InputAction
+    content: Annotated[
+        dict[
+            Annotated[str, Field(max_length=200)],
+            Annotated[str, Field(max_length=20_000)]
+            | bool
+            | int
+            | float
+            | list[Annotated[str, Field(max_length=1000)]],
+        ],
+        Field(max_length=MAX_FIELDS),
+    ] = Field(default_factory=dict)
 
 
 class RunResponse(ResponseModel):

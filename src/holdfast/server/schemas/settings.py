@@ -64,14 +64,20 @@ class McpServerRequest(RequestModel):
     command: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
     args: Annotated[list[Annotated[str, Field(max_length=1000)]], Field(max_length=50)] = Field(default_factory=list)
     env: Annotated[
-        dict[VariableName, Annotated[str, Field(max_length=10_000)]] | None,
-        Field(max_length=50, description="Environment variables of the command. They are stored and never returned."),
+        dict[VariableName, Annotated[str, Field(max_length=10_000)] | None] | None,
+        Field(
+            max_length=50,
+            description="Environment variables of the command. They are stored and never returned; null keeps a value.",
+        ),
     ] = None
     cwd: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
     url: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
     headers: Annotated[
-        dict[HeaderName, HeaderValue] | None,
-        Field(max_length=50, description="Further headers of requests. They are stored and never returned."),
+        dict[HeaderName, HeaderValue | None] | None,
+        Field(
+            max_length=50,
+            description="Further headers of requests. They are stored and never returned; null keeps a value.",
+        ),
     ] = None
     token: Annotated[
         Annotated[str, Field(min_length=1, max_length=1000)] | None,
@@ -102,16 +108,52 @@ class McpServerResponse(ResponseModel):
     name: str
     kind: Literal["stdio", "http"]
     target: str  # The command line, or the URL
+    command: str | None = None
+    args: list[str] = Field(default_factory=list)
     editable: bool  # True if it was added through the API, false if the configuration file names it
     cwd: str | None = None
     env: list[str] = Field(default_factory=list)  # Names of variables; their values are never returned
     headers: list[str] = Field(default_factory=list)  # Names
+    has_token: bool = False  # Whether an access token is stored
+    can_sign_in: Annotated[bool, Field(description="Whether OAuth can be used: no access token is set.")] = False
+    signed_in: Annotated[bool, Field(description="Whether tokens of OAuth are stored.")] = False
     connected: bool
     failure: str | None
     stderr: Annotated[str | None, Field(description="The end of the error output of a command.")] = None
 
 
 class McpServerListResponse(ListResponse[McpServerResponse]): ...
+
+
+class McpSignInResponse(ResponseModel):
+    authorization_url: Annotated[str, Field(description="To be opened in the browser of the person.")]
+
+
+class McpPromptArgumentResponse(ResponseModel):
+    name: str
+    description: str
+    required: bool
+
+
+class McpPromptResponse(ResponseModel):
+    server: str
+    name: str
+    description: str
+    arguments: list[McpPromptArgumentResponse]
+
+
+class McpPromptListResponse(ListResponse[McpPromptResponse]): ...
+
+
+class McpPromptRequest(RequestModel):
+    prompt: Annotated[str, Field(min_length=1, max_length=200)]
+    arguments: Annotated[
+        dict[Annotated[str, Field(max_length=200)], Annotated[str, Field(max_length=20_000)]], Field(max_length=20)
+    ] = Field(default_factory=dict)
+
+
+class McpPromptTextResponse(ResponseModel):
+    text: str
 
 
 class McpServerTestResponse(ResponseModel):

@@ -103,7 +103,7 @@ class PostgresDialect:
     def save(self, table: Table, row: Row, old: Row | None) -> None:
         self.execute(table.upsert, *row)
 
-    def save_message(self, row: Row, old: Row | None, file_ids: Collection[FileId]) -> None:
+    def save_message(self, row: Row, old: Row | None, file_ids: Collection[FileId], *, was_empty: bool) -> None:
         named = sorted(file_ids)
         self.execute(_MESSAGES.upsert, *row, named)
         if named:  # written, so that a transaction that deletes them as orphans at the same time is retried
@@ -136,7 +136,7 @@ class PostgresDialect:
         words = search.words(text) if text else []
         if words:
             self.execute(_INDEX, owner, sid, mid or "", text, words)
-        else:
+        elif not is_new:
             self.execute("DELETE FROM docs WHERE session_id = ? AND message_id = ?", sid, mid or "")
 
     def parse_query(self, text: str) -> tuple[TextQuery, TextQuery] | None:

@@ -61,8 +61,8 @@ class Dialect(Protocol):
     def save(self, table: Table, row: Row, old: Row | None) -> None:
         """Insert or replace a row by id. `old`: the row as it is, if that is known."""
 
-    def save_message(self, row: Row, old: Row | None, file_ids: Collection[FileId]) -> None:
-        """`save` of a message, with the files that it names."""
+    def save_message(self, row: Row, old: Row | None, file_ids: Collection[FileId], *, was_empty: bool) -> None:
+        """`save` of a message, with the files that it names. `was_empty`: it named none before, if it was there."""
 
     def enter_session(self, sid: SessionId) -> None:
         """Called before rows of a session are written: of two transactions that write in one session, one is

@@ -63,15 +63,21 @@ class SqlSessionRows(Statements):
     def message(self, mid: MessageId) -> Message | None:
         return self._find(MESSAGES, mid)
 
+    def add_message(self, message: Message) -> None:
+        self._save_message(message, is_new=True)
+
     def put_message(self, message: Message) -> None:
+        self._save_message(message, is_new=False)
+
+    def _save_message(self, message: Message, *, is_new: bool) -> None:
         self._db.enter_session(message.session_id)
         file_ids = {part.file_id for part in message.parts if isinstance(part, FilePart)}
         row = MESSAGES.encode(message)
         old = self._remember(MESSAGES, row)
-        self._db.save_message(row, old, file_ids)
+        was_empty = is_new or (old is not None and old[_PARTS] == "[]")
+        self._db.save_message(row, old, file_ids, was_empty=was_empty)
         shown = message.in_tree and message.status != "streaming"
         text = plain_text(message.parts) if shown else ""
-        was_empty = old is not None and old[_PARTS] == "[]"
         self._db.index_text(message.owner, message.session_id, message.id, text, is_new=was_empty)
 
     def children(self, sid: SessionId, parent: MessageId | None) -> Sequence[MessageId]:

@@ -15,7 +15,6 @@ from holdfast.storage.sql.tables import FACTS, MESSAGES, Row, Table
 from holdfast.storage.sqlite import search
 from holdfast.storage.sqlite.search import encodable
 
-_PARTS: Final = MESSAGES.names.index("parts")
 _OWNER: Final = MESSAGES.names.index("owner")
 
 
@@ -78,9 +77,9 @@ class SqliteDialect:
             if not updated.rowcount:  # another statement has deleted it
                 self.execute(table.upsert, *row)
 
-    def save_message(self, row: Row, old: Row | None, file_ids: Collection[FileId]) -> None:
+    def save_message(self, row: Row, old: Row | None, file_ids: Collection[FileId], *, was_empty: bool) -> None:
         self.save(MESSAGES, row, old)
-        if old is None or old[_PARTS] != "[]":
+        if not was_empty:
             self.execute("DELETE FROM message_files WHERE message_id = ?", row[0])
         for fid in file_ids:
             self.execute("INSERT INTO message_files VALUES (?, ?, ?)", fid, row[0], row[_OWNER])

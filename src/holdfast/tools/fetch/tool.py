@@ -14,7 +14,6 @@ from anyio import to_thread
 from yarl import URL
 
 from holdfast.core.parts import Json
-from holdfast.ports.model import ToolSpec
 from holdfast.ports.tool import ToolContext, ToolError, ToolResult, ToolTraits
 from holdfast.tools.fetch import html_to_text
 from holdfast.tools.fetch.ssrf_guard import Allowed, check_url, describe_failure, guarded_session, is_public, parse
@@ -48,16 +47,13 @@ class FetchTool:
     allowed: Allowed = is_public
     limits: FetchLimits = field(default_factory=FetchLimits)
     resolver: "AbstractResolver | None" = None  # None: the system's name service
+    spec: ClassVar = object_spec(
+        "fetch",
+        "Read a page or a JSON document from the public web (GET). HTML is converted to text.",
+        {"url": {"type": "string", "description": "http or https."}},
+        "url",
+    )
     traits: ClassVar = ToolTraits(repeatable=True, read_only=True, rule="ask")
-
-    @property
-    def spec(self) -> ToolSpec:
-        return object_spec(
-            "fetch",
-            "Read a page or a JSON document from the public web (GET). HTML is converted to text.",
-            {"url": {"type": "string", "description": "http or https."}},
-            "url",
-        )
 
     def scope(self, args: Mapping[str, Json]) -> str:
         """The host: a grant for one host does not cover another."""

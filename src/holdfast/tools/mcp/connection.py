@@ -12,8 +12,11 @@ from anyio import to_thread
 from anyio.abc import TaskStatus
 
 from holdfast import __version__
+from holdfast.ports.tool import ToolError
+from holdfast.tools.mcp.oauth import stored_auth
+from holdfast.tools.mcp.server_requests import ServerRequests
 from holdfast.tools.mcp.tool_listing import keep_valid_tools
-from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
+from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer, is_local
 
 log = logging.getLogger("holdfast.tools")
 
@@ -21,6 +24,9 @@ _MAX_STDERR: Final = 4_000  # Bytes at the end of a program's error output that 
 _MAX_INSTRUCTIONS: Final = 2_000  # Characters
 _READS_AT_ONCE: Final = 16  # A program that writes without end does not keep the loop busy
 _NOT_STREAMABLE: Final = frozenset({400, 404, 405})  # What a server with the older SSE transport answers to a POST
+_UNAUTHORIZED: Final = (
+    "It needs authorization. Press Connect in Settings → MCP servers, or enter an access token there."
+)
 
 
 class McpConnection:
@@ -33,15 +39,22 @@ class McpConnection:
         self.client: Any = None  # The SDK's client
         self.closed = anyio.Event()
         self.stderr = StderrTail()
+        self.requests = ServerRequests(server.name, is_local=is_local(server))
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
         """Connects, reports started and waits until closed. Failures before that are raised to the starter."""
         started = False
         try:
+            # A second of pure Python, or many on a busy machine: not counted against the server's limit.
+            sdk = await to_thread.run_sync(import_module, "mcp")
+            info = import_module("mcp.types").Implementation(name="holdfast", title="Holdfast", version=__version__)
             with anyio.fail_after(self._connect_timeout) as limit:
-                sdk = await to_thread.run_sync(import_module, "mcp")  # a second of pure Python
-                info = import_module("mcp.types").Implementation(name="holdfast", title="Holdfast", version=__version__)
-                async with sdk.Client(await self._transport(), cache=None, client_info=info) as self.client:
+                answers = {
+                    "list_roots_callback": self.requests.list_roots,
+                    "elicitation_callback": self.requests.elicit,
+                    "sampling_callback": self.requests.sample,
+                }
+                async with sdk.Client(await self._transport(), cache=None, client_info=info, **answers) as self.client:
                     limit.deadline = float("inf")
                     started = True
                     task_status.started()
@@ -62,9 +75,11 @@ class McpConnection:
     async def _transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         if isinstance(self._server, StdioServer):
             return _stdio(self._server, self.closed, self.stderr)
-        if await _is_streamable(self._server):
-            return _http(self._server, self.closed)
-        return _sse(self._server, self.closed)
+        oauth = self._server.oauth
+        auth = stored_auth(oauth) if self._server.uses_oauth and oauth is not None and oauth.has_tokens else None
+        if await _is_streamable(self._server, auth):
+            return _http(self._server, self.closed, auth)
+        return _sse(self._server, self.closed, auth)
 
 
 class StderrTail:
@@ -124,15 +139,17 @@ async def _stdio(server: StdioServer, closed: anyio.Event, stderr: StderrTail) -
                 yield _WatchedStream(reading, closed, server.name), sending
 
 
-async def _is_streamable(server: HttpServer) -> bool:
+async def _is_streamable(server: HttpServer, auth: Any) -> bool:
     """Whether the server has the streamable transport, as the specification tells clients to find out: an older one
     refuses a POST, and answers a GET with an event stream."""
     import httpx2
 
     ping = {"jsonrpc": "2.0", "id": 0, "method": "ping"}
     accept = {"Accept": "application/json, text/event-stream"}
-    async with httpx2.AsyncClient(headers=dict(server.headers), timeout=30.0) as client:
+    async with httpx2.AsyncClient(headers=dict(server.headers), timeout=30.0, auth=auth) as client:
         async with client.stream("POST", server.url, json=ping, headers=accept) as answer:
+            if answer.status_code == 401:
+                raise ToolError(_UNAUTHORIZED)
             if answer.status_code not in _NOT_STREAMABLE:
                 return True
         async with client.stream("GET", server.url, headers={"Accept": "text/event-stream"}) as answer:
@@ -141,24 +158,24 @@ async def _is_streamable(server: HttpServer) -> bool:
 
 
 @asynccontextmanager
-async def _http(server: HttpServer, closed: anyio.Event) -> AsyncIterator[tuple[Any, Any]]:
+async def _http(server: HttpServer, closed: anyio.Event, auth: Any) -> AsyncIterator[tuple[Any, Any]]:
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
     timeout = httpx2.Timeout(30.0, read=300.0)
     async with (
-        httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout) as client,
+        httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout, auth=auth) as client,
         streamable_http_client(server.url, http_client=client) as (reading, sending),
     ):
         yield _WatchedStream(reading, closed, server.name), sending
 
 
 @asynccontextmanager
-async def _sse(server: HttpServer, closed: anyio.Event) -> AsyncIterator[tuple[Any, Any]]:
+async def _sse(server: HttpServer, closed: anyio.Event, auth: Any) -> AsyncIterator[tuple[Any, Any]]:
     """The transport of servers from before 2025."""
     from mcp.client.sse import sse_client
 
-    async with sse_client(server.url, headers=dict(server.headers), timeout=30.0) as (reading, sending):
+    async with sse_client(server.url, headers=dict(server.headers), timeout=30.0, auth=auth) as (reading, sending):
         yield _WatchedStream(reading, closed, server.name), sending
 
 

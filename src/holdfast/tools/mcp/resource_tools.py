@@ -7,10 +7,11 @@ from typing import Any, Final
 from holdfast.core.parts import Json
 from holdfast.ports.model import ToolSpec
 from holdfast.ports.tool import ToolContext, ToolResult, ToolTraits
+from holdfast.tools.mcp.connection import McpConnection
 from holdfast.tools.mcp.tool_mapping import resource_text, tool_name
 from holdfast.tools.schemas import object_spec
 
-Request = Callable[[Any], Awaitable[Any]]  # Sends a request with the SDK's client
+Request = Callable[[McpConnection], Awaitable[Any]]
 Send = Callable[[Request], Awaitable[Any]]
 
 _MAX_LISTED: Final = 500
@@ -27,7 +28,7 @@ class McpResourceTool:
         return ""
 
     async def run(self, args: Mapping[str, Json], context: ToolContext) -> ToolResult:
-        return ToolResult(await self.send(lambda client: self.action(client, args)))
+        return ToolResult(await self.send(lambda connection: self.action(connection.client, args)))
 
 
 def resource_tools(server: str, traits: ToolTraits, send: Send) -> list[McpResourceTool]:

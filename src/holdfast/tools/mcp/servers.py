@@ -3,37 +3,20 @@ affects only its own tools."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import TypeVar
 
 import anyio
-from anyio import to_thread
 from anyio.abc import TaskGroup, TaskStatus
 
-from holdfast.core.parts import Json
-from holdfast.ports.model import ToolSpec
-from holdfast.ports.tool import Tool, ToolContext, ToolError, ToolResult, ToolTraits
-from holdfast.tools.mcp import tool_mapping
-from holdfast.tools.mcp.connection import McpConnection, StderrTail
-from holdfast.tools.mcp.media_files import save_media
-from holdfast.tools.mcp.resource_tools import resource_tools
-from holdfast.tools.mcp.tool_listing import MAX_TOOLS
-from holdfast.tools.mcp.tool_mapping import McpServer
+from holdfast.ports.tool import Tool, ToolError
+from holdfast.tools.mcp.client import McpClient, McpLimits, McpState
+from holdfast.tools.mcp.oauth import OAuthSignIns
+from holdfast.tools.mcp.prompts import McpPrompt
+from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer
 
 log = logging.getLogger("holdfast.tools")
 
-_MAX_PAGES: Final = 20
-_MAX_DESCRIPTION: Final = 20_000  # Characters
-_CALL_ERRORS: Final = frozenset({-32602, -32601, -32603, -32001})
-"""Error codes that leave the connection usable: bad arguments, no such tool, internal error, timeout."""
-
-
-@dataclass(frozen=True, slots=True)
-class McpLimits:
-    connect: float = 15.0
-    call: float = 300.0
-    first_pause: float = 0.5
-    longest_pause: float = 60.0  # After failed attempts to connect; until the pause is over, calls fail at once
+T = TypeVar("T")
 
 
 class McpServers:
@@ -42,7 +25,8 @@ class McpServers:
     def __init__(self, servers: Sequence[McpServer], limits: McpLimits | None = None) -> None:
         self._limits = limits or McpLimits()
         self._tasks: TaskGroup | None = None
-        self._clients: dict[str, _McpClient] = {}
+        self._sign_ins = OAuthSignIns()
+        self._clients: dict[str, McpClient] = {}
         self.configure(servers)
 
     def configure(self, servers: Sequence[McpServer]) -> None:
@@ -54,7 +38,7 @@ class McpServers:
                 del self._clients[name]
         for name, server in new.items():
             if name not in self._clients:
-                self._clients[name] = _McpClient(server, self._limits, self._tasks)
+                self._clients[name] = McpClient(server, self._limits, self._tasks)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         async with anyio.create_task_group() as tasks:
@@ -81,182 +65,54 @@ class McpServers:
     async def tools(self) -> Sequence[Tool]:
         """The tools of all servers that can be reached, named `server__tool`. A server that failed is tried again in
         the background, so that it delays one turn and not every one."""
-        found: dict[str, dict[str, Tool]] = {}
+        merged: dict[str, Tool] = {}
+        for tools in await self._collect(McpClient.list_tools):
+            merged = {**{tool.spec.name: tool for tool in tools}, **merged}
+        return tuple(merged.values())
 
-        async def collect(name: str, client: "_McpClient") -> None:
+    async def prompts(self) -> Sequence[McpPrompt]:
+        """The prompts of all servers that can be reached."""
+        return [prompt for found in await self._collect(McpClient.list_prompts) for prompt in found]
+
+    async def get_prompt(self, server: str, prompt: str, arguments: Mapping[str, str]) -> str:
+        """Raises ToolError."""
+        return await self._clients[server].get_prompt(prompt, arguments)
+
+    async def start_sign_in(self, name: str, redirect_uri: str) -> str:
+        """The address of the page where a person allows access to a remote server. Raises ToolError."""
+        server = self._clients[name].server
+        if not isinstance(server, HttpServer) or server.oauth is None or not server.uses_oauth or self._tasks is None:
+            raise ToolError("Only a remote server without an access token of its own can be signed in to.")
+        return await self._sign_ins.start(self._tasks, name, server.oauth, redirect_uri)
+
+    async def finish_sign_in(self, state: str, code: str | None, issuer: str | None, error: str | None) -> str:
+        """Stores the tokens; returns the server's name. Raises ToolError."""
+        name = await self._sign_ins.finish(state, code, issuer, error)
+        self.reconnect(name)
+        return name
+
+    def reconnect(self, name: str) -> None:
+        """Makes the next call connect anew."""
+        if name in self._clients:
+            self._clients[name].reset()
+
+    async def _collect(self, ask: Callable[[McpClient], Awaitable[Sequence[T]]]) -> list[Sequence[T]]:
+        """The answers of the servers that can be reached, in the order of the servers. One that failed is tried again
+        in the background."""
+        if not self._clients:
+            return []
+        found: dict[str, Sequence[T]] = {}
+
+        async def collect(name: str, client: McpClient) -> None:
             if client.state().failure is not None:
                 client.retry_in_background()
                 return
             try:
-                found[name] = {tool.spec.name: tool for tool in await client.list_tools()}
+                found[name] = await ask(client)
             except ToolError as error:
                 log.warning("%s", error)
 
         async with anyio.create_task_group() as tg:
             for name, client in self._clients.items():
                 tg.start_soon(collect, name, client)
-        merged: dict[str, Tool] = {}
-        for name in self._clients:
-            merged = {**found.get(name, {}), **merged}
-        return tuple(merged.values())
-
-
-@dataclass(frozen=True, slots=True)
-class McpState:
-    connected: bool
-    failure: str | None  # Why the last attempt to connect and list tools failed
-    stderr: str  # The end of a program's error output
-
-
-class _McpClient:
-    """One server: connects, reconnects with pauses, lists tools and calls them."""
-
-    def __init__(self, server: McpServer, limits: McpLimits, tasks: TaskGroup | None) -> None:
-        self.server = server
-        self.tasks = tasks
-        self._limits = limits
-        self._connection: McpConnection | None = None
-        self._lock = anyio.Lock()
-        self._failures = 0
-        self._failure: str | None = None
-        self._stderr = StderrTail()
-        self._is_retrying = False
-        self.retry_at = 0.0
-
-    def state(self) -> McpState:
-        is_connected = self._connection is not None and not self._connection.closed.is_set()
-        return McpState(is_connected, self._failure, self._stderr.text)
-
-    def close(self) -> None:
-        if self._connection is not None:
-            self._connection.closed.set()
-
-    def retry_in_background(self) -> None:
-        """Tries again unless a pause or another attempt is under way."""
-        if self.tasks is not None and not self._is_retrying and anyio.current_time() >= self.retry_at:
-            self._is_retrying = True
-            self.tasks.start_soon(self._retry)
-
-    async def _retry(self) -> None:
-        try:
-            await self.list_tools()
-        except ToolError as error:
-            log.warning("%s", error)
-        finally:
-            self._is_retrying = False
-
-    async def list_tools(self) -> Sequence[Tool]:
-        connection = await self._connected()
-        tools: list[Tool] = []
-        cursor: str | None = None
-        try:
-            with anyio.fail_after(self._limits.connect):
-                for _ in range(_MAX_PAGES):
-                    page = await connection.client.list_tools(cursor=cursor)
-                    tools += [self._tool(tool, connection.instructions) for tool in page.tools]
-                    cursor = page.next_cursor
-                    if cursor is None or len(tools) >= MAX_TOOLS:
-                        break
-        except Exception as error:  # the SDK's and its transports' errors are many
-            connection.closed.set()
-            raise self._failed("failed to list its tools", error) from error
-        self._failures, self._failure = 0, None
-        if connection.client.server_capabilities.resources is None:
-            return tools
-        readable = self.server.trusted
-        traits = ToolTraits(repeatable=True, read_only=readable, rule="allow" if readable else "ask")
-        return [*resource_tools(self.server.name, traits, self._send_twice), *tools]
-
-    async def _send_twice(self, request: Callable[[Any], Awaitable[Any]]) -> Any:
-        try:
-            with anyio.fail_after(self._limits.call):
-                return await self._send(request, repeatable=True)
-        except TimeoutError:
-            raise ToolError(f"{self.server.name}: no answer within {self._limits.call:g} seconds.") from None
-
-    def _failed(self, what: str, error: Exception) -> ToolError:
-        """Begins a pause, which doubles with each failure."""
-        self._failure = why = _reason(error)
-        if printed := self._stderr.text:
-            why = f"{why}. Its error output ends with: {printed[-1000:]}"
-        pause = min(self._limits.first_pause * 2**self._failures, self._limits.longest_pause)
-        self._failures = min(self._failures + 1, 30)
-        self.retry_at = anyio.current_time() + pause
-        return ToolError(f"The MCP server {self.server.name!r} {what}: {why}")
-
-    def _tool(self, tool: Any, instructions: str) -> "McpTool":
-        name = tool_mapping.tool_name(self.server.name, tool.name)
-        spec = ToolSpec(name, (tool.description or tool.title or tool.name)[:_MAX_DESCRIPTION], tool.input_schema)
-        traits = tool_mapping.traits(tool.annotations, trusted=self.server.trusted, instructions=instructions)
-        return McpTool(self, tool.name, spec, traits)
-
-    async def call(self, tool: "McpTool", args: Mapping[str, Json], context: ToolContext) -> ToolResult:
-        """Calls a tool. Images in its result are stored in the workspace."""
-
-        async def progress(done: float, total: float | None, message: str | None) -> None:
-            share = f"{done:g}" if total is None else f"{done:g}/{total:g}"
-            await context.output(f"{message or share}\n")
-
-        options = {"read_timeout_seconds": self._limits.call, "progress_callback": progress}
-        answer = await self._send(
-            lambda client: client.call_tool(tool.remote, dict(args), **options), repeatable=tool.traits.repeatable
-        )
-        saved = await to_thread.run_sync(save_media, answer.content, context.workspace)
-        return tool_mapping.result(answer, saved)
-
-    async def _send(self, request: Callable[[Any], Awaitable[Any]], *, repeatable: bool) -> Any:
-        """Sends a request. If the connection is lost meanwhile, only a repeatable one is sent again."""
-        for last in (not repeatable, True):
-            connection = await self._connected()
-            try:
-                return await request(connection.client)
-            except Exception as error:  # the SDK's and its transports' errors are many
-                if getattr(error, "code", None) in _CALL_ERRORS:
-                    raise ToolError(f"{self.server.name}: {error}") from error
-                connection.closed.set()
-                if last:
-                    raise ToolError(
-                        f"The connection to the MCP server {self.server.name!r} was lost during the call ({error}). It "
-                        "is unknown whether the call took effect; check before you call it again."
-                    ) from error
-        raise AssertionError
-
-    async def _connected(self) -> McpConnection:
-        async with self._lock:
-            if self._connection is not None and not self._connection.closed.is_set():
-                return self._connection
-            if self.tasks is None:
-                raise ToolError("The MCP servers are not running.")
-            wait = self.retry_at - anyio.current_time()
-            if wait > 0:
-                raise ToolError(f"The MCP server {self.server.name!r} cannot be reached. Try again in {wait:.0f} s.")
-            connection = McpConnection(self.server, self._limits.connect)
-            self._stderr = connection.stderr
-            try:
-                await self.tasks.start(connection.run)
-            except Exception as error:
-                raise self._failed("cannot be reached", error) from error
-            self._connection = connection
-            return connection
-
-
-def _reason(error: BaseException) -> str:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if isinstance(error, TimeoutError):
-        return "it did not answer in time"
-    return str(error) or type(error).__name__
-
-
-@dataclass(frozen=True, slots=True)
-class McpTool:
-    client: _McpClient
-    remote: str  # The tool's name at the server
-    spec: ToolSpec
-    traits: ToolTraits
-
-    def scope(self, args: Mapping[str, Json]) -> str:
-        return ""
-
-    async def run(self, args: Mapping[str, Json], context: ToolContext) -> ToolResult:
-        return await self.client.call(self, args, context)
+        return [found[name] for name in self._clients if name in found]

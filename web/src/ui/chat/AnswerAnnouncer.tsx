@@ -21,6 +21,7 @@ export function AnswerAnnouncer({ messages }: { messages: readonly ThreadMessage
   const id = last?.role === "assistant" ? last.id : null;
   const status = last?.status ?? "complete";
   const approval = last?.approval?.name ?? null;
+  const asking = last?.input?.server ?? null;
   const answer = useRef("");
   answer.current = last && status !== "streaming" ? textOf(last.parts) : "";
   const growing = useRef<string | null>(null);
@@ -28,6 +29,7 @@ export function AnswerAnnouncer({ messages }: { messages: readonly ThreadMessage
   useEffect(() => {
     if (id === null) return;
     if (approval !== null) setAnnouncement(`${approval} needs your approval.`);
+    else if (asking !== null) setAnnouncement(`${asking} asks you something.`);
     else if (status === "streaming") setAnnouncement("Generating answer…");
     else if (growing.current === id) {
       const content = answer.current;
@@ -35,7 +37,7 @@ export function AnswerAnnouncer({ messages }: { messages: readonly ThreadMessage
       setAnnouncement(`${ENDINGS[status]}${shown}`);
     }
     growing.current = status === "streaming" ? id : null;
-  }, [id, status, approval]);
+  }, [id, status, approval, asking]);
   return (
     <p className={text.visuallyHidden} aria-live="polite" data-announcement>
       {announcement}

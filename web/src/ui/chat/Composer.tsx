@@ -11,11 +11,13 @@ import {
 } from "react";
 import type { FilePart } from "../../core/types.ts";
 import { useApp } from "../context.ts";
+import { Alert } from "../widgets/Alert.tsx";
 import { Button, IconButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import promptBox from "../widgets/prompt-box.module.css";
 import { Attachments, useUploads } from "./Attachments.tsx";
 import styles from "./Composer.module.css";
+import { useMcpPrompts } from "./McpPrompts.tsx";
 import { type SlashCommand, SlashCommandList, useSlashCommands } from "./SlashCommands.tsx";
 import { useFileDrop } from "./use-file-drop.ts";
 
@@ -34,7 +36,7 @@ interface Props {
 const MAX_HEIGHT = 320;
 
 /** The name of the command that a text looks like: a slash and a word, then a space or nothing. */
-const commandName = (text: string): string | null => /^\/([a-z]+)(?=\s|$)/i.exec(text)?.[1] ?? null;
+const commandName = (text: string): string | null => /^\/([a-z][\w:.-]*)(?=\s|$)/i.exec(text)?.[1] ?? null;
 
 export function Composer({ draftId, busy, stopping, onSend, onStop, commands, children }: Props) {
   const { drafts } = useApp();
@@ -43,7 +45,8 @@ export function Composer({ draftId, busy, stopping, onSend, onStop, commands, ch
   const draggedOver = useFileDrop(uploads.add);
   const area = useRef<HTMLTextAreaElement>(null);
   const fileInput = useRef<HTMLInputElement>(null);
-  const slash = useSlashCommands(text, commands, () => setText(""));
+  const prompts = useMcpPrompts(text.startsWith("/"), setText);
+  const slash = useSlashCommands(text, [...commands, ...prompts.commands], () => setText(""));
   const [unknown, setUnknown] = useState<string | null>(null);
   const { files } = uploads;
 
@@ -96,55 +99,59 @@ export function Composer({ draftId, busy, stopping, onSend, onStop, commands, ch
     uploads.add(event.clipboardData.files);
   };
   return (
-    <form
-      className={classNames(promptBox.box, styles.composer, draggedOver && styles.draggedOver)}
-      onSubmit={(event) => {
-        event.preventDefault();
-        void send();
-      }}
-    >
-      <SlashCommandList {...slash} />
-      {unknown !== null && (
-        <p className={styles.hint} role="alert">
-          Unknown command: /{unknown}
-          <Button small onClick={() => void send(true)}>
-            Send as message
-          </Button>
-        </p>
-      )}
-      <Attachments uploads={uploads} />
-      <textarea
-        ref={area}
-        aria-label="Message"
-        placeholder={busy ? "Queue a follow-up" : "Ask anything"}
-        rows={1}
-        value={text}
-        onChange={(event) => {
-          setText(event.target.value);
-          setUnknown(null);
+    <>
+      <form
+        className={classNames(promptBox.box, styles.composer, draggedOver && styles.draggedOver)}
+        onSubmit={(event) => {
+          event.preventDefault();
+          void send();
         }}
-        onKeyDown={onKeyDown}
-        onPaste={onPaste}
-      />
-      <div className={classNames(promptBox.bar, styles.bar)}>
-        <IconButton name="Attach files" icon="clip" onClick={() => fileInput.current?.click()} />
-        <input
-          ref={fileInput}
-          type="file"
-          multiple
-          hidden
-          onChange={(event) => {
-            uploads.add(event.target.files ?? []);
-            event.target.value = "";
-          }}
-        />
-        {children}
-        <span className={styles.spacer} />
-        {busy && <IconButton name="Stop" icon="stop" className={styles.stop} onClick={onStop} disabled={stopping} />}
-        {(!busy || ready) && (
-          <IconButton name="Send" icon="send" type="submit" className={styles.send} disabled={!ready} />
+      >
+        <SlashCommandList {...slash} />
+        {prompts.problem && <Alert text={prompts.problem} onDismiss={prompts.dismiss} />}
+        {unknown !== null && (
+          <p className={styles.hint} role="alert">
+            Unknown command: /{unknown}
+            <Button small onClick={() => void send(true)}>
+              Send as message
+            </Button>
+          </p>
         )}
-      </div>
-    </form>
+        <Attachments uploads={uploads} />
+        <textarea
+          ref={area}
+          aria-label="Message"
+          placeholder={busy ? "Queue a follow-up" : "Ask anything"}
+          rows={1}
+          value={text}
+          onChange={(event) => {
+            setText(event.target.value);
+            setUnknown(null);
+          }}
+          onKeyDown={onKeyDown}
+          onPaste={onPaste}
+        />
+        <div className={classNames(promptBox.bar, styles.bar)}>
+          <IconButton name="Attach files" icon="clip" onClick={() => fileInput.current?.click()} />
+          <input
+            ref={fileInput}
+            type="file"
+            multiple
+            hidden
+            onChange={(event) => {
+              uploads.add(event.target.files ?? []);
+              event.target.value = "";
+            }}
+          />
+          {children}
+          <span className={styles.spacer} />
+          {busy && <IconButton name="Stop" icon="stop" className={styles.stop} onClick={onStop} disabled={stopping} />}
+          {(!busy || ready) && (
+            <IconButton name="Send" icon="send" type="submit" className={styles.send} disabled={!ready} />
+          )}
+        </div>
+      </form>
+      {prompts.dialog}
+    </>
   );
 }

@@ -10,6 +10,7 @@ import { Icon } from "../widgets/icons.tsx";
 import { PulseDot } from "../widgets/PulseDot.tsx";
 import text from "../widgets/text.module.css";
 import { Approval } from "./Approval.tsx";
+import { InputForm } from "./InputForm.tsx";
 import styles from "./Message.module.css";
 import { MessageEditor } from "./MessageEditor.tsx";
 import { MessageParts, textOf } from "./MessageParts.tsx";
@@ -76,7 +77,14 @@ function AssistantMessage({ message, thread, busy, canContinue, last }: Props) {
       {message.approval && message.run_id && (
         <Approval request={message.approval} onDecide={(...answer) => thread.decide(message.run_id ?? "", ...answer)} />
       )}
-      {growing && !message.approval && <Generating message={message} />}
+      {message.input && message.run_id && (
+        <InputForm
+          key={message.input.request_id}
+          request={message.input}
+          onAnswer={(id, answer) => thread.answerInput(message.run_id ?? "", id, answer)}
+        />
+      )}
+      {growing && !message.approval && !message.input && <Generating message={message} />}
       {!growing && <Notice message={message} thread={thread} busy={busy} canContinue={canContinue} last={last} />}
       {!growing && <AssistantActions message={message} thread={thread} />}
     </article>

@@ -16,7 +16,7 @@ export interface SlashCommand {
 /** Filters the commands by the typed text, and runs the active one on Enter or Tab. */
 export function useSlashCommands(text: string, commands: readonly SlashCommand[], onRun: () => void) {
   const [cursor, setCursor] = useState(0);
-  const prefix = /^\/(\w*)$/.exec(text)?.[1];
+  const prefix = /^\/([\w:.-]*)$/.exec(text)?.[1];
   const found = prefix === undefined ? [] : commands.filter((command) => command.name.startsWith(prefix));
   const active = Math.min(cursor, Math.max(0, found.length - 1));
   const run = (command: SlashCommand | undefined) => {

@@ -73,6 +73,7 @@ export default function Compare() {
             best={best === n}
             onPickBest={best === null && !running ? () => void comparison.vote(n) : null}
             onDecide={(...answer) => comparison.decide(pane.runId ?? "", ...answer)}
+            onAnswer={(requestId, answer) => comparison.answerInput(pane.runId ?? "", requestId, answer)}
             onStop={() => pane.runId && void comparison.stop(pane.runId)}
             onContinue={() => void continueChat(pane)}
           />

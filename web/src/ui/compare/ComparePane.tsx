@@ -1,7 +1,8 @@
 import type { Pane } from "../../core/comparison.ts";
 import type { Transcript } from "../../core/fold.ts";
-import type { Decision } from "../../core/types.ts";
+import type { Decision, InputAnswer } from "../../core/types.ts";
 import { Approval } from "../chat/Approval.tsx";
+import { InputForm } from "../chat/InputForm.tsx";
 import { MessageParts } from "../chat/MessageParts.tsx";
 import { formatCount, formatDuration } from "../format.ts";
 import { Button } from "../widgets/buttons.tsx";
@@ -18,12 +19,13 @@ interface Props {
   /** null unless a blind test waits for the choice. */
   onPickBest: (() => void) | null;
   onDecide: (approvalId: string, decision: Decision, option?: string) => Promise<unknown>;
+  onAnswer: (requestId: string, answer: InputAnswer) => Promise<unknown>;
   onStop: () => void;
   onContinue: () => void;
 }
 
 /** One model's answer. */
-export function ComparePane({ position, pane, name, best, onPickBest, onDecide, onStop, onContinue }: Props) {
+export function ComparePane({ position, pane, name, best, onPickBest, onDecide, onAnswer, onStop, onContinue }: Props) {
   const { transcript } = pane;
   const growing = transcript.status === "streaming";
   return (
@@ -40,6 +42,7 @@ export function ComparePane({ position, pane, name, best, onPickBest, onDecide, 
       <div className={styles.body} tabIndex={0}>
         <MessageParts parts={transcript.parts} growing={growing} plain={false} />
         {transcript.approval && <Approval request={transcript.approval} onDecide={onDecide} />}
+        {transcript.input && <InputForm request={transcript.input} onAnswer={onAnswer} />}
         <PaneNotice transcript={transcript} />
       </div>
       <footer className={text.row}>

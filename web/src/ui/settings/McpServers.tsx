@@ -1,25 +1,29 @@
 // MCP servers, from the configuration file or added here.
 
-import { type FormEvent, useState } from "react";
+import { useEffect, useState } from "react";
 import { errorMessage } from "../../core/api.ts";
-import type { McpServerResponse, McpServerTestResponse } from "../../core/api-types.ts";
+import type { McpServerResponse, McpServerTestResponse, McpSignInResponse } from "../../core/api-types.ts";
 import { useApp } from "../context.ts";
 import { askConfirmation } from "../dialogs.ts";
-import { Alert } from "../widgets/Alert.tsx";
-import { Button, FormButtons } from "../widgets/buttons.tsx";
-import { Dialog, dialogBodyClass } from "../widgets/Dialog.tsx";
+import { Button } from "../widgets/buttons.tsx";
 import { Item, ItemAction, ItemList, type StatusKind } from "../widgets/ItemList.tsx";
-import { Segments } from "../widgets/Segments.tsx";
 import text from "../widgets/text.module.css";
+import { McpServerDialog } from "./McpServerDialog.tsx";
 import { useItems } from "./use-settings.ts";
 
 export function McpServers() {
   const [servers, reload] = useItems<McpServerResponse>("/api/mcp");
   const [adding, setAdding] = useState(false);
+  useEffect(() => {
+    const refresh = () => void reload(); // after signing in, in another tab
+    addEventListener("focus", refresh);
+    return () => removeEventListener("focus", refresh);
+  }, [reload]);
   return (
     <>
       <p className={text.quiet}>
         Tools from MCP servers are named <code>server__tool</code> and need your approval unless a rule allows them.
+        Local commands run with your user account, without a sandbox.
       </p>
       <ItemList label="MCP servers">
         {servers.map((server) => (
@@ -27,7 +31,7 @@ export function McpServers() {
         ))}
       </ItemList>
       <Button onClick={() => setAdding(true)}>Add server</Button>
-      {adding && <AddServerDialog onClose={() => setAdding(false)} onAdded={reload} />}
+      {adding && <McpServerDialog onClose={() => setAdding(false)} onSaved={reload} />}
     </>
   );
 }
@@ -40,6 +44,7 @@ function statusOf({ connected, failure }: McpServerResponse): { text: string; ki
 function ServerItem({ server, reload }: { server: McpServerResponse; reload: () => Promise<void> }) {
   const { api } = useApp();
   const [result, setResult] = useState<{ text: string; ok: boolean } | null>(null);
+  const [editing, setEditing] = useState(false);
   const test = async () => {
     setResult({ text: "Connecting…", ok: true });
     try {
@@ -58,12 +63,36 @@ function ServerItem({ server, reload }: { server: McpServerResponse; reload: () 
     await api.call("DELETE", `/api/mcp/${server.name}`).catch(() => undefined);
     await reload();
   };
+  const signIn = async () => {
+    // Opened before the address is known: browsers block windows that no click opens.
+    const page = window.open("about:blank", "_blank");
+    try {
+      const { authorization_url } = await api.post<McpSignInResponse>(`/api/mcp/${server.name}/sign-in`);
+      if (page) page.location.href = authorization_url;
+      else location.href = authorization_url;
+    } catch (error) {
+      page?.close();
+      setResult({ text: errorMessage(error), ok: false });
+    }
+  };
+  const signOut = async () => {
+    await api.call("DELETE", `/api/mcp/${server.name}/sign-in`).catch(() => undefined);
+    await reload();
+  };
   const failure = server.failure && [server.failure, server.stderr].filter(Boolean).join(". ");
   return (
     <Item
       status={statusOf(server)}
       title={server.name}
-      facts={[server.target, !server.editable && "Set in holdfast.toml"]}
+      facts={[
+        server.target,
+        server.cwd && `in ${server.cwd}`,
+        server.env?.length ? `Variables: ${server.env.join(", ")}` : null,
+        server.headers?.length ? `Headers: ${server.headers.join(", ")}` : null,
+        server.has_token && "Access token stored",
+        server.signed_in && "Signed in",
+        !server.editable && "Set in holdfast.toml",
+      ]}
       details={
         (result || failure) && (
           <p className={result?.ok ? text.quiet : text.error} role="status">
@@ -72,78 +101,14 @@ function ServerItem({ server, reload }: { server: McpServerResponse; reload: () 
         )
       }
     >
+      {server.can_sign_in && !server.signed_in && !server.connected && (
+        <ItemAction name="Connect" of={server.name} onClick={() => void signIn()} />
+      )}
+      {server.signed_in && <ItemAction name="Sign out" of={server.name} onClick={() => void signOut()} />}
       <ItemAction name="Test" of={server.name} onClick={() => void test()} />
+      {server.editable && <ItemAction name="Edit" of={server.name} onClick={() => setEditing(true)} />}
       {server.editable && <ItemAction name="Remove" of={server.name} onClick={() => void remove()} />}
+      {editing && <McpServerDialog server={server} onClose={() => setEditing(false)} onSaved={reload} />}
     </Item>
   );
-}
-
-const KINDS = [
-  ["http", "Remote (HTTP)"],
-  ["stdio", "Local command"],
-] as const;
-
-function AddServerDialog({ onClose, onAdded }: { onClose: () => void; onAdded: () => Promise<void> }) {
-  const { api } = useApp();
-  const [kind, setKind] = useState<"http" | "stdio">("http");
-  const [problem, setProblem] = useState<string | null>(null);
-  const add = async (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    const fields = new FormData(event.currentTarget);
-    const field = (name: string) => String(fields.get(name) ?? "").trim();
-    const [command = "", ...args] = splitCommand(field("command"));
-    const remote = { url: field("url"), ...(field("token") ? { token: field("token") } : {}) };
-    try {
-      await api.call(
-        "PUT",
-        `/api/mcp/${encodeURIComponent(field("name"))}`,
-        kind === "stdio" ? { command, args } : remote,
-      );
-      await onAdded();
-      onClose();
-    } catch (error) {
-      setProblem(errorMessage(error));
-    }
-  };
-  return (
-    <Dialog name="Add MCP server" onClose={onClose}>
-      <form className={dialogBodyClass} onSubmit={(event) => void add(event)}>
-        <h2>Add MCP server</h2>
-        <Segments label="Type" options={KINDS} value={kind} onChange={setKind} />
-        <label>
-          Name
-          <input name="name" required pattern="[a-z0-9][a-z0-9_\-]{0,31}" title="Lowercase letters, digits, - and _" />
-        </label>
-        {kind === "http" ? (
-          <>
-            <label>
-              URL
-              <input name="url" type="url" placeholder="https://…/mcp" required />
-            </label>
-            <label>
-              Access token (optional)
-              <input name="token" type="password" autoComplete="off" />
-            </label>
-          </>
-        ) : (
-          <label>
-            Command
-            <input name="command" placeholder="npx -y some-mcp-server" required />
-          </label>
-        )}
-        {problem && <Alert text={problem} />}
-        <FormButtons>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" variant="primary">
-            Add
-          </Button>
-        </FormButtons>
-      </form>
-    </Dialog>
-  );
-}
-
-/** Splits a command line into words; quotes keep words together. */
-function splitCommand(line: string): string[] {
-  return [...line.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(([, a, b, c]) => a ?? b ?? c ?? "");
 }
