@@ -34,7 +34,7 @@ PEER_open-webui := open-webui
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help install run test test-all check docs bench bench-peers sim mutants fuzz soak screenshots clean chromium servers clients \
-	test-openviking test-interop
+	test-agents test-openviking test-interop
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,7 +49,7 @@ test: $(STAMP) $(COMPILED) $(WEB) chromium servers clients ## Run the tests.
 	@$(PYTEST)
 
 test-all: $(STAMP) $(COMPILED) $(WEB) chromium servers clients ## Run the tests in their long versions too (most of an hour).
-	@$(PYTEST) -m "not openviking and not interop" --hypothesis-profile=long
+	@$(PYTEST) -m "not openviking and not agents and not interop" --hypothesis-profile=long
 	@$(BIN)/python -m tests.sim --histories 2000
 	@$(BIN)/python -m tests.fuzz --examples $(FUZZ_EXAMPLES)
 
@@ -82,6 +82,13 @@ fuzz: $(STAMP) ## Send generated requests, valid and broken, to the HTTP API (FU
 soak: $(STAMP) servers ## Kill real servers with -9, restart them, compare (SOAK_KILLS, CLUSTER_KILLS).
 	@$(BIN)/python -m tests.crash --kills $(SOAK_KILLS)
 	@$(BIN)/python -m tests.cluster --kills $(CLUSTER_KILLS)
+
+test-agents: $(STAMP) ## Test agents with the real Hermes Agent, installed into build/hermes.
+	@test -x build/hermes/bin/hermes-acp || { \
+		$(BIN)/python -m venv build/hermes; \
+		build/hermes/bin/python -m pip install -q 'hermes-agent[acp]==0.19.0'; \
+	}
+	@HOLDFAST_HERMES=$$PWD/build/hermes/bin/hermes-acp $(BIN)/python -m pytest -q -m agents tests/acp/test_real_hermes.py
 
 test-openviking: $(STAMP) ## Test memory with a real OpenViking server, installed into build/openviking (large).
 	@test -x build/openviking/bin/openviking-server || { \

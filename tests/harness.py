@@ -136,7 +136,8 @@ class Freehand:
     """An agent that is one function, for what a script cannot express."""
 
     play: Play
-    can_continue: bool = True
+    can_park: bool = True
+    can_resume: bool = True
 
     async def run(self, turn: Turn, out: AgentOutput) -> str | None:
         return await self.play(turn, out)

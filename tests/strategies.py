@@ -14,7 +14,18 @@ from hypothesis.strategies import SearchStrategy
 
 from holdfast.core import events as ev
 from holdfast.core.ids import ApprovalId, FileId, MessageId, RunId, SessionId
-from holdfast.core.parts import FilePart, Json, Part, ReasoningPart, RememberedPart, TextPart, ToolPart, ToolState
+from holdfast.core.parts import (
+    FilePart,
+    Json,
+    Part,
+    PlanEntry,
+    PlanPart,
+    ReasoningPart,
+    RememberedPart,
+    TextPart,
+    ToolPart,
+    ToolState,
+)
 
 ODD: Final = '\0\n\r\t\x1b\x7f\x85\u2028\u2029\u200d\ufeff\uffff"\\/é\u0301😀'
 """Characters that framings, parsers and editors are known to trip over; all of them can be written as UTF-8."""
@@ -55,6 +66,11 @@ def memories(strings: SearchStrategy[str] = TEXTS) -> SearchStrategy[tuple[Mappi
     return st.lists(st.fixed_dictionaries({"text": strings, "source": strings}), max_size=2).map(tuple)
 
 
+def plans(strings: SearchStrategy[str] = TEXTS) -> SearchStrategy[tuple[PlanEntry, ...]]:
+    statuses = st.sampled_from(("pending", "in_progress", "completed"))
+    return st.lists(st.builds(PlanEntry, strings, statuses, st.none() | strings), max_size=3).map(tuple)
+
+
 TOOL_STATES: Final[tuple[ToolState, ...]] = ("pending", "waiting", "running", "done", "denied", "unknown", "not_run")
 
 
@@ -78,6 +94,7 @@ def parts(strings: SearchStrategy[str] = TEXTS, states: tuple[ToolState, ...] = 
         ),
         st.builds(FilePart, st.builds(FileId, strings), strings, strings, st.integers(0, 2**40)),
         st.builds(RememberedPart, memories(strings)),
+        st.builds(PlanPart, plans(strings)),
     )
 
 
@@ -106,6 +123,7 @@ _KNOWN_TYPES: Final = ev.TERMINAL_TYPES | frozenset(
         "input.requested",
         "input.resolved",
         "memory.recalled",
+        "plan.updated",
         "usage",
     ]
 )
@@ -163,6 +181,7 @@ def events_by_type(strings: SearchStrategy[str] = TEXTS) -> dict[type[ev.Event],
             ev.InputResolved, approvals, st.sampled_from(get_args(ev.InputAction)), st.none() | st.text(max_size=5)
         ),
         ev.MemoryRecalled: st.builds(ev.MemoryRecalled, memories(strings)),
+        ev.PlanUpdated: st.builds(ev.PlanUpdated, plans(strings)),
         ev.Usage: usages(),
         ev.RunEnded: endings(strings),
         ev.UnknownEvent: st.builds(ev.UnknownEvent, unknown_types(), st.dictionaries(strings, json, max_size=3)),
@@ -203,7 +222,8 @@ _PIECES: Final = texts(min_size=1, max_size=5)
 _FEW_PIECES: Final = st.lists(_PIECES, max_size=2)
 _ARGS: Final[SearchStrategy[Json]] = st.none() | st.dictionaries(_PIECES, st.integers(0, 9) | _PIECES, max_size=1)
 _RESULTS: Final[SearchStrategy[Json]] = _ARGS | _PIECES
-_SPEECH: Final = st.lists(st.builds(ev.TextDelta, _PIECES) | st.builds(ev.ReasoningDelta, _PIECES), max_size=4)
+_PLANS: Final = st.builds(ev.PlanUpdated, plans(_PIECES))
+_SPEECH: Final = st.lists(st.builds(ev.TextDelta, _PIECES) | st.builds(ev.ReasoningDelta, _PIECES) | _PLANS, max_size=4)
 _USAGES: Final = usages()
 _SEEDS: Final = st.builds(
     ev.MessageSeeded,

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,17 @@ import anyio
 import pytest
 from pydantic import BaseModel
 
-from holdfast.config import SECTIONS, Config, McpSection, MemorySection, ModelsSection, ProviderSection, ShellSection
+from holdfast.app.agent_programs import agent_programs
+from holdfast.config import (
+    SECTIONS,
+    AgentSection,
+    Config,
+    McpSection,
+    MemorySection,
+    ModelsSection,
+    ProviderSection,
+    ShellSection,
+)
 from holdfast.server.app import native_endpoints
 from tests.http.client import Served
 from tests.http.conftest import fresh as server
@@ -78,7 +89,8 @@ def test_calls_of_the_tutorial_work(server: Served) -> None:
 def test_reference_lists_every_setting() -> None:
     """Each setting, section and key of `holdfast.toml` is in the configuration reference."""
     page = (DOCS / "reference" / "configuration.md").read_text()
-    sections: list[type[BaseModel]] = [ProviderSection, McpSection, ModelsSection, MemorySection, ShellSection]
+    sections: list[type[BaseModel]] = [ProviderSection, McpSection, AgentSection, ModelsSection, MemorySection]
+    sections.append(ShellSection)
     keys = {name for section in sections for name in section.model_fields}
     names = (set(Config.model_fields) - set(SECTIONS)) | keys
     assert [name for name in sorted(names) if not re.search(rf"`(\[[a-z.]+\] )?{name}`|\[memory\.{name}\]", page)] == []
@@ -90,3 +102,28 @@ def test_reference_lists_every_call() -> None:
     page = (DOCS / "reference" / "http-api.md").read_text()
     paths = {endpoint.path for endpoint in native_endpoints()}
     assert [path for path in sorted(paths) if path not in page and f"`/{path.rpartition('/')[2]}`" not in page] == []
+
+
+def test_agents_of_the_guide_are_valid(tmp_path: Path) -> None:
+    """The configuration in the guide about other agents is accepted, and known names keep their defaults."""
+    page = DOCS / "how-to" / "agents.md"
+    programs = agent_programs(Config(data_dir=tmp_path, **tomllib.loads(example(page, "toml"))))
+    assert (programs["hermes"].command, programs["hermes"].args) == ("hermes", ("acp",))
+    assert programs["hermes"].env == {"HERMES_HOME": "/srv/hermes"}
+    assert (programs["mine"].args, programs["mine"].answer_within) == (("--acp",), 60)
+
+
+def test_commands_of_the_agents_guide_work(tmp_path: Path) -> None:
+    """`agents list` and `agents test` of the guide say what is available, here a scripted program in Hermes' place."""
+    program = Path(__file__).parent / "acp" / "hostile_program.py"
+    section = {"command": sys.executable, "args": ["-I", "-S", str(program), "well"]}
+    (tmp_path / "holdfast.toml").write_text("[agents.hermes]\n" + "".join(f"{k} = {v!r}\n" for k, v in section.items()))
+    commands = example(DOCS / "how-to" / "agents.md", "sh").split("\n")
+    said = []
+    for command in filter(None, commands):
+        words = [sys.executable, "-m", *command.split(), "--data-dir", str(tmp_path)]
+        done = subprocess.run(words, check=True, capture_output=True, text=True, timeout=100)
+        said.append(done.stdout + done.stderr)
+    assert "hermes" in said[0]
+    assert "goose was not found" in " ".join(said[0].split())
+    assert "answered after" in said[1]

@@ -120,6 +120,17 @@ class McpSection(Section):
         return self
 
 
+class AgentSection(Section):
+    """A program that speaks the Agent Client Protocol."""
+
+    command: Text | None = None  # Unset: that of the known program with this name
+    args: list[str] | None = Field(default=None, repr=False)
+    env: dict[str, SecretStr] = {}  # Besides the harmless part of the server's environment
+    cwd: Text | None = None  # Unset: a directory of its own for each session
+    answer_within: Number | None = Field(default=None, ge=0)
+    """Seconds after which the program denies by itself what nobody has answered; 0: never."""
+
+
 class ShellSection(Section):
     sandbox: Literal["auto", "off", "required"] = "auto"
     """Whether commands run in bubblewrap: where it works, never, or always (else they are refused)."""
@@ -195,10 +206,18 @@ class Config(Section):
 
     providers: dict[str, ProviderSection] = {}
     mcp: dict[str, McpSection] = {}
+    agents: dict[Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_-]{0,40}$")], AgentSection] = {}
     tools: dict[str, Rule] = {}  # Approval rules by tool name or pattern
     shell: ShellSection = ShellSection()
     memory: MemorySection = MemorySection()
     models: ModelsSection = ModelsSection()
+
+    @field_validator("agents")
+    @classmethod
+    def _check_agents(cls, agents: dict[str, AgentSection]) -> dict[str, AgentSection]:
+        if taken := sorted(agents.keys() & {"chat", "direct"}):
+            raise ValueError(f"{taken[0]!r} is an agent of Holdfast itself; choose another name")
+        return agents
 
     @field_validator("journal_url")
     @classmethod
@@ -221,7 +240,7 @@ class Config(Section):
         return self.store_url is not None or (self.data_dir / "holdfast.db").exists()
 
 
-SECTIONS: Final = ("providers", "mcp", "tools", "shell", "memory", "models")
+SECTIONS: Final = ("providers", "mcp", "agents", "tools", "shell", "memory", "models")
 
 
 class Setting(NamedTuple):

@@ -4,6 +4,7 @@ It knows only the models that the settings name, and pauses between attempts tak
 `{"url": …}`; when stdin closes, the process goes at once.
 """
 
+import importlib
 import json
 import os
 import sys
@@ -16,6 +17,7 @@ from typing import Any, cast
 import anyio
 
 from holdfast import app, logs
+from holdfast.agents.acp.program import AcpLimits
 from holdfast.app.agents import build_agents
 from holdfast.config import Config
 from holdfast.core.errors import HoldfastError
@@ -27,6 +29,8 @@ from holdfast.ports.journal import Append, Journal
 from holdfast.ports.model import Model
 from holdfast.ports.store import Store
 from tests.nursery import PATIENT, write_line
+
+importlib.import_module("holdfast.agents.acp.connection")  # before the fork, because it takes a second
 
 
 class Stuck:
@@ -72,12 +76,19 @@ async def _serve(
     environment: Mapping[str, str] = {},
     tuned: Mapping[str, Mapping[str, Any]] = {},
     stuck: str | None = None,
+    program_limits: Mapping[str, Any] = {},
 ) -> None:
-    """Beside the configuration: what is found in the environment, changes to models' endpoints by name, and the type of
-    event that the journal never gets to take."""
+    """Beside the configuration: what is found in the environment, changes to models' endpoints by name, the type of
+    event that the journal never gets to take, and the limits of agents' programs."""
     home, sign = config.data_dir / "no-home", config.data_dir / "stuck"
     found = {"PATH": os.environ["PATH"], "HOLDFAST_MODELS_DIR": str(config.data_dir / "no-models"), **environment}
-    build = partial(build_agents, environment=found, home=home, make_catalog=partial(Tuned, tuned))
+    build = partial(
+        build_agents,
+        environment=found,
+        home=home,
+        make_catalog=partial(Tuned, tuned),
+        program_limits=AcpLimits(**program_limits),
+    )
 
     def around(store: Store, journal: Journal) -> tuple[Store, Journal]:
         return store, journal if stuck is None else cast(Journal, Stuck(journal, stuck, sign))
@@ -97,7 +108,9 @@ async def _end_with_the_test() -> None:
 
 def main(arguments: Sequence[str]) -> int:
     settings = json.loads(arguments[0])
-    more = {name: settings.pop(name) for name in ("environment", "tuned", "stuck") if name in settings}
+    more = {
+        name: settings.pop(name) for name in ("environment", "tuned", "stuck", "program_limits") if name in settings
+    }
     config = Config(**{**settings, "data_dir": Path(settings["data_dir"])})
     logs.configure(config.log_level, config.log_format)
     try:

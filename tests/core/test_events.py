@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.core import events as ev
 from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
-from holdfast.core.parts import Json, TextPart
+from holdfast.core.parts import Json, PlanEntry, TextPart
 from holdfast.core.transcript import Transcript, fold
 from tests.core.values import PROPERTY
 from tests.strategies import ODD, events, events_by_type, numbered, texts, unknown_types
@@ -84,6 +84,16 @@ WIRE: list[tuple[ev.Event, str, dict[str, Json]]] = [
     ),
     (ev.InputResolved(ApprovalId("a"), "accept"), "input.resolved", {"request_id": "a", "action": "accept"}),
     (ev.MemoryRecalled(({"text": "t", "source": "s"},)), "memory.recalled", {"items": [{"text": "t", "source": "s"}]}),
+    (
+        ev.PlanUpdated((PlanEntry("read", "completed", "high"), PlanEntry("write", "pending"))),
+        "plan.updated",
+        {
+            "entries": [
+                {"content": "read", "status": "completed", "priority": "high"},
+                {"content": "write", "status": "pending"},
+            ]
+        },
+    ),
     (ev.Usage(1, 2), "usage", {"input_tokens": 1, "output_tokens": 2}),
     (ev.Usage(1, 2, 0.0), "usage", {"input_tokens": 1, "output_tokens": 2, "cost": 0.0}),
     (ev.RunEnded("complete", finish_reason="stop"), "run.complete", {"finish_reason": "stop"}),

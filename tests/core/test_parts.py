@@ -10,6 +10,8 @@ from holdfast.core.parts import (
     FilePart,
     Json,
     Part,
+    PlanEntry,
+    PlanPart,
     ReasoningPart,
     RememberedPart,
     TextPart,
@@ -64,6 +66,10 @@ def test_a_part_survives_its_json(part: Part) -> None:
         (
             RememberedPart(({"text": "t", "source": "s"},)),
             {"type": "remembered", "items": [{"text": "t", "source": "s"}]},
+        ),
+        (
+            PlanPart((PlanEntry("read", "in_progress"),)),
+            {"type": "plan", "entries": [{"content": "read", "status": "in_progress"}]},
         ),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from holdfast.core.events import Failure, RunEnded
 from holdfast.core.ids import NodeId
 from holdfast.core.lease import Lease
-from holdfast.core.recovery import Look, RecoveryPolicy, Verdict, after_look, due, ending, verdict
+from holdfast.core.recovery import AgentAbilities, Look, RecoveryPolicy, Verdict, after_look, due, ending, verdict
 from holdfast.core.run import Intent, Recovery, Run, RunStatus
 from tests.core.values import a_run
 
@@ -20,7 +20,8 @@ AXES: Final = {
     "lease": ("live", "dead", "none"),
     "intent": ("no", "cancelled", "failed"),
     "client": ("detached", "here", "gone", "nobody"),  # the others are attached, by their connection's lease
-    "can_continue": ("can", "cannot"),
+    "parks": ("parks", "stays"),
+    "resumes": ("resumes", "ends"),
     "auto": ("on", "off"),
     "budget": ("left", "spent"),
 }
@@ -28,23 +29,38 @@ Case = tuple[str, ...]
 
 # One row a rule: `a|b` is either, `*` is all. The rows cover every case exactly once (a test below says so).
 TABLE: Final[tuple[tuple[str, Verdict], ...]] = (
-    # status                                 lease      intent            client         agent   auto budget
-    ("complete|cancelled|failed|interrupted  *          *                 *              *       *    *", "leave"),
-    ("queued|running|waiting                 live       *                 *              *       *    *", "leave"),
-    ("queued|running|waiting                 dead|none  cancelled|failed  *              *       *    *", "end"),
-    ("queued                                 dead|none  no                detached|here  *       *    *", "leave"),
-    ("queued                                 dead|none  no                gone|nobody    *       *    *", "end"),
-    ("waiting                                none       no                detached|here  can     *    *", "leave"),
-    ("waiting                                dead       no                detached|here  can     *    *", "end"),
-    ("waiting                                dead|none  no                detached|here  cannot  *    *", "end"),
-    ("waiting                                dead|none  no                gone|nobody    *       *    *", "end"),
-    ("running                                dead|none  no                here           *       *    *", "end"),
-    ("running                                dead|none  no                gone|nobody    *       *    *", "end"),
-    ("running                                dead|none  no                detached       cannot  *    *", "end"),
-    ("running                                dead|none  no                detached       can     off  *", "end"),
-    ("running                                dead|none  no                detached       can     on   spent", "end"),
+    # status                                 lease      intent            client         agent          auto budget
     (
-        "running                                dead|none  no                detached       can     on   left",
+        "complete|cancelled|failed|interrupted  *          *                 *              *      *       *    *",
+        "leave",
+    ),
+    (
+        "queued|running|waiting                 live       *                 *              *      *       *    *",
+        "leave",
+    ),
+    ("queued|running|waiting                 dead|none  cancelled|failed  *              *      *       *    *", "end"),
+    (
+        "queued                                 dead|none  no                detached|here  *      *       *    *",
+        "leave",
+    ),
+    ("queued                                 dead|none  no                gone|nobody    *      *       *    *", "end"),
+    (
+        "waiting                                none       no                detached|here  parks  *       *    *",
+        "leave",
+    ),
+    ("waiting                                dead       no                detached|here  parks  *       *    *", "end"),
+    ("waiting                                dead|none  no                detached|here  stays  *       *    *", "end"),
+    ("waiting                                dead|none  no                gone|nobody    *      *       *    *", "end"),
+    ("running                                dead|none  no                here           *      *       *    *", "end"),
+    ("running                                dead|none  no                gone|nobody    *      *       *    *", "end"),
+    ("running                                dead|none  no                detached       *      ends    *    *", "end"),
+    ("running                                dead|none  no                detached       *      resumes off  *", "end"),
+    (
+        "running                                dead|none  no                detached       *      resumes on   spent",
+        "end",
+    ),
+    (
+        "running                                dead|none  no                detached       *      resumes on   left",
         "continue",
     ),
 )
@@ -80,7 +96,7 @@ def lease(mode: Mode, state: str) -> Lease | None:
 
 
 def judged(case: Case, mode: Mode) -> Verdict:
-    status, held, intent, client, can_continue, auto, budget = case
+    status, held, intent, client, parks, resumes, auto, budget = case
     policy = RecoveryPolicy(auto_continue=auto == "on", max_resumes=2)
     run = a_run(
         status=status,
@@ -91,7 +107,8 @@ def judged(case: Case, mode: Mode) -> Verdict:
         resumes=1 if budget == "left" else 2,
     )
     incarnation = ME if mode == "lock" else None
-    return verdict(run, incarnation=incarnation, now=NOW, can_continue=can_continue == "can", policy=policy)
+    agent = AgentAbilities(parks == "parks", resumes == "resumes")
+    return verdict(run, incarnation=incarnation, now=NOW, agent=agent, policy=policy)
 
 
 @pytest.mark.parametrize("mode", ["lock", "clock"])
@@ -110,7 +127,8 @@ def test_the_table_of_verdicts_has_each_case_once() -> None:
 @pytest.mark.parametrize("policy", [RecoveryPolicy(), RecoveryPolicy(auto_continue=True, max_resumes=0)])
 def test_a_dead_run_is_ended_unless_it_may_be_continued(policy: RecoveryPolicy) -> None:
     """X2: automatic continue is off by default, and does nothing with an empty budget."""
-    assert verdict(a_run(status="running"), incarnation=ME, now=NOW, can_continue=True, policy=policy) == "end"
+    agent = AgentAbilities(park=True, resume=True)
+    assert verdict(a_run(status="running"), incarnation=ME, now=NOW, agent=agent, policy=policy) == "end"
 
 
 @pytest.mark.parametrize(

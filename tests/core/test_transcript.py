@@ -15,6 +15,8 @@ from holdfast.core.ids import ApprovalId, FileId, MessageId, RunId, SessionId
 from holdfast.core.parts import (
     FilePart,
     Part,
+    PlanEntry,
+    PlanPart,
     ReasoningPart,
     RememberedPart,
     TextPart,
@@ -401,9 +403,34 @@ def test_recalled_memory_is_a_part_but_no_output() -> None:
     assert not has_output(())
 
 
-@pytest.mark.parametrize("part", [TextPart("a"), ReasoningPart("a"), ToolPart("c", "ls", {}, "not_run")])
+@pytest.mark.parametrize(("decided", "state"), [(None, "unknown"), ("deny", "denied"), ("once", "unknown")])
+def test_a_started_tool_that_is_asked_about_may_have_run(decided: ev.Decision | None, state: str) -> None:
+    """X5: an agent asks about a tool that it announced as started, and the run ends: unless it was denied, nobody knows
+    whether it ran."""
+    told: list[ev.Event] = [
+        STARTED,
+        ev.ToolStarted("c", "rm", {}),
+        ev.ApprovalRequested(ApprovalId("a"), "c", "rm", {}),
+    ]
+    told += [] if decided is None else [ev.ApprovalResolved(ApprovalId("a"), decided)]
+    (tool,) = parts(*told, ev.RunEnded("interrupted"))
+    assert isinstance(tool, ToolPart)
+    assert (tool.state, tool.may_have_run) == (state, False)
+
+
+def test_a_plan_is_updated_where_it_is() -> None:
+    """C2: a plan is one part, and what follows it is another; a later plan replaces it in place, also one that an
+    earlier run left."""
+    first, second = PlanPart((PlanEntry("read", "pending"),)), PlanPart((PlanEntry("read", "completed"),))
+    told = (ev.TextDelta("a"), ev.PlanUpdated(first.entries), ev.TextDelta("b"), ev.PlanUpdated(second.entries))
+    assert parts(STARTED, *told, ev.TextDelta("c")) == (TextPart("a"), second, TextPart("bc"))
+    seeded = ev.MessageSeeded(RunId("run_0"), (first, TextPart("a")))
+    assert parts(seeded, STARTED, ev.PlanUpdated(second.entries)) == (second, TextPart("a"))
+
+
+@pytest.mark.parametrize("part", [TextPart("a"), ReasoningPart("a"), PlanPart(()), ToolPart("c", "ls", {}, "not_run")])
 def test_whatever_the_model_did_is_output(part: Part) -> None:
-    """E4: text, reasoning and tool calls each count as output."""
+    """E4: text, reasoning, plans and tool calls each count as output."""
     assert has_output((RememberedPart(()), part))
 
 

@@ -350,8 +350,12 @@ class EffectiveAgent:
         self._points = points
 
     @property
-    def can_continue(self) -> bool:
-        return self._inner.can_continue
+    def can_park(self) -> bool:
+        return self._inner.can_park
+
+    @property
+    def can_resume(self) -> bool:
+        return self._inner.can_resume
 
     async def run(self, turn: Turn, out: AgentOutput) -> str | None:
         def effect(call_id: str) -> None:

@@ -57,10 +57,10 @@ async def test_a_slow_answer_is_not_a_silent_one(virtual: World) -> None:
         assert (await it.until(run.id, "complete", "failed", within=5 * HOUR)).status == "complete"
 
 
-@pytest.mark.parametrize("can_continue", [True, False], ids=["parked", "clinging"])
-async def test_waiting_for_a_person_is_not_counted(virtual: World, can_continue: bool) -> None:
+@pytest.mark.parametrize("can_park", [True, False], ids=["parked", "clinging"])
+async def test_waiting_for_a_person_is_not_counted(virtual: World, can_park: bool) -> None:
     """L2: neither limit runs while a person thinks, for a parked run and for one that keeps its task."""
-    agent = ScriptedAgent([Say("may I? "), CallTool("t", asks=True), Say("done")], can_continue=can_continue)
+    agent = ScriptedAgent([Say("may I? "), CallTool("t", asks=True), Say("done")], can_park=can_park)
     async with running(agent, virtual, settings=DEFAULT) as it:
         run = await it.send()
         await it.until(run.id, "waiting")
@@ -73,7 +73,7 @@ async def test_waiting_for_a_person_is_not_counted(virtual: World, can_continue:
 
 async def test_time_after_an_answer_counts_again(virtual: World) -> None:
     """L2: a run that kept its task and falls silent after the answer is ended by the idle limit."""
-    agent = ScriptedAgent([CallTool("t", asks=True), Hang()], can_continue=False)
+    agent = ScriptedAgent([CallTool("t", asks=True), Hang()], can_park=False)
     async with running(agent, virtual, settings=DEFAULT) as it:
         run = await it.send()
         await it.until(run.id, "waiting")

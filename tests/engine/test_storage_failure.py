@@ -373,7 +373,7 @@ async def test_a_finished_tool_needs_the_journal_alone(memory: World) -> None:
 
 async def test_a_store_that_is_away_for_a_moment_ends_no_question(virtual: World) -> None:
     """P2: an agent that keeps its task while a person thinks looks again when the store is back."""
-    agent = ScriptedAgent([CallTool("t", asks=True), Say("done")], can_continue=False)
+    agent = ScriptedAgent([CallTool("t", asks=True), Say("done")], can_park=False)
     async with running(agent, virtual, storage_retry_time=60.0) as it:
         run = await it.send()
         await it.until(run.id, "waiting")

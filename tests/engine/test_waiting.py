@@ -8,14 +8,16 @@ import pytest
 
 from holdfast.agents.scripted import Action, CallTool, Meet, Say, ScriptedAgent
 from holdfast.core.errors import AlreadyDecidedError, NotAllowedError, NotFoundError
-from holdfast.core.events import Decision
+from holdfast.core.events import ApprovalRequested, ApprovalResolved, Decision
 from holdfast.core.ids import ApprovalId, OwnerId, SessionId
 from holdfast.core.parts import TextPart, ToolPart
 from holdfast.core.recovery import RecoveryPolicy
 from holdfast.core.run import Run
-from holdfast.engine.transactions import run_endings
+from holdfast.engine.agent_output import NO_ANSWER
+from holdfast.engine.transactions import run_endings, takeover
+from holdfast.ports.agent import AgentOutput, ApprovalAnswer, Turn
 from tests.engine.checks import check_idle, check_one_end
-from tests.harness import AnyWorld, Running, Script, crash_at, in_turn, running
+from tests.harness import AnyWorld, Freehand, Running, Script, crash_at, in_turn, running
 from tests.taps import GUARD, Both, Hold, Tap, appends, calls, until
 
 pytestmark = pytest.mark.anyio
@@ -29,12 +31,12 @@ async def asked(it: Running, sid: SessionId | None = None, **options: Any) -> Ru
     return await it.until(run.id, "waiting")
 
 
-both_kinds = pytest.mark.parametrize("can_continue", [True, False], ids=["parked", "keeps its task"])
+both_kinds = pytest.mark.parametrize("can_park", [True, False], ids=["parked", "keeps its task"])
 NOT_RUN = (TextPart("may I? "), ToolPart("t", "shell", {"cmd": "ls"}, "not_run"))
 
 
 async def test_a_waiting_run_holds_no_lease_and_no_task(world: AnyWorld) -> None:
-    """X5: a run whose agent can continue waits as a row: no lease, no task, no open upstream."""
+    """X5: a run whose agent can park waits as a row: no lease, no task, no open upstream."""
     async with running(ASKING, world) as it:
         run = await asked(it)
         assert run.lease is None
@@ -90,9 +92,9 @@ async def test_an_allowed_tool_runs_once_and_the_run_goes_on(world: AnyWorld, de
 
 
 @both_kinds
-async def test_a_denied_tool_does_not_run(world: AnyWorld, can_continue: bool) -> None:
+async def test_a_denied_tool_does_not_run(world: AnyWorld, can_park: bool) -> None:
     """X5: denied, the tool is shown as denied, has no effect, and the answer goes on without it."""
-    async with running(ScriptedAgent(ASKING, can_continue=can_continue), world) as it:
+    async with running(ScriptedAgent(ASKING, can_park=can_park), world) as it:
         run = await asked(it)
         await it.decide(run, "deny")
         assert (await it.ended(run.id)).status == "complete"
@@ -102,9 +104,9 @@ async def test_a_denied_tool_does_not_run(world: AnyWorld, can_continue: bool) -
 
 
 @both_kinds
-async def test_a_question_that_nobody_answers_is_denied_with_that_said(world: AnyWorld, can_continue: bool) -> None:
+async def test_a_question_that_nobody_answers_is_denied_with_that_said(world: AnyWorld, can_park: bool) -> None:
     """X5: after its time the answer is deny; the tool says why, the run goes on, and a later answer comes too late."""
-    async with running(ScriptedAgent(ASKING, can_continue=can_continue), world, answer_within=3600.0) as it:
+    async with running(ScriptedAgent(ASKING, can_park=can_park), world, answer_within=3600.0) as it:
         run = await asked(it)
         question = await it.question(run.id)
         world.clock.advance(3599)
@@ -163,9 +165,9 @@ async def test_a_question_is_answered_by_its_owner_about_its_run(world: AnyWorld
 
 
 @both_kinds
-async def test_cancel_answers_the_question_with_deny(world: AnyWorld, can_continue: bool) -> None:
+async def test_cancel_answers_the_question_with_deny(world: AnyWorld, can_park: bool) -> None:
     """C6, C7: a waiting run is cancelled at once, its question is closed as denied, and its tool has not run."""
-    async with running(ScriptedAgent(ASKING, can_continue=can_continue), world) as it:
+    async with running(ScriptedAgent(ASKING, can_park=can_park), world) as it:
         run = await asked(it)
         question = await it.question(run.id)
         assert (await it.engine.runs.cancel(run.id)).status == "cancelled"
@@ -320,11 +322,11 @@ async def test_an_allowance_is_not_used_twice(world: AnyWorld) -> None:
         assert it.agent.effects == ["t"]
 
 
-# ---- agents that cannot continue ----
+# ---- agents that cannot park ----
 
 
 def clinging(script: Sequence[Action]) -> ScriptedAgent:
-    return ScriptedAgent(script, can_continue=False)
+    return ScriptedAgent(script, can_park=False)
 
 
 async def test_whoever_waits_leaves_its_place_at_once(world: AnyWorld) -> None:
@@ -339,7 +341,7 @@ async def test_whoever_waits_leaves_its_place_at_once(world: AnyWorld) -> None:
         await it.until(second.id, "waiting")
 
 
-async def test_an_agent_that_cannot_continue_keeps_its_task_while_it_waits(world: AnyWorld) -> None:
+async def test_an_agent_that_cannot_park_keeps_its_task_while_it_waits(world: AnyWorld) -> None:
     """X5: the run is shown as waiting, keeps its lease and its upstream, and goes on in the same execution."""
     async with running(clinging(ASKING), world) as it:
         run = await asked(it)
@@ -355,7 +357,7 @@ async def test_an_agent_that_cannot_continue_keeps_its_task_while_it_waits(world
         assert types.count("approval.resolved") == 1
 
 
-async def test_an_agent_that_cannot_continue_is_interrupted_by_a_crash(world: AnyWorld) -> None:
+async def test_an_agent_that_cannot_park_is_interrupted_by_a_crash(world: AnyWorld) -> None:
     """X3: its question is closed as denied, its tool has not run, and the session is free."""
     async with running(clinging(ASKING), world) as it:
         run = await asked(it)
@@ -378,3 +380,79 @@ async def test_a_run_continued_at_a_question_asks_again(world: AnyWorld) -> None
         await it.decide(more, "once")
         assert (await it.ended(more.id)).status == "complete"
         assert it.agent.effects == ["t"]
+
+
+async def test_an_agent_that_only_resumes_is_asked_again_after_a_crash_at_its_question(world: AnyWorld) -> None:
+    """X5: the process dies between asking and waiting: nothing waits for the answer any more, so the question is closed
+    with that said, and the run goes on by automatic continue without the tool."""
+    script: Script = [Say("may I? "), CallTool("t", asks=True), Say("done")]
+    async with running(
+        clinging(script), world, tap=(asking := Hold(appends("approval.requested"), when="after"))
+    ) as it:
+        run = await it.send()
+        await asking.held()
+        question = await it.question(run.id)
+        it.store.away = True
+        asking.go.set()
+        await it.crash()
+    async with running(clinging(script), world, recovery=RecoveryPolicy(auto_continue=True)) as it:
+        assert (await it.ended(run.id)).status == "complete"
+        closed = await it.approval(question.id)
+        assert (closed.decision, closed.note) == ("deny", takeover.UNANSWERED)
+        assert it.agent.turns[-1].decisions == {"t": "deny"}
+        tool = (await it.answer(run)).parts[1]
+        assert isinstance(tool, ToolPart)
+        assert (tool.state, tool.result, it.agent.effects) == ("denied", takeover.UNANSWERED, [])
+
+
+async def test_an_agent_that_only_resumes_continues_after_a_crash(world: AnyWorld) -> None:
+    """X2: whether an agent can park decides about questions only; a running run of it is continued automatically."""
+    run = await crash_at(world, clinging([Say("one "), Meet("here")]), seen=2)
+    async with running(clinging([Say("one "), Say("two")]), world, recovery=RecoveryPolicy(auto_continue=True)) as it:
+        assert (await it.ended(run.id)).status == "complete"
+        assert await it.answer_text(run) == "one two"
+
+
+async def test_an_agent_that_cannot_resume_is_interrupted(world: AnyWorld) -> None:
+    """X2: automatic continue leaves out a run whose agent could not go on from its transcript."""
+    agent = ScriptedAgent([Say("one "), Meet("here")], can_resume=False)
+    run = await crash_at(world, agent, seen=2)
+    async with running(agent, world, recovery=RecoveryPolicy(auto_continue=True)) as it:
+        assert (await it.ended(run.id)).status == "interrupted"
+
+
+async def test_an_agent_that_denies_by_itself_is_answered_before(world: AnyWorld) -> None:
+    """X5: a question with a time limit of the agent's own is denied when the time has passed, with that said, and a
+    later answer comes too late."""
+    script: Script = [CallTool("t", "shell", {"cmd": "ls"}, asks=True, answer_within=0.0), Say("done")]
+    async with running(clinging(script), world) as it:
+        run = await it.send()
+        assert (await it.ended(run.id)).status == "complete"
+        assert it.agent.effects == []
+        assert (await it.answer(run)).parts[0] == ToolPart("t", "shell", {"cmd": "ls"}, "denied", result=NO_ANSWER)
+        types = await it.types(run.id)
+        asked = (await it.events(run.id))[types.index("approval.requested")].event()
+        assert isinstance(asked, ApprovalRequested)
+        with pytest.raises(AlreadyDecidedError):
+            await it.engine.runs.decide(run.id, asked.approval_id, "once")
+
+
+async def test_the_chosen_option_reaches_the_agent(world: AnyWorld) -> None:
+    """X5: an agent with its own options is told which one was chosen, and the journal says so."""
+    answers: list[ApprovalAnswer] = []
+    options = [{"id": "o1", "name": "Just this once", "decision": "once"}]
+
+    async def play(turn: Turn, out: AgentOutput) -> str | None:
+        question = ApprovalRequested(out.new_approval_id(), "t", "shell", {}, options=options)
+        answers.append(await out.ask(question))
+        return "stop"
+
+    async with running([], world, agents={"own": Freehand(play, can_park=False)}) as it:
+        run = await it.send(agent="own")
+        await it.until(run.id, "waiting")
+        question = await it.question(run.id)
+        await it.engine.runs.decide(run.id, question.id, "once", option="Just this once")
+        await it.ended(run.id)
+        assert answers == [("once", "Just this once")]
+        resolved = [entry.event() for entry in await it.events(run.id) if entry.type == "approval.resolved"]
+        assert resolved == [ApprovalResolved(question.id, "once", "Just this once")]

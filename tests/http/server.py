@@ -56,8 +56,8 @@ class OutputWithEffects:
 
 
 class Agent(ScriptedAgent):
-    def __init__(self, file: Path, gates: dict[str, Gate], *, can_continue: bool) -> None:
-        super().__init__(scripts.of_turn, can_continue=can_continue, _gates=gates)
+    def __init__(self, file: Path, gates: dict[str, Gate], *, stiff: bool) -> None:
+        super().__init__(scripts.of_turn, can_park=not stiff, can_resume=not stiff, _gates=gates)
         self._file = file
 
     async def run(self, turn: Turn, out: AgentOutput) -> str | None:
@@ -85,8 +85,8 @@ class Server:
         self._settings = replace(told, recovery=recovery, **{**PATIENT, **engine})
         effects, self._gates = self._config.data_dir / EFFECTS, dict[str, Gate]()
         self._agents = {
-            "chat": Agent(effects, self._gates, can_continue=True),
-            "stiff": Agent(effects, self._gates, can_continue=False),
+            "chat": Agent(effects, self._gates, stiff=False),
+            "stiff": Agent(effects, self._gates, stiff=True),
         }
         self._ports: dict[str, FaultyJournal | FaultyStore] = {}
         self._held: dict[str, Held] = {}

@@ -8,11 +8,11 @@ import anyio
 
 from holdfast.agents.scripted import Action, CallTool, ScriptedAgent
 from holdfast.core import events as ev
-from holdfast.core.events import ApprovalRequested, Decision, Event
+from holdfast.core.events import ApprovalRequested, Event
 from holdfast.core.ids import RunId
 from holdfast.core.session import Message
 from holdfast.core.transcript import has_output
-from holdfast.ports.agent import AgentError, AgentOutput, Turn
+from holdfast.ports.agent import AgentError, AgentOutput, ApprovalAnswer, Turn
 from tests.sim.ledger import Ledger
 from tests.sim.plan import Brittle, Once, Script
 
@@ -60,17 +60,18 @@ class CheckedOut:
         if story is None or event not in story.events:
             self._ledger.blame(f"{self._run}: commit returned and {event} is not in the journal")
 
-    async def ask(self, question: ApprovalRequested) -> Decision:
-        decision = await self._inner.ask(question)
+    async def ask(self, question: ApprovalRequested, answer_within: float | None = None) -> ApprovalAnswer:
+        answer = await self._inner.ask(question, answer_within)
         story = self._ledger.stories[self._run]
-        if ev.ApprovalResolved(question.approval_id, decision) not in story.events:
+        if ev.ApprovalResolved(question.approval_id, *answer) not in story.events:
             self._ledger.blame(f"{self._run}: went on after a decision that is not in the journal")
-        return decision
+        return answer
 
 
 @dataclass(frozen=True, slots=True)
 class SimAgent:
-    can_continue: bool
+    can_park: bool
+    can_resume: bool
     scripts: Sequence[Script]
     ledger: Ledger
 
@@ -87,7 +88,7 @@ class SimAgent:
             elif not isinstance(action, Brittle):
                 actions.append(action)
         effects = Effects(ledger, run.id, calls_of(script))
-        inner = ScriptedAgent(actions, can_continue=self.can_continue, effects=effects)
+        inner = ScriptedAgent(actions, can_park=self.can_park, can_resume=self.can_resume, effects=effects)
         try:
             return await inner.run(turn, cast(AgentOutput, CheckedOut(out, ledger, run.id)))
         except anyio.get_cancelled_exc_class():

@@ -94,7 +94,7 @@ class _Maker:
     # ---- acts of clients ----
 
     def _create(self) -> p.Create:
-        return p.Create(self._dice.likely(0.2), self._dice.one("able", "able", "unable"))
+        return p.Create(self._dice.likely(0.2), self._dice.one("able", "able", "resuming", "unable"))
 
     def _watch(self) -> p.Watch:
         dice = self._dice
@@ -215,7 +215,7 @@ class _Maker:
         """A turn with a tool in it, by an agent that can take it up again (mostly)."""
         takes = self._dice.one(0.0, 1.0, 4.0, 12.0) if takes is None else takes
         self._scripts.append(plan_parts.working_script(self._dice, asks=asks, takes=takes))
-        return self._submit(len(self._scripts) - 1, self._dice.one("able", "able", "able", "unable"))
+        return self._submit(len(self._scripts) - 1, self._dice.one("able", "able", "resuming", "unable"))
 
     def crash_in_tool(self) -> list[p.Step]:
         """The process goes around a tool's effect; then the run is taken up again."""
@@ -313,7 +313,7 @@ class _Maker:
         return self._cancel() if calm else act
 
 
-AGENTS: tuple[p.AgentName, ...] = ("able", "able", "unable")
+AGENTS: tuple[p.AgentName, ...] = ("able", "able", "resuming", "unable")
 AGAIN: tuple[p.TurnKind, ...] = ("retry", "edit", "continue", "continue")
 MOMENTS: tuple[p.Moment, ...] = get_args(p.Moment)
 

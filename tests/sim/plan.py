@@ -11,8 +11,8 @@ from holdfast.engine.settings import EngineSettings
 from holdfast.engine.transactions.accept import OnBusy
 from holdfast.testing import Plan as Faults
 
-AgentName = Literal["able", "unable"]
-"""`able` can take up a turn from its transcript, `unable` cannot."""
+AgentName = Literal["able", "resuming", "unable"]
+"""`able` can park and resume, `resuming` keeps its task while it waits for a person, `unable` can do neither."""
 
 
 Moment = Literal[

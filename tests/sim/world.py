@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args
 
 import anyio
 import trio.lowlevel
@@ -27,7 +27,7 @@ from tests.sim.killable_ports import KillableJournal, KillableStore, KillableWak
 from tests.sim.ledger import Ledger, Trace
 from tests.sim.memory import SimMemory
 from tests.sim.observed_storage import ObservedJournal
-from tests.sim.plan import After, How, NodePlan, Plan, Port, Where
+from tests.sim.plan import After, AgentName, How, NodePlan, Plan, Port, Where
 
 T = TypeVar("T")
 EPOCH = 1_700_000_000.0
@@ -126,7 +126,9 @@ class World:
         self.journal = ObservedJournal(self.ledger)
         self.wakeups = FaultyWakeups(InMemoryWakeups(), Fired(plan.wakes, self._wake_failed))
         self.ids = CountingIds()
-        agents = {name: SimAgent(name == "able", plan.scripts, self.ledger) for name in ("able", "unable")}
+        agents = {
+            name: SimAgent(name == "able", name != "unable", plan.scripts, self.ledger) for name in get_args(AgentName)
+        }
         self.agents = agents
         self.memory, self._settings = None, plan.settings
         if plan.memory is not None:

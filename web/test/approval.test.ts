@@ -22,3 +22,13 @@ describe("an approval", () => {
     expect(shown({ always: false })).toContain("Allow for this chat");
   });
 });
+
+describe("an agent's approval", () => {
+  it("offers the agent's own options and says when it denies by itself", () => {
+    const options = [{ id: "o", name: "Deny always", decision: "deny" }];
+    const html = shown({ options, expires_at: Date.now() + 59_000 });
+    expect(html).toContain("Deny always");
+    expect(html).not.toContain("Allow once");
+    expect(html).toMatch(/Denied in 59 s/);
+  });
+});

@@ -22,7 +22,8 @@ TOOL_CALLS = "tool_calls"
 class DirectAgent:
     find_model: FindModel
     files: FileReader
-    can_continue: bool = True
+    can_park: bool = True
+    can_resume: bool = True
 
     async def run(self, turn: Turn, out: AgentOutput) -> str | None:
         log = RunLog(out, turn.transcript)

@@ -43,6 +43,7 @@ class CallTool:
     output: tuple[str, ...] = ()
     writes_args: tuple[str, ...] = ()  # Deltas of the arguments while the model writes them
     asks: bool = False
+    answer_within: float | None = None
     repeatable: bool = False
     form: Json = None  # The schema of a form that its server asks for while it runs; the result is the answer
 
@@ -77,7 +78,7 @@ class Crash:
     """A bug in the agent: an unexpected exception."""
 
 
-PlainEvent = ev.StepStarted | ev.StepRetrying | ev.Usage | ev.MemoryRecalled
+PlainEvent = ev.StepStarted | ev.StepRetrying | ev.Usage | ev.MemoryRecalled | ev.PlanUpdated
 Action = Say | Think | SayTokens | CallTool | PlainEvent | Meet | Hang | Fail | Finish | Crash
 """An event stands for itself: it is written as it is."""
 
@@ -93,7 +94,8 @@ class ScriptedAgent:
     """`script` is what every turn follows, or a function of the turn. `effects` lists the tool calls that ran."""
 
     script: Sequence[Action] | Callable[[Turn], Sequence[Action]]
-    can_continue: bool = True
+    can_park: bool = True
+    can_resume: bool = True
     finish_reason: str | None = "stop"
     effects: list[str] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
@@ -140,7 +142,7 @@ class _ScriptRunner:
                 await self._tokens(action)
             case CallTool():
                 await self._call(action)
-            case ev.StepStarted() | ev.StepRetrying() | ev.Usage() | ev.MemoryRecalled():
+            case ev.StepStarted() | ev.StepRetrying() | ev.Usage() | ev.MemoryRecalled() | ev.PlanUpdated():
                 await self._out.write(action)
             case Meet(name):
                 gate = self._agent.gate(name)
@@ -192,7 +194,8 @@ class _ScriptRunner:
         if (call.asks or unknown) and decision is None:
             why = "It was started before and its outcome is unknown." if unknown else "The tool needs approval."
             approval_id = self._out.new_approval_id()
-            decision = await self._out.ask(ev.ApprovalRequested(approval_id, call.call_id, call.name, call.args, why))
+            question = ev.ApprovalRequested(approval_id, call.call_id, call.name, call.args, why)
+            decision = (await self._out.ask(question, call.answer_within)).decision
         if decision == "deny":
             return
         await self._out.commit(ev.ToolStarted(call.call_id, call.name, call.args))
@@ -204,7 +207,7 @@ class _ScriptRunner:
         duration, result = int(call.takes * 1000), call.result
         if call.form is not None:
             request_id = self._out.new_approval_id()
-            question = ev.InputRequested(request_id, call.call_id, "harbour", "form", "Which berth?", call.form)
-            answer = await self._out.ask_during_call(question)
+            form = ev.InputRequested(request_id, call.call_id, "harbour", "form", "Which berth?", call.form)
+            answer = await self._out.ask_during_call(form)
             result = {"action": answer.action, **answer.content}
         await self._out.commit(ev.ToolFinished(call.call_id, result, call.is_error, duration))

@@ -6,13 +6,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+import anyio
 from anyio.abc import TaskStatus
 
+from holdfast.agents.acp.program import AcpLimits
 from holdfast.agents.chat import context_window
 from holdfast.agents.chat.agent import ChatAgent
 from holdfast.agents.chat.model_messages import conversation
 from holdfast.agents.chat.summary_and_title import ModelSummarizer, ModelTitler, ask
 from holdfast.agents.direct import DirectAgent
+from holdfast.app.agent_programs import AppAgentPrograms
 from holdfast.app.late_engine import LateEngine
 from holdfast.app.memory import MemoryProviderTable
 from holdfast.app.models import ConfiguredModels, MakeCatalog
@@ -26,7 +29,7 @@ from holdfast.engine.titles import FirstWords
 from holdfast.models.catalog import ModelCatalog
 from holdfast.ports.agent import Agent, AgentError, AgentOutput, Summarizer, Titler, Turn
 from holdfast.ports.keyring import KeyringStore
-from holdfast.server.context import AvailableModels, ToolAdmin
+from holdfast.server.context import AgentPrograms, AvailableModels, ToolAdmin
 from holdfast.server.openai.model_names import DIRECT
 from holdfast.server.openai.parameters import SOURCE
 from holdfast.tools.approval_policy import ApprovalPolicy
@@ -55,6 +58,7 @@ class AgentServices:
     context_usage: Callable[[SessionId], Awaitable[tuple[str, int, int | None]]] | None = None
     """The session's model, the estimated tokens in use, and the size of the context window."""
     tool_admin: ToolAdmin | None = None
+    programs: AgentPrograms | None = None
     memory: MemoryProviderTable | None = None
     run: BackgroundTask | None = None
     """Holds the connections of models and tools. It must be running while the engine is."""
@@ -72,6 +76,7 @@ def build_agents(
     environment: Mapping[str, str],
     home: Path,
     make_catalog: MakeCatalog = ModelCatalog,
+    program_limits: AcpLimits | None = None,
 ) -> AgentServices:
     """The agents of a real server. `environment` and `home` are where keys and local models are looked for."""
     models = ConfiguredModels(config, keys, late_engine, environment=environment, home=home, make_catalog=make_catalog)
@@ -90,17 +95,21 @@ def build_agents(
         has_person=_has_person,
     )
 
+    programs = AppAgentPrograms.build(config, late_engine, environment, program_limits or AcpLimits())
+
     async def run(*, task_status: TaskStatus[None]) -> None:
-        async with models.catalog:
+        async with models.catalog, anyio.create_task_group() as tasks:
+            await tasks.start(programs.pool.run)
             await tool_admin.mcp.run(task_status=task_status)
 
     return AgentServices(
-        {"chat": chat, DIRECT: DirectAgent(models.find_for_turn, late_engine)},
+        {"chat": chat, DIRECT: DirectAgent(models.find_for_turn, late_engine), **programs.agents()},
         models,
         helpers.summarizer,
         None if config.titles == "off" else helpers.titler,
         helpers.context_usage,
         tool_admin,
+        programs,
         MemoryProviderTable(config, environment, late_engine, helpers.fact_extractor),
         run,
     )
@@ -163,7 +172,7 @@ class ModelHelpers:
 
 
 def read_only_agents(config: Config, keys: KeyringStore, late_engine: LateEngine) -> AgentServices:
-    """For commands that only read. Every agent exists and can continue, so recovery leaves waiting runs waiting."""
+    """For commands that only read. Every agent exists and can park, so recovery leaves waiting runs waiting."""
     return AgentServices(AnyAgent(), memory=MemoryProviderTable(config, {}, late_engine))
 
 
@@ -180,7 +189,8 @@ class AnyAgent(Mapping[str, Agent]):
 
 @dataclass(frozen=True, slots=True)
 class InertAgent:
-    can_continue: bool = True
+    can_park: bool = True
+    can_resume: bool = True
 
     async def run(self, turn: Turn, out: AgentOutput) -> str | None:
         raise AssertionError("a node that claims no runs executes none")

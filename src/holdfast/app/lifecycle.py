@@ -100,11 +100,13 @@ async def serve_command(
                 web.should_exit = True
                 node.engine.stop()
 
-            async def serve_http(tasks: TaskGroup) -> None:
+            async def serve_http(_: TaskGroup) -> None:
                 web = uvicorn_server.create_server(http_app, graceful=5.0, started=started, unix=path)
-                tasks.start_soon(stop_web, web)
-                _start_titles(tasks, node, services)
-                await web.serve()
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(stop_web, web)
+                    _start_titles(tasks, node, services)
+                    await web.serve()
+                    tasks.cancel_scope.cancel()  # titles are generated for as long as the command serves
 
             await _run(node, services, serve_http)
 
@@ -152,8 +154,9 @@ def _http_app(
     context = ApiContext(
         node.engine,
         authenticator,
-        [(name, agent.can_continue) for name, agent in services.agents.items()],
+        [(name, agent.can_resume) for name, agent in services.agents.items()],
         models=services.models,
+        programs=services.programs,
         measure_context=services.context_usage,
         summarizer=services.summarizer,
         limits=ServerLimits(

@@ -14,6 +14,7 @@ _USE: Final = (
     "runs",
     "memory",
     "models",
+    "agents",
     "export_chats",
     "import_chats",
     "backup",

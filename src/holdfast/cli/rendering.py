@@ -1,7 +1,7 @@
 """Prints messages and events: text as it is, reasoning dimmed, one line per tool call."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from holdfast.cli.run_follower import FollowedEvent
@@ -50,6 +50,8 @@ class AnswerPrinter:
                 self._print_note(f"? {data.get('server')}: {data.get('message')} (answer in the web app)", "yellow")
             case "input.resolved", data:
                 self._print_note(f"  answer: {data.get('action')}")
+            case "plan.updated", {"entries": list(entries)}:
+                self._print_note(f"☰ {plan_summary(entries)}")
             case "run.resumed", _:
                 self._print_note("(resumed)")
             case _:
@@ -66,6 +68,8 @@ class AnswerPrinter:
                 self._print_note(f"• {name} {format_value(part.get('args'))} ({state}){result}")
             case {"type": "file", "name": name}:
                 self._print_note(f"[file: {name}]")
+            case {"type": "plan", "entries": list(entries)}:
+                self._print_note(f"☰ {plan_summary(entries)}")
             case _:
                 pass
 
@@ -94,6 +98,13 @@ class AnswerPrinter:
         if not self._at_line_start:
             self._terminal.write("\n")
             self._at_line_start = True
+
+
+def plan_summary(entries: Sequence[Mapping[str, Any]]) -> str:
+    """How far a plan is, and its entry in progress."""
+    done = sum(entry.get("status") == "completed" for entry in entries)
+    current = next((entry.get("content") for entry in entries if entry.get("status") == "in_progress"), "")
+    return f"plan: {done} of {len(entries)} done" + (f", {current}" if current else "")
 
 
 def status_notice(

@@ -13,7 +13,18 @@ from json.encoder import encode_basestring as quote
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
-from holdfast.core.parts import FilePart, Json, Part, all_from_json, all_to_json, construct, to_json
+from holdfast.core.parts import (
+    FilePart,
+    Json,
+    Part,
+    PlanEntry,
+    all_from_json,
+    all_to_json,
+    construct,
+    entries_from_json,
+    entries_to_json,
+    to_json,
+)
 
 Ending = Literal["complete", "cancelled", "failed", "interrupted"]
 Decision = Literal["once", "session", "always", "deny"]
@@ -122,13 +133,16 @@ class ApprovalRequested:
     provider: Json = None  # As in `ToolStarted`: another process may start the tool after the decision
     args_text: str | None = None
     always: bool | None = None  # False: the decision *always* would count as *once*
+    options: Json = None
+    """The choices of an agent that has its own: `[{"id", "name", "decision"}]`. The note of an answer names one."""
+    expires_at: int | None = None  # When the agent denies by itself, in milliseconds since the epoch
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalResolved:
     approval_id: ApprovalId
     decision: Decision
-    reason: str | None = None  # Why, if no person decided: nobody answered in time
+    reason: str | None = None  # Why, if no person decided: nobody answered in time. Otherwise the chosen option
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +172,13 @@ class InputResolved:
 class MemoryRecalled:
     items: tuple[Mapping[str, Json], ...]
     note: str | None = None  # Why recall returned less than it could, if something failed
+
+
+@dataclass(frozen=True, slots=True)
+class PlanUpdated:
+    """The agent's plan as a whole: it replaces the earlier one."""
+
+    entries: tuple[PlanEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +239,7 @@ Event = (
     | InputRequested
     | InputResolved
     | MemoryRecalled
+    | PlanUpdated
     | Usage
     | RunEnded
     | UnknownEvent
@@ -329,6 +351,8 @@ def encode(event: Event) -> tuple[str, dict[str, Json]]:
         data["parts"] = all_to_json(event.parts)
     elif isinstance(event, MemoryRecalled):
         data["items"] = list(event.items)
+    elif isinstance(event, PlanUpdated):
+        data["entries"] = entries_to_json(event.entries)
     elif isinstance(event, ToolFinished):
         data["duration_ms"] = event.duration_ms  # sent even if it is null
         data.pop("files")
@@ -351,6 +375,8 @@ def decode(name: str, data: Mapping[str, Any]) -> Event:
         values["parts"] = all_from_json(data["parts"])
     elif kind is MemoryRecalled:
         values["items"] = tuple(data["items"])
+    elif kind is PlanUpdated:
+        values["entries"] = entries_from_json(data["entries"])
     elif "files" in values and kind is ToolFinished:
         values["files"] = tuple(part for part in all_from_json(data["files"]) if isinstance(part, FilePart))
     event: Event = construct(kind, values)
@@ -377,6 +403,7 @@ _TYPES: Final[Mapping[str, type[Any]]] = {
     "input.requested": InputRequested,
     "input.resolved": InputResolved,
     "memory.recalled": MemoryRecalled,
+    "plan.updated": PlanUpdated,
     "usage": Usage,
 }
 _NAMES: Final = {kind: name for name, kind in _TYPES.items()}

@@ -4,7 +4,7 @@ import json
 from typing import Final, assert_never
 
 from holdfast.core.export_format import iso_timestamp
-from holdfast.core.parts import FilePart, Json, Part, ReasoningPart, RememberedPart, TextPart, ToolPart
+from holdfast.core.parts import FilePart, Json, Part, PlanPart, ReasoningPart, RememberedPart, TextPart, ToolPart
 from holdfast.core.session import Message, Session
 
 NOTICES: Final = {"cancelled": "Stopped.", "failed": "Failed.", "interrupted": "Interrupted."}
@@ -38,6 +38,11 @@ def _part(part: Part) -> str:
             return f"*File: {_one_line(name)} ({media_type}, {size} bytes)*"
         case RememberedPart(items):
             return "\n".join(f"> Remembered: {_one_line(str(item.get('text', '')))}" for item in items)
+        case PlanPart(entries):
+            marks = [
+                f"- [{'x' if entry.status == 'completed' else ' '}] {_one_line(entry.content)}" for entry in entries
+            ]
+            return "\n".join(marks)
         case _:
             assert_never(part)
 

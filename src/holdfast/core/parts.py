@@ -1,7 +1,7 @@
 """The parts of a message, and their JSON form, which the store, the API and `message.seeded` share."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, Final, Literal
 
 from holdfast.core.ids import FileId
@@ -58,7 +58,24 @@ class RememberedPart:
     note: str | None = None  # Why recall returned less than it could, if something failed
 
 
-Part = TextPart | ReasoningPart | ToolPart | FilePart | RememberedPart
+PlanStatus = Literal["pending", "in_progress", "completed"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanEntry:
+    content: str
+    status: PlanStatus
+    priority: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPart:
+    """What an agent intends to do, as a checklist. A message has one, which `plan.updated` replaces where it is."""
+
+    entries: tuple[PlanEntry, ...]
+
+
+Part = TextPart | ReasoningPart | ToolPart | FilePart | RememberedPart | PlanPart
 
 
 _TYPES: Final[Mapping[str, type[Any]]] = {
@@ -67,6 +84,7 @@ _TYPES: Final[Mapping[str, type[Any]]] = {
     "tool": ToolPart,
     "file": FilePart,
     "remembered": RememberedPart,
+    "plan": PlanPart,
 }
 _NAMES: Final = {kind: name for name, kind in _TYPES.items()}
 _ALWAYS: Final = frozenset({"result", "is_error"})  # Optional fields that are written even with their default value
@@ -83,6 +101,8 @@ def to_json(part: Part) -> dict[str, Json]:
         value = getattr(part, name)
         if default is MISSING or value != default:
             data[name] = list(value) if isinstance(part, RememberedPart) and name == "items" else value
+    if isinstance(part, PlanPart):
+        data["entries"] = entries_to_json(part.entries)
     return data
 
 
@@ -97,8 +117,18 @@ def from_json(data: Mapping[str, Json]) -> Part | None:
     del values["type"]
     if kind is RememberedPart:
         values["items"] = tuple(data["items"])
+    elif kind is PlanPart:
+        values["entries"] = entries_from_json(data["entries"])
     part: Part = construct(kind, values)
     return part
+
+
+def entries_to_json(entries: Sequence[PlanEntry]) -> list[dict[str, Json]]:
+    return [{name: value for name, value in asdict(entry).items() if value is not None} for entry in entries]
+
+
+def entries_from_json(items: Sequence[Mapping[str, Json]]) -> tuple[PlanEntry, ...]:
+    return tuple([construct(PlanEntry, item) for item in items])
 
 
 def construct(kind: type[Any], values: Mapping[str, Json]) -> Any:

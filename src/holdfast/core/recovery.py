@@ -16,8 +16,16 @@ from holdfast.core.run import Recovery, Run
 class RecoveryPolicy:
     max_attempts: int = 3  # How often a journal that is readable but has no output is read before giving up
     give_up_after: float = 24 * 3600.0  # Age in seconds at which a pending recovery is given up
-    auto_continue: bool = False  # Requeue orphaned detached runs whose agent can continue
+    auto_continue: bool = False  # Requeue orphaned detached runs whose agent can resume
     max_resumes: int = 2  # How often automatic continue requeues one run
+
+
+@dataclass(frozen=True, slots=True)
+class AgentAbilities:
+    """What a run's agent can do (`ports.agent.Agent`); one that no longer exists can do neither."""
+
+    park: bool = False
+    resume: bool = False
 
 
 Verdict = Literal[
@@ -32,11 +40,11 @@ def verdict(
     *,
     incarnation: NodeId | None,
     now: float,
-    can_continue: bool,
+    agent: AgentAbilities,
     policy: RecoveryPolicy,
     gone: bool = False,
 ) -> Verdict:
-    """`can_continue`: its agent can continue from a journal. `gone`: the lease holder is gone, whatever the lease."""
+    """`gone`: the lease holder is gone, whatever the lease."""
     if not run.is_open or (not gone and is_live(run.lease, incarnation, now)):
         return "leave"
     if run.intent is not None:
@@ -46,8 +54,8 @@ def verdict(
         return "end" if client_gone else "leave"
     if run.status == "waiting":
         parked = run.lease is None  # otherwise its process kept the task, and is gone
-        return "leave" if parked and can_continue and not client_gone else "end"
-    if policy.auto_continue and can_continue and run.lifetime == "detached" and run.resumes < policy.max_resumes:
+        return "leave" if parked and agent.park and not client_gone else "end"
+    if policy.auto_continue and agent.resume and run.lifetime == "detached" and run.resumes < policy.max_resumes:
         return "continue"
     return "end"
 

@@ -10,7 +10,7 @@ from typing import Final, Literal, assert_never
 
 from holdfast.core import events as ev
 from holdfast.core.errors import BrokenSequenceError
-from holdfast.core.parts import Part, ReasoningPart, RememberedPart, TextPart, ToolPart, ToolState
+from holdfast.core.parts import Part, PlanPart, ReasoningPart, RememberedPart, TextPart, ToolPart, ToolState
 from holdfast.core.steps import begins_by_position, open_step
 
 CUT_SHORT: Final = ("length", "content_filter")
@@ -51,7 +51,7 @@ class Transcript:
 
 EMPTY = Transcript()
 _NO_TEXT = TextPart("")
-_ENDS_REASONING = (ev.TextDelta, ev.ToolDelta, ev.ToolStarted, ev.ApprovalRequested, ev.StepStarted)
+_ENDS_REASONING = (ev.TextDelta, ev.ToolDelta, ev.ToolStarted, ev.ApprovalRequested, ev.StepStarted, ev.PlanUpdated)
 _BREAKS_REASONING = (ev.RunEnded, ev.RunResumed, ev.MessageSeeded, ev.MemoryRecalled)
 """After these its duration is unknown: there may have been a crash in between."""
 
@@ -213,6 +213,8 @@ class _Builder:
                     self.input = None
             case ev.MemoryRecalled(items, note):
                 self.parts.append(RememberedPart(items, note))
+            case ev.PlanUpdated(entries):
+                self._put_plan(PlanPart(entries))
             case ev.Usage():
                 self.usage = ev.add_usage(self.usage, event)
             case ev.RunEnded(status):
@@ -286,7 +288,8 @@ class _Builder:
         return None if where is None or self._tool(where).state in ("done", "denied") else where
 
     def _put_tool(self, call: ev.ToolStarted | ev.ApprovalRequested, state: ToolState) -> None:
-        """Start a call or ask about it. Other arguments than those of a call that may have run make another call."""
+        """Start a call or ask about it. Other arguments than those of a call that may have run make another call. An
+        agent that runs its own tools may ask about one that it has already announced as started."""
         self._join()
         call_id, name, args, provider, text = call.call_id, call.name, call.args, call.provider, call.args_text
         where = self._open(call_id)
@@ -294,11 +297,18 @@ class _Builder:
         if where is None or old is None or (old.state == "unknown" and (old.name, old.args) != (name, args)):
             self._add_part(ToolPart(call_id, name, args, state, provider=provider, args_text=text))
             return
-        again = state != "running" and (old.state == "unknown" or old.may_have_run)
+        again = state != "running" and (old.state in ("unknown", "running") or old.may_have_run)
         kept = old.provider if provider is None else provider
         self.parts[where] = replace(
             old, name=name, args=args, state=state, provider=kept, may_have_run=again, args_text=text
         )
+
+    def _put_plan(self, plan: PlanPart) -> None:
+        for where in range(len(self.parts) - 1, -1, -1):
+            if isinstance(self.parts[where], PlanPart):
+                self.parts[where] = plan
+                return
+        self.parts.append(plan)
 
     def _tool_delta(self, call_id: str, name: str | None, args: str | None, output: str | None) -> None:
         where = self._open(call_id)

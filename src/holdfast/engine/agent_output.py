@@ -1,6 +1,5 @@
 """What an agent is given for its output: writes go to the run's journal, approval requests to a person."""
 
-import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,11 +8,10 @@ from typing import Final, NoReturn
 
 import anyio
 
-from holdfast.core.errors import HoldfastError, StorageError
+from holdfast.core.errors import AlreadyDecidedError, HoldfastError, NotAllowedError, StorageError
 from holdfast.core.events import (
     ApprovalRequested,
     ApprovalResolved,
-    Decision,
     Event,
     InputRequested,
     InputResolved,
@@ -25,11 +23,12 @@ from holdfast.engine.node_context import NodeContext
 from holdfast.engine.output_buffer import OutputBuffer
 from holdfast.engine.signals import wait_for
 from holdfast.engine.transactions import approvals, session_edits
-from holdfast.ports.agent import InputAnswer
+from holdfast.ports.agent import ApprovalAnswer, InputAnswer
 from holdfast.ports.store import Tx
 from holdfast.ports.wakeups import Wake
 
-_NOT_IN_TIME: Final = "Nobody answered in time."
+NO_ANSWER: Final = "Nobody answered in time, so it was denied."
+_NO_INPUT: Final = "Nobody answered in time."
 _WITHDRAWN: Final = "The call ended before an answer."
 
 
@@ -41,7 +40,7 @@ class RecordedOutput:
     _buffer: OutputBuffer
     _node: NodeContext
     _park: Callable[[ApprovalId], None] | None
-    """Stops the execution until a person decides; None if the agent cannot continue, so that `ask` waits."""
+    """Stops the execution until a person decides; None if the agent cannot park, so that `ask` waits."""
     _apply_intent: Callable[[Run | None], None]
     _touched: float  # When the session's `updated_at` was last changed
     waiting: bool = False  # For a person, with the agent's task kept
@@ -65,73 +64,81 @@ class RecordedOutput:
     def new_approval_id(self) -> ApprovalId:
         return ApprovalId(self._node.ids.new("apr"))
 
-    async def ask(self, question: ApprovalRequested) -> Decision:
+    async def ask(self, question: ApprovalRequested, answer_within: float | None = None) -> ApprovalAnswer:
         run = self._run
-        store, retry = self._node.store, self._node.retry_storage
-        if not await retry(lambda: store.transact(lambda tx: approvals.ask(tx, run.id, run.epoch, question))):
-            await self._stop_as_stored()
-        await self._node.hub.announce(Wake("changed"))
-        await self.commit(question)
+        await self._publish(question, lambda tx: approvals.ask(tx, run.id, run.epoch, question))
         if self._park is not None:
             self._park(question.approval_id)
             await anyio.sleep_forever()
-        self.waiting = True
-        self._node.hub.signals.fire(("queue", None))  # a waiting run leaves its place to others
-        try:
-            decision, note = await self._wait_for_decision(question.approval_id)
-        finally:
-            self.waiting = False
-        await self.commit(ApprovalResolved(question.approval_id, decision, note))
-        return decision
+        answer = await self._wait_for_decision(question.approval_id, answer_within, NO_ANSWER)
+        await self.commit(ApprovalResolved(question.approval_id, *answer))
+        return answer
 
     async def ask_during_call(self, question: InputRequested) -> InputAnswer:
         run, aid = self._run, question.request_id
-        store, retry = self._node.store, self._node.retry_storage
-        if not await retry(lambda: store.transact(lambda tx: approvals.ask_input(tx, run.id, run.epoch, question))):
-            await self._stop_as_stored()
-        await self._node.hub.announce(Wake("changed"))
-        await self.commit(question)
-        self.waiting, resolved = True, False
-        self._node.hub.signals.fire(("queue", None))
+        await self._publish(question, lambda tx: approvals.ask_input(tx, run.id, run.epoch, question))
+        resolved = False
         try:
-            with anyio.move_on_after(question.expires_in or math.inf):
-                await self._wait_for_decision(aid)
-            answer, reason = await self._take_input(aid, _NOT_IN_TIME)
+            await self._wait_for_decision(aid, question.expires_in, _NO_INPUT)
+            answer, reason = await self._take_input(aid)
             resolved = True
         finally:
-            self.waiting = False
             if not resolved:  # the run or the call was cancelled, or the storage failed
                 self._buffer.add(InputResolved(aid, "cancel", _WITHDRAWN))
                 with anyio.move_on_after(self._node.settings.final_save, shield=True), suppress(HoldfastError):
-                    await self._take_input(aid, _WITHDRAWN)
+                    await self._deny(aid, _WITHDRAWN)
+                    await self._take_input(aid)
         await self.commit(InputResolved(aid, answer.action, reason))
         return answer
 
-    async def _take_input(self, aid: ApprovalId, note: str) -> tuple[InputAnswer, str | None]:
-        """The stored answer. Without one the question is cancelled for the reason `note`."""
-
-        def work(tx: Tx) -> tuple[InputAnswer, str | None]:
-            approval, row = tx.approval(aid), tx.run(run.id)
-            if approval is not None and approval.decision is None and row is not None and row.intent is None:
-                approvals.decide(tx, run.id, aid, run.owner, "deny", note)
-            return approvals.take_input(tx, aid) or (InputAnswer("cancel"), note)
-
-        run = self._run
-        taken = await self._node.retry_storage(lambda: self._node.store.transact(work))
-        await self._node.hub.announce(Wake("changed"))
-        return taken
-
-    async def _wait_for_decision(self, aid: ApprovalId) -> tuple[Decision, str | None]:
-        store, run, retry = self._node.store, self._run, self._node.retry_storage
-        park = partial(approvals.park, rid=run.id, epoch=run.epoch, aid=aid, keep_lease=True)
-        if await retry(lambda: store.transact(park)) is None:
+    async def _publish(self, question: Event, ask: Callable[[Tx], bool]) -> None:
+        """Store a question, then show it."""
+        if not await self._node.retry_storage(lambda: self._node.store.transact(ask)):
             await self._stop_as_stored()
         await self._node.hub.announce(Wake("changed"))
+        await self.commit(question)
+
+    async def _wait_for_decision(self, aid: ApprovalId, within: float | None, note: str) -> ApprovalAnswer:
+        """Wait with the task kept. After `within` seconds the answer is deny, for the reason `note`."""
+        store, run, retry = self._node.store, self._run, self._node.retry_storage
+        self.waiting = True
+        self._node.hub.signals.fire(("queue", None))  # a waiting run leaves its place to others
+        try:
+            park = partial(approvals.park, rid=run.id, epoch=run.epoch, aid=aid, keep_lease=True)
+            if await retry(lambda: store.transact(park)) is None:
+                await self._stop_as_stored()
+            await self._node.hub.announce(Wake("changed"))
+            with anyio.move_on_after(within):
+                return await self._next_decision(aid)
+            try:
+                await self._deny(aid, note)
+            except NotAllowedError:
+                await self._stop_as_stored()
+            return await self._next_decision(aid)
+        finally:
+            self.waiting = False
+
+    async def _deny(self, aid: ApprovalId, note: str) -> None:
+        """Answer for a person who did not. An answer that came in the last instant counts."""
+        store, run = self._node.store, self._run
+        deny = partial(approvals.decide, rid=run.id, aid=aid, owner=run.owner, decision="deny", note=note)
+        with suppress(AlreadyDecidedError):
+            await self._node.retry_storage(lambda: store.transact(deny))
+        await self._node.hub.announce(Wake("changed"))
+
+    async def _take_input(self, aid: ApprovalId) -> tuple[InputAnswer, str | None]:
+        """The stored answer, whose values are erased."""
+        store, take = self._node.store, partial(approvals.take_input, aid=aid)
+        taken = await self._node.retry_storage(lambda: store.transact(take))
+        return taken or (InputAnswer("cancel"), _WITHDRAWN)
+
+    async def _next_decision(self, aid: ApprovalId) -> ApprovalAnswer:
+        store, run, retry = self._node.store, self._run, self._node.retry_storage
         while True:
             signal = self._node.hub.signals.armed(("control", run.id))
             approval = await retry(lambda: store.read(lambda tx: tx.approval(aid)))
             if approval is not None and approval.decision is not None:
-                return approval.decision, approval.note
+                return ApprovalAnswer(approval.decision, approval.note)
             await wait_for(signal, self._node.settings.poll)
 
     async def _stop_as_stored(self) -> NoReturn:

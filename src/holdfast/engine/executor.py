@@ -165,7 +165,7 @@ class Execution:
             buffer.add(event)
         if self._agent is None:
             raise AgentError("no-agent", f"There is no agent named {self.run.agent!r}. Choose another one.")
-        park = self._park_for if self._agent.can_continue else None
+        park = self._park_for if self._agent.can_park else None
         now = self._node.clock.now()
         self._output = RecordedOutput(self.run, buffer, self._node, park, self.apply_intent, now)
         finish_reason = await self._agent.run(await self._recall(turn, buffer), self._output)
@@ -235,7 +235,7 @@ class Execution:
         if asked is None or asked.call_id in turn.decisions or self._agent is None:
             return False
         self._approval = asked.approval_id
-        return self._agent.can_continue
+        return self._agent.can_park
 
     def _park_for(self, approval: ApprovalId) -> None:
         self._approval = approval

@@ -205,12 +205,23 @@ class _RememberedPart(_Line):
     items: Items[dict[str, Any]]
 
 
+class _PlanEntry(_Line):
+    content: str
+    status: Literal["pending", "in_progress", "completed"]
+    priority: str | None = None
+
+
+class _PlanPart(_Line):
+    entries: Items[_PlanEntry]
+
+
 _PARTS: Final[Mapping[str, type[_Line]]] = {
     "text": _TextPart,
     "reasoning": _TextPart,
     "tool": _ToolPart,
     "file": _FilePart,
     "remembered": _RememberedPart,
+    "plan": _PlanPart,
 }
 
 

@@ -31,7 +31,9 @@ class OutputBuffer:
         self.epoch = epoch
         self.committed = last_seq  # Seq of the last durable event
         self.writes = 0  # Number of events added; the idle limit checks whether it changes
-        self.spoke = False  # Whether there was anything that counts as an answer: text, reasoning or a tool call
+        self.spoke = (
+            False  # Whether there was anything that counts as an answer: text, reasoning, a tool call or a plan
+        )
         self.marked = False  # Whether the writer has this buffer on its list
         self._mark = mark
         self._room = room
@@ -86,7 +88,7 @@ class OutputBuffer:
                 at = self._call_deltas.get(call_id, -1)  # calls that are written at once do not part one another
             case _:
                 self._call_deltas.clear()
-                self.spoke = self.spoke or isinstance(event, ev.ToolStarted | ev.ApprovalRequested)
+                self.spoke = self.spoke or isinstance(event, ev.ToolStarted | ev.ApprovalRequested | ev.PlanUpdated)
                 self._events.append(event)
                 return _EVENT_SIZE
         if not size:

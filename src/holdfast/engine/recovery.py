@@ -1,6 +1,6 @@
 """Finds runs that nobody executes, and ends them or, with automatic continue, puts them back into the queue.
 
-`core.recovery.verdict` decides: automatic continue happens only if it is enabled, the agent can continue, the run is
+`core.recovery.verdict` decides: automatic continue happens only if it is enabled, the agent can resume, the run is
 detached, and it was resumed fewer than `max_resumes` times. Otherwise: raise the epoch in the store, fence the journal,
 read, seal, settle. A journal that cannot be fenced or read leaves the run interrupted with its recovery pending: its
 output is looked for again later.
@@ -20,7 +20,7 @@ from holdfast.core.errors import BrokenSequenceError, JournalPrunedError, Storag
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.core.lease import is_live
-from holdfast.core.recovery import Look
+from holdfast.core.recovery import AgentAbilities, Look
 from holdfast.core.run import Intent, Recovery, Run
 from holdfast.core.transcript import EMPTY, Transcript, fold, has_output
 from holdfast.engine.node_context import NodeContext
@@ -49,8 +49,9 @@ class RunRecovery:
         return [run for run in known if not self.is_live(run, now) and self._verdict(run, now) != "leave"]
 
     def _verdict(self, run: Run, now: float) -> recovery.Verdict:
-        policy, incarnation, can = self._node.settings.recovery, self._node.identity.incarnation, self.can_continue(run)
-        return recovery.verdict(run, incarnation=incarnation, now=now, can_continue=can, policy=policy, gone=True)
+        policy, incarnation = self._node.settings.recovery, self._node.identity.incarnation
+        agent = self.abilities(run)
+        return recovery.verdict(run, incarnation=incarnation, now=now, agent=agent, policy=policy, gone=True)
 
     def is_live(self, run: Run, now: float) -> bool:
         """Whether somebody holds the run's lease. Of its own leases a node knows better than the store."""
@@ -59,13 +60,13 @@ class RunRecovery:
         assert run.lease is not None
         return run.lease.holder != self._node.identity.node or self._node.local.may_hold(run)
 
-    def can_continue(self, run: Run) -> bool:
+    def abilities(self, run: Run) -> AgentAbilities:
         try:
             agent = self._node.agents.get(run.agent)
         except Exception:
             log.warning("agent %s could not be loaded", run.agent, exc_info=True)
-            return False
-        return agent is not None and agent.can_continue
+            return AgentAbilities()
+        return AgentAbilities() if agent is None else AgentAbilities(agent.can_park, agent.can_resume)
 
     def _with_local_knowledge(self, run: Run) -> Run:
         intent = run.intent or self._node.local.abandoned_intent(run)
@@ -92,7 +93,7 @@ class RunRecovery:
         policy = self._node.settings.recovery
         sealed = await self._sealed(found) if policy.auto_continue else frozenset()
         ours = await self._node.store.transact(
-            lambda tx: takeover.take_over(tx, self._node.identity, found, self.can_continue, policy, sealed)
+            lambda tx: takeover.take_over(tx, self._node.identity, found, self.abilities, policy, sealed)
         )
         if len(ours) < len(found):  # some may have been requeued
             await self._node.hub.announce(Wake("queue"), Wake("changed"))
@@ -146,11 +147,11 @@ class RunRecovery:
             return await self._settler.transcript(rid)
 
     async def _park_again(self, run: Run, transcript: Transcript) -> bool:
-        """If the process died between asking and parking, the question stands, provided the agent can continue."""
+        """If the process died between asking and parking, the question stands, provided the agent can park."""
         asked = transcript.approval
         if asked is None or run.intent is not None or run.status != "running":
             return False
-        if run.lifetime == "attached" or not self.can_continue(run):
+        if run.lifetime == "attached" or not self.abilities(run).park:
             return False
         with self._time_limit():
             parked = await self._node.store.transact(

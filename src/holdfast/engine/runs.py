@@ -236,9 +236,12 @@ class Runs:
         """Stop the run wherever it is executed. See `Supervisor.cancel`."""
         return await self._supervisor.cancel(rid, owner, reason)
 
-    async def decide(self, rid: RunId, aid: ApprovalId, decision: Decision, owner: OwnerId = LOCAL) -> Run:
-        """Answer an approval; the first answer counts."""
-        run = await self._node.transact(partial(approvals.decide, rid=rid, aid=aid, owner=owner, decision=decision))
+    async def decide(
+        self, rid: RunId, aid: ApprovalId, decision: Decision, owner: OwnerId = LOCAL, option: str | None = None
+    ) -> Run:
+        """Answer an approval; the first answer counts. `option`: the name of the agent's option that was chosen."""
+        decide = partial(approvals.decide, rid=rid, aid=aid, owner=owner, decision=decision, note=option)
+        run = await self._node.transact(decide)
         await self._node.hub.announce(Wake("control", rid))
         return run
 

@@ -330,17 +330,19 @@ class Supervisor:
             self._drain_scope.deadline = anyio.current_time() + self._node.settings.drain
             await self._wait_until_empty()
         for execution in list(self._executions.values()):
-            execution.stop(HAND_OVER if self._can_hand_over(execution.run) else SHUTDOWN)
+            execution.stop(HAND_OVER if self._can_hand_over(execution) else SHUTDOWN)
         with anyio.move_on_after(self._node.settings.final_save):
             await self._wait_until_empty()
 
-    def _can_hand_over(self, run: Run) -> bool:
+    def _can_hand_over(self, execution: Execution) -> bool:
         """Whether another node would continue the run after a crash of this one."""
+        run = execution.run
         return (
             self._node.identity.lease_time is not None
             and self._node.settings.recovery.auto_continue
             and run.lifetime == "detached"
-            and self._deps.recovery.can_continue(run)
+            and not execution.waiting
+            and self._deps.recovery.abilities(run).resume
         )
 
     def hurry(self) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from holdfast.core.events import ApprovalRequested, Decision, Event, InputAction, InputRequested
 from holdfast.core.ids import ApprovalId
@@ -26,6 +26,11 @@ class Turn:
     preferences: Mapping[str, Json] = field(default_factory=dict)  # The owner's settings when the turn began
 
 
+class ApprovalAnswer(NamedTuple):
+    decision: Decision
+    note: str | None = None  # Why, if no person decided; otherwise the chosen option of the question
+
+
 @dataclass(frozen=True, slots=True)
 class InputAnswer:
     action: InputAction
@@ -47,9 +52,9 @@ class AgentOutput(Protocol):
     async def commit(self, event: Event) -> None:
         """Add an event and wait until it is durable: `tool.started` before the effect, `tool.finished` after it."""
 
-    async def ask(self, question: ApprovalRequested) -> Decision:
-        """Ask a person. If the agent can continue, this never returns: the run is parked, and a later turn has the
-        decision. Otherwise it waits."""
+    async def ask(self, question: ApprovalRequested, answer_within: float | None = None) -> ApprovalAnswer:
+        """Ask a person. If the agent can park, this never returns: the run gives up its task, and a later turn has the
+        decision. Otherwise it waits, for at most `answer_within` seconds: then the answer is deny, with that noted."""
 
     async def ask_during_call(self, question: InputRequested) -> InputAnswer:
         """Ask a person while a tool runs, one question at a time. The run waits with its task kept, for at most
@@ -69,8 +74,13 @@ class AgentError(Exception):
 
 class Agent(Protocol):
     @property
-    def can_continue(self) -> bool:
-        """Whether it can resume a turn from its transcript, after a crash or a decision."""
+    def can_park(self) -> bool:
+        """Whether it can give up its task at a question and take the decision in a later turn. Otherwise its task
+        waits, and a crash meanwhile interrupts the run."""
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether it can resume a turn from its transcript after a crash."""
 
     async def run(self, turn: Turn, out: AgentOutput) -> str | None:
         """Answer the turn and return the finish reason. When cancelled, close the upstream connection and re-raise."""

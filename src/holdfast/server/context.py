@@ -15,6 +15,7 @@ from holdfast.server.authenticator import Authenticator
 from holdfast.server.client_address import Network
 from holdfast.server.event_stream import StreamLimits
 from holdfast.server.login_limiter import LoginRateLimiter
+from holdfast.server.schemas.models import AgentTestResponse
 from holdfast.server.schemas.settings import McpPromptResponse, McpServerRequest, McpServerResponse, ToolResponse
 
 MIB = 1024 * 1024
@@ -41,6 +42,16 @@ class AvailableModels(Protocol):
         """Stores the key in the keyring or removes it; the next answer uses it. Returns why a key could not be
         verified. Raises InvalidInputError for an unknown provider or a key that the provider rejects, NotAllowedError
         for a key that the keyring does not hold."""
+
+
+class AgentPrograms(Protocol):
+    """The agents that run as programs of their own."""
+
+    async def problems(self) -> Mapping[str, str | None]:
+        """Of each program, why it cannot be started, or None."""
+
+    async def test(self, name: str) -> AgentTestResponse:
+        """Starts the program and asks who it is. Raises NotFoundError."""
 
 
 class ToolAdmin(Protocol):
@@ -88,8 +99,9 @@ class ServerLimits:
 class ApiContext:
     engine: Engine
     authenticator: Authenticator
-    agents: Sequence[tuple[str, bool]]  # Names, each with whether the agent can continue a run
+    agents: Sequence[tuple[str, bool]]  # Names, each with whether the agent can resume a run
     models: AvailableModels | None = None
+    programs: AgentPrograms | None = None
     measure_context: Callable[[SessionId], Awaitable[tuple[str, int, int | None]]] | None = None
     """Of a session: its model, the estimated tokens in its context, and the model's limit."""
     summarizer: Callable[[SessionId], Awaitable[Summarizer]] | None = None

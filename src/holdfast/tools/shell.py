@@ -23,7 +23,7 @@ from holdfast.tools.schemas import object_spec
 from holdfast.tools.shell_sandbox import ShellSandbox
 from holdfast.tools.workspace.private_directory import create_private_directory
 
-_SUBREAPER: Final = str(Path(__file__).with_name("subreaper.py"))
+SUBREAPER: Final = str(Path(__file__).with_name("subreaper.py"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class ShellTool:
         await to_thread.run_sync(create_private_directory, workspace)
         wrapped = await self.sandbox.wrap(["/bin/sh", "-c", command], workspace)
         return await anyio.open_process(
-            [sys.executable, "-I", "-S", _SUBREAPER, *wrapped],
+            [sys.executable, "-I", "-S", SUBREAPER, *wrapped],
             stdin=control,
             stderr=STDOUT,
             cwd=workspace,

@@ -1,6 +1,7 @@
 """Subreaper: runs one command and leaves none of its processes behind. `python -I -S subreaper.py PROGRAM ARGS…`.
 
-Standard input is a pipe from the caller. When it closes, because the caller gave up or died, everything the command
+Standard input is a pipe from the caller, or, after `--control FD`, that descriptor is, and the command gets standard
+input. When the pipe closes, because the caller gave up or died, everything the command
 started is ended: SIGTERM, a grace period, SIGKILL. The grace period is short, or longer if a `t` was sent first. The
 same happens to what is left when the command has exited. On Linux this process adopts orphans, so a process cannot
 escape by leaving its process group, session or parent. On other systems only the process group is ended.
@@ -26,27 +27,35 @@ def main(command: list[str]) -> int:
         import ctypes
 
         ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: this process adopts orphans
+    control = 0
+    if command[0] == "--control":
+        control, command = int(command[1]), command[2:]
+        os.set_inheritable(control, False)
+        os.closerange(3, control)  # event loops leave copies of the pipes open, and an end is not seen until all close
+        os.closerange(control + 1, control + 256)
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     os.set_blocking(woken, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    child = _spawn(command)
+    child = _spawn(command, has_input=control != 0)
     null = os.open(os.devnull, os.O_RDWR)
+    if control:
+        os.dup2(null, 0)  # who writes to a command that has exited is told so
     os.dup2(null, 1)  # the output ends when the command's processes end, not when this one does
     os.dup2(null, 2)
     status: int | None = None
     grace = SHORT_GRACE
     poll = select.poll()
-    poll.register(0, select.POLLIN)
+    poll.register(control, select.POLLIN)
     poll.register(woken, select.POLLIN)
     while status is None:
         ready = {fd for fd, _ in poll.poll()}
         status = _reap(child, status)
         if woken in ready:
             os.read(woken, 4096)
-        if 0 in ready and status is None:
-            if os.read(0, 1) == b"t":
+        if control in ready and status is None:
+            if os.read(control, 1) == b"t":
                 grace = LONG_GRACE
             break
     status = _end_all(child, status, grace, woken)
@@ -54,12 +63,12 @@ def main(command: list[str]) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _spawn(command: list[str]) -> int:
-    no_input = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+def _spawn(command: list[str], *, has_input: bool) -> int:
+    actions = [] if has_input else [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
     try:
-        return os.posix_spawnp(command[0], command, os.environ, file_actions=no_input, setsid=True)
+        return os.posix_spawnp(command[0], command, os.environ, file_actions=actions, setsid=True)
     except NotImplementedError:
-        return os.posix_spawnp(command[0], command, os.environ, file_actions=no_input, setpgroup=0)
+        return os.posix_spawnp(command[0], command, os.environ, file_actions=actions, setpgroup=0)
 
 
 def _reap(child: int, status: int | None) -> int | None:

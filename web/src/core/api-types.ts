@@ -15,10 +15,23 @@ export type AgentListResponse = {
 export type AgentResponse = {
   readonly name: string;
   readonly can_continue: boolean;
+  readonly is_program: boolean;
+  readonly available: boolean;
+  readonly reason: string | null;
+};
+
+export type AgentTestResponse = {
+  readonly ok: boolean;
+  readonly reason: string | null;
+  readonly program: string | null;
+  readonly version: string | null;
+  readonly login: readonly string[];
+  readonly took_ms: number;
 };
 
 export type ApprovalDecisionRequest = {
   readonly decision: "once" | "session" | "always" | "deny";
+  readonly option?: string | null;
 };
 
 export type BackupRequest = {
@@ -353,7 +366,19 @@ export type PartResponse =
   | ReasoningPartResponse
   | ToolPartResponse
   | FilePartResponse
-  | RememberedPartResponse;
+  | RememberedPartResponse
+  | PlanPartResponse;
+
+export type PlanEntryResponse = {
+  readonly content: string;
+  readonly status: "pending" | "in_progress" | "completed";
+  readonly priority?: string;
+};
+
+export type PlanPartResponse = {
+  readonly type: "plan";
+  readonly entries: readonly PlanEntryResponse[];
+};
 
 /** An error, as problem details (RFC 9457). Some have further fields, such as `field`, `run_id` or `version`. */
 export type ProblemResponse = {

@@ -137,8 +137,8 @@ export class Api {
   continueRun = (rid: string, key: string) => this.post<api.AcceptedRunResponse>(`/api/runs/${rid}/continue`, {}, key);
   cancel = (rid: string) => this.call<Run>("POST", `/api/runs/${rid}/cancel`, undefined, {}, CANCEL_TIMEOUT_MS);
   recover = (rid: string) => this.post<Run>(`/api/runs/${rid}/recover`);
-  decide = (rid: string, aid: string, decision: Decision) =>
-    this.post<Run>(`/api/runs/${rid}/approvals/${aid}`, { decision });
+  decide = (rid: string, aid: string, decision: Decision, option?: string) =>
+    this.post<Run>(`/api/runs/${rid}/approvals/${aid}`, { decision, ...(option === undefined ? {} : { option }) });
   answerInput = (rid: string, id: string, answer: InputAnswer) =>
     this.post<Run>(`/api/runs/${rid}/inputs/${id}`, answer);
   editQueued = (rid: string, input: api.MessageInput) =>

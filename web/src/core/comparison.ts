@@ -147,9 +147,9 @@ export class Comparison {
     this.state.set(NOTHING);
   }
 
-  async decide(runId: string, approvalId: string, decision: Decision): Promise<boolean> {
+  async decide(runId: string, approvalId: string, decision: Decision, option?: string): Promise<boolean> {
     try {
-      await this.api.decide(runId, approvalId, decision);
+      await this.api.decide(runId, approvalId, decision, option);
       return true;
     } catch (error) {
       this.state.patch({ problem: errorMessage(error) });

@@ -73,7 +73,14 @@ const ENDINGS = {
   "run.interrupted": "interrupted",
 } as const satisfies Record<string, Ending>;
 
-const ENDS_REASONING = new Set(["text.delta", "tool.delta", "tool.started", "approval.requested", "step.started"]);
+const ENDS_REASONING = new Set([
+  "text.delta",
+  "tool.delta",
+  "tool.started",
+  "approval.requested",
+  "step.started",
+  "plan.updated",
+]);
 /** The duration of the reasoning before these is unknown: a crash may lie between. */
 const CUTS_REASONING = new Set([...Object.keys(ENDINGS), "run.resumed", "message.seeded", "memory.recalled"]);
 export const isTerminal = (type: string): type is keyof typeof ENDINGS => type in ENDINGS;
@@ -146,8 +153,9 @@ class TranscriptBuilder {
         return this.finishTool(event.data);
       case "approval.requested": {
         const { approval_id, call_id, name, args = null, reason = "", always = true } = event.data;
+        const { options = null, expires_at = null } = event.data;
         this.putTool(event.data, "waiting");
-        return this.set({ approval: { approval_id, call_id, name, args, reason, always } });
+        return this.set({ approval: { approval_id, call_id, name, args, reason, always, options, expires_at } });
       }
       case "approval.resolved":
         return this.resolveApproval(event.data.approval_id, event.data.decision, event.data.reason ?? null);
@@ -159,6 +167,13 @@ class TranscriptBuilder {
       case "memory.recalled": {
         const { items, note } = event.data;
         this.parts.push({ type: "remembered", items, ...(note == null ? {} : { note }) });
+        return;
+      }
+      case "plan.updated": {
+        const plan = { type: "plan" as const, entries: event.data.entries };
+        const index = this.parts.findLastIndex((part) => part.type === "plan");
+        if (index < 0) this.parts.push(plan);
+        else this.parts[index] = plan;
         return;
       }
       case "usage":
@@ -240,7 +255,8 @@ class TranscriptBuilder {
       this.push(toolPart({ ...newTool(call_id, name, args, state), provider, args_text }));
       return;
     }
-    const may_have_run = state !== "running" && (old.state === "unknown" || old.may_have_run === true);
+    const may_have_run =
+      state !== "running" && (["unknown", "running"].includes(old.state) || old.may_have_run === true);
     const fields = { ...old, name, args, state, provider: provider ?? old.provider, may_have_run, args_text };
     this.parts[found.index] = toolPart(fields);
   }

@@ -294,7 +294,8 @@ export class Thread {
   };
   continueRun = (rid: string) => this.actOnce(`continue ${rid}`, (key) => this.api.continueRun(rid, key));
   recover = (rid: string) => this.act(() => this.api.recover(rid));
-  decide = (rid: string, aid: string, decision: Decision) => this.act(() => this.api.decide(rid, aid, decision));
+  decide = (rid: string, aid: string, decision: Decision, option?: string) =>
+    this.act(() => this.api.decide(rid, aid, decision, option));
   answerInput = (rid: string, id: string, answer: InputAnswer) => this.act(() => this.api.answerInput(rid, id, answer));
   switchBranch = (mid: string) => this.act(() => this.api.patchSession(this.sid, { head: mid }));
   fork = (mid: string) => this.act(() => this.api.fork(this.sid, mid));

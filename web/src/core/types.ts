@@ -23,7 +23,8 @@ export type ReasoningPart = api.ReasoningPartResponse;
 export type ToolPart = api.ToolPartResponse;
 export type FilePart = api.FilePartResponse;
 export type RememberedPart = api.RememberedPartResponse;
-export const PART_TYPES: ReadonlySet<string> = new Set(["text", "reasoning", "tool", "file", "remembered"]);
+export type PlanPart = api.PlanPartResponse;
+export const PART_TYPES: ReadonlySet<string> = new Set(["text", "reasoning", "tool", "file", "remembered", "plan"]);
 
 export type ToolState = ToolPart["state"];
 export type MessageStatus = Message["status"];
@@ -42,7 +43,13 @@ export type ApprovalRequest = {
   readonly reason: string;
   /** False if the decision "always" would count as "once". */
   readonly always: boolean;
+  /** The choices of an agent that has its own. */
+  readonly options: readonly ApprovalOption[] | null;
+  /** When the agent denies by itself, in milliseconds since the epoch. */
+  readonly expires_at: number | null;
 };
+
+export type ApprovalOption = Readonly<{ id: string; name: string; decision: Decision }>;
 
 /** A tool's server asks the user something while the tool runs. */
 export type InputRequest = Readonly<{
@@ -90,6 +97,7 @@ export type EventData = {
   "approval.resolved": { readonly approval_id: string; readonly decision: Decision; readonly reason?: Json };
   "input.requested": InputRequest;
   "input.resolved": { readonly request_id: string; readonly action: InputAnswer["action"]; readonly reason?: string };
+  "plan.updated": Readonly<Pick<PlanPart, "entries">>;
   "memory.recalled": { readonly items: readonly JsonObject[]; readonly note?: string | null };
   usage: Pick<Usage, "input_tokens" | "output_tokens"> & Partial<Usage>;
   "run.complete": TerminalData;

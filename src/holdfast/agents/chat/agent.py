@@ -72,7 +72,8 @@ class ChatAgent:
     instructions: str = INSTRUCTIONS
     has_person: Callable[[Turn], bool] = lambda turn: True
     """Whether somebody can answer questions of running tools: clients of an API may show none."""
-    can_continue: bool = True
+    can_park: bool = True
+    can_resume: bool = True
 
     async def run(self, turn: Turn, out: AgentOutput) -> str | None:
         """Answer the turn. A model without tool support is offered none, but calls left by another model are run."""

@@ -8,7 +8,7 @@ from typing import Final, assert_never
 from holdfast.agents.chat.requested_calls import written_args
 from holdfast.agents.chat.system_prompt import CONTINUE
 from holdfast.core.ids import FileId
-from holdfast.core.parts import FilePart, Json, Part, ReasoningPart, RememberedPart, TextPart, ToolPart
+from holdfast.core.parts import FilePart, Json, Part, PlanPart, ReasoningPart, RememberedPart, TextPart, ToolPart
 from holdfast.core.session import Message
 from holdfast.core.steps import complete_args, step_starts
 from holdfast.ports.agent import AgentError
@@ -75,7 +75,7 @@ def answer(
                     if (call := _call(part)) is not None:
                         content.append(call)
                         tool_messages.append(replace(_tool_message(part), images=_images(part.call_id, step, files)))
-                case FilePart() | RememberedPart():
+                case FilePart() | RememberedPart() | PlanPart():
                     pass
                 case _:
                     assert_never(part)

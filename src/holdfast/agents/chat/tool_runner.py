@@ -110,7 +110,7 @@ class ToolRunner:
             why = reason if never is None else f"{reason} {never}"
             always = None if never is None else False
             question = (call.call_id, call.name, call.args, why, call.provider, _other_text(call), always)
-            decision = await self.out.ask(ApprovalRequested(self.out.new_approval_id(), *question))
+            decision = (await self.out.ask(ApprovalRequested(self.out.new_approval_id(), *question))).decision
         if decision != "deny":
             await self._perform(call, tool)
 

@@ -16,6 +16,12 @@ def workspace(root: Path, sid: SessionId) -> Path:
     return root / name
 
 
+def agent_session_file(root: Path, sid: SessionId) -> Path:
+    """Where it is noted which session of an agent program belongs to the session: beside its directory, because the
+    program's own session is on this machine too."""
+    return root / f"{workspace(root, sid).name}.agent.json"
+
+
 @dataclass(frozen=True, slots=True)
 class WorkspaceDirectories:
     """`ports.files.Workspaces`."""
@@ -24,6 +30,7 @@ class WorkspaceDirectories:
 
     def erase(self, sid: SessionId) -> None:
         directory = workspace(self.root, sid)
+        agent_session_file(self.root, sid).unlink(missing_ok=True)
         try:
             shutil.rmtree(directory)
         except FileNotFoundError:

@@ -99,10 +99,10 @@ def settle(
     return Settled(run, session, has_queue=bool(tx.open_runs(run.session_id)), is_new=True)
 
 
-def deny_open(tx: Tx, run: Run) -> None:
-    """Deny the open questions of a run that has ended."""
+def deny_open(tx: Tx, run: Run, note: str | None = None) -> None:
+    """Deny the open questions of a run that nobody executes any more."""
     for approval in tx.open_approvals(run.id):
-        put_approval(tx, replace(approval, decision="deny", decided_at=tx.now))
+        put_approval(tx, replace(approval, decision="deny", decided_at=tx.now, note=note))
 
 
 def mark_pruned(tx: Tx, rids: Iterable[RunId]) -> None:

@@ -7,13 +7,14 @@ from typing import Final
 
 from holdfast.core.ids import RunId
 from holdfast.core.lease import NodeIdentity
-from holdfast.core.recovery import RecoveryPolicy, verdict
+from holdfast.core.recovery import AgentAbilities, RecoveryPolicy, verdict
 from holdfast.core.run import Recovery, Run, step
 from holdfast.engine.transactions.cancel_requests import DISCONNECTED
 from holdfast.engine.transactions.row_access import put_run
 from holdfast.engine.transactions.run_endings import deny_open
 from holdfast.ports.store import Change, Tx
 
+UNANSWERED: Final = "The agent was restarted before anybody answered."
 UNREADABLE: Final = "journal-unavailable"  # The reason of a run whose recovery is pending
 
 
@@ -21,7 +22,7 @@ def take_over(
     tx: Tx,
     me: NodeIdentity,
     seen: Iterable[Run],
-    can_continue: Callable[[Run], bool],
+    abilities: Callable[[Run], AgentAbilities],
     policy: RecoveryPolicy,
     sealed: Collection[RunId] = (),
 ) -> list[Run]:
@@ -32,11 +33,13 @@ def take_over(
         run = tx.run(before.id)
         if run is None or run.epoch != before.epoch or run.lease != before.lease:
             continue
-        run, can = replace(run, intent=run.intent or before.intent), can_continue(run)
-        what = verdict(run, incarnation=me.incarnation, now=tx.now, can_continue=can, policy=policy, gone=True)
+        run, agent = replace(run, intent=run.intent or before.intent), abilities(run)
+        what = verdict(run, incarnation=me.incarnation, now=tx.now, agent=agent, policy=policy, gone=True)
         if what == "leave":
             continue
         if what == "continue" and run.id not in sealed:
+            if not agent.park:
+                deny_open(tx, run, UNANSWERED)  # asked right before the crash: nothing waits for the answer
             put_run(tx, replace(step(run, "requeue"), lease=None, resumes=run.resumes + 1))
             continue
         if run.status == "queued" and run.intent is None:  # one that never started only ends if its client left

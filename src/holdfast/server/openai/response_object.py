@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from holdfast.core.events import ApprovalRequested, Failure, RunEnded, Usage, unquoted
 from holdfast.core.ids import RunId
-from holdfast.core.parts import FilePart, Json, Part, ReasoningPart, RememberedPart, TextPart, ToolPart
+from holdfast.core.parts import FilePart, Json, Part, PlanPart, ReasoningPart, RememberedPart, TextPart, ToolPart
 from holdfast.core.run import Run
 from holdfast.core.session import Message
 from holdfast.core.transcript import Transcript
@@ -340,7 +340,7 @@ def _result_fields(call: ToolPart) -> dict[str, object]:
 
 def output_parts(parts: Iterable[Part]) -> list[Part]:
     """The parts that are output items, in order: the index of an item is its index here."""
-    return [part for part in parts if not isinstance(part, RememberedPart | FilePart)]
+    return [part for part in parts if not isinstance(part, RememberedPart | FilePart | PlanPart)]
 
 
 def render_parts(

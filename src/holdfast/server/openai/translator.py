@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from holdfast.core import events as ev
-from holdfast.core.parts import Json, ReasoningPart, TextPart, ToolPart
+from holdfast.core.parts import Json, PlanPart, ReasoningPart, TextPart, ToolPart
 from holdfast.server.openai.json_bytes import as_text, escape
 
 _REASONING: Final = b'\nevent: reasoning.delta\ndata: {"text":"'
@@ -21,6 +21,7 @@ class Translator(ABC):
     def __init__(self) -> None:
         self._out: list[bytes] = []
         self._usage: ev.Usage | None = None
+        self._has_plan = False
         self.ended = False  # Nothing follows
         self.begun = False  # There was output: a failure can no longer have a status
         self.failed: ev.Failure | None = None
@@ -57,14 +58,24 @@ class Translator(ABC):
                             self._write_reasoning(escape(text), provider)
                         case ToolPart():
                             self._seed_call(part)
+                        case PlanPart():
+                            self._add_plan()
                         case _:
                             pass
+            case ev.PlanUpdated():
+                self._add_plan()
             case ev.Usage():
                 self._usage = ev.add_usage(self._usage, event)
             case ev.RunEnded():
                 self._end(event)
             case _:
                 pass
+
+    def _add_plan(self) -> None:
+        """Only the first plan is a part of its own, between texts; later ones replace it where it is."""
+        if not self._has_plan:
+            self._has_plan = True
+            self._break_text()
 
     def _seed_call(self, call: ToolPart) -> None:
         """A call that the run began with, because it continues another."""

@@ -157,7 +157,7 @@ async def decide_approval(
     """Allow or deny a tool call that waits for approval. The first decision wins. `always` needs a recent login."""
     if body.decision == "always":
         require_recent_login(request, "always allow a tool")
-    run = await api.engine.runs.decide(rid, ApprovalId(aid), body.decision)
+    run = await api.engine.runs.decide(rid, ApprovalId(aid), body.decision, option=body.option)
     if body.decision == "always":
         security_log.record("tool always allowed", address=request_address(request, api.trusted_proxies), run=rid)
     return s.RunResponse.model_validate(run)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NotRequired, Self
 from pydantic import Field
 from typing_extensions import TypeAliasType, TypedDict
 
-from holdfast.core.parts import ToolState, all_to_json
+from holdfast.core.parts import PlanStatus, ToolState, all_to_json
 from holdfast.core.run import RecoveryState
 from holdfast.core.session import Message, Role
 from holdfast.core.transcript import MessageStatus
@@ -98,10 +98,26 @@ class RememberedPartResponse(TypedDict):
     note: NotRequired[str]
 
 
+class PlanEntryResponse(TypedDict):
+    content: str
+    status: PlanStatus
+    priority: NotRequired[str]
+
+
+class PlanPartResponse(TypedDict):
+    type: Literal["plan"]
+    entries: list[PlanEntryResponse]
+
+
 PartResponse = TypeAliasType(
     "PartResponse",
     Annotated[
-        TextPartResponse | ReasoningPartResponse | ToolPartResponse | FilePartResponse | RememberedPartResponse,
+        TextPartResponse
+        | ReasoningPartResponse
+        | ToolPartResponse
+        | FilePartResponse
+        | RememberedPartResponse
+        | PlanPartResponse,
         Field(discriminator="type"),
     ],
 )

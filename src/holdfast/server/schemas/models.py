@@ -36,6 +36,20 @@ class ModelTestResponse(ResponseModel):
 class AgentResponse(ResponseModel):
     name: str
     can_continue: bool
+    is_program: bool
+    """Whether it runs as a program of its own, with its own model and tools."""
+    available: bool
+    reason: str | None
+
+
+class AgentTestResponse(ResponseModel):
+    ok: bool
+    reason: str | None
+    program: str | None
+    version: str | None
+    login: list[str]
+    """The ways to log in that the program names; it may be logged in already."""
+    took_ms: int
 
 
 class AgentListResponse(ResponseModel):

@@ -78,6 +78,8 @@ class EditMessageRequest(RequestModel):
 
 class ApprovalDecisionRequest(RequestModel):
     decision: Decision
+    option: Name | None = None
+    """The name of the option that was chosen, if the question has the agent's own options."""
 
 
 class InputAnswerRequest(RequestModel):

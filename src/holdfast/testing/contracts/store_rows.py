@@ -10,7 +10,17 @@ from holdfast.core.events import Usage
 from holdfast.core.ids import LOCAL, ApprovalId, FactId, FileId, MessageId, NodeId, OwnerId, RunId, SessionId
 from holdfast.core.lease import Lease
 from holdfast.core.memory_ledger import RESTS, DirtyTurn, Ledger, MemoryCommit, TurnText
-from holdfast.core.parts import FilePart, Json, Part, ReasoningPart, RememberedPart, TextPart, ToolPart
+from holdfast.core.parts import (
+    FilePart,
+    Json,
+    Part,
+    PlanEntry,
+    PlanPart,
+    ReasoningPart,
+    RememberedPart,
+    TextPart,
+    ToolPart,
+)
 from holdfast.core.run import Intent, Recovery, Run
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.ports.store import Approval, Fact, Store, StoredFile, Tx
@@ -28,6 +38,7 @@ EVERY_PART: tuple[Part, ...] = (
     FilePart(FileId("file_1"), s.ODD, "text/plain", 0),
     RememberedPart(({"text": s.ODD, "source": "notes"},)),
     RememberedPart(()),
+    PlanPart((PlanEntry(s.ODD, "in_progress", "high"), PlanEntry("", "pending"))),
 )
 VALUES: dict[Any, Callable[[int], Any]] = {
     str: lambda n: f"{s.ODD}{n}",

@@ -1,7 +1,7 @@
 // Asks the user to allow a tool call. The first decision wins, wherever it is made.
 
-import { useState } from "react";
-import type { ApprovalRequest, Decision } from "../../core/types.ts";
+import { useEffect, useState } from "react";
+import type { ApprovalOption, ApprovalRequest, Decision } from "../../core/types.ts";
 import { Button } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import { Icon } from "../widgets/icons.tsx";
@@ -9,24 +9,39 @@ import text from "../widgets/text.module.css";
 import styles from "./Approval.module.css";
 import { ToolArguments } from "./ToolArguments.tsx";
 
-const CHOICES: readonly (readonly [Decision, string])[] = [
-  ["once", "Allow once"],
-  ["session", "Allow for this chat"],
-  ["always", "Always allow"],
-  ["deny", "Deny"],
+const CHOICES: readonly ApprovalOption[] = [
+  { id: "once", decision: "once", name: "Allow once" },
+  { id: "session", decision: "session", name: "Allow for this chat" },
+  { id: "always", decision: "always", name: "Always allow" },
+  { id: "deny", decision: "deny", name: "Deny" },
 ];
+
+const defaultOptions = (always: boolean) => CHOICES.filter(({ decision }) => decision !== "always" || always);
+
+/** How long the agent waits for an answer before it denies by itself. */
+function Countdown({ until }: { until: number }) {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  const seconds = Math.max(0, Math.ceil((until - now) / 1000));
+  return (
+    <p className={text.quiet}>{seconds ? `Denied in ${seconds} s without an answer` : "Denied: no answer in time"}</p>
+  );
+}
 
 interface Props {
   request: ApprovalRequest;
   /** Returns something falsy if the decision could not be sent. */
-  onDecide: (approvalId: string, decision: Decision) => Promise<unknown>;
+  onDecide: (approvalId: string, decision: Decision, option?: string) => Promise<unknown>;
 }
 
 export function Approval({ request, onDecide }: Props) {
   const [sending, setSending] = useState(false);
-  const decide = async (decision: Decision) => {
+  const decide = async ({ decision, name }: ApprovalOption) => {
     setSending(true);
-    if (!(await onDecide(request.approval_id, decision))) setSending(false);
+    if (!(await onDecide(request.approval_id, decision, request.options ? name : undefined))) setSending(false);
   };
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
@@ -39,15 +54,16 @@ export function Approval({ request, onDecide }: Props) {
       </p>
       {request.reason && <p>{request.reason}</p>}
       <ToolArguments args={request.args} />
+      {request.expires_at !== null && <Countdown until={request.expires_at} />}
       <div className={text.row}>
-        {CHOICES.filter(([decision]) => decision !== "always" || request.always).map(([decision, name]) => (
+        {(request.options ?? defaultOptions(request.always)).map((option) => (
           <Button
-            key={decision}
-            variant={decision === "once" ? "primary" : undefined}
+            key={option.id}
+            variant={option.decision === "once" ? "primary" : undefined}
             disabled={sending}
-            onClick={() => void decide(decision)}
+            onClick={() => void decide(option)}
           >
-            {name}
+            {option.name}
           </Button>
         ))}
       </div>

@@ -87,10 +87,7 @@ function AssistantMessage({ message, thread, busy, canContinue, last }: Props) {
     >
       <MessageParts parts={message.parts} growing={growing} plain={false} />
       {message.approval && message.run_id && (
-        <Approval
-          request={message.approval}
-          onDecide={(approvalId, decision) => thread.decide(message.run_id ?? "", approvalId, decision)}
-        />
+        <Approval request={message.approval} onDecide={(...answer) => thread.decide(message.run_id ?? "", ...answer)} />
       )}
       {message.input && message.run_id && (
         <InputForm

@@ -1,8 +1,17 @@
-// The parts of a message: text, reasoning, tools, files and memories.
+// The parts of a message: text, reasoning, tools, files, memories and plans.
 
 import { memo, type ReactNode, useEffect, useRef, useState } from "react";
 import { summarizeArguments } from "../../core/tool-arguments.ts";
-import type { FilePart, Json, Part, ReasoningPart, RememberedPart, ToolPart, ToolState } from "../../core/types.ts";
+import {
+  type FilePart,
+  type Json,
+  type Part,
+  type PlanPart,
+  type ReasoningPart,
+  type RememberedPart,
+  type ToolPart,
+  type ToolState,
+} from "../../core/types.ts";
 import { formatCount, formatDuration, formatJson, formatSize } from "../format.ts";
 import { MarkdownText } from "../markdown/MarkdownText.tsx";
 import { Link } from "../router.tsx";
@@ -40,6 +49,8 @@ function PartView({ part, growing, plain }: { part: Part; growing: boolean; plai
       return <FileCard part={part} />;
     case "remembered":
       return <MemoryCard part={part} />;
+    case "plan":
+      return <PlanCard part={part} />;
   }
 }
 
@@ -185,6 +196,35 @@ export function FileCard({ part }: { part: FilePart }) {
     </a>
   );
 }
+
+const PLAN_MARKS = { pending: "○", in_progress: "◐", completed: "✓" } as const;
+const PLAN_STATES = { pending: "To do", in_progress: "In progress", completed: "Done" } as const;
+
+const PlanCard = memo(function PlanCard({ part: { entries } }: { part: PlanPart }) {
+  const done = entries.filter((entry) => entry.status === "completed").length;
+  return (
+    <section className={classNames(styles.card, styles.plan)} aria-label="Plan">
+      <p className={styles.cardHeader}>
+        <Icon name="check" />
+        <span>Plan</span>
+        <span className={styles.toolState}>
+          {done} of {entries.length} done
+        </span>
+      </p>
+      <ul className={styles.cardBody}>
+        {entries.map(({ content, status }, n) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: entries have no ids, and texts may repeat
+          <li key={n} className={styles[status]}>
+            <span role="img" aria-label={PLAN_STATES[status]}>
+              {PLAN_MARKS[status]}
+            </span>{" "}
+            {content}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+});
 
 function MemoryCard({ part }: { part: RememberedPart }) {
   const { items, note } = part;

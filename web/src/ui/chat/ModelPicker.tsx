@@ -1,4 +1,5 @@
 import { useRef, useState } from "react";
+import type { Agent } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
 import { classNames } from "../widgets/class-names.ts";
 import { Icon } from "../widgets/icons.tsx";
@@ -13,9 +14,17 @@ interface Selection {
   readonly model: string | null;
   readonly agent: string | null;
 }
-type Change = { readonly model: string } | { readonly agent: string };
+type Change = { readonly model: string; readonly agent?: string } | { readonly agent: string };
+
+const BUILT_IN = "chat";
 interface ModelChoice extends Choice {
   readonly change: Change;
+}
+
+/** The agents that can be used, if there are several, and the selected one. */
+function offered(agents: readonly Agent[], selected: string | null): readonly Agent[] {
+  const found = agents.filter((item) => item.available || item.name === selected);
+  return found.length > 1 ? found : [];
 }
 
 /** Chooses the model, and the agent if there are several. */
@@ -26,6 +35,8 @@ export function ModelPicker({ selected, onChoose }: { selected: Selection; onCho
   const box = useRef<HTMLDivElement>(null);
   usePopoverPosition(button, box, open);
   const model = selected.model ?? defaultModel;
+  // An agent that runs as a program has a model of its own; choosing one of ours goes back to the built-in agent.
+  const program = agents.find((item) => item.name === selected.agent && item.is_program);
   const choices: ModelChoice[] = [
     ...models.map((item) => ({
       id: `model:${item.id}`,
@@ -33,19 +44,20 @@ export function ModelPicker({ selected, onChoose }: { selected: Selection; onCho
       note: item.available ? item.provider : (item.reason ?? "Unavailable"),
       group: "Models",
       disabled: !item.available,
-      selected: item.id === model,
-      change: { model: item.id },
+      selected: !program && item.id === model,
+      change: program ? { model: item.id, agent: BUILT_IN } : { model: item.id },
     })),
-    ...(agents.length > 1 ? agents : []).map(({ name }) => ({
+    ...offered(agents, selected.agent).map(({ name, reason }) => ({
       id: `agent:${name}`,
       name,
       group: "Agents",
+      ...(reason === null ? {} : { note: reason, disabled: true }),
       selected: name === selected.agent,
       change: { agent: name },
     })),
   ];
   if (!choices.length) return null;
-  const name = models.find((item) => item.id === model)?.name ?? model ?? selected.agent ?? "Select a model";
+  const name = program?.name ?? models.find((item) => item.id === model)?.name ?? model ?? "Select a model";
   const choose = ({ change }: ModelChoice) => {
     onChoose(change);
     box.current?.hidePopover();

@@ -72,7 +72,7 @@ export default function Compare() {
             name={hidden ? `Answer ${"ABCDEF"[n]}` : optionName(pane.choice, options)}
             best={best === n}
             onPickBest={best === null && !running ? () => void comparison.vote(n) : null}
-            onDecide={(approvalId, decision) => comparison.decide(pane.runId ?? "", approvalId, decision)}
+            onDecide={(...answer) => comparison.decide(pane.runId ?? "", ...answer)}
             onAnswer={(requestId, answer) => comparison.answerInput(pane.runId ?? "", requestId, answer)}
             onStop={() => pane.runId && void comparison.stop(pane.runId)}
             onContinue={() => void continueChat(pane)}

@@ -18,7 +18,7 @@ interface Props {
   best: boolean;
   /** null unless a blind test waits for the choice. */
   onPickBest: (() => void) | null;
-  onDecide: (approvalId: string, decision: Decision) => Promise<unknown>;
+  onDecide: (approvalId: string, decision: Decision, option?: string) => Promise<unknown>;
   onAnswer: (requestId: string, answer: InputAnswer) => Promise<unknown>;
   onStop: () => void;
   onContinue: () => void;

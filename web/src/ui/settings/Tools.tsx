@@ -1,6 +1,8 @@
 // Agents, and the rules for their tools.
 
-import type { ToolResponse } from "../../core/api-types.ts";
+import { useState } from "react";
+import type { AgentTestResponse, ToolResponse } from "../../core/api-types.ts";
+import type { Agent } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
 import { askText } from "../dialogs.ts";
 import { Button } from "../widgets/buttons.tsx";
@@ -24,8 +26,34 @@ function confinement({ sandbox }: ToolResponse): string | null {
 
 /** Whether a rule's pattern, as `fnmatch` reads it, matches a tool. */
 function matches(pattern: string, tool: string): boolean {
-  const source = pattern.replace(/[.]/g, "\\.").replace(/\*+/g, ".*").replace(/\?/g, ".").replace(/\[!/g, "[^");
-  return new RegExp(`^${source}$`).test(tool);
+  const source = pattern
+    .replace(/[.+^${}()|\\]/g, "\\$&")
+    .replace(/\*+/g, ".*")
+    .replace(/\?/g, ".")
+    .replace(/\[!/g, "[^");
+  try {
+    return new RegExp(`^${source}$`).test(tool);
+  } catch {
+    return false; // such as a bracket without its end
+  }
+}
+
+function AgentItem({ agent }: { agent: Agent }) {
+  const { api } = useApp();
+  const [state, setState] = useState<string | null>(null);
+  const test = async () => {
+    setState("Testing…");
+    const result = await api.post<AgentTestResponse>(`/api/agents/${agent.name}/test`, {}).catch(() => null);
+    if (!result) setState("The server could not be reached. Try again.");
+    else if (!result.ok) setState(result.reason);
+    else setState(`${[result.program, result.version].filter(Boolean).join(" ")} answered in ${result.took_ms} ms`);
+  };
+  const resumes = agent.can_continue ? "Resumes after a restart" : "Starts over after a restart";
+  return (
+    <Item title={agent.name} facts={[agent.reason ?? resumes, agent.is_program && "Runs as its own program", state]}>
+      {agent.is_program && agent.available && <ItemAction name="Test" of={agent.name} onClick={() => void test()} />}
+    </Item>
+  );
 }
 
 export function Tools({ settings, change, reload }: SettingsProps) {
@@ -49,12 +77,8 @@ export function Tools({ settings, change, reload }: SettingsProps) {
   return (
     <>
       <ItemList label="Agents">
-        {agents.map(({ name, can_continue }) => (
-          <Item
-            key={name}
-            title={name}
-            facts={[can_continue ? "Resumes after a restart" : "Starts over after a restart"]}
-          />
+        {agents.map((agent) => (
+          <AgentItem key={agent.name} agent={agent} />
         ))}
       </ItemList>
       <h3 className={text.subsectionTitle}>Tool permissions</h3>

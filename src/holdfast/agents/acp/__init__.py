@@ -1,0 +1,1 @@
+"""Agents that run as programs of their own and speak the Agent Client Protocol."""

@@ -1,0 +1,93 @@
+"""The ACP agent: answers a turn by prompting a program that speaks the Agent Client Protocol.
+
+The journal is what people saw; the program's own memory of a turn may be behind or ahead of it. So a replay is never
+journaled, and after an interruption the program is told what was shown, which of its tools finished, which may have
+run, and what the user decided."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.agents.acp import prompts
+from holdfast.agents.acp.pool import AgentPool
+from holdfast.agents.acp.program import AgentProgram
+from holdfast.agents.acp.session_links import SessionLink, SessionLinks
+from holdfast.agents.acp.turn import AcpTurn, RefusedError, StaleSessionError
+from holdfast.agents.chat.attachments import FileReader
+from holdfast.agents.chat.workspaces import workspace
+from holdfast.core.transcript import has_output
+from holdfast.ports.agent import AgentOutput, Turn
+
+if TYPE_CHECKING:
+    from holdfast.agents.acp.connection import AgentConnection
+
+
+@dataclass(frozen=True, slots=True)
+class AcpAgent:
+    """Parks at no question: the program waits for the answer, and its process with it."""
+
+    program: AgentProgram
+    pool: AgentPool
+    files: FileReader
+    workspaces: Path
+    now: Callable[[], float]  # Wall time in seconds
+    on_title: Callable[[Turn, str], Awaitable[None]] | None = None
+    """Called with the program's own title for the conversation."""
+    can_park: bool = False
+    can_resume: bool = True
+
+    async def run(self, turn: Turn, out: AgentOutput) -> str | None:
+        try:
+            return await self._answer(turn, out, fresh=False)
+        except StaleSessionError:
+            return await self._answer(turn, out, fresh=True)
+
+    async def _answer(self, turn: Turn, out: AgentOutput, *, fresh: bool) -> str | None:
+        """`fresh`: in a new session of the program, whatever it has."""
+        cwd = self.program.cwd or workspace(self.workspaces, turn.session.id)
+        connection = await self.pool.acquire(turn.session.id, self.program, cwd)
+        acp_turn = AcpTurn(self.program, self.pool.limits, self.now, connection, turn, out)
+        try:
+            known = not fresh and await self._has_session(connection, turn)
+            blocks = await self._prompt(connection, turn, known=known)
+            try:
+                finish_reason = await acp_turn.run(blocks)
+            except RefusedError as error:
+                if not known:
+                    raise
+                raise StaleSessionError(error.code, error.message) from None
+        except BaseException:
+            if not acp_turn.ended_cleanly:
+                connection.close()
+            raise
+        finally:
+            self.pool.release(connection)
+        if acp_turn.translator.title and self.on_title is not None:
+            await self.on_title(turn, acp_turn.translator.title)
+        return finish_reason
+
+    async def _has_session(self, connection: "AgentConnection", turn: Turn) -> bool:
+        link = await SessionLinks(self.workspaces).read(turn.session.id)
+        if link is None or (link.agent, link.cwd) != (self.program.name, str(connection.cwd)) or not link.knows(turn):
+            return False
+        if connection.session_id is not None:
+            return connection.session_id == link.session_id
+        return await connection.load_session(link.session_id)
+
+    async def _prompt(self, connection: "AgentConnection", turn: Turn, *, known: bool) -> list[dict[str, Any]]:
+        """What to prompt the program with, in a new session unless it knows the conversation."""
+        links = SessionLinks(self.workspaces)
+        if not known or connection.session_id is None:
+            await connection.new_session()
+        assert connection.session_id is not None
+        where = (self.program.name, connection.session_id, str(connection.cwd))
+        await links.write(turn.session.id, SessionLink(*where, turn.run.id, turn.run.message_id))
+        question = prompts.question_of(turn)
+        told = None if known else prompts.history_text(turn.input, question)
+        blocks = [prompts.text_block(told)] if told else []
+        if has_output(turn.transcript.parts) or turn.transcript.lost:
+            return [*blocks, prompts.text_block(prompts.interruption_text(turn.transcript, turn.decisions, question))]
+        if not known and turn.session.system:
+            blocks.insert(0, prompts.text_block(turn.session.system))
+        return blocks + await prompts.content_blocks(self.files, question, images=connection.takes_images)

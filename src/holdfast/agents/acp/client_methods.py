@@ -1,0 +1,214 @@
+"""What a program may ask of its client: text files inside the working directory, and commands.
+
+Files are opened by the jail of the file tools, which follows no links. Commands run under the subreaper as the shell
+tool's do; the program could start them itself as well, so they are not asked about here."""
+
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from subprocess import STDOUT
+from typing import Any, Final
+
+import anyio
+from acp.exceptions import RequestError
+from anyio import to_thread
+from anyio.abc import Process, TaskGroup
+
+from holdfast.ports.tool import ToolError
+from holdfast.tools.shell import SUBREAPER
+from holdfast.tools.workspace.jail import Jail, split_path
+
+MAX_FILE: Final = 10 * 1024 * 1024
+_MAX_TERMINALS: Final = 16
+_MAX_OUTPUT: Final = 1024 * 1024  # Bytes of a command's output that are kept
+_EXIT_TIMEOUT: Final = 5.0
+
+ClientMethod = Callable[[Mapping[str, Any]], Awaitable[Any]]
+
+
+class ClientMethods:
+    def __init__(self, cwd: Path, environment: Mapping[str, str]) -> None:
+        self._cwd = cwd
+        self._environment = environment
+        self._jail = Jail(cwd)
+        self._tasks: TaskGroup | None = None
+        self._terminals: dict[str, _Terminal] = {}
+        self._started = 0
+        self._methods: Mapping[str, ClientMethod] = {
+            "fs/read_text_file": self._read_file,
+            "fs/write_text_file": self._write_file,
+            "terminal/create": self._create_terminal,
+            "terminal/output": self._terminal_output,
+            "terminal/wait_for_exit": self._wait_for_exit,
+            "terminal/kill": self._kill_terminal,
+            "terminal/release": self._release_terminal,
+        }
+
+    def get(self, method: str) -> ClientMethod | None:
+        return self._methods.get(method)
+
+    def start(self, tasks: TaskGroup) -> None:
+        self._tasks = tasks
+
+    def close(self) -> None:
+        for terminal in self._terminals.values():
+            terminal.kill()
+
+    # ---- files ----
+
+    async def _read_file(self, params: Mapping[str, Any]) -> Any:
+        names, line, limit = self._names(params), params.get("line"), params.get("limit")
+        text = await _refuse_with_reason(self._read, names)
+        if isinstance(line, int) or isinstance(limit, int):
+            first = max(1, line) - 1 if isinstance(line, int) else 0
+            lines = text.splitlines(keepends=True)[first:]
+            text = "".join(lines[:limit] if isinstance(limit, int) and limit >= 0 else lines)
+        return {"content": text}
+
+    def _read(self, names: tuple[str, ...]) -> str:
+        with self._jail.open_for_reading(names) as file:
+            data = file.read(MAX_FILE + 1)
+        if len(data) > MAX_FILE:
+            raise ToolError(f"{'/'.join(names)!r} is larger than {MAX_FILE // 2**20} MB.")
+        return data.decode("utf-8", "replace")
+
+    async def _write_file(self, params: Mapping[str, Any]) -> Any:
+        content = params.get("content")
+        if not isinstance(content, str):
+            raise RequestError.invalid_params({"details": "content must be a string"})
+        data = content.encode("utf-8", "replace")
+        await _refuse_with_reason(self._jail.write, self._names(params), data)
+        return {}
+
+    def _names(self, params: Mapping[str, Any]) -> tuple[str, ...]:
+        """The names of an absolute path below the working directory."""
+        path = params.get("path")
+        if not isinstance(path, str):
+            raise RequestError.invalid_params({"details": "path must be a string"})
+        inside = path.removeprefix(f"{self._cwd}/") if path.startswith(f"{self._cwd}/") else path
+        try:
+            return split_path(inside)
+        except ToolError as error:
+            raise RequestError.invalid_params({"details": str(error)}) from None
+
+    # ---- commands ----
+
+    async def _create_terminal(self, params: Mapping[str, Any]) -> Any:
+        command, args, wanted = params.get("command"), params.get("args") or [], params.get("cwd")
+        if not isinstance(command, str) or not command or not all(isinstance(arg, str) for arg in args):
+            raise RequestError.invalid_params({"details": "command and args must be strings"})
+        if len(self._terminals) >= _MAX_TERMINALS or self._tasks is None:
+            raise RequestError.invalid_request({"details": f"more than {_MAX_TERMINALS} terminals are open"})
+        cwd = self._cwd.joinpath(*self._names({"path": wanted})) if wanted and wanted != str(self._cwd) else self._cwd
+        extra = {
+            str(item.get("name")): str(item.get("value")) for item in params.get("env") or () if isinstance(item, dict)
+        }
+        limit = params.get("outputByteLimit")
+        kept = min(limit, _MAX_OUTPUT) if isinstance(limit, int) and limit >= 0 else _MAX_OUTPUT
+        self._started += 1
+        name = f"term_{self._started}"
+        terminal = _Terminal(kept)
+        words = [command, *args] if args else ["/bin/sh", "-c", command]
+        await self._tasks.start(terminal.run, words, cwd, {**self._environment, **extra})
+        self._terminals[name] = terminal
+        return {"terminalId": name}
+
+    def _terminal(self, params: Mapping[str, Any]) -> "_Terminal":
+        found = self._terminals.get(str(params.get("terminalId")))
+        if found is None:
+            raise RequestError.invalid_params({"details": "there is no such terminal"})
+        return found
+
+    async def _terminal_output(self, params: Mapping[str, Any]) -> Any:
+        terminal = self._terminal(params)
+        shown = {"output": terminal.text, "truncated": terminal.truncated}
+        return shown | ({"exitStatus": terminal.status} if terminal.exited.is_set() else {})
+
+    async def _wait_for_exit(self, params: Mapping[str, Any]) -> Any:
+        terminal = self._terminal(params)
+        await terminal.exited.wait()
+        return terminal.status
+
+    async def _kill_terminal(self, params: Mapping[str, Any]) -> Any:
+        self._terminal(params).kill()
+        return {}
+
+    async def _release_terminal(self, params: Mapping[str, Any]) -> Any:
+        self._terminal(params).kill()
+        del self._terminals[str(params.get("terminalId"))]
+        return {}
+
+
+class _Terminal:
+    """One command and the end of its output."""
+
+    def __init__(self, max_output: int) -> None:
+        self._max_output = max_output
+        self._output = b""
+        self._killed = anyio.Event()
+        self.truncated = False
+        self.exited = anyio.Event()
+        self.status: dict[str, Any] = {}
+
+    @property
+    def text(self) -> str:
+        return self._output.decode("utf-8", "replace")
+
+    def kill(self) -> None:
+        self._killed.set()
+
+    async def run(
+        self,
+        words: list[str],
+        cwd: Path,
+        environment: Mapping[str, str],
+        *,
+        task_status: Any = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        read_end, control = os.pipe()
+        try:
+            command = [sys.executable, "-I", "-S", SUBREAPER, *words]
+            process = await anyio.open_process(
+                command, stdin=read_end, stderr=STDOUT, cwd=cwd, env=environment, start_new_session=True
+            )
+        except BaseException:
+            os.close(control)
+            raise
+        finally:
+            os.close(read_end)
+        task_status.started()
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._read, process, tasks.cancel_scope)
+                await self._killed.wait()
+                tasks.cancel_scope.cancel()
+        finally:
+            os.close(control)
+            with anyio.CancelScope(shield=True):
+                with anyio.move_on_after(_EXIT_TIMEOUT):
+                    await process.wait()
+                await process.aclose()
+            code = process.returncode
+            self.status = (
+                {"exitCode": code} if code is not None and code < 128 else {"signal": f"SIG{(code or 137) - 128}"}
+            )
+            self.exited.set()
+
+    async def _read(self, process: Process, scope: anyio.CancelScope) -> None:
+        assert process.stdout is not None
+        async for chunk in process.stdout:
+            whole = self._output + chunk
+            self.truncated = self.truncated or len(whole) > self._max_output
+            self._output = whole[len(whole) - min(len(whole), self._max_output) :]
+        await process.wait()
+        scope.cancel()
+
+
+async def _refuse_with_reason(work: Callable[..., Any], *args: Any) -> Any:
+    try:
+        return await to_thread.run_sync(work, *args)
+    except ToolError as error:
+        raise RequestError.invalid_params({"details": str(error)}) from None
+    except OSError as error:
+        raise RequestError.internal_error({"details": error.strerror or "the file cannot be opened"}) from None

@@ -1,0 +1,282 @@
+"""The connection to one running agent program: starts it, opens its session, sends prompts and routes what comes back.
+
+It speaks protocol version 1. Another version needs another `open_session`, `prompt` and `UpdateTranslator`; process,
+transport, inbox and pool stay as they are."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+from acp.connection import Connection
+from acp.exceptions import RequestError
+from anyio.abc import Process, TaskStatus
+
+from holdfast import __version__
+from holdfast.agents.acp.client_methods import ClientMethods
+from holdfast.agents.acp.inbox import PermissionRequest, SessionUpdate, TurnEnded, TurnInbox
+from holdfast.agents.acp.process import ErrorTail, open_agent_process
+from holdfast.agents.acp.program import AcpLimits, AgentProgram
+from holdfast.agents.acp.transport import LineTransport
+from holdfast.agents.acp.turn import StaleSessionError
+from holdfast.agents.acp.updates import replayed_text
+from holdfast.ports.agent import AgentError
+
+log = logging.getLogger("holdfast.agents")
+
+PROTOCOL_VERSION: Final = 1
+_AUTH_REQUIRED: Final = -32000
+_MAX_OPTIONS: Final = 20
+_MAX_PERMISSIONS: Final = 100  # Questions of one turn that are open at once
+
+
+class AgentConnection:
+    """One program and its one session. `closed` is set when the program is gone or is to go."""
+
+    def __init__(self, program: AgentProgram, cwd: Path, environment: Mapping[str, str], limits: AcpLimits) -> None:
+        self.program = program
+        self.cwd = cwd
+        self.closed = anyio.Event()
+        self.busy = False
+        self.used_at = 0.0
+        self.session_id: str | None = None
+        self.info: Mapping[str, Any] = {}  # The answer to `initialize`
+        self.usage_before: list[int] = [0, 0, 0, 0]
+        self.cost_before = 0.0
+        self._environment = environment
+        self._limits = limits
+        self._errors = ErrorTail()
+        self._process: Process | None = None
+        self._transport: LineTransport | None = None
+        self._connection: Connection | None = None
+        self._inbox: TurnInbox | None = None
+        self._questions: list[PermissionRequest] = []
+        self._replayed: list[str] | None = None  # Not None while a session is loaded
+        self._methods = ClientMethods(cwd, environment)
+
+    # ---- life ----
+
+    async def run(self, *, task_status: TaskStatus[None]) -> None:
+        """Start the program, report started when it has answered `initialize`, and hold it until closed. Failures
+        before that are raised to the starter; later ones end this program alone."""
+        started = False
+        try:
+            with anyio.fail_after(self._limits.startup) as limit:
+                await anyio.Path(self.cwd).mkdir(mode=0o700, parents=True, exist_ok=True)
+                command = [self.program.command, *self.program.args]
+                async with (
+                    open_agent_process(command, self.cwd, self._environment) as process,
+                    anyio.create_task_group() as tasks,
+                ):
+                    tasks.start_soon(self._errors.follow, process)
+                    self._methods.start(tasks)
+                    self._connect(process)
+                    try:
+                        await self._initialize()
+                        limit.deadline = float("inf")
+                        started = True
+                        task_status.started()
+                        await self.closed.wait()
+                    finally:
+                        await self._disconnect()
+                    tasks.cancel_scope.cancel()
+        except TimeoutError:
+            raise self._failure(f"did not answer within {self._limits.startup:.0f} seconds of its start") from None
+        except Exception as error:
+            cause: BaseException = error
+            while isinstance(cause, BaseExceptionGroup):
+                cause = cause.exceptions[0]
+            if not started:
+                raise cause from None
+            log.warning("The connection to the agent %s failed", self.program.name, exc_info=cause)
+        finally:
+            self.closed.set()
+
+    def _connect(self, process: Process) -> None:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        self._process = process
+        streams = (process.stdout, process.stdin)
+        self._transport = LineTransport(*streams, self._limits.max_line, self._wait_for_room, self.closed)
+        self._connection = Connection(self._handle, self._transport)
+
+    async def _disconnect(self) -> None:
+        with anyio.CancelScope(shield=True):
+            self._methods.close()
+            if self._connection is not None:
+                await self._connection.close()
+
+    def close(self) -> None:
+        self.closed.set()
+
+    def _failure(self, what: str, code: str = "agent-gone") -> AgentError:
+        """An error with the end of the program's error output, which usually says why."""
+        tail = self._errors.text
+        said = f" It printed: {tail[-1500:]}" if tail else ""
+        return AgentError(code, f"The agent {self.program.name} {what}.{said}")
+
+    async def _request(self, method: str, params: Mapping[str, Any], within: float | None = None) -> Mapping[str, Any]:
+        assert self._connection is not None
+        try:
+            with anyio.fail_after(within):
+                result = await self._connection.send_request(method, dict(params))
+        except TimeoutError:
+            raise self._failure(f"did not answer {method} within {within:.0f} seconds", "agent-timeout") from None
+        except ConnectionError:
+            with anyio.move_on_after(1.0):
+                if self._process is not None:
+                    await self._process.wait()
+            status = None if self._process is None else self._process.returncode
+            why = self._transport.failure if self._transport is not None and self._transport.failure else ""
+            self.closed.set()
+            raise self._failure(f"ended unexpectedly (status {status}). {why}".rstrip(" .")) from None
+        except RequestError as error:
+            if error.code == _AUTH_REQUIRED:
+                raise self._failure(f"needs a login: {error}. {self._login_help()}", "agent-login") from None
+            raise self._failure(
+                f"answered {method} with an error: {error} {error.data or ''}".rstrip(), "agent"
+            ) from None
+        return result if isinstance(result, dict) else {}
+
+    def _login_help(self) -> str:
+        methods = [item for item in self.info.get("authMethods") or () if isinstance(item, dict)]
+        names = ", ".join(str(item.get("name") or item.get("id")) for item in methods)
+        return f"Log in with the program itself ({names})" if names else "Log in with the program itself"
+
+    # ---- sessions ----
+
+    async def _initialize(self) -> None:
+        capabilities = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
+        about = {"name": "holdfast", "title": "Holdfast", "version": __version__}
+        self.info = await self._request(
+            "initialize",
+            {"protocolVersion": PROTOCOL_VERSION, "clientCapabilities": capabilities, "clientInfo": about},
+        )
+        version = self.info.get("protocolVersion")
+        if version != PROTOCOL_VERSION:
+            raise self._failure(f"speaks version {version} of the protocol, not {PROTOCOL_VERSION}", "agent-version")
+
+    def _can(self, name: str) -> bool:
+        capabilities = self.info.get("agentCapabilities")
+        session = capabilities.get("sessionCapabilities") if isinstance(capabilities, dict) else None
+        if name == "load":
+            return isinstance(capabilities, dict) and capabilities.get("loadSession") is True
+        return isinstance(session, dict) and session.get(name) is not None
+
+    @property
+    def takes_images(self) -> bool:
+        capabilities = self.info.get("agentCapabilities")
+        prompt = capabilities.get("promptCapabilities") if isinstance(capabilities, dict) else None
+        return isinstance(prompt, dict) and prompt.get("image") is True
+
+    async def new_session(self) -> str:
+        result = await self._request("session/new", self._where(), self._limits.startup)
+        session_id = result.get("sessionId")
+        if not isinstance(session_id, str):
+            raise self._failure("opened a session without an id", "agent")
+        self.session_id = session_id
+        return session_id
+
+    async def load_session(self, session_id: str) -> bool:
+        """Whether the program has the session again. Loading replays it, and an unknown id replays nothing; where it
+        can only be resumed, the program's word is taken. Raises StaleSessionError if the program is lost with it."""
+        method = "session/load" if self._can("load") else "session/resume" if self._can("resume") else None
+        if method is None:
+            return False
+        self._replayed = []
+        try:
+            await self._request(method, {**self._where(), "sessionId": session_id}, self._limits.load)
+            found = method == "session/resume" or bool(self._replayed)
+        except AgentError as error:
+            if error.code != "agent":
+                raise StaleSessionError(error.code, error.message) from None
+            found = False
+        finally:
+            self._replayed = None
+        if found:
+            self.session_id = session_id
+        return found
+
+    def _where(self) -> dict[str, Any]:
+        return {"cwd": str(self.cwd), "mcpServers": []}
+
+    # ---- turns ----
+
+    def begin_turn(self) -> TurnInbox:
+        self._inbox = TurnInbox(self._limits.max_waiting)
+        return self._inbox
+
+    def end_turn(self) -> None:
+        self._inbox = None
+        self.cancel_questions()
+
+    async def prompt(self, blocks: list[dict[str, Any]], inbox: TurnInbox) -> None:
+        """Send a prompt; its end is put into the inbox after everything that came before it."""
+        try:
+            result = await self._request("session/prompt", {"sessionId": self.session_id, "prompt": blocks})
+        except AgentError as error:
+            inbox.put(TurnEnded({}, error))
+        else:
+            inbox.put(TurnEnded(result))
+
+    async def cancel(self) -> None:
+        assert self._connection is not None
+        try:
+            await self._connection.send_notification("session/cancel", {"sessionId": self.session_id})
+        except ConnectionError:
+            self.closed.set()
+        self.cancel_questions()
+
+    def cancel_questions(self) -> None:
+        """The protocol wants every open question answered with *cancelled* when a turn is cancelled."""
+        for question in self._questions:
+            question.answer(None)
+
+    async def _wait_for_room(self) -> None:
+        if self._inbox is not None:
+            await self._inbox.wait_for_room()
+
+    # ---- what the program sends ----
+
+    async def _handle(self, method: str, params: Any, is_notification: bool) -> Any:
+        params = params if isinstance(params, dict) else {}
+        if method == "session/update":
+            self._update(params.get("update"))
+            return None
+        if method == "session/request_permission":
+            return await self._permission(params)
+        found: Callable[[Mapping[str, Any]], Awaitable[Any]] | None = self._methods.get(method)
+        if found is None:
+            if is_notification:
+                return None
+            raise RequestError.method_not_found(method)
+        return await found(params)
+
+    def _update(self, update: Any) -> None:
+        if not isinstance(update, dict):
+            return
+        if self._replayed is not None:
+            text = replayed_text(update)
+            if text is not None and len(self._replayed) < 10:
+                self._replayed.append(text[:200])
+        elif self._inbox is not None:
+            self._inbox.put(SessionUpdate(update))
+
+    async def _permission(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        call = params.get("toolCall")
+        options = [item for item in params.get("options") or () if isinstance(item, dict)][:_MAX_OPTIONS]
+        question = PermissionRequest(call if isinstance(call, dict) else {}, options, anyio.current_time())
+        if self._inbox is None or len(self._questions) >= _MAX_PERMISSIONS:
+            question.answer(None)
+        else:
+            self._questions.append(question)
+            self._inbox.put(question)
+        try:
+            await question.answered.wait()
+        finally:
+            if question in self._questions:
+                self._questions.remove(question)
+        if question.option is None:
+            return {"outcome": {"outcome": "cancelled"}}
+        return {"outcome": {"outcome": "selected", "optionId": question.option}}

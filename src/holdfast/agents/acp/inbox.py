@@ -1,0 +1,68 @@
+"""What a program sends during a turn, in order, until the turn has dealt with it."""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+
+@dataclass(frozen=True, slots=True)
+class SessionUpdate:
+    update: Mapping[str, Any]
+
+
+@dataclass(slots=True, eq=False)
+class PermissionRequest:
+    """Answered with the id of an option, or with None: cancelled."""
+
+    call: Mapping[str, Any]
+    options: Sequence[Mapping[str, Any]]
+    received_at: float
+    answered: anyio.Event = field(default_factory=anyio.Event)
+    option: str | None = None
+
+    def answer(self, option: str | None) -> None:
+        if not self.answered.is_set():
+            self.option = option
+            self.answered.set()
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """The program answered the prompt, or failed to."""
+
+    result: Mapping[str, Any]
+    error: Exception | None = None
+
+
+InboxItem = SessionUpdate | PermissionRequest | TurnEnded
+
+
+class TurnInbox:
+    """Bounded: the transport reads on only when `wait_for_room` returns."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._items: deque[InboxItem] = deque()
+        self._changed = anyio.Event()
+
+    def put(self, item: InboxItem) -> None:
+        self._items.append(item)
+        self._notify()
+
+    async def get(self) -> InboxItem:
+        while not self._items:
+            await self._changed.wait()
+        item = self._items.popleft()
+        self._notify()
+        return item
+
+    async def wait_for_room(self) -> None:
+        while len(self._items) >= self._limit:
+            await self._changed.wait()
+
+    def _notify(self) -> None:
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()

@@ -1,0 +1,97 @@
+"""The running agent programs: one per session, started on demand, kept while they are used, and limited in number."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import anyio
+from anyio import to_thread
+from anyio.abc import TaskGroup, TaskStatus
+
+from holdfast.agents.acp.program import AcpLimits, AgentProgram
+from holdfast.core.ids import SessionId
+from holdfast.ports.agent import AgentError
+
+if TYPE_CHECKING:
+    from holdfast.agents.acp.connection import AgentConnection
+
+_TICK: Final = 30.0  # Seconds between looks for programs that are idle
+
+
+@dataclass(slots=True)
+class AgentPool:
+    environment: Mapping[str, str]  # The server's, of which programs inherit the harmless part
+    limits: AcpLimits = field(default_factory=AcpLimits)
+    _tasks: TaskGroup | None = None
+    _running: dict[SessionId, "AgentConnection"] = field(default_factory=dict)
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Holds the programs; they end with it."""
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            task_status.started()
+            while True:
+                await anyio.sleep(_TICK)
+                self.tick(anyio.current_time())
+
+    def tick(self, now: float) -> None:
+        """End programs that nobody has used for a while."""
+        for connection in self._running.values():
+            if not connection.busy and now - connection.used_at >= self.limits.idle:
+                connection.close()
+        self._forget_closed()
+
+    async def acquire(self, sid: SessionId, program: AgentProgram, cwd: Path) -> "AgentConnection":
+        """The session's program, running and answering. It is busy until `release`."""
+        self._forget_closed()
+        found = self._running.get(sid)
+        if found is not None and (found.program != program or found.cwd != cwd):
+            found.close()
+            found = None
+        if found is None:
+            found = await self.start(program, cwd, sid)
+        found.busy = True
+        return found
+
+    def release(self, connection: "AgentConnection") -> None:
+        connection.busy = False
+        connection.used_at = anyio.current_time()
+
+    async def start(self, program: AgentProgram, cwd: Path, sid: SessionId | None = None) -> "AgentConnection":
+        """A program of its own, for the session if there is one. Raises AgentError."""
+        if self._tasks is None:
+            raise AgentError("agent-unavailable", "Agents cannot be started by this command. Start the server.")
+        if (missing := await to_thread.run_sync(program.missing, self.environment)) is not None:
+            raise AgentError("agent-unavailable", missing)
+        self._make_room()
+        # The protocol's package is half a second of pure Python, so it is imported when it is first needed.
+        module = await to_thread.run_sync(import_module, "holdfast.agents.acp.connection")
+        connection: AgentConnection = module.AgentConnection(
+            program, cwd, program.environment(self.environment), self.limits
+        )
+        if sid is not None:
+            connection.busy = True
+            self._running[sid] = connection
+        try:
+            await self._tasks.start(connection.run)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _make_room(self) -> None:
+        self._forget_closed()
+        if len(self._running) < self.limits.max_programs:
+            return
+        idle = [(connection.used_at, sid) for sid, connection in self._running.items() if not connection.busy]
+        if not idle:
+            raise AgentError(
+                "too-many-agents",
+                f"{self.limits.max_programs} agents are working, the most that run at once. Try again later.",
+            )
+        self._running.pop(min(idle)[1]).close()
+
+    def _forget_closed(self) -> None:
+        self._running = {sid: item for sid, item in self._running.items() if not item.closed.is_set()}

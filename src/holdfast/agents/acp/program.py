@@ -1,0 +1,68 @@
+"""Which program an agent is, and the limits of driving it."""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from holdfast.core.child_environment import inherited_variables
+
+MIB: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class AgentProgram:
+    name: str
+    command: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cwd: Path | None = None  # None: the session's own workspace
+    answer_within: float | None = None  # Seconds after which the program itself denies what nobody answered
+    adds_up_usage: bool = False  # Whether it reports the tokens of its process so far, not those of the turn
+    install: str = ""  # How to get it
+
+    def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
+        return {**inherited_variables(inherited), **self.env}
+
+    def missing(self, inherited: Mapping[str, str]) -> str | None:
+        """Why it cannot be started, or None."""
+        if shutil.which(self.command, path=self.environment(inherited).get("PATH")) is not None:
+            return None
+        return f"{self.command} was not found on the PATH. {self.install}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class AcpLimits:
+    startup: float = 60.0  # Seconds from the start of the program to its first answer
+    load: float = 90.0  # Seconds to load a session, which replays it
+    cancel_grace: float = 2.0  # Seconds that a cancelled turn has to end before the program is ended
+    idle: float = 600.0  # Seconds that an unused program is kept
+    max_programs: int = 8
+    max_line: int = 32 * MIB
+    max_waiting: int = 1000  # Updates that are received and not yet journaled
+
+
+KNOWN: Final[Mapping[str, AgentProgram]] = {
+    program.name: program
+    for program in (
+        AgentProgram(
+            "hermes",
+            "hermes",
+            ("acp",),
+            answer_within=60.0,
+            adds_up_usage=True,
+            install="Install it with `pip install 'hermes-agent[acp]'`.",
+        ),
+        AgentProgram(
+            "claude",
+            "claude-agent-acp",
+            install="Install it with `npm install -g @agentclientprotocol/claude-agent-acp`.",
+        ),
+        AgentProgram("codex", "codex-acp", install="Install it with `npm install -g @agentclientprotocol/codex-acp`."),
+        AgentProgram("gemini", "gemini", ("--acp",), install="Install it with `npm install -g @google/gemini-cli`."),
+        AgentProgram("opencode", "opencode", ("acp",), install="Install it with `npm install -g opencode-ai`."),
+        AgentProgram("goose", "goose", ("acp",), install="See https://block.github.io/goose."),
+    )
+}
+"""Programs that are found on the PATH without being configured."""

@@ -1,0 +1,102 @@
+"""What a program is told: the user's message, the conversation that it does not know, and where it was interrupted."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from holdfast.agents.chat.attachments import FileReader, read_attachments
+from holdfast.core.model_input import ModelInput
+from holdfast.core.parts import FilePart, Part, TextPart, ToolPart
+from holdfast.core.session import Message
+from holdfast.core.transcript import Transcript
+from holdfast.ports.agent import Turn
+from holdfast.ports.model import Media, ModelInfo
+from holdfast.tools.result_text import as_text, shorten
+
+_MAX_HISTORY: Final = 200_000  # Characters of the conversation that a new session begins with; the end is kept
+_MAX_SHOWN: Final = 20_000  # Characters of the interrupted answer
+_MAX_RESULT: Final = 1_000
+
+
+def question_of(turn: Turn) -> Message | None:
+    """The user's message that the run answers."""
+    return next((m for m in reversed(turn.input.messages) if m.id == turn.run.user_message_id), None)
+
+
+async def content_blocks(reader: FileReader, message: Message | None, *, images: bool) -> list[dict[str, Any]]:
+    """The user's message as content blocks. A file that the program cannot read is named."""
+    if message is None:
+        return []
+    model = ModelInfo("agent", "agent", "agent", abilities=frozenset(["images"] if images else []))
+    files = await read_attachments(reader, [message], model, {})
+    blocks: list[dict[str, Any]] = []
+    for part in message.parts:
+        if isinstance(part, TextPart) and part.text:
+            blocks.append(text_block(part.text))
+        elif isinstance(part, FilePart):
+            found = files[part.file_id]
+            blocks.append(_image(found) if isinstance(found, Media) else text_block(found))
+    return blocks
+
+
+def text_block(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _image(media: Media) -> dict[str, Any]:
+    return {"type": "image", "mimeType": media.media_type, "data": base64.b64encode(media.data).decode()}
+
+
+def history_text(past: ModelInput, question: Message | None) -> str | None:
+    """The conversation before the question, for a session that does not know it."""
+    told = [f"Summary of what came before: {past.summary}"] if past.summary else []
+    for message in past.messages:
+        if question is not None and message.id == question.id:
+            break
+        who = "User" if message.role == "user" else "Assistant"
+        told.append(f"{who}: {_plain(message.parts)}")
+    if not told:
+        return None
+    text = "\n\n".join(told)[-_MAX_HISTORY:]
+    return f"This conversation has happened before, and you take it up now:\n\n<conversation>\n{text}\n</conversation>"
+
+
+def interruption_text(transcript: Transcript, decisions: Mapping[str, str], question: Message | None) -> str:
+    """Where an answer was interrupted: what the user saw of it, and what became of its tools."""
+    tools = [part for part in transcript.parts if isinstance(part, ToolPart)]
+    lines = ["Your answer to the user's last message was interrupted. Continue it now."]
+    if question is not None:
+        lines.append(f"The message was:\n<message>\n{_plain(question.parts)}\n</message>")
+    shown = "".join(part.text for part in transcript.parts if isinstance(part, TextPart))
+    if shown:
+        lines.append(f"The user has seen this of it; do not repeat it:\n<shown>\n{shown[-_MAX_SHOWN:]}\n</shown>")
+    lines += [f"- {_tool_line(part, decisions.get(part.call_id))}" for part in tools]
+    return "\n\n".join(lines)
+
+
+_STATES: Final = {
+    "done": "finished",
+    "denied": "was denied by the user; do not do it in another way",
+    "unknown": "was started, and its outcome is unknown; look before you do it again",
+}
+
+
+def _tool_line(part: ToolPart, decision: str | None) -> str:
+    args = part.args if isinstance(part.args, dict) else {}
+    what = f"{part.name} ({args.get('title') or shorten(as_text(part.args), 200)})"
+    state = _STATES.get(part.state, "was not run")
+    result = "" if part.result is None else f": {shorten(as_text(part.result), _MAX_RESULT)}"
+    asked = f" The user decided: {decision}." if decision else ""
+    return f"The tool {what} {state}{result}.{asked}"
+
+
+def _plain(parts: Sequence[Part]) -> str:
+    found: list[str] = []
+    for part in parts:
+        if isinstance(part, TextPart):
+            found.append(part.text)
+        elif isinstance(part, ToolPart):
+            found.append(f"[{_tool_line(part, None)}]")
+        elif isinstance(part, FilePart):
+            found.append(f"[file {part.name}]")
+    return "\n".join(found)

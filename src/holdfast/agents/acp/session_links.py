@@ -1,0 +1,54 @@
+"""Which session of a program belongs to a session of ours, and up to which message it knows the conversation."""
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from anyio import to_thread
+
+from holdfast.agents.chat.workspaces import agent_session_file
+from holdfast.core.ids import SessionId
+from holdfast.ports.agent import Turn
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLink:
+    agent: str
+    session_id: str  # The program's
+    cwd: str
+    run_id: str  # The last run that it was prompted for
+    message_id: str  # The answer of that run
+
+    def knows(self, turn: Turn) -> bool:
+        """Whether the program's session is the conversation up to this turn: not after a retry, an edit or an undo."""
+        if turn.run.id == self.run_id or turn.run.continues == self.run_id:
+            return True
+        answers = [message.id for message in turn.input.messages if message.role == "assistant"]
+        return bool(answers) and answers[-1] == self.message_id
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLinks:
+    """Files beside the workspaces: a program's sessions are on this machine as well. A lost one costs a new session
+    that is told the conversation."""
+
+    root: Path
+
+    async def read(self, sid: SessionId) -> SessionLink | None:
+        return await to_thread.run_sync(self._read, agent_session_file(self.root, sid))
+
+    async def write(self, sid: SessionId, link: SessionLink) -> None:
+        await to_thread.run_sync(self._write, agent_session_file(self.root, sid), link)
+
+    def _read(self, path: Path) -> SessionLink | None:
+        try:
+            return SessionLink(**json.loads(path.read_text("utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def _write(self, path: Path, link: SessionLink) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(asdict(link)), "utf-8")
+        os.replace(temporary, path)

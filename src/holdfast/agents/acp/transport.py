@@ -1,0 +1,91 @@
+"""JSON-RPC messages, one per line, over an agent program's standard input and output."""
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import anyio
+from anyio import to_thread
+from anyio.abc import ByteReceiveStream, ByteSendStream
+
+_LONG: Final = 256 * 1024  # A longer line is parsed in a thread, because it takes milliseconds
+_CHUNK: Final = 64 * 1024
+
+
+class LineTransport:
+    """The transport of `acp.connection.Connection`. Lines that are not JSON-RPC messages are skipped; a line over the
+    limit ends the connection. It reads on only when there is room for more messages."""
+
+    def __init__(
+        self,
+        incoming: ByteReceiveStream,
+        outgoing: ByteSendStream,
+        max_line: int,
+        wait_for_room: Callable[[], Awaitable[None]],
+        closed: anyio.Event,
+    ) -> None:
+        self._incoming = incoming
+        self._outgoing = outgoing
+        self._max_line = max_line
+        self._wait_for_room = wait_for_room
+        self._closed = closed  # Set at the end of the program's output
+        self._sending = anyio.Lock()
+        self._pieces: list[bytes] = []  # of a line that is not complete
+        self._size = 0
+        self._lines: list[bytes] = []  # complete, the next one last
+        self.failure: str | None = None  # Why it stopped reading, if the program did not end the stream
+
+    async def send(self, message: dict[str, Any]) -> None:
+        data = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        try:
+            async with self._sending:
+                await self._outgoing.send(data + b"\n")
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as error:
+            raise ConnectionError("The program no longer reads its input.") from error
+
+    async def receive(self) -> dict[str, Any] | None:
+        await self._wait_for_room()
+        while (line := await self._next_line()) is not None:
+            if not line.strip():
+                continue
+            message = await to_thread.run_sync(_parse, line) if len(line) > _LONG else _parse(line)
+            if message is not None:
+                return message
+        self._closed.set()
+        return None
+
+    async def close(self) -> None:
+        await self._outgoing.aclose()
+
+    async def _next_line(self) -> bytes | None:
+        while not self._lines:
+            try:
+                chunk = await self._incoming.receive(_CHUNK)
+            except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
+                return None
+            *complete, rest = chunk.split(b"\n")
+            if complete:
+                complete[0] = b"".join([*self._pieces, complete[0]])
+                self._pieces, self._size = [], 0
+                self._lines = complete[::-1]
+            self._pieces.append(rest)
+            self._size += len(rest)
+            if self._size > self._max_line:
+                self.failure = f"It sent a line of more than {self._max_line // 2**20} MB."
+                return None
+        return self._lines.pop()
+
+
+def _parse(line: bytes) -> dict[str, Any] | None:
+    """The message, or None for anything else: the library takes the shape of a message for granted."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(message, dict) or not isinstance(message.get("id"), str | int | None):
+        return None
+    if not isinstance(message.get("method"), str | None) or not isinstance(message.get("error"), dict | None):
+        return None
+    if "method" in message and message["method"] is None:
+        return None
+    return message

@@ -1,0 +1,202 @@
+"""One turn of a program: a prompt, from sending it to its answer."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+
+from holdfast.agents.acp.inbox import PermissionRequest, SessionUpdate, TurnEnded, TurnInbox
+from holdfast.agents.acp.permissions import chosen_option, options_of
+from holdfast.agents.acp.program import AcpLimits, AgentProgram
+from holdfast.agents.acp.updates import UpdateTranslator, turn_usage
+from holdfast.core import events as ev
+from holdfast.core.errors import HoldfastError
+from holdfast.ports.agent import AgentError, AgentOutput, Turn
+
+if TYPE_CHECKING:
+    from holdfast.agents.acp.connection import AgentConnection
+
+_FINISH: Final = {
+    "end_turn": "stop",
+    "max_tokens": "length",
+    "max_turn_requests": "length",
+    "refusal": "content_filter",
+}
+_ERROR_PREFIX: Final = "Error: "
+_MARGIN: Final = 1.0  # Seconds that we deny before the program does, so that the journal is first
+
+
+class StaleSessionError(AgentError):
+    """The program's session cannot be used any more; a new one can be told the conversation."""
+
+
+class RefusedError(AgentError):
+    """The program refused and said nothing, as some do for a session that they do not know."""
+
+
+@dataclass(slots=True)
+class AcpTurn:
+    """One prompt, from sending it to its answer."""
+
+    program: AgentProgram
+    limits: AcpLimits
+    now: Callable[[], float]  # Wall time in seconds
+    connection: "AgentConnection"
+    turn: Turn
+    out: AgentOutput
+    translator: UpdateTranslator = field(init=False)
+    spoke: bool = False
+    ended_cleanly: bool = False  # Whether the program ended the turn, so that it can be prompted again
+    _asking: anyio.Lock = field(default_factory=anyio.Lock)  # One question at a time is shown
+    _asked: bool = False
+    _question: ev.ApprovalRequested | None = None  # That is open
+
+    def __post_init__(self) -> None:
+        self.translator = UpdateTranslator(anyio.current_time)
+
+    async def run(self, blocks: list[dict[str, Any]]) -> str | None:
+        inbox = self.connection.begin_turn()
+        await self.out.write(ev.StepStarted(self.turn.transcript.steps))
+        try:
+            async with anyio.create_task_group() as prompting:
+                prompting.start_soon(self._prompt, blocks, inbox)
+                try:
+                    ended = await self._follow(inbox)
+                except anyio.get_cancelled_exc_class():
+                    await self._cancel(inbox)
+                    raise
+        except BaseExceptionGroup as group:
+            error: BaseException = group
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
+            raise error from None
+        finally:
+            self.connection.end_turn()
+        return await self._finish(ended)
+
+    async def _prompt(self, blocks: list[dict[str, Any]], inbox: TurnInbox) -> None:
+        """Shielded, because a cancelled turn still waits for the program's answer for a while."""
+        with anyio.CancelScope(shield=True) as scope:
+            async with anyio.create_task_group() as watching:
+                watching.start_soon(self._stop_when_closed, scope)
+                await self.connection.prompt(blocks, inbox)
+                watching.cancel_scope.cancel()
+
+    async def _stop_when_closed(self, scope: anyio.CancelScope) -> None:
+        await self.connection.closed.wait()
+        await anyio.sleep(5.0)
+        scope.cancel()
+
+    async def _follow(self, inbox: TurnInbox) -> TurnEnded:
+        async with anyio.create_task_group() as questions:
+            while True:
+                item = await inbox.get()
+                match item:
+                    case SessionUpdate(update):
+                        for event in self.translator.translate(update):
+                            await self._write(event)
+                    case PermissionRequest():
+                        questions.start_soon(self._ask, item)
+                    case TurnEnded():
+                        questions.cancel_scope.cancel()
+                        self.ended_cleanly = item.error is None
+                        return item
+        raise AssertionError
+
+    async def _write(self, event: ev.Event) -> None:
+        self.spoke = True
+        if isinstance(event, ev.ToolStarted | ev.ToolFinished):
+            await self.out.commit(event)
+        else:
+            await self.out.write(event)
+
+    # ---- questions ----
+
+    async def _ask(self, request: PermissionRequest) -> None:
+        """The tool is journaled as started before the program is told to go on, as every tool is."""
+        async with self._asking:
+            if request.answered.is_set():
+                return
+            self._asked = True
+            call_id, name, args = await self._call_of(request)
+            options = options_of(request.options)
+            within = self._time_left(request)
+            expires = None if within is None else int((self.now() + within) * 1000)
+            reason = f"{self.program.name} asks for permission."
+            question = ev.ApprovalRequested(
+                self.out.new_approval_id(), call_id, name, args, reason, options=options or None, expires_at=expires
+            )
+            self._question = question
+            answer = await self.out.ask(question, within)
+            self._question = None
+            if answer.decision == "deny":
+                self.translator.close(call_id)
+            else:
+                await self.out.commit(ev.ToolStarted(call_id, name, args))
+            request.answer(chosen_option(options, answer))
+
+    async def _call_of(self, request: PermissionRequest) -> tuple[str, str, dict[str, Any]]:
+        """The announced call that the question is about, or else the one that it announces."""
+        announced = request.call.get("toolCallId")
+        own_id = announced if isinstance(announced, str) and announced else f"permission-{id(request)}"
+        call_id = self.translator.open_call(own_id, request.call.get("kind"))
+        if call_id is None:
+            call_id = own_id
+        update = {**request.call, "sessionUpdate": "tool_call_update", "toolCallId": call_id, "status": None}
+        for event in self.translator.translate(update):
+            await self._write(event)
+        return call_id, *self.translator.describe(call_id)
+
+    def _time_left(self, request: PermissionRequest) -> float | None:
+        limit = self.program.answer_within
+        return None if limit is None else max(0.0, request.received_at + limit - _MARGIN - anyio.current_time())
+
+    # ---- endings ----
+
+    async def _cancel(self, inbox: TurnInbox) -> None:
+        """Tell the program, and take what it still says for a moment. A program that does not end its turn in time, or
+        that was cancelled at a question, which some do not survive, is ended; the next turn starts it again."""
+        ended = None
+        with anyio.CancelScope(shield=True), suppress(HoldfastError, AgentError):
+            with anyio.move_on_after(self.limits.cancel_grace):
+                if self._question is not None:
+                    self.out.write_nowait(ev.ApprovalResolved(self._question.approval_id, "deny"))
+                await self.connection.cancel()
+                while not isinstance(ended, TurnEnded):
+                    ended = await inbox.get()
+                    if isinstance(ended, SessionUpdate):
+                        for event in self.translator.translate(ended.update):
+                            self.out.write_nowait(event)
+                    elif isinstance(ended, PermissionRequest):
+                        ended.answer(None)
+        is_over = isinstance(ended, TurnEnded) and ended.error is None
+        self.ended_cleanly = is_over and not self._asked
+        if not self.ended_cleanly:
+            self.connection.close()
+
+    async def _finish(self, ended: TurnEnded) -> str | None:
+        if ended.error is not None:
+            raise ended.error
+        name, reason = self.program.name, ended.result.get("stopReason")
+        await self._report_usage(ended)
+        if reason == "cancelled":
+            raise AgentError("agent-cancelled", f"The agent {name} stopped by itself. Continue, or try again.")
+        if reason == "refusal" and not self.spoke:
+            raise RefusedError(
+                "refusal", f"The agent {name} refused to answer. Rephrase the message, or start a new chat."
+            )
+        if self.translator.said.startswith(_ERROR_PREFIX) and not self.translator.called_tools:
+            raise AgentError("agent", f"The agent {name} failed: {self.translator.said.removeprefix(_ERROR_PREFIX)}")
+        return _FINISH.get(str(reason), "stop")
+
+    async def _report_usage(self, ended: TurnEnded) -> None:
+        connection, cost = self.connection, self.translator.cost
+        before = connection.usage_before if self.program.adds_up_usage else None
+        spent = None if cost is None else max(0.0, cost - connection.cost_before)
+        usage, counts = turn_usage(ended.result.get("usage"), before, spent)
+        connection.usage_before = counts
+        connection.cost_before = connection.cost_before if cost is None else cost
+        if usage is not None:
+            await self.out.write(usage)

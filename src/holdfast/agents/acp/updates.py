@@ -1,0 +1,220 @@
+"""Translates a program's updates into the events of a run. Pure, and tolerant: an update that it does not understand
+changes nothing.
+
+A tool that is announced may already have begun, because its effects are the program's. It is therefore journaled as
+started at once, and is shown as *unknown* if the turn ends without its result."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.core import events as ev
+from holdfast.core.nesting import is_too_deep
+from holdfast.core.parts import Json, PlanEntry
+from holdfast.tools.result_text import MAX_RESULT, as_text, shorten
+
+_MAX_OUTPUT: Final = 200_000  # Characters of a tool's output that are shown while it runs
+_PIECE: Final = 64 * 1024  # Characters of one delta
+_MAX_PLAN: Final = 200  # Entries of a plan
+_MAX_TITLE: Final = 500
+_PLAN_STATUS: Final = ("pending", "in_progress", "completed")
+
+
+@dataclass(slots=True)
+class _Call:
+    name: str
+    args: dict[str, Json]
+    started_at: float
+    title: str = ""
+    kind: str = ""
+    shown: str = ""  # Output so far
+    text: str = ""  # Its content as the program last sent it
+
+
+class UpdateTranslator:
+    """One turn's updates. `now` is in seconds."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._open: dict[str, _Call] = {}
+        self._over: set[str] = set()
+        self.said = ""  # The beginning of the answer's text
+        self.called_tools = False
+        self.title: str | None = None
+        self.cost: float | None = None  # Of the program's session so far
+
+    def translate(self, update: Mapping[str, Any]) -> list[ev.Event]:
+        match update.get("sessionUpdate"):
+            case "agent_message_chunk":
+                text = _block_text(update.get("content"))
+                self.said = (self.said + text)[:1000] if len(self.said) < 1000 else self.said
+                return [ev.TextDelta(piece) for piece in _pieces(text)]
+            case "agent_thought_chunk":
+                return [ev.ReasoningDelta(piece) for piece in _pieces(_block_text(update.get("content")))]
+            case "tool_call" | "tool_call_update":
+                return self._tool(update)
+            case "plan":
+                return _plan(update.get("entries"))
+            case "session_info_update":
+                self.title = _text(update.get("title"), _MAX_TITLE) or self.title
+            case "usage_update":
+                self._note_cost(update.get("cost"))
+            case _:
+                pass
+        return []
+
+    def open_call(self, call_id: str, kind: str | None) -> str | None:
+        """The call that a question is about. Programs may ask under an id of their own: then it is the newest open call
+        of that kind, or the newest."""
+        if call_id in self._open:
+            return call_id
+        alike = [known for known, call in self._open.items() if call.kind == kind]
+        return next(reversed(alike or list(self._open)), None)
+
+    def describe(self, call_id: str) -> tuple[str, dict[str, Json]]:
+        """The name and the arguments of an open call."""
+        call = self._open[call_id]
+        return call.name, call.args
+
+    def close(self, call_id: str) -> None:
+        """The journal has its end: what the program still says about it changes nothing."""
+        self._open.pop(call_id, None)
+        self._over.add(call_id)
+
+    def _tool(self, update: Mapping[str, Any]) -> list[ev.Event]:
+        call_id = _text(update.get("toolCallId"), 200)
+        if not call_id:
+            return []
+        call = self._open.get(call_id)
+        if call is None and call_id in self._over and update["sessionUpdate"] == "tool_call_update":
+            return []  # a new announcement makes it a new call
+        events: list[ev.Event] = []
+        if call is None:
+            call = self._open[call_id] = _Call("", {}, self._now())
+        name, args = self._describe(call, update)
+        if (name, args) != (call.name, call.args):
+            call.name, call.args = name, args
+            self.called_tools = True
+            events.append(ev.ToolStarted(call_id, name, args))
+        events += self._output(call_id, call, update.get("content"))
+        if update.get("status") in ("completed", "failed"):
+            events.append(self._finish(call_id, call, update))
+        return events
+
+    def _describe(self, call: _Call, update: Mapping[str, Any]) -> tuple[str, dict[str, Json]]:
+        call.title = _text(update.get("title"), _MAX_TITLE) or call.title
+        call.kind = _text(update.get("kind"), 50) or call.kind
+        name = call.kind if call.kind not in ("", "other") else "tool"
+        args = {**call.args, "title": call.title} if call.title else dict(call.args)
+        raw = update.get("rawInput")
+        if isinstance(raw, dict):
+            args |= raw
+        elif raw is not None:
+            args["input"] = raw
+        for diff in _diffs(update.get("content")):
+            args |= {"path": diff["path"], "old_text": diff["oldText"] or "", "new_text": diff["newText"]}
+        places = [place for item in _items(update.get("locations")) if (place := _location(item))]
+        if places:
+            args["locations"] = places
+        if is_too_deep(args) or len(json.dumps(args)) > MAX_RESULT:
+            args = {"title": call.title, "note": "The arguments are too long to be shown."}
+        return name, args
+
+    def _output(self, call_id: str, call: _Call, content: Any) -> list[ev.Event]:
+        """What is new of a call's content, which each update sends whole."""
+        if content is None:
+            return []
+        text = "\n".join(filter(None, (_block_text(item.get("content")) for item in _items(content))))
+        new = text.removeprefix(call.text) if call.text and text.startswith(call.text) else text
+        call.text = text
+        room = _MAX_OUTPUT - len(call.shown)
+        new = new[: max(0, room)] if text != call.shown else ""
+        call.shown += new
+        return [ev.ToolDelta(call_id, output_delta=piece) for piece in _pieces(new)]
+
+    def _finish(self, call_id: str, call: _Call, update: Mapping[str, Any]) -> ev.ToolFinished:
+        raw = update.get("rawOutput")
+        result: Json = shorten(call.text, MAX_RESULT) if call.text else None
+        if result is None and raw is not None:
+            text = as_text(raw)
+            result = raw if not is_too_deep(raw) and len(text) <= MAX_RESULT else shorten(text, MAX_RESULT)
+        self.close(call_id)
+        duration = max(0, int((self._now() - call.started_at) * 1000))
+        return ev.ToolFinished(call_id, result, update.get("status") == "failed", duration)
+
+    def _note_cost(self, cost: Any) -> None:
+        amount = cost.get("amount") if isinstance(cost, dict) else None
+        if isinstance(amount, int | float) and not isinstance(amount, bool):
+            self.cost = float(amount)
+
+
+def replayed_text(update: Mapping[str, Any]) -> str | None:
+    """The text of a message in a replay, or None if the update is none."""
+    if update.get("sessionUpdate") not in ("user_message_chunk", "agent_message_chunk"):
+        return None
+    return _block_text(update.get("content"))
+
+
+def turn_usage(reported: Any, before: Sequence[int] | None, cost: float | None) -> tuple[ev.Usage | None, list[int]]:
+    """The usage of a turn, and the numbers that were reported. `before`: those of the program's last turn, if it adds
+    them up."""
+    names = ("inputTokens", "outputTokens", "cachedReadTokens", "thoughtTokens")
+    values = reported if isinstance(reported, dict) else {}
+    counts = [value if isinstance(value := values.get(name), int) and value >= 0 else 0 for name in names]
+    turn = counts
+    if before is not None and all(new >= old for new, old in zip(counts, before, strict=True)):
+        turn = [new - old for new, old in zip(counts, before, strict=True)]
+    if not any(turn) and cost is None:
+        return None, counts
+    return ev.Usage(turn[0], turn[1], cost, turn[2] or None, turn[3] or None), counts
+
+
+def _plan(entries: Any) -> list[ev.Event]:
+    found = [
+        PlanEntry(
+            _text(item.get("content"), 2000),
+            item["status"] if item.get("status") in _PLAN_STATUS else "pending",
+            _text(item.get("priority"), 20) or None,
+        )
+        for item in _items(entries)[:_MAX_PLAN]
+    ]
+    return [ev.PlanUpdated(tuple(found))]
+
+
+def _diffs(content: Any) -> Iterable[Mapping[str, Any]]:
+    for item in _items(content):
+        old = item.get("oldText")
+        if item.get("type") == "diff" and isinstance(item.get("newText"), str) and isinstance(old, str | None):
+            yield {"path": _text(item.get("path"), 4000), "oldText": old, "newText": item["newText"]}
+
+
+def _location(item: Mapping[str, Any]) -> str:
+    path, line = _text(item.get("path"), 4000), item.get("line")
+    return f"{path}:{line}" if path and isinstance(line, int) else path
+
+
+def _items(value: Any) -> list[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _block_text(block: Any) -> str:
+    """The text of a content block; another kind is named."""
+    if not isinstance(block, dict):
+        return ""
+    kind = block.get("type")
+    if kind == "text":
+        return _text(block.get("text"))
+    if kind == "resource_link":
+        return f"[{_text(block.get('name'), 200) or 'file'}: {_text(block.get('uri'), 2000)}]"
+    if kind == "resource" and isinstance(block.get("resource"), dict):
+        return _text(block["resource"].get("text"))
+    return f"[{_text(kind, 50)}]" if kind else ""
+
+
+def _text(value: Any, most: int | None = None) -> str:
+    return value[:most] if isinstance(value, str) else ""
+
+
+def _pieces(text: str) -> list[str]:
+    return [text[at : at + _PIECE] for at in range(0, len(text), _PIECE)]

@@ -1,0 +1,72 @@
+"""Real servers that drive the scripted program as a real process."""
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.chat.conftest import chat_nursery, settings, up
+from tests.chat.stage import Stage
+from tests.http.client import Served
+from tests.http.conftest import Start, starting
+from tests.http.streams import until
+from tests.nursery import ROOT, Nursery
+
+__all__ = ["chat_nursery", "up"]
+
+
+@dataclass(frozen=True)
+class Program:
+    """The scripted program's directory: what it was told, and what it kept."""
+
+    home: Path
+
+    def section(self, **more: Any) -> dict[str, Any]:
+        args = ["-m", "tests.acp.scripted_program", str(self.home)]
+        return {"command": sys.executable, "args": args, "env": {"PYTHONPATH": str(ROOT)}, **more}
+
+    def behave(self, mode: str) -> None:
+        (self.home / "mode").write_text(mode)
+
+    def lines(self, name: str) -> list[Any]:
+        file = self.home / f"{name}.jsonl"
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+    @property
+    def prompts(self) -> list[Any]:
+        return self.lines("prompts")
+
+    def reached(self, name: str) -> None:
+        until((self.home / name).exists)
+
+    def let(self, name: str) -> None:
+        (self.home / name).touch()
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    home = tmp_path / "program"
+    home.mkdir()
+    return Program(home)
+
+
+@pytest.fixture
+def start(tmp_path: Path, chat_nursery: Nursery, up: Stage, program: Program) -> Iterator[Start]:
+    def make(section: dict[str, Any] | None = None, **changes: Any) -> Served:
+        agents = {"agents": {"scripted": program.section(**(section or {}))}}
+        return Served(chat_nursery, tmp_path / "data", **settings(up, more=agents, **changes))
+
+    with starting(make) as begin:
+        yield begin
+
+
+def play(*actions: dict[str, Any]) -> str:
+    return "go @@" + json.dumps(actions)
+
+
+def open_session(served: Served, **fields: Any) -> str:
+    return served.session(agent="scripted", title="A person's", **fields)

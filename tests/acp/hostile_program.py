@@ -1,0 +1,216 @@
+"""A program that speaks the protocol badly: `python -I -S hostile_program.py BEHAVIOUR`. It imports little, so that it
+starts at once."""
+
+import json
+import os
+import signal
+import sys
+import time
+
+BEHAVIOUR = sys.argv[1]
+
+
+def send(message: object) -> None:
+    raw(json.dumps(message) + "\n")
+
+
+def raw(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def update(**fields: object) -> None:
+    send({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": fields}})
+
+
+def say(text: str) -> None:
+    update(sessionUpdate="agent_message_chunk", content={"type": "text", "text": text})
+
+
+def tool(call_id: object, **fields: object) -> None:
+    update(**{"sessionUpdate": "tool_call", "toolCallId": call_id, "title": "T", **fields})
+
+
+def ask(number: int) -> None:
+    options = [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]
+    params = {"sessionId": "s", "toolCall": {"toolCallId": f"p{number}"}, "options": options}
+    send({"jsonrpc": "2.0", "id": f"q{number}", "method": "session/request_permission", "params": params})
+
+
+def die(status: int = 1) -> None:
+    sys.stderr.write("last words\n")
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def prompt(number: object) -> None:
+    say("Hello. ")
+    match BEHAVIOUR:
+        case "garbage":
+            for line in (
+                "not json",
+                "{",
+                "[]",
+                "[1]",
+                '"text"',
+                "null",
+                "\x00\x01",
+                '{"id": [1]}',
+                '{"id": {}, "result": 1}',
+            ):
+                raw(line + "\n")
+            raw('{"jsonrpc": "2.0", "id": 99, "error": "not an object"}\n' + '{"method": 7}\n' + "[" * 100_000 + "\n")
+            os.write(1, b"\xff\xfe\n")
+        case "bad updates":
+            for fields in (
+                {},
+                {"sessionUpdate": "unheard_of"},
+                {"sessionUpdate": 7},
+                {"sessionUpdate": "plan", "entries": 3},
+            ):
+                update(**fields)
+            bad: tuple[object, ...] = (None, [], "x", {"update": "x"}, {"sessionId": "s"})
+            for params in bad:
+                send({"jsonrpc": "2.0", "method": "session/update", "params": params})
+            update(sessionUpdate="agent_message_chunk", content=["text"])
+            update(sessionUpdate="plan", entries=[{"content": 3, "status": "never"}, "x"])
+            tool(None)
+            tool({"a": 1})
+            send({"jsonrpc": "2.0", "method": "unknown/notification", "params": {}})
+            send({"jsonrpc": "2.0", "id": "x", "method": "unknown/request", "params": {}})
+        case "half line":
+            raw('{"jsonrpc": "2.0", "method": "session/upd')
+            die()
+        case "half lines":
+            text = (
+                json.dumps(
+                    {
+                        "jsonrpc": "2.0",
+                        "method": "session/update",
+                        "params": {
+                            "update": {
+                                "sessionUpdate": "agent_message_chunk",
+                                "content": {"type": "text", "text": "Whole. "},
+                            }
+                        },
+                    }
+                )
+                + "\n"
+            )
+            for piece in (text[:20], text[20:50], text[50:]):
+                raw(piece)
+                time.sleep(0.01)
+        case "dies":
+            die(5)
+        case "dies in tool":
+            tool("t")
+            die()
+        case "dies at question":
+            ask(1)
+            die()
+        case "closes output":
+            os.close(1)
+            time.sleep(3600)
+        case "duplicate tools":
+            tool("t")
+            tool("t")
+            tool("t", status="completed")
+            tool("t", status="completed")
+            update(sessionUpdate="tool_call_update", toolCallId="t", status="failed")
+        case "duplicate answers":
+            send({"jsonrpc": "2.0", "id": number, "result": {"stopReason": "end_turn"}})
+            say("Too late.")
+        case "long line":
+            sys.stdout.write('{"text": "' + "x" * 3_000_000)
+            sys.stdout.flush()
+            time.sleep(3600)
+        case "huge tool":
+            tool("t", rawInput={"x": "y" * 1_000_000})
+            body = [{"type": "content", "content": {"type": "text", "text": "z" * 1_500_000}}]
+            update(sessionUpdate="tool_call_update", toolCallId="t", status="completed", content=body)
+        case "huge text":
+            say("x" * 1_900_000)
+        case "flood":
+            for _ in range(20_000):
+                say("y")
+        case "deep":
+            value: object = "x"
+            for _ in range(500):
+                value = [value]
+            tool("t", rawInput={"deep": value}, status="completed", rawOutput=value)
+        case "question after cancel":
+            return
+        case "endless replay":
+            say("Bye.")
+            send({"jsonrpc": "2.0", "id": number, "result": {"stopReason": "end_turn"}})
+            die(0)
+        case "many questions":
+            for each in range(3):
+                ask(each)
+            time.sleep(3600)
+        case "error":
+            send(
+                {
+                    "jsonrpc": "2.0",
+                    "id": number,
+                    "error": {"code": -32603, "message": "Internal error", "data": {"d": 1}},
+                }
+            )
+            return
+        case "error as text":
+            say("\n")
+        case "no reason":
+            send({"jsonrpc": "2.0", "id": number, "result": None})
+            return
+        case "cancels itself":
+            send({"jsonrpc": "2.0", "id": number, "result": {"stopReason": "cancelled"}})
+            return
+        case "stderr flood":
+            sys.stderr.write("e" * 5_000_000)
+            die()
+        case "stops reading":
+            time.sleep(3600)
+        case _:
+            pass
+    say("Bye.")
+    send({"jsonrpc": "2.0", "id": number, "result": {"stopReason": "end_turn"}})
+
+
+def main() -> None:
+    if BEHAVIOUR == "silent":
+        time.sleep(3600)
+    if BEHAVIOUR == "garbage first":
+        raw("Welcome to the agent!\n\n")
+    if BEHAVIOUR == "dies at start":
+        die(3)
+    if BEHAVIOUR == "ignores signals":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for line in sys.stdin:
+        message = json.loads(line)
+        match message.get("method"):
+            case "initialize":
+                version = 9 if BEHAVIOUR == "another version" else 1
+                result = {"protocolVersion": version, "agentCapabilities": {"loadSession": True}}
+            case "session/new":
+                if BEHAVIOUR == "dies at new":
+                    die()
+                result = {} if BEHAVIOUR == "no session id" else {"sessionId": "s"}
+            case "session/load":
+                if BEHAVIOUR == "endless replay":
+                    while True:
+                        say("again ")
+                        time.sleep(0.001)
+                result = {}
+            case "session/prompt":
+                prompt(message["id"])
+                continue
+            case "session/cancel":
+                if BEHAVIOUR == "question after cancel":
+                    ask(1)
+                continue
+            case _:
+                continue
+        send({"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+
+main()

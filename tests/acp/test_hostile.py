@@ -1,0 +1,145 @@
+"""Programs that misbehave: the run ends, says why, keeps what was shown, and the server goes on."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.chat.conftest import settings
+from tests.chat.stage import Stage
+from tests.http.client import Served
+from tests.http.streams import until
+from tests.nursery import Nursery
+
+PROGRAM: Final = Path(__file__).with_name("hostile_program.py")
+GOES_WELL: Final = (
+    "garbage",
+    "garbage first",
+    "bad updates",
+    "half lines",
+    "duplicate tools",
+    "huge text",
+    "huge tool",
+    "flood",
+    "deep",
+    "ignores signals",
+)
+FAILS: Final = {
+    "half line": ("agent-gone", "last words"),
+    "dies": ("agent-gone", "status 5"),
+    "dies in tool": ("agent-gone", "last words"),
+    "dies at question": ("agent-gone", "last words"),
+    "closes output": ("agent-gone", "ended unexpectedly"),
+    "long line": ("agent-gone", "more than 2 MB"),
+    "stderr flood": ("agent-gone", "eeee"),
+    "dies at start": ("agent-gone", "last words"),
+    "dies at new": ("agent-gone", "last words"),
+    "silent": ("agent-gone", "did not answer within"),
+    "another version": ("agent-version", "version 9"),
+    "no session id": ("agent", "without an id"),
+    "error": ("agent", "Internal error"),
+    "cancels itself": ("agent-cancelled", "stopped by itself"),
+}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, chat_nursery: Nursery, up: Stage) -> Iterator[Served]:
+    """One server for all of them: none may spoil it for the others."""
+    names = (*GOES_WELL, *FAILS, "many questions", "question after cancel", "duplicate answers", "stops reading")
+    names = (*names, "endless replay")
+    agents = {_slug(name): {"command": sys.executable, "args": ["-I", "-S", str(PROGRAM), name]} for name in names}
+    limits = {
+        "startup": 10.0,
+        "load": 1.0,
+        "cancel_grace": 0.3,
+        "max_line": 2 * 2**20,
+        "max_waiting": 50,
+        "max_programs": 100,
+    }
+    directory = tmp_path_factory.mktemp("hostile") / "data"
+    changes = settings(up, more={"agents": agents}, program_limits=limits)
+    with Served(chat_nursery, directory, **changes) as server:
+        yield server.ready()
+        assert "Traceback" not in server.complaints, server.complaints
+
+
+def _slug(name: str) -> str:
+    return name.replace(" ", "-")
+
+
+def begin(served: Served, behaviour: str) -> tuple[str, str]:
+    sid = served.session(agent=_slug(behaviour), title="A person's")
+    return sid, served.begin(sid, "go")
+
+
+def shown(frames: list[Any]) -> str:
+    return "".join(frame.data["text"] for frame in frames if frame.event == "text.delta")
+
+
+def stored(served: Served, sid: str) -> str:
+    return "".join(part["text"] for part in served.answer(sid)["parts"] if part["type"] == "text")
+
+
+@pytest.mark.parametrize("behaviour", GOES_WELL)
+def test_what_is_not_understood_is_skipped(served: Served, behaviour: str) -> None:
+    """X1: the answer has what could be understood, to its end, and what was shown is what is stored."""
+    sid, rid = begin(served, behaviour)
+    frames = served.events(rid)
+    run = served.run(rid)
+    assert (run["status"], run["error"]) == ("complete", None)
+    text = stored(served, sid)
+    assert text == shown(frames)
+    assert text.startswith("Hello. ")
+    assert text.endswith("Bye.")
+
+
+@pytest.mark.parametrize("behaviour", FAILS)
+def test_a_failure_says_why_and_keeps_what_was_shown(served: Served, behaviour: str) -> None:
+    """E1, X1: the run fails with a code and the program's last words; a tool that was announced is *unknown*."""
+    sid, rid = begin(served, behaviour)
+    frames = served.events(rid)
+    run = served.run(rid)
+    code, words = FAILS[behaviour]
+    assert (run["status"], run["error"]["code"]) == ("failed", code), run["error"]
+    assert words in run["error"]["message"]
+    assert stored(served, sid) == shown(frames)
+    states = [part["state"] for part in served.answer(sid)["parts"] if part["type"] == "tool"]
+    assert states in ([], ["unknown"])
+
+
+def test_questions_are_asked_one_after_another_and_closed_by_cancel(served: Served) -> None:
+    """X5, C6: of several questions at once one is shown; a cancel ends the run and the program that waits."""
+    _, rid = begin(served, "many questions")
+    until(lambda: served.run(rid)["status"], lambda status: status == "waiting")
+    assert served.cancel(rid)["status"] == "cancelled"
+    events = [frame.event for frame in served.events(rid)]
+    assert events.count("approval.requested") == 1
+
+
+@pytest.mark.parametrize("behaviour", ["stops reading", "question after cancel"])
+def test_cancel_ends_a_program_that_does_not_answer(served: Served, behaviour: str) -> None:
+    """C6, C7: a program that does not read, or asks when it is cancelled, is ended after the grace period."""
+    sid, rid = begin(served, behaviour)
+    with served.watch(rid) as stream:
+        stream.until("text.delta")
+    assert served.cancel(rid)["status"] == "cancelled"
+    assert stored(served, sid) == "Hello. "
+    assert "approval.requested" not in [frame.event for frame in served.events(rid)]
+
+
+def test_an_endless_replay_is_given_up(served: Served) -> None:
+    """X5: a session that does not stop loading is left for a new one, and nothing of the replay is in the journal."""
+    sid, rid = begin(served, "endless replay")
+    assert served.ended(rid)["status"] == "complete"
+    again = served.begin(sid, "go on")
+    assert served.ended(again)["status"] == "complete"
+    assert stored(served, sid) == "Hello. Bye."
+
+
+def test_a_second_answer_to_a_prompt_is_ignored(served: Served) -> None:
+    """C6: the first answer ends the turn; what comes later changes no message."""
+    sid, rid = begin(served, "duplicate answers")
+    assert served.ended(rid)["status"] == "complete"
+    assert stored(served, sid) == "Hello. "
