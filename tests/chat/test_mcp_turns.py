@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.chat.stage import PROVIDER, Stage, calls
-from tests.chat.test_workshop import PROGRAM, logged_in
+from tests.chat.test_workshop import logged_in
 from tests.http.client import Served
 from tests.http.conftest import Start
+from tests.tools.test_mcp import PROGRAM
 from tests.tools.test_mcp_oauth import private_server
 from tests.upstream import says
 
