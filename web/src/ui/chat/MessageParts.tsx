@@ -2,15 +2,15 @@
 
 import { memo, type ReactNode, useEffect, useRef, useState } from "react";
 import { summarizeArguments } from "../../core/tool-arguments.ts";
-import {
-  type FilePart,
-  type Json,
-  type Part,
-  type PlanPart,
-  type ReasoningPart,
-  type RememberedPart,
-  type ToolPart,
-  type ToolState,
+import type {
+  FilePart,
+  Json,
+  Part,
+  PlanPart,
+  ReasoningPart,
+  RememberedPart,
+  ToolPart,
+  ToolState,
 } from "../../core/types.ts";
 import { formatCount, formatDuration, formatJson, formatSize } from "../format.ts";
 import { MarkdownText } from "../markdown/MarkdownText.tsx";
