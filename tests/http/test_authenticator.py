@@ -1,6 +1,7 @@
 """The lifetime of a login, the pace of password attempts, and the address of a client."""
 
 import tempfile
+from collections import Counter
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 
@@ -15,8 +16,10 @@ from holdfast.server.authenticator import COOKIE, IDLE_DAYS, LOGIN_DAYS, Authent
 from holdfast.server.client_address import client_address, device_name
 from holdfast.server.connection_limits import network_of
 from holdfast.server.login_limiter import FORGET_AFTER, FREE_ATTEMPTS, MAX_PAUSE, LoginRateLimiter
+from holdfast.server.password_queue import MAX_WAITING, PasswordQueueFullError
 from holdfast.storage.key_file import KeyFile
 from holdfast.testing import FakeClock
+from tests.harness import GUARD
 
 DAY = 24 * 3600.0
 
@@ -189,6 +192,40 @@ def test_an_address_is_always_one(forwarded: str, user_agent: str) -> None:
     assert str(ip_address(found)) == found
     assert network_of(found)
     assert device_name(user_agent).isprintable()
+
+
+@pytest.mark.anyio
+async def test_a_crowd_of_strangers_does_not_delay_the_owner(tmp_path: Path) -> None:
+    """A first attempt is checked before those who have failed; most of a crowd is turned away."""
+    authenticator = Authenticator(KeyFile(tmp_path), FakeClock(), password="correct horse")
+    ends: Counter[str] = Counter()
+
+    async def guess() -> None:
+        try:
+            ends["wrong" if await authenticator.verify_password("guess", failed=2) is None else "right"] += 1
+        except PasswordQueueFullError:
+            ends["turned away"] += 1
+
+    with anyio.fail_after(GUARD):
+        async with anyio.create_task_group() as strangers:
+            for _ in range(300):
+                strangers.start_soon(guess)
+            await anyio.wait_all_tasks_blocked()
+            assert await authenticator.verify_password("correct horse", failed=1) is not None
+            assert ends["wrong"] <= 2
+            strangers.cancel_scope.cancel()
+        assert ends["turned away"] >= 300 - MAX_WAITING - 2
+        assert await authenticator.verify_password("guess") is None  # those who left gave up their turns
+
+
+@pytest.mark.anyio
+async def test_an_attempt_that_is_not_checked_does_not_count(tmp_path: Path) -> None:
+    """Who is turned away keeps the place that a first attempt has."""
+    limiter = LoginRateLimiter()
+    for _ in range(2 * FREE_ATTEMPTS):
+        assert limiter.reserve("owner", 0.0) == 0.0
+        assert limiter.failed("owner") == 1
+        limiter.forgive("owner")
 
 
 @pytest.mark.anyio

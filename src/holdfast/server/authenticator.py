@@ -24,6 +24,7 @@ from holdfast.core.errors import (
 from holdfast.ports.clock import Clock
 from holdfast.ports.keyring import ApiToken, Keyring, KeyringStore, Login
 from holdfast.server.access_rules import Credentials
+from holdfast.server.password_queue import PasswordQueue
 
 log = logging.getLogger("holdfast.http")
 
@@ -61,6 +62,7 @@ class Authenticator:
         self._configured = None if password is None else self._hasher.hash(password)
         # argon2 needs 64 MiB and tens of milliseconds by design. Known browsers do not queue behind strangers.
         self._verifying, self._verifying_known = anyio.CapacityLimiter(1), anyio.CapacityLimiter(1)
+        self._strangers = PasswordQueue()
         self._idle = idle_days * _DAY
         self._used: dict[str, float] = {}  # Last use of logins, by id; saved every few minutes
 
@@ -192,11 +194,16 @@ class Authenticator:
 
     # ---- password ----
 
-    async def verify_password(self, password: str, *, known: bool = False) -> str | None:
+    async def verify_password(self, password: str, *, known: bool = False, failed: int = 0) -> str | None:
         """Returns the hash that it was compared with, or None if it is wrong. `known`: whether the client has logged in
-        before."""
+        before. `failed`: its attempts so far. Raises PasswordQueueFullError."""
+        if known:
+            return await self._verify(password, self._verifying_known)
+        async with self._strangers.turn(failed):
+            return await self._verify(password, self._verifying)
+
+    async def _verify(self, password: str, limiter: anyio.CapacityLimiter) -> str | None:
         hashed = self._password(self.keys.read())
-        limiter = self._verifying_known if known else self._verifying
         if hashed is None:
             return None
         return hashed if await to_thread.run_sync(_verify, self._hasher, hashed, password, limiter=limiter) else None

@@ -37,6 +37,16 @@ class LoginRateLimiter:
             self._clients.popitem(last=False)
         return starts_at - now
 
+    def failed(self, client: str) -> int:
+        """Its attempts that failed or are under way."""
+        return self._clients.get(client, (0, 0.0))[0]
+
+    def forgive(self, client: str) -> None:
+        """Call for an attempt that was not checked."""
+        if client in self._clients:
+            failed, free_at = self._clients[client]
+            self._clients[client] = failed - 1, free_at
+
     def reset(self, client: str) -> None:
         """Call after a correct password."""
         self._clients.pop(client, None)

@@ -20,6 +20,7 @@ from holdfast.server.connection_limits import network_of
 from holdfast.server.context import ApiContext
 from holdfast.server.login_limiter import MAX_PAUSE
 from holdfast.server.parameters import IdPath
+from holdfast.server.password_queue import PasswordQueueFullError
 from holdfast.server.reauthentication import require_recent_login
 from holdfast.server.routing import Router
 from holdfast.server.schemas import auth as s
@@ -37,11 +38,18 @@ async def _check_password(api: ApiContext, request: Request, password: str) -> s
     known = _credentials(request).login or api.authenticator.find_browser(request.headers, secure=secure)
     client = known or network_of(address)
     wait = api.login_limiter.reserve(client, anyio.current_time())
+    too_many = HTTPException(
+        429, "Too many attempts at the same time. Try again in a moment.", {"Retry-After": str(int(MAX_PAUSE))}
+    )
     if wait is None:
-        retry = {"Retry-After": str(int(MAX_PAUSE))}
-        raise HTTPException(429, "Too many attempts at the same time. Try again in a moment.", retry)
+        raise too_many
     await anyio.sleep(wait)
-    verified = await api.authenticator.verify_password(password, known=known is not None)
+    failed = api.login_limiter.failed(client)
+    try:
+        verified = await api.authenticator.verify_password(password, known=known is not None, failed=failed)
+    except PasswordQueueFullError:
+        api.login_limiter.forgive(client)
+        raise too_many from None
     if verified is None:
         security_log.record("wrong password", level=logging.WARNING, address=address)
         raise HTTPException(401, "Wrong password.")
