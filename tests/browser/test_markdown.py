@@ -37,6 +37,9 @@ def test_only_formulas_are_rendered_as_formulas(server: Served, open_page: Open)
     expect(answer.locator(".katex-display")).to_have_count(1)
     expect(answer.locator("li")).to_have_count(2)
     expect(answer.locator("figure pre")).to_have_text("echo $x$")
+    answer = show(page, "\\begin{align}\na &= b \\\\\n&= c\n\\end{align}\n\nBroken: $\\frac{a$ and \\(\\frac{b\\).")
+    expect(answer.locator(".katex-display")).to_have_count(1)
+    expect(answer).to_contain_text("Broken: $\\frac{a$ and \\(\\frac{b\\).")
 
 
 def test_definitions_reach_every_block(server: Served, open_page: Open) -> None:

@@ -41,6 +41,9 @@ describe("formulas", () => {
     ["> $$\n> a\n> $$", ["a"]],
     ["- item\n  ```\n  $no$\n  ```\n  \\(yes\\)", ["yes"]],
     ["\\(a\n\nb\\)", []],
+    ["\\begin{align}\na &= b \\\\\n&= c\n\\end{align}", ["\\begin{align}\na &= b \\\\\n&= c\n\\end{align}"]],
+    ["\\begin{itemize} and \\begin{align}", []],
+    ["`\\begin{align}x\\end{align}`", []],
   ])("in %j", (text, found) => {
     expect(formulasOf(text)).toEqual(found);
   });

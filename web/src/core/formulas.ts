@@ -9,12 +9,14 @@ export interface Formula {
 }
 
 const FENCE = /^[ \t]*(?:>[ \t]*)*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}|~{3,})([^\n]*)/;
+/** Environments that are formulas without delimiters. */
+const ENVIRONMENT = /\\begin\{((?:align|alignat|equation|gather|aligned|gathered|split|cases|[bBpvV]?matrix)\*?)\}/y;
 const PLACEHOLDER = /\uE000(\d+)\uE001/g;
 const LINE_PREFIX = /[ \t>]*/y;
 const BLANK_LINE = /\n[ \t]*\n/g;
 
 export function extractFormulas(markdown: string): { text: string; formulas: readonly Formula[] } {
-  if (!/\$|\\[([]/.test(markdown)) return { text: markdown, formulas: [] };
+  if (!/\$|\\[([]|\\begin\{/.test(markdown)) return { text: markdown, formulas: [] };
   const scanner = new FormulaScanner(markdown);
   scanner.scan();
   return { text: scanner.text, formulas: scanner.formulas };
@@ -94,9 +96,19 @@ class FormulaScanner {
 
   private readBackslash(): void {
     const next = this.source[this.at + 1];
+    if (next === "b" && this.readEnvironment()) return;
     const close = next === "(" ? "\\)" : next === "[" ? "\\]" : null;
     const end = close === null ? -1 : this.find(close, this.at + 2);
     if (close === null || end < 0 || !this.take(2, end, close.length, next === "[")) this.at += 2;
+  }
+
+  private readEnvironment(): boolean {
+    ENVIRONMENT.lastIndex = this.at;
+    const name = ENVIRONMENT.exec(this.source)?.[1];
+    if (name === undefined) return false;
+    const close = `\\end{${name}}`;
+    const end = this.find(close, this.at);
+    return end >= 0 && this.take(0, end + close.length, 0, true);
   }
 
   private readDollar(): void {

@@ -8,7 +8,14 @@ import styles from "./markdown.module.css";
 
 const MAX_LENGTH = 5_000;
 
-export default function Formula({ tex, display }: { tex: string; display: boolean }) {
+interface Props {
+  tex: string;
+  /** With its delimiters: shown if the formula is not valid. */
+  source: string;
+  display: boolean;
+}
+
+export default function Formula({ tex, source, display }: Props) {
   const box = useRef<HTMLSpanElement>(null);
   useLayoutEffect(() => {
     if (!box.current) return;
@@ -22,8 +29,8 @@ export default function Formula({ tex, display }: { tex: string; display: boolea
         maxSize: 20,
       });
     } catch {
-      box.current.textContent = tex; // not a valid formula
+      box.current.textContent = source; // not a valid formula
     }
-  }, [tex, display]);
+  }, [tex, source, display]);
   return <span ref={box} dir="ltr" className={display ? styles.formulaBlock : undefined} />;
 }

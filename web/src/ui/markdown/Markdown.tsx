@@ -72,11 +72,26 @@ function Table({ children, dir }: ComponentProps<"table">) {
   );
 }
 
-function FormulaSpan(props: ComponentProps<"span"> & { "data-tex"?: string; "data-display"?: string }) {
+interface FormulaData {
+  readonly "data-tex"?: string;
+  /** What stands before the formula; none: a dollar sign. */
+  readonly "data-delimiter"?: string;
+}
+
+/** By the opening delimiter; an environment (`\\begin{…}`) is part of its formula. */
+const CLOSING: Readonly<Record<string, string>> = { $: "$", $$: "$$", "\\(": "\\)", "\\[": "\\]" };
+
+function FormulaSpan(props: ComponentProps<"span"> & FormulaData) {
   const tex = props["data-tex"] ?? "";
+  const opening = props["data-delimiter"] ?? "$";
+  const closing = CLOSING[opening];
   return (
     <Suspense fallback={<code>{tex}</code>}>
-      <Formula tex={tex} display={props["data-display"] === "true"} />
+      <Formula
+        tex={tex}
+        source={closing === undefined ? tex : opening + tex + closing}
+        display={opening !== "$" && opening !== "\\("}
+      />
     </Suspense>
   );
 }

@@ -43,7 +43,9 @@ function withFormulas(text: string, formulas: readonly Formula[]): PhrasingConte
   if (formulas.length === 0) return [{ type: "text", value: text }];
   return splitFormulas(text, formulas).map((piece) => {
     if (typeof piece === "string") return { type: "text", value: piece };
-    const hProperties = { dataTex: piece.tex, dataDisplay: piece.display ? "true" : undefined };
+    const { tex, source, display } = piece;
+    const delimiter = source.startsWith("$") ? (display ? "$$" : undefined) : source.slice(0, 2);
+    const hProperties = { dataTex: tex, dataDelimiter: delimiter };
     return { type: "emphasis", children: [], data: { hName: "span", hProperties } };
   });
 }
