@@ -117,6 +117,25 @@ def test_a_diagram_is_isolated_and_follows_the_theme(server: Served, open_page: 
     assert "sandbox allow-scripts" in response.headers["content-security-policy"]
 
 
+def test_diagrams_have_a_limited_number_of_frames(server: Served, open_page: Open) -> None:
+    """Only diagrams near the viewport have a frame; beyond the limit, one on request takes the place of the oldest."""
+    page = open_page(server.url)
+    answer = show(page, "".join(f"```mermaid\ngraph TD\n  Sea --> Harbor{n}\n```\n\n" for n in range(60)))
+    frames = answer.locator("iframe[title=Diagram]")
+    last = answer.locator("figure").last
+    last.scroll_into_view_if_needed()
+    expect(last.locator("iframe").content_frame.get_by_text("Harbor59")).to_be_visible()
+    assert frames.count() <= 20
+    for n in range(0, 60, 5):
+        answer.locator("figure").nth(n).scroll_into_view_if_needed()
+    expect(frames).to_have_count(20)
+    waiting = answer.locator("figure").filter(has_not=page.locator("iframe")).first
+    name = (waiting.locator("pre").text_content() or "").split()[-1]
+    waiting.get_by_role("button", name="Show diagram").click()
+    expect(answer.locator("iframe").content_frame.get_by_text(name)).to_be_visible()
+    expect(frames).to_have_count(20)
+
+
 @pytest.mark.parametrize(
     "piece", ["*a_ ", "\\[", "]", "> ", "1. ", "`a``", "|a", "$a$ ", "a\n=\n", "[^a]: x\n", "a\n\n"]
 )

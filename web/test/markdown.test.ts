@@ -2,6 +2,7 @@ import { createElement } from "react";
 import { renderToStaticMarkup } from "react-dom/server";
 import { describe, expect, it, vi } from "vitest";
 import { extractFormulas } from "../src/core/formulas.ts";
+import { FrameSlots } from "../src/core/frame-slots.ts";
 import { pauseBetweenRenders, readFence, splitBlocks } from "../src/core/markdown-blocks.ts";
 import { Definitions } from "../src/core/markdown-definitions.ts";
 import { createHighlight } from "../src/ui/markdown/highlight.ts";
@@ -9,6 +10,7 @@ import Markdown from "../src/ui/markdown/Markdown.tsx";
 import { createRenderFormula } from "../src/ui/markdown/render-formula.ts";
 
 const { renderTex } = vi.hoisted(() => ({ renderTex: vi.fn() }));
+vi.mock("../src/ui/theme.ts", () => ({ useDarkTheme: () => false }));
 vi.mock("katex", () => ({ default: { render: renderTex } }));
 
 function render(text: string): string {
@@ -100,6 +102,39 @@ describe("hostile formulas", () => {
   it("do not take the place of many ordinary ones", () => {
     const blocks = splitBlocks("Let $x_1 = \\frac{a}{b}$ be a root of $$\\sum_{i=1}^n a_i x^i = 0.$$\n\n".repeat(300));
     expect(blocks.every((block) => block.kind === "markdown")).toBe(true);
+  });
+});
+
+describe("diagrams", () => {
+  const fence = "```mermaid\ngraph TD\nA-->B\n```\n\n";
+
+  it("have no frame before they are near the viewport", () => {
+    const html = render(["", "- item\n\n  "].map((prefix) => prefix + fence).join(""));
+    expect(html.match(/Show diagram/g)?.length).toBeGreaterThan(0);
+    expect(html).not.toContain("<iframe");
+  });
+
+  it("are few in one text", () => {
+    expect(splitBlocks(fence.repeat(3_000)).length).toBeLessThan(110);
+    expect(splitBlocks(fence.repeat(50)).every((block) => block.kind === "code")).toBe(true);
+  });
+
+  it("have a limited number of frames, of which the oldest makes room on request", () => {
+    const slots = new FrameSlots(2);
+    const removed: string[] = [];
+    const [a, b, c] = ["a", "b", "c"].map((name) => () => void removed.push(name)) as [
+      () => void,
+      () => void,
+      () => void,
+    ];
+    expect([a, b, c, a].map((frame) => slots.take(frame))).toEqual([true, true, false, true]);
+    slots.replace(c);
+    expect(removed).toEqual(["a"]);
+    expect(slots.take(a)).toBe(false);
+    slots.release(b);
+    expect(slots.take(a)).toBe(true);
+    slots.replace(a);
+    expect(removed).toEqual(["a"]);
   });
 });
 

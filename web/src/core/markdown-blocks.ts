@@ -24,6 +24,7 @@ const MAX_TEXT_WORK = 400_000;
 const MAX_NESTING = 100;
 /** Code is not parsed, but highlighted. */
 const CODE_PER_WORK = 4;
+const WORK_PER_DIAGRAM = 4_000;
 /** A growing block that takes more work than this is rendered again only after a pause of four times its own time. */
 const MAX_FREQUENT_WORK = 4_000;
 const PAUSE_PER_WORK_MS = 1 / 50;
@@ -141,7 +142,8 @@ const closesMath = (line: string): boolean => line.trim() === "$$" || line.trim(
 function makeBlock(start: number, text: string, before: number): Block {
   if (before >= MAX_TEXT_WORK) return plainBlock(start, text, before);
   if (openedFence(text)) {
-    const work = before + WORK_PER_BLOCK + text.length / CODE_PER_WORK;
+    const own = readFence(text).language === "mermaid" ? WORK_PER_DIAGRAM : WORK_PER_BLOCK;
+    const work = before + own + text.length / CODE_PER_WORK;
     return { start, text, kind: "code", work, labels: [], links: new Map(), footnotes: [] };
   }
   const work = workOf(text);
