@@ -1,6 +1,7 @@
 // Asks the user to allow a tool call. The first decision wins, wherever it is made.
 
 import { useState } from "react";
+import { escapeInvisible } from "../../core/invisible-characters.ts";
 import type { ApprovalRequest, Decision } from "../../core/types.ts";
 import { formatJson } from "../format.ts";
 import { Button } from "../widgets/buttons.tsx";
@@ -34,10 +35,10 @@ export function Approval({ request, onDecide }: Props) {
       <p className={styles.question}>
         <Icon name="tool" />
         <span>
-          Allow <strong>{request.name}</strong> to run?
+          Allow <strong>{escapeInvisible(request.name)}</strong> to run?
         </span>
       </p>
-      {request.reason && <p>{request.reason}</p>}
+      {request.reason && <p>{escapeInvisible(request.reason)}</p>}
       {request.args !== null && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard
         <pre tabIndex={0}>{formatJson(request.args)}</pre>

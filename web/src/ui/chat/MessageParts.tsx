@@ -1,6 +1,7 @@
 // The parts of a message: text, reasoning, tools, files and memories.
 
 import { memo, type ReactNode, useEffect, useRef, useState } from "react";
+import { escapeInvisible } from "../../core/invisible-characters.ts";
 import {
   type FilePart,
   isJsonObject,
@@ -126,8 +127,8 @@ const ToolCard = memo(function ToolCard({ part }: { part: ToolPart }) {
       className={part.is_error ? styles.failed : styles[part.state]}
       header={
         <>
-          <span className={styles.toolName}>{part.name || "Tool"}</span>
-          <span className={classNames(text.ellipsis, styles.summary)}>{summarize(part.args)}</span>
+          <span className={styles.toolName}>{escapeInvisible(part.name) || "Tool"}</span>
+          <span className={classNames(text.ellipsis, styles.summary)}>{escapeInvisible(summarize(part.args))}</span>
           <span className={styles.toolState}>
             {state}
             {took}
