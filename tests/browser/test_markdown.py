@@ -9,6 +9,8 @@ from tests.browser.chat_page import answers, button, send, wait_idle
 from tests.browser.conftest import Open
 from tests.http.client import Served
 
+FRACTIONS = "$$" + "\\frac{" * 180 + "a" + "}{b}" * 180 + "$$\n\n"
+
 
 def show(page: Page, markdown: str) -> Locator:
     """The newest answer, which is this text."""
@@ -120,9 +122,29 @@ def test_a_diagram_is_isolated_and_follows_the_theme(server: Served, open_page: 
     assert "sandbox allow-scripts" in response.headers["content-security-policy"]
 
 
+def test_diagrams_have_a_limited_number_of_frames(server: Served, open_page: Open) -> None:
+    """Only diagrams near the viewport have a frame; beyond the limit, one on request takes the place of the oldest."""
+    page = open_page(server.url)
+    answer = show(page, "".join(f"```mermaid\ngraph TD\n  Sea --> Harbor{n}\n```\n\n" for n in range(60)))
+    frames = answer.locator("iframe[title=Diagram]")
+    last = answer.locator("figure").last
+    last.scroll_into_view_if_needed()
+    expect(last.locator("iframe").content_frame.get_by_text("Harbor59")).to_be_visible()
+    assert frames.count() <= 20
+    for n in range(0, 60, 5):
+        answer.locator("figure").nth(n).scroll_into_view_if_needed()
+    expect(frames).to_have_count(20)
+    waiting = answer.locator("figure").filter(has_not=page.locator("iframe")).first
+    n = int((waiting.locator("pre").text_content() or "").rpartition("Harbor")[2])
+    waiting.get_by_role("button", name="Show diagram").click()
+    shown = answer.locator("figure").nth(n).locator("iframe")
+    expect(shown.content_frame.get_by_text(f"Harbor{n}")).to_be_visible()
+    expect(frames).to_have_count(20)
+
+
 @pytest.mark.parametrize("size", [40_000, pytest.param(100_000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize(
-    "piece", ["*a_ ", "\\[", "]", "> ", "1. ", "`a``", "|a", "$a$ ", "a\n=\n", "[^a]: x\n", "a\n\n"]
+    "piece", ["*a_ ", "\\[", "]", "> ", "1. ", "`a``", "|a", "$a$ ", "a\n=\n", "[^a]: x\n", "a\n\n", FRACTIONS]
 )
 def test_hostile_text_does_not_freeze_the_page(server: Served, open_page: Open, piece: str, size: int) -> None:
     """An answer made to be hard to parse is shown, as text where necessary, and the page stays usable."""

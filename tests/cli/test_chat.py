@@ -115,6 +115,19 @@ def test_permission_is_asked_in_the_terminal(shared: Served) -> None:
     assert [tool["state"] for tool in tools] == ["done", "denied"] * 2
 
 
+def test_a_call_that_needs_approval_is_shown_as_it_will_run(shared: Served) -> None:
+    """Arguments cannot hide in characters that are invisible or reorder the line, nor beyond the terminal's width."""
+    command = "ls \u202e\u2066\u200b\U000e0041" + "x" * 1_200 + "; rm é\u200d"
+    asked = script({"call": "c1", "name": "shell", "args": command, "asks": True}, {"say": "ok"})
+    with Terminal("chat", asked, data=shared.data_dir) as terminal:
+        terminal.until("? shell ls \\u202e\\u2066\\u200b\\u{e0041}xxx")
+        terminal.until("; rm é\u200d: The tool needs approval.")
+        terminal.until("[d]eny: ")
+        terminal.say("d\n")
+        terminal.until("decision: deny")
+        assert terminal.end() == 0
+
+
 def test_without_a_terminal_a_question_waits(shared: Served) -> None:
     """Without a terminal the run waits and the exit code is 5; a later chat in a terminal answers it."""
     asked = script({"say": "first "}, {"call": "c1", "name": "shell", "asks": True}, {"say": "then"})

@@ -1,11 +1,17 @@
 import { createElement } from "react";
 import { renderToStaticMarkup } from "react-dom/server";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { extractFormulas } from "../src/core/formulas.ts";
+import { FrameSlots } from "../src/core/frame-slots.ts";
 import { pauseBetweenRenders, readFence, splitBlocks } from "../src/core/markdown-blocks.ts";
 import { Definitions } from "../src/core/markdown-definitions.ts";
 import { createHighlight } from "../src/ui/markdown/highlight.ts";
 import Markdown from "../src/ui/markdown/Markdown.tsx";
+import { createRenderFormula } from "../src/ui/markdown/render-formula.ts";
+
+const { renderTex } = vi.hoisted(() => ({ renderTex: vi.fn() }));
+vi.mock("../src/ui/theme.ts", () => ({ useDarkTheme: () => false }));
+vi.mock("katex", () => ({ default: { render: renderTex } }));
 
 function render(text: string): string {
   const blocks = splitBlocks(text);
@@ -51,6 +57,87 @@ describe("formulas", () => {
   it("leave code, links and emphasis around them intact", () => {
     expect(render("[$a$](https://x.example/$b$) *$c$*")).toContain('href="https://x.example/$b$"');
     expect(render("`$a` $b$ `c$`")).toContain('<code dir="auto">c$</code>');
+  });
+});
+
+describe("hostile formulas", () => {
+  it.each([
+    `\\def\\a{${"x".repeat(500)}}${"\\a".repeat(150)}`,
+    `a\\\\\\gdef\\a{x}\\a`,
+    "\\newcommand{\\a}{x}\\a",
+    "\\global\\let\\a=x",
+    `\\bra@ket{}{${"x".repeat(500)}}{}{}{${"|".repeat(150)}}`,
+    "x".repeat(2_001),
+  ])("are not rendered: %.20s", (tex) => {
+    const box = { textContent: "" } as HTMLElement;
+    renderTex.mockClear();
+    createRenderFormula(() => 0)(tex, `$$${tex}$$`, box, true);
+    expect(renderTex).not.toHaveBeenCalled();
+    expect(box.textContent).toBe(`$$${tex}$$`);
+  });
+
+  it.each(["\\frac{a}{b}", "\\definecolor x", "a\\\\let", "\\left(x\\right)", "\\longrightarrow"])(
+    "%s is rendered",
+    (tex) => {
+      renderTex.mockClear();
+      createRenderFormula(() => 0)(tex, `$${tex}$`, {} as HTMLElement, false);
+      expect(renderTex).toHaveBeenCalledOnce();
+    },
+  );
+
+  it("are rendered until that has taken too long", () => {
+    let now = 0;
+    const renderFormula = createRenderFormula(() => {
+      now += 100;
+      return now;
+    });
+    renderTex.mockClear();
+    for (let n = 0; n < 100; n++) renderFormula("x", "$x$", {} as HTMLElement, false);
+    expect(renderTex.mock.calls.length).toBeLessThan(40);
+  });
+
+  it.each(["a&", "\\left(", "\\frac12"])("of %j are few in one text", (piece) => {
+    const formula = `$$${piece.repeat(1_900 / piece.length)}$$\n\n`;
+    const rendered = splitBlocks(formula.repeat(300)).filter((block) => block.kind === "markdown");
+    expect(rendered.length).toBeLessThan(25);
+  });
+
+  it("do not take the place of many ordinary ones", () => {
+    const blocks = splitBlocks("Let $x_1 = \\frac{a}{b}$ be a root of $$\\sum_{i=1}^n a_i x^i = 0.$$\n\n".repeat(300));
+    expect(blocks.every((block) => block.kind === "markdown")).toBe(true);
+  });
+});
+
+describe("diagrams", () => {
+  const fence = "```mermaid\ngraph TD\nA-->B\n```\n\n";
+
+  it("have no frame before they are near the viewport", () => {
+    const html = render(["", "- item\n\n  "].map((prefix) => prefix + fence).join(""));
+    expect(html.match(/Show diagram/g)?.length).toBeGreaterThan(0);
+    expect(html).not.toContain("<iframe");
+  });
+
+  it("are few in one text", () => {
+    expect(splitBlocks(fence.repeat(3_000)).length).toBeLessThan(110);
+    expect(splitBlocks(fence.repeat(50)).every((block) => block.kind === "code")).toBe(true);
+  });
+
+  it("have a limited number of frames, of which the oldest makes room on request", () => {
+    const slots = new FrameSlots(2);
+    const removed: string[] = [];
+    const [a, b, c] = ["a", "b", "c"].map((name) => () => void removed.push(name)) as [
+      () => void,
+      () => void,
+      () => void,
+    ];
+    expect([a, b, c, a].map((frame) => slots.take(frame))).toEqual([true, true, false, true]);
+    slots.replace(c);
+    expect(removed).toEqual(["a"]);
+    expect(slots.take(a)).toBe(false);
+    slots.release(b);
+    expect(slots.take(a)).toBe(true);
+    slots.replace(a);
+    expect(removed).toEqual(["a"]);
   });
 });
 
@@ -141,8 +228,12 @@ function cpuMilliseconds(action: () => void): number {
 describe("hostile text", () => {
   const size = process.env.HOLDFAST_LONG_TESTS ? 20_000 : 5_000;
   const ordinary = "A paragraph with **bold** text, `code` and [a link](https://x.example/).\n\n".repeat(size / 75);
-  render(ordinary); // warm-up
-  const reference = cpuMilliseconds(() => render(ordinary));
+  render(ordinary.slice(0, 10_000)); // warm-up
+  // Other programs on the machine slow both texts down, but not evenly: the best of several attempts counts.
+  const isQuick = (text: string): boolean => {
+    const reference = cpuMilliseconds(() => render(ordinary));
+    return cpuMilliseconds(() => render(text)) < 10 * reference + 500;
+  };
 
   it.each(Array.from({ length: PIECES.length + 8 }, (_, seed) => seed))(
     "takes a small multiple of the time of ordinary text (%i)",
@@ -153,7 +244,7 @@ describe("hostile text", () => {
           .map((block) => block.text)
           .join(""),
       ).toBe(text);
-      expect(cpuMilliseconds(() => render(text))).toBeLessThan(10 * reference + 500);
+      expect(isQuick(text) || isQuick(text) || isQuick(text)).toBe(true);
     },
   );
 });
@@ -179,6 +270,16 @@ describe("a growing text", () => {
       expect(worked).toBeLessThan(now / 2);
     },
   );
+
+  it.each(["markdown", "md", "mkd", "mkdown"])("of %s is not highlighted", (language) => {
+    expect(createHighlight(() => 0)("[a](".repeat(2_500), language)).toBeNull();
+  });
+
+  it("is not highlighted if its lines are very long", () => {
+    const highlight = createHighlight(() => 0);
+    expect(highlight("class A".repeat(2_000), "cpp")).toBeNull();
+    expect(highlight("class A\n".repeat(10), "cpp")).not.toBeNull();
+  });
 
   it("is highlighted until that has taken too long", () => {
     let now = 0;

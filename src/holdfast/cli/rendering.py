@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from holdfast.cli.run_follower import FollowedEvent
-from holdfast.cli.terminal import Terminal, one_line
+from holdfast.cli.terminal import Terminal, escape_invisible, one_line
 
 NOTICES: Final = {
     "cancelled": "Stopped. The partial answer is saved.",
@@ -17,6 +17,7 @@ RECOVERY: Final = {
     "recovered": " Its output was recovered.",
     "none": " No output was recovered.",
 }
+_MAX_APPROVAL: Final = 20_000  # A call that needs approval is shown whole
 
 
 class AnswerPrinter:
@@ -43,7 +44,7 @@ class AnswerPrinter:
                 self._print_note(f"  {mark} {format_value(data.get('result'))}")
             case "approval.requested", data:
                 call = f"{data.get('name')} {format_value(data.get('args'))}"
-                self._print_note(f"? {call}: {data.get('reason')}", "yellow")
+                self._print_note(f"? {call}: {data.get('reason')}", "yellow", _MAX_APPROVAL)
             case "approval.resolved", data:
                 self._print_note(f"  decision: {data.get('decision')}")
             case "input.requested", data:
@@ -89,10 +90,11 @@ class AnswerPrinter:
         if self._terminal.out.is_terminal:
             self._print_text(text, "reasoning", "dim italic")
 
-    def _print_note(self, text: str, style: str = "dim") -> None:
+    def _print_note(self, text: str, style: str = "dim", max_length: int | None = None) -> None:
         self._end_line()
         self._last = "note"
-        self._terminal.note(one_line(text, max(20, self._terminal.width - 1)), style)
+        width = max_length or max(20, self._terminal.width - 1)
+        self._terminal.note(one_line(escape_invisible(text), width), style)
 
     def _end_line(self) -> None:
         if not self._at_line_start:

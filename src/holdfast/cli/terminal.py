@@ -4,6 +4,7 @@ rich is imported on first use, because `serve` needs none of it at the start.
 """
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -19,10 +20,27 @@ if TYPE_CHECKING:
 ReportProgress = Callable[[str, int, int], None]  # Called with the kind of item, the number done and the total
 _CONTROL: Final = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
+_INVISIBLE: Final = re.compile(
+    r"(?!\r?\n|\t|(?<=[^\0-\x7f])[\u200c\u200d])"
+    r"[\0-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    r"\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+
 
 def clean(text: str) -> str:
     """Removes control characters, so that text from elsewhere cannot send commands to the terminal."""
     return text.translate(_CONTROL)
+
+
+def escape_invisible(text: str) -> str:
+    """Makes characters visible that are not shown or change the order of others, so that a call reads as it will run.
+
+    The joiners that emoji and some scripts need between their own characters stay."""
+    return _INVISIBLE.sub(lambda match: _escape(ord(match[0])), text)
+
+
+def _escape(code: int) -> str:
+    return f"\\u{{{code:x}}}" if code > 0xFFFF else f"\\u{code:04x}"
 
 
 def one_line(text: str, width: int) -> str:

@@ -14,6 +14,16 @@ const ENVIRONMENT = /\\begin\{((?:align|alignat|equation|gather|aligned|gathered
 const PLACEHOLDER = /\uE000(\d+)\uE001/g;
 const LINE_PREFIX = /[ \t>]*/y;
 const BLANK_LINE = /\n[ \t]*\n/g;
+/** Commands that define others, and the internal ones with an @: a few characters could expand to very many, and KaTeX
+ * limits only the number of expansions. */
+const DEFINES =
+  /(?<!\\)(?:\\\\)*\\(?:[a-zA-Z]*@|(?:[gex]?def|let|futurelet|global|long|(?:new|renew|provide)command)(?![a-zA-Z]))/;
+const MAX_LENGTH = 2_000;
+
+/** Whether the time to render a formula is proportional to its length, which is limited. */
+export function isSafeFormula(tex: string): boolean {
+  return tex.length <= MAX_LENGTH && !DEFINES.test(tex);
+}
 
 export function extractFormulas(markdown: string): { text: string; formulas: readonly Formula[] } {
   if (!/\$|\\[([]|\\begin\{/.test(markdown)) return { text: markdown, formulas: [] };

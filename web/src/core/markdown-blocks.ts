@@ -1,6 +1,7 @@
 // Splits Markdown into blocks that render independently: while text streams in, only the last block changes. What would
 // take too long to parse becomes a plain block, because some constructs take quadratic time or nest without a limit.
 
+import { extractFormulas, isSafeFormula } from "./formulas.ts";
 import { type Footnote, readDefinitions } from "./markdown-definitions.ts";
 
 const FENCE = /^( {0,3})(`{3,}|~{3,})(.*)/;
@@ -13,6 +14,9 @@ const FORMULA_MARK = /\$|\\[([]/g;
 /** Work is counted in characters of ordinary text, of which a slow machine parses about 200 in a millisecond. */
 const WORK_PER_BLOCK = 100;
 const WORK_PER_FORMULA_MARK = 100;
+const WORK_PER_FORMULA_CHARACTER = 10;
+/** Each cell of a matrix takes several elements. */
+const WORK_PER_FORMULA_CELL = 20;
 /** Parsing takes time in proportion to the square of the delimiters and lines of a block. */
 const MARKS_PER_WORK = 200;
 const MAX_BLOCK_WORK = 50_000;
@@ -20,6 +24,7 @@ const MAX_TEXT_WORK = 400_000;
 const MAX_NESTING = 100;
 /** Code is not parsed, but highlighted. */
 const CODE_PER_WORK = 4;
+const WORK_PER_DIAGRAM = 4_000;
 /** A growing block that takes more work than this is rendered again only after a pause of four times its own time. */
 const MAX_FREQUENT_WORK = 4_000;
 const PAUSE_PER_WORK_MS = 1 / 50;
@@ -137,7 +142,8 @@ const closesMath = (line: string): boolean => line.trim() === "$$" || line.trim(
 function makeBlock(start: number, text: string, before: number): Block {
   if (before >= MAX_TEXT_WORK) return plainBlock(start, text, before);
   if (openedFence(text)) {
-    const work = before + WORK_PER_BLOCK + text.length / CODE_PER_WORK;
+    const own = readFence(text).language === "mermaid" ? WORK_PER_DIAGRAM : WORK_PER_BLOCK;
+    const work = before + own + text.length / CODE_PER_WORK;
     return { start, text, kind: "code", work, labels: [], links: new Map(), footnotes: [] };
   }
   const work = workOf(text);
@@ -154,7 +160,18 @@ function workOf(text: string): number {
   if (text.length > MAX_BLOCK_WORK || nestsTooDeep(text)) return Infinity;
   const marks = text.match(MARK)?.length ?? 0;
   const formulas = text.match(FORMULA_MARK)?.length ?? 0;
-  return WORK_PER_BLOCK + text.length + marks ** 2 / MARKS_PER_WORK + formulas * WORK_PER_FORMULA_MARK;
+  const work = WORK_PER_BLOCK + text.length + marks ** 2 / MARKS_PER_WORK + formulas * WORK_PER_FORMULA_MARK;
+  return work > MAX_BLOCK_WORK ? work : work + formulaWork(text);
+}
+
+function formulaWork(text: string): number {
+  let work = 0;
+  for (const { tex } of extractFormulas(text).formulas) {
+    if (!isSafeFormula(tex)) continue; // shown as it is written
+    const cells = tex.split("&").length - 1;
+    work += tex.length * WORK_PER_FORMULA_CHARACTER + cells * WORK_PER_FORMULA_CELL;
+  }
+  return work;
 }
 
 function nestsTooDeep(text: string): boolean {

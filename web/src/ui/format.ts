@@ -1,5 +1,6 @@
 // Formats times, sizes, numbers and statuses for display.
 
+import { escapeInvisible } from "../core/invisible-characters.ts";
 import type { RunStatus } from "../core/types.ts";
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
@@ -52,6 +53,7 @@ export const RUN_STATUS: Readonly<Record<RunStatus, string>> = {
   interrupted: "Interrupted",
 };
 
+/** A string as it is, anything else as JSON; invisible characters become escapes. */
 export function formatJson(value: unknown): string {
-  return typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  return escapeInvisible(typeof value === "string" ? value : JSON.stringify(value, null, 2));
 }

@@ -1,6 +1,7 @@
 // Asks the user to allow a tool call. The first decision wins, wherever it is made.
 
 import { useEffect, useState } from "react";
+import { escapeInvisible } from "../../core/invisible-characters.ts";
 import type { ApprovalOption, ApprovalRequest, Decision } from "../../core/types.ts";
 import { Button } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
@@ -49,10 +50,10 @@ export function Approval({ request, onDecide }: Props) {
       <p className={styles.question}>
         <Icon name="tool" />
         <span>
-          Allow <strong>{request.name}</strong> to run?
+          Allow <strong>{escapeInvisible(request.name)}</strong> to run?
         </span>
       </p>
-      {request.reason && <p>{request.reason}</p>}
+      {request.reason && <p>{escapeInvisible(request.reason)}</p>}
       <ToolArguments args={request.args} />
       {request.expires_at !== null && <Countdown until={request.expires_at} />}
       <div className={text.row}>
@@ -63,7 +64,7 @@ export function Approval({ request, onDecide }: Props) {
             disabled={sending}
             onClick={() => void decide(option)}
           >
-            {option.name}
+            {escapeInvisible(option.name)}
           </Button>
         ))}
       </div>

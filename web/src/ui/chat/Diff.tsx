@@ -1,5 +1,6 @@
 // Shows an edit as a line diff.
 
+import { escapeInvisible } from "../../core/invisible-characters.ts";
 import { isJsonObject, type Json } from "../../core/types.ts";
 import text from "../widgets/text.module.css";
 import styles from "./Diff.module.css";
@@ -67,13 +68,13 @@ const SIGNS = { same: " ", removed: "−", added: "+" } as const;
 export function Diff({ before, after, name }: Edit) {
   return (
     <div className={text.block}>
-      <h4>{name}</h4>
+      <h4>{escapeInvisible(name)}</h4>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
       <pre className={styles.diff} tabIndex={0}>
         {diffLines(before, after).map(([kind, line], n) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: lines have no other identity
           <span key={n} className={styles[kind]}>
-            {SIGNS[kind]} {line}
+            {SIGNS[kind]} {escapeInvisible(line)}
             {"\n"}
           </span>
         ))}

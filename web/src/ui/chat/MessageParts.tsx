@@ -1,6 +1,7 @@
 // The parts of a message: text, reasoning, tools, files, memories and plans.
 
 import { memo, type ReactNode, useEffect, useRef, useState } from "react";
+import { escapeInvisible } from "../../core/invisible-characters.ts";
 import { summarizeArguments } from "../../core/tool-arguments.ts";
 import type {
   FilePart,
@@ -144,8 +145,10 @@ const ToolCard = memo(function ToolCard({ part }: { part: ToolPart }) {
       className={part.is_error ? styles.failed : styles[part.state]}
       header={
         <>
-          <span className={styles.toolName}>{part.name || "Tool"}</span>
-          <span className={classNames(text.ellipsis, styles.summary)}>{summarizeArguments(part.args)}</span>
+          <span className={styles.toolName}>{escapeInvisible(part.name) || "Tool"}</span>
+          <span className={classNames(text.ellipsis, styles.summary)}>
+            {escapeInvisible(summarizeArguments(part.args))}
+          </span>
           <span className={styles.toolState}>
             {state}
             {took}

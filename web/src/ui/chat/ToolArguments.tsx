@@ -1,3 +1,4 @@
+import { escapeInvisible } from "../../core/invisible-characters.ts";
 import { listArguments } from "../../core/tool-arguments.ts";
 import type { Json } from "../../core/types.ts";
 import text from "../widgets/text.module.css";
@@ -7,9 +8,9 @@ export function ToolArguments({ args }: { args: Json }) {
   const list = listArguments(args);
   return list.map(({ name, text: content }) => (
     <div key={name} className={text.block}>
-      {name !== null && list.length > 1 && <h4>{name}</h4>}
+      {name !== null && list.length > 1 && <h4>{escapeInvisible(name)}</h4>}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
-      <pre tabIndex={0}>{content}</pre>
+      <pre tabIndex={0}>{escapeInvisible(content)}</pre>
     </div>
   ));
 }

@@ -1,12 +1,9 @@
-// A formula; loaded with KaTeX and its fonts by the first text that has one. KaTeX renders through the DOM because the
-// content security policy forbids inline styles in HTML.
+// A formula; loaded with KaTeX and its fonts by the first text that has one.
 
 import "katex/dist/katex.min.css";
-import katex from "katex";
 import { useLayoutEffect, useRef } from "react";
 import styles from "./markdown.module.css";
-
-const MAX_LENGTH = 5_000;
+import { renderFormula } from "./render-formula.ts";
 
 interface Props {
   tex: string;
@@ -18,19 +15,7 @@ interface Props {
 export default function Formula({ tex, source, display }: Props) {
   const box = useRef<HTMLSpanElement>(null);
   useLayoutEffect(() => {
-    if (!box.current) return;
-    try {
-      if (tex.length > MAX_LENGTH) throw new RangeError("The formula is too long.");
-      katex.render(tex, box.current, {
-        displayMode: display,
-        strict: false,
-        trust: false,
-        maxExpand: 200,
-        maxSize: 20,
-      });
-    } catch {
-      box.current.textContent = source; // not a valid formula
-    }
+    if (box.current) renderFormula(tex, source, box.current, display);
   }, [tex, source, display]);
   return <span ref={box} dir="ltr" className={display ? styles.formulaBlock : undefined} />;
 }
