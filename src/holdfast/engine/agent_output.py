@@ -128,9 +128,10 @@ class RecordedOutput:
 
     async def _take_input(self, aid: ApprovalId) -> tuple[InputAnswer, str | None]:
         """The stored answer, whose values are erased."""
-        store, take = self._node.store, partial(approvals.take_input, aid=aid)
-        taken = await self._node.retry_storage(lambda: store.transact(take))
-        return taken or (InputAnswer("cancel"), _WITHDRAWN)
+        store, retry = self._node.store, self._node.retry_storage
+        answer = await retry(lambda: store.read(partial(approvals.read_input, aid=aid)))
+        await retry(lambda: store.transact(partial(approvals.erase_input, aid=aid)))
+        return answer or (InputAnswer("cancel"), _WITHDRAWN)
 
     async def _next_decision(self, aid: ApprovalId) -> ApprovalAnswer:
         store, run, retry = self._node.store, self._run, self._node.retry_storage

@@ -42,7 +42,7 @@ def answer_input(
     tx: Tx, rid: RunId, aid: ApprovalId, owner: OwnerId, action: InputAction, content: Mapping[str, Json]
 ) -> Run:
     """Answer the question of a running tool; the first answer counts. The values stay in the row until they are
-    taken."""
+    read."""
     approval = tx.approval(aid)
     if approval is None or approval.run_id != rid or not isinstance(approval.args, dict) or _INPUT not in approval.args:
         raise NotFoundError("question", aid)
@@ -58,16 +58,23 @@ def answer_input(
     return run
 
 
-def take_input(tx: Tx, aid: ApprovalId) -> tuple[InputAnswer, str | None] | None:
-    """The answer and why, if no person gave it; None if there is none yet. The values are erased from the row."""
+def read_input(tx: Tx, aid: ApprovalId) -> tuple[InputAnswer, str | None] | None:
+    """The answer and why, if no person gave it; None if there is none yet."""
     approval = tx.approval(aid)
     if approval is None or approval.decision is None:
         return None
     stored = approval.args[_INPUT]
-    tx.put_approval(replace(approval, args={_INPUT: {"schema": stored["schema"]}}))
     if approval.decision == "deny":
         return InputAnswer(stored.get("action", "cancel")), approval.note
     return InputAnswer("accept", stored.get("content", {})), approval.note
+
+
+def erase_input(tx: Tx, aid: ApprovalId) -> None:
+    """Erase the values of an answer that was read. Not in one transaction with reading: if its commit is in doubt, it
+    is repeated, and would find nothing."""
+    approval = tx.approval(aid)
+    if approval is not None:
+        tx.put_approval(replace(approval, args={_INPUT: {"schema": approval.args[_INPUT]["schema"]}}))
 
 
 def park(tx: Tx, rid: RunId, epoch: int, aid: ApprovalId, *, keep_lease: bool) -> Run | None:
