@@ -14,12 +14,14 @@ const FORMULA_MARK = /\$|\\[([]/g;
 /** Work is counted in characters of ordinary text, of which a slow machine parses about 200 in a millisecond. */
 const WORK_PER_BLOCK = 100;
 const WORK_PER_FORMULA_MARK = 100;
-const WORK_PER_FORMULA_CHARACTER = 10;
+/** A character becomes up to four elements, whose layout takes longer than their parsing. */
+const WORK_PER_FORMULA_CHARACTER = 25;
 /** Each cell of a matrix takes several elements. */
 const WORK_PER_FORMULA_CELL = 20;
 /** Parsing takes time in proportion to the square of the delimiters and lines of a block. */
 const MARKS_PER_WORK = 200;
 const MAX_BLOCK_WORK = 50_000;
+const MAX_BLOCK_FORMULA_WORK = 150_000;
 const MAX_TEXT_WORK = 400_000;
 const MAX_NESTING = 100;
 /** Code is not parsed, but highlighted. */
@@ -147,7 +149,7 @@ function makeBlock(start: number, text: string, before: number): Block {
     return { start, text, kind: "code", work, labels: [], links: new Map(), footnotes: [] };
   }
   const work = workOf(text);
-  if (work > MAX_BLOCK_WORK) return plainBlock(start, text, before);
+  if (work === Infinity) return plainBlock(start, text, before);
   return { start, text, kind: "markdown", work: before + work, ...readDefinitions(text) };
 }
 
@@ -156,12 +158,15 @@ function plainBlock(start: number, text: string, before: number): Block {
   return { start, text, kind: "plain", work, labels: [], links: new Map(), footnotes: [] };
 }
 
+/** Infinity for what takes too long. */
 function workOf(text: string): number {
   if (text.length > MAX_BLOCK_WORK || nestsTooDeep(text)) return Infinity;
   const marks = text.match(MARK)?.length ?? 0;
   const formulas = text.match(FORMULA_MARK)?.length ?? 0;
   const work = WORK_PER_BLOCK + text.length + marks ** 2 / MARKS_PER_WORK + formulas * WORK_PER_FORMULA_MARK;
-  return work > MAX_BLOCK_WORK ? work : work + formulaWork(text);
+  if (work > MAX_BLOCK_WORK) return Infinity;
+  const rendering = formulaWork(text);
+  return rendering > MAX_BLOCK_FORMULA_WORK ? Infinity : work + rendering;
 }
 
 function formulaWork(text: string): number {
