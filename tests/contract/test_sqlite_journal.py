@@ -18,7 +18,7 @@ from holdfast.core.ids import RunId
 from holdfast.ports.journal import Append, Journal, JournalHead
 from holdfast.storage.in_memory import InMemoryJournal
 from holdfast.storage.sqlite import SqliteJournal, journal_index, journal_records, schema
-from holdfast.storage.sqlite.database import prepare
+from holdfast.storage.sqlite.database_upgrade import prepare
 from holdfast.storage.sqlite.journal_segments import pack, unpack
 from holdfast.testing.contracts.samples import GUARD, RID, adding, texts
 from tests.contract.machine import OTHER, sqlite_journal

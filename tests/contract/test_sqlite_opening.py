@@ -11,7 +11,8 @@ from holdfast.core.errors import DataDirInUseError, SchemaTooNewError, StorageEr
 from holdfast.core.ids import LOCAL, SessionId
 from holdfast.storage import sqlite
 from holdfast.storage.sqlite import DataDir, open_embedded, schema
-from holdfast.storage.sqlite.database import connect, connect_unchanged, prepare
+from holdfast.storage.sqlite.database import connect, connect_unchanged
+from holdfast.storage.sqlite.database_upgrade import prepare
 from holdfast.testing import FakeClock
 from holdfast.testing.contracts import samples as s
 from tests.contract.machine import embedded, filled, next_line, snapshot, start, tmpfs

@@ -18,12 +18,12 @@ from holdfast.core.parts import Json
 from holdfast.models import local_model_weights
 from holdfast.models.catalog import CatalogSettings, ModelCatalog
 from holdfast.models.demo_model import DEMO
-from holdfast.models.provider_config import ProviderConfig, from_typed_key
+from holdfast.models.provider_config import ProviderConfig, choose_key, from_typed_key
 from holdfast.ports.agent import AgentError, Turn
 from holdfast.ports.check_result import CheckResult
 from holdfast.ports.clock import Clock
 from holdfast.ports.keyring import Keyring, KeyringStore
-from holdfast.ports.model import KeySource, Model, ModelInfo, ProviderKind, ProviderStatus
+from holdfast.ports.model import Model, ModelInfo, ProviderKind, ProviderStatus
 from holdfast.system import SystemClock
 
 MakeCatalog = Callable[[CatalogSettings, Clock], ModelCatalog]
@@ -155,9 +155,7 @@ def _provider(
     written_key = None if section.api_key is None else section.api_key.get_secret_value()
     variable = section.api_key_env
     found_key = (environment.get(variable) if variable else None) or None
-    sources: Sequence[tuple[KeySource, str | None]]
-    sources = [("settings", typed_key), ("file", written_key), ("environment", found_key)]
-    source, key = next(((source, key) for source, key in sources if key), (None, None))
+    source, key = choose_key(typed_key, written_key, found_key)
     return ProviderConfig(
         name=name,
         kind=section.kind,

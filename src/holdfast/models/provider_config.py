@@ -1,6 +1,7 @@
-"""Provider configuration: the known kinds of provider, and providers whose key is in the environment."""
+"""Provider configuration: the known kinds of provider, which key is used, and providers whose key is in the
+environment."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.models.dialects import DIALECTS, GENERIC, ChatDialect
@@ -23,6 +24,14 @@ class ProviderConfig:
     abilities: tuple[Ability, ...] | None = None  # What its models can do, used if the provider does not state it
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     discovered: bool = False  # Looked for on this machine without being configured: not listed while it does not answer
+
+
+def choose_key(typed: str | None, written: str | None, found: str | None) -> tuple[KeySource | None, str | None]:
+    """Which key is used, and where it is from: typed into the settings, else written in the configuration file, else
+    found in the environment."""
+    sources: Sequence[tuple[KeySource, str | None]]
+    sources = [("settings", typed), ("file", written), ("environment", found)]
+    return next(((source, key) for source, key in sources if key), (None, None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from holdfast.ports.check_result import CheckResult
 from holdfast.storage import filesystem
 from holdfast.storage.file_store import path_of
 from holdfast.storage.key_file import KeyFile
-from holdfast.storage.sqlite import database, schema
+from holdfast.storage.sqlite import database, database_upgrade, schema
 from holdfast.storage.sqlite.consistency import count_unknown_runs
 from holdfast.storage.sqlite.data_dir import lock_holder
 from holdfast.storage.sqlite.schema import Migration
@@ -69,7 +69,7 @@ def _database(
         yield CheckResult(file.name, True, "does not exist yet")
         return
     try:
-        version, newest = database.check(file, migrations), len(migrations)
+        version, newest = database_upgrade.check(file, migrations), len(migrations)
         with closing(database.connect_unchanged(file)) as db:
             (verdict,) = db.execute("PRAGMA integrity_check(1)").fetchone()
             older = "" if version == newest else f"; the next start upgrades it from version {version} to {newest}"

@@ -14,7 +14,7 @@ from holdfast.core.ids import NodeId
 from holdfast.ports.clock import Clock
 from holdfast.ports.store import Tx
 from holdfast.storage.sql.tx import SqlTx
-from holdfast.storage.sqlite import database, schema
+from holdfast.storage.sqlite import database_upgrade, schema
 from holdfast.storage.sqlite.dialect import SqliteDialect
 
 T = TypeVar("T")
@@ -68,5 +68,5 @@ class InMemoryStore:
 def _empty_database() -> bytes:
     """Copied into each store: running the migrations takes ten times as long."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        database.migrate(db, 0, schema.STORE)
+        database_upgrade.migrate(db, 0, schema.STORE)
         return db.serialize()

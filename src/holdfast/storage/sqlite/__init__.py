@@ -15,7 +15,7 @@ from typing import Final
 
 from holdfast.core.errors import StorageUnavailableError
 from holdfast.ports.clock import Clock
-from holdfast.storage.sqlite import database, schema
+from holdfast.storage.sqlite import database_upgrade, schema
 from holdfast.storage.sqlite.consistency import count_unknown_runs
 from holdfast.storage.sqlite.data_dir import DataDir
 from holdfast.storage.sqlite.journal import SqliteJournal
@@ -33,9 +33,9 @@ def open_embedded(path: Path, clock: Clock) -> tuple[DataDir, SqliteStore, Sqlit
     data = DataDir.open(path)
     try:
         # A file of a newer version is refused before the other file is changed.
-        database.check(data.store_file, schema.STORE)
+        database_upgrade.check(data.store_file, schema.STORE)
         with suppress(StorageUnavailableError):
-            database.check(data.journal_file, schema.JOURNAL)
+            database_upgrade.check(data.journal_file, schema.JOURNAL)
         if unknown := count_unknown_runs(data.store_file, data.journal_file, _NEWEST):
             log.error(
                 "%s does not know %d of the newest runs in %s: its newest sessions are missing. It was damaged or "

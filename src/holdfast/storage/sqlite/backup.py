@@ -20,7 +20,7 @@ from typing import Final
 from holdfast.core.errors import InvalidInputError, StorageError, StorageUnavailableError
 from holdfast.storage import filesystem
 from holdfast.storage.file_store import path_of
-from holdfast.storage.sqlite import database, errors, schema
+from holdfast.storage.sqlite import database, database_upgrade, errors, schema
 from holdfast.storage.sqlite.consistency import drop_unknown_runs
 from holdfast.storage.sqlite.journal_writer import JournalWriter
 
@@ -173,7 +173,7 @@ def _copy_file(old: Path, new: Path, digest: str) -> None:
 def _verify(work: Path, counted: tuple[int, int, int]) -> None:
     for name, migrations in ((STORE, schema.STORE), (JOURNAL, schema.JOURNAL)):
         path = work / name
-        if database.check(path, migrations) is None:
+        if database_upgrade.check(path, migrations) is None:
             continue
         with errors.translated(path), closing(_opened(path)) as db:
             (verdict,) = db.execute("PRAGMA integrity_check(1)").fetchone()

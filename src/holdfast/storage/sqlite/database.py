@@ -1,51 +1,9 @@
-"""Opening, creating and upgrading a database file.
+"""Connections to a database file, and transactions."""
 
-A file is checked before it is changed, created whole or not at all, and never overwritten if it cannot be read.
-"""
-
-import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
-
-from holdfast.core.errors import SchemaTooNewError, StorageUnavailableError
-from holdfast.storage import filesystem
-from holdfast.storage.sqlite import errors
-from holdfast.storage.sqlite.schema import Migration
-
-_MAGIC: Final = b"SQLite format 3\x00"
-_HEADER: Final = 100
-_ADVICE: Final = "It was not changed. Restore it from a backup, or move it away to start with an empty one."
-
-
-def prepare(path: Path, migrations: Sequence[Migration], *, keep_copy: bool) -> None:
-    """Create the database, or upgrade it to the newest version. With `keep_copy`, an older one is copied next to itself
-    first. SchemaTooNewError: a newer Holdfast wrote it; nothing was changed."""
-    version = check(path, migrations)
-    if version is None:
-        _create(path, migrations)
-    elif version < len(migrations):
-        if keep_copy:
-            _copy(path, path.with_name(f"{path.name}.v{version}.bak"))
-        _upgrade(path, version, migrations)
-
-
-def check(path: Path, migrations: Sequence[Migration]) -> int | None:
-    """The version of the database at `path`, or None if there is no file. Raises like `prepare`; changes nothing."""
-    if not path.exists():
-        return None
-    version = _read_version(path)
-    if version > len(migrations):
-        raise SchemaTooNewError(
-            f"{path} was written by a newer Holdfast: its schema has version {version}, and this one supports "
-            f"{len(migrations)}. Install the newer version, or restore an older backup."
-        )
-    if version == 0:
-        raise StorageUnavailableError(f"{path} is not a Holdfast database. {_ADVICE}", damaged=True)
-    return version
 
 
 def connect(path: Path, pragmas: Iterable[str] = (), *, reads_only: bool = False) -> sqlite3.Connection:
@@ -74,7 +32,7 @@ def connect(path: Path, pragmas: Iterable[str] = (), *, reads_only: bool = False
 def connect_unchanged(path: Path) -> sqlite3.Connection:
     """Connect to read, also while a server uses the file. A database in use has a WAL, perhaps an empty one: it is read
     too, which may leave an `-shm` file. Without a WAL, `immutable` keeps SQLite from creating any file."""
-    mode = "mode=ro" if _sibling(path, "-wal").exists() else "immutable=1"
+    mode = "mode=ro" if sibling(path, "-wal").exists() else "immutable=1"
     return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=5.0)
 
 
@@ -101,92 +59,5 @@ def close_quietly(db: sqlite3.Connection | None) -> None:
             db.close()
 
 
-def _read_version(path: Path) -> int:
-    try:
-        with filesystem.translated(f"{path} cannot be read"):
-            _check_length(path)
-        with closing(connect_unchanged(path)) as db:
-            (version,) = db.execute("PRAGMA user_version").fetchone()
-            db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    except sqlite3.Error as error:
-        ours = errors.from_sqlite(error, path)
-        raise replace(ours, what=f"{path} cannot be read: {error}. {_ADVICE}") from error
-    return int(version)
-
-
-def _check_length(path: Path) -> None:
-    """SQLite accepts an empty file as a new database and overlooks a truncated page; Holdfast never leaves either."""
-    with path.open("rb") as file:
-        head = file.read(_HEADER)
-    if len(head) < _HEADER:
-        raise StorageUnavailableError(f"{path} is truncated: it has only {len(head)} bytes. {_ADVICE}", damaged=True)
-    if not head.startswith(_MAGIC):
-        raise StorageUnavailableError(f"{path} is not a database. {_ADVICE}", damaged=True)
-    page_size = int.from_bytes(head[16:18], "big")
-    expected = int.from_bytes(head[28:32], "big") * (65536 if page_size == 1 else page_size)
-    counts_pages = head[24:28] == head[92:96]
-    if counts_pages and not _size(_sibling(path, "-wal")) and _size(path) < expected:
-        raise StorageUnavailableError(
-            f"{path} is truncated: it has {_size(path)} of {expected} bytes. {_ADVICE}", damaged=True
-        )
-
-
-def _create(path: Path, migrations: Sequence[Migration]) -> None:
-    """Create the file under a temporary name first: a file under its final name is complete, so an empty or partial one
-    is damaged."""
-    if _sibling(path, "-wal").exists():
-        raise StorageUnavailableError(
-            f"{path} is missing, but {path.name}-wal with its newest changes exists. {_ADVICE}", damaged=True
-        )
-    new = _sibling(path, ".new")
-    with filesystem.translated(f"{path} cannot be created"):
-        for stale in (new, _sibling(new, "-journal"), _sibling(new, "-wal"), _sibling(new, "-shm")):
-            stale.unlink(missing_ok=True)
-        os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        _upgrade(new, 0, migrations)
-        new.rename(path)
-        filesystem.sync_directory(path.parent)
-
-
-def _copy(path: Path, target: Path) -> None:
-    new = _sibling(target, ".new")
-    with errors.translated(path), filesystem.translated(f"{path} cannot be copied before its upgrade"):
-        new.unlink(missing_ok=True)
-        os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        with closing(connect(path)) as source, closing(sqlite3.connect(new)) as copy:
-            source.backup(copy)
-        new.replace(target)
-        filesystem.sync_directory(target.parent)
-
-
-def _upgrade(path: Path, version: int, migrations: Sequence[Migration]) -> None:
-    try:
-        with closing(connect(path)) as db:  # the last connection checkpoints the WAL into the file
-            migrate(db, version, migrations)
-    except sqlite3.Error as error:
-        ours = errors.from_sqlite(error, path)
-        what = f"was not upgraded to version {len(migrations)}" if version else "was not created"
-        raise replace(ours, what=f"{path} {what}. {ours}") from error
-
-
-def migrate(db: sqlite3.Connection, version: int, migrations: Sequence[Migration]) -> None:
-    """Run the migrations after `version`. After an error the transaction is open; closing rolls it back."""
-    for number, script in enumerate(migrations[version:], version + 1):
-        if isinstance(script, str):
-            db.executescript(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version = {number}; COMMIT")
-        else:
-            db.execute("BEGIN IMMEDIATE")
-            script(db)
-            db.execute(f"PRAGMA user_version = {number}")
-            db.execute("COMMIT")
-
-
-def _sibling(path: Path, suffix: str) -> Path:
+def sibling(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0

@@ -13,7 +13,7 @@ from holdfast.core.errors import AppendRefusedError, SchemaTooNewError, StorageE
 from holdfast.core.ids import RunId
 from holdfast.ports.journal import Append, JournalHead
 from holdfast.storage import append_checks
-from holdfast.storage.sqlite import database, errors, journal_segments, schema
+from holdfast.storage.sqlite import database, database_upgrade, errors, journal_segments, schema
 from holdfast.storage.sqlite.journal_index import JournalIndex, LoggedRun, erase, remove, scan
 from holdfast.storage.sqlite.journal_log_reader import entries_of
 from holdfast.storage.sqlite.journal_records import HEAD, head
@@ -74,7 +74,7 @@ class JournalWriter:
             if not self.openings:
                 # Only once: `prepare` also opens the file without SQLite, and closing that descriptor would drop this
                 # process's locks on it.
-                database.prepare(self._path, schema.JOURNAL, keep_copy=False)
+                database_upgrade.prepare(self._path, schema.JOURNAL, keep_copy=False)
             db = database.connect(self._path, _PRAGMAS)
             try:
                 index = scan(db)

@@ -16,7 +16,7 @@ from holdfast.ports.clock import Clock
 from holdfast.ports.store import Tx
 from holdfast.storage import filesystem
 from holdfast.storage.sql.tx import SqlTx
-from holdfast.storage.sqlite import database, errors, schema
+from holdfast.storage.sqlite import database, database_upgrade, errors, schema
 from holdfast.storage.sqlite.data_dir import DataDir
 from holdfast.storage.sqlite.dialect import SqliteDialect
 from holdfast.storage.sqlite.store_group_commit import StoreGroupCommit
@@ -38,7 +38,7 @@ class SqliteStore:
     def __init__(self, data: DataDir, clock: Clock) -> None:
         """Open, create or upgrade the file. Blocks; if it raises StorageError, nothing is left open."""
         file = data.store_file
-        database.prepare(file, schema.STORE, keep_copy=True)
+        database_upgrade.prepare(file, schema.STORE, keep_copy=True)
         self._directory = data.path
         self.incarnation: NodeId | None = data.node
         self._clock = clock
