@@ -293,7 +293,7 @@ async def test_a_denied_call_is_told_and_the_run_goes_on(world: AnyWorld, by: st
         assert (await it.ended(run.id)).status == "complete"
         assert effects == []
         (told,) = results(model.requests[1])
-        assert told.text == DENIED if by == "person" else "do not allow" in told.text
+        assert told.text == DENIED if by == "person" else "tool permissions" in told.text
         assert told.is_error
         assert texts((await it.answer(sid)).parts) == "Then not."
 

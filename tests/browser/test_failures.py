@@ -162,7 +162,7 @@ def test_a_journal_that_comes_back_late(start: Start, open_page: Open) -> None:
     server.kill()
     again = start(journal_away=True)
     page = open_page(f"{again.url}/c/{sid}")
-    expect(notice(page)).to_contain_text("Recovering the output")
+    expect(notice(page)).to_contain_text("recovering the output")
     again.order(journal_away=False)
     expect(answers(page)).to_contain_text("Kept in the journal.")
     expect(notice(page)).to_contain_text("was recovered")

@@ -98,7 +98,8 @@ def test_messages_of_two_tabs_are_sent_after_one_is_closed(
     server.kill()
     for n, page in enumerate(pages):
         send(page, f"dark {n}")
-        expect(page.get_by_text("Will be sent when reconnected")).to_be_visible()
+        waiting = page.get_by_role("article").filter(has_text=f"dark {n}")
+        expect(waiting.get_by_text("Will be sent when reconnected")).to_be_visible()
     pages[1].close()
     again = start(port=urllib.parse.urlsplit(server.url).port)
     expect(answers(pages[0])).to_have_count(2)

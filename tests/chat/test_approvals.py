@@ -118,7 +118,7 @@ def test_rules_of_the_config(start: Start, up: Stage) -> None:
     assert decide(served, rid, "once")["call_id"] == "c3"
     assert served.ended(rid)["status"] == "complete"
     assert (served.data_dir / "workspaces" / sid / "a").read_text() == "a"
-    assert "do not allow" in results(up.asked("rules", 2))["c2"]
+    assert "blocked by the user's tool permissions" in results(up.asked("rules", 2))["c2"]
 
 
 def test_what_a_provider_signed_goes_back_after_the_answer(start: Start, up: Stage) -> None:

@@ -122,7 +122,7 @@ def test_a_call_that_needs_approval_is_shown_as_it_will_run(shared: Served) -> N
     with Terminal("chat", asked, data=shared.data_dir) as terminal:
         terminal.until("? shell ls \\u202e\\u2066\\u200b\\u{e0041}xxx")
         terminal.until("; rm é\u200d: The tool needs approval.")
-        terminal.until("[d]eny: ")
+        terminal.until("[n]o: ")
         terminal.say("d\n")
         terminal.until("decision: deny")
         assert terminal.end() == 0

@@ -78,6 +78,11 @@ class RecordingTx:
         self._sessions.setdefault(session.id, self._tx.session(session.id))
         self._tx.put_session(session)
 
+    def add_message(self, message: Message) -> None:
+        assert self._tx.message(message.id) is None
+        self._messages.setdefault(message.id, None)
+        self._tx.add_message(message)
+
     def put_message(self, message: Message) -> None:
         self._messages.setdefault(message.id, self._tx.message(message.id))
         self._tx.put_message(message)

@@ -19,10 +19,24 @@ const BLANK_LINE = /\n[ \t]*\n/g;
 const DEFINES =
   /(?<!\\)(?:\\\\)*\\(?:[a-zA-Z]*@|(?:[gex]?def|let|futurelet|global|long|(?:new|renew|provide)command)(?![a-zA-Z]))/;
 const MAX_LENGTH = 2_000;
+/** What opens and closes a level of nesting; an escaped brace does neither. */
+const NESTING = /\\(?:(left|begin)|(right|end))(?![a-zA-Z])|\\[\s\S]|([{}])/g;
+/** Deeper formulas cost the browser's layout far more than their length, and have crashed it. */
+const MAX_DEPTH = 24;
 
 /** Whether the time to render a formula is proportional to its length, which is limited. */
 export function isSafeFormula(tex: string): boolean {
-  return tex.length <= MAX_LENGTH && !DEFINES.test(tex);
+  return tex.length <= MAX_LENGTH && !DEFINES.test(tex) && depthOf(tex) <= MAX_DEPTH;
+}
+
+function depthOf(tex: string): number {
+  let depth = 0;
+  let deepest = 0;
+  for (const [, opens, closes, brace] of tex.matchAll(NESTING)) {
+    if (opens || brace === "{") deepest = Math.max(deepest, ++depth);
+    else if (closes || brace === "}") depth--;
+  }
+  return deepest;
 }
 
 export function extractFormulas(markdown: string): { text: string; formulas: readonly Formula[] } {
