@@ -67,6 +67,9 @@ class AcpTurn:
                 except anyio.get_cancelled_exc_class():
                     await self._cancel(inbox)
                     raise
+                finally:
+                    if not self.ended_cleanly:
+                        self.connection.close()  # ends the prompt, which is shielded
         except BaseExceptionGroup as group:
             error: BaseException = group
             while isinstance(error, BaseExceptionGroup):
@@ -173,8 +176,6 @@ class AcpTurn:
                         ended.answer(None)
         is_over = isinstance(ended, TurnEnded) and ended.error is None
         self.ended_cleanly = is_over and not self._asked
-        if not self.ended_cleanly:
-            self.connection.close()
 
     async def _finish(self, ended: TurnEnded) -> str | None:
         if ended.error is not None:
