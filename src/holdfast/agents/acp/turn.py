@@ -142,12 +142,8 @@ class AcpTurn:
 
     async def _call_of(self, request: PermissionRequest) -> tuple[str, str, dict[str, Any]]:
         """The announced call that the question is about, or else the one that it announces."""
-        announced = request.call.get("toolCallId")
-        own_id = announced if isinstance(announced, str) and announced else f"permission-{id(request)}"
-        call_id = self.translator.open_call(own_id, request.call.get("kind"))
-        if call_id is None:
-            call_id = own_id
-        update = {**request.call, "sessionUpdate": "tool_call_update", "toolCallId": call_id, "status": None}
+        call_id = self.translator.call_asked_about(request.call) or f"permission-{id(request)}"
+        update = {**request.call, "sessionUpdate": "tool_call", "toolCallId": call_id, "status": None}
         for event in self.translator.translate(update):
             await self._write(event)
         return call_id, *self.translator.describe(call_id)
