@@ -184,8 +184,9 @@ class AcpTurn:
             raise RefusedError(
                 "refusal", f"The agent {name} refused to answer. Rephrase the message, or start a new chat."
             )
-        if self.translator.said.startswith(_ERROR_PREFIX) and not self.translator.called_tools:
-            raise AgentError("agent", f"The agent {name} failed: {self.translator.said.removeprefix(_ERROR_PREFIX)}")
+        said = self.translator.said
+        if self.program.says_errors and said.startswith(_ERROR_PREFIX) and not self.translator.called_tools:
+            raise AgentError("agent", f"The agent {name} failed: {said.removeprefix(_ERROR_PREFIX)}")
         return _FINISH.get(str(reason), "stop")
 
     async def _report_usage(self, ended: TurnEnded) -> None:
