@@ -133,6 +133,10 @@ def prompt(number: object) -> None:
         case "flood":
             for _ in range(20_000):
                 say("y")
+        case "too much text":
+            for _ in range(4):
+                say("x" * 1_500_000)
+            time.sleep(3600)
         case "deep":
             value: object = "x"
             for _ in range(500):

@@ -40,6 +40,7 @@ FAILS: Final = {
     "another version": ("agent-version", "version 9"),
     "no session id": ("agent", "without an id"),
     "error": ("agent", "Internal error"),
+    "too much text": ("limit", "4194304 bytes"),
     "cancels itself": ("agent-cancelled", "stopped by itself"),
 }
 
@@ -59,7 +60,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, chat_nursery: Nursery, up: 
         "max_programs": 100,
     }
     directory = tmp_path_factory.mktemp("hostile") / "data"
-    changes = settings(up, more={"agents": agents}, program_limits=limits)
+    changes = settings(up, more={"agents": agents}, program_limits=limits, engine={"max_output": 4 * 2**20})
     with Served(chat_nursery, directory, **changes) as server:
         yield server.ready()
         assert "Traceback" not in server.complaints, server.complaints

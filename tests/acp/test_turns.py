@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.acp.conftest import Program, open_session, play
-from tests.chat.questions import asked
+from tests.chat.questions import asked, decide
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.http.streams import until
@@ -123,6 +123,33 @@ def test_a_permission_request_is_an_approval_with_the_programs_options(start: St
         (shown,) = [part for part in served.answer(sid)["parts"] if part["type"] == "tool"]
         assert shown["state"] == ("denied" if decision == "deny" else "done")
     assert len({prompt["pid"] for prompt in program.prompts}) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "asked_id"),
+    [
+        ([tool("t1", title="ls", kind="read")], "unheard-of"),
+        ([tool("t1", title="rm", kind="execute"), tool("t1", "tool_call_update", status="completed")], "t1"),
+        ([tool("t1", title="ls", kind="read")], "long" * 100),
+    ],
+    ids=["unknown", "finished", "long"],
+)
+def test_a_question_about_no_open_call_is_a_call_of_its_own(
+    start: Start, program: Program, before: list[dict[str, Any]], asked_id: str
+) -> None:
+    """X5: a question under an id that is unknown, finished, denied or too long is about a call of its own, never about
+    another that is open."""
+    served = start()
+    sid = open_session(served)
+    question = {"ask": {"toolCallId": asked_id, "kind": "execute", "title": "rm"}, "options": OPTIONS}
+    rid = served.begin(sid, play(*before, question, question))
+    for decision, option in (("deny", "deny"), ("once", "allow_once")):
+        found = decide(served, rid, decision)
+        assert (found["call_id"], found["name"], found["args"]) == (asked_id[:200], "execute", {"title": "rm"})
+        until(lambda: program.lines("answers"), lambda told, option=option: told and told[-1]["optionId"] == option)
+    assert served.ended(rid)["status"] == "complete"
+    states = [part["state"] for part in served.answer(sid)["parts"] if part["type"] == "tool"]
+    assert states[1:] == ["denied", "unknown"]
 
 
 def test_a_question_that_the_program_denies_by_itself_is_denied_before(start: Start, program: Program) -> None:

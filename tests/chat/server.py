@@ -77,9 +77,10 @@ async def _serve(
     tuned: Mapping[str, Mapping[str, Any]] = {},
     stuck: str | None = None,
     program_limits: Mapping[str, Any] = {},
+    engine: Mapping[str, Any] = {},
 ) -> None:
     """Beside the configuration: what is found in the environment, changes to models' endpoints by name, the type of
-    event that the journal never gets to take, and the limits of agents' programs."""
+    event that the journal never gets to take, the limits of agents' programs, and settings of the engine."""
     home, sign = config.data_dir / "no-home", config.data_dir / "stuck"
     found = {"PATH": os.environ["PATH"], "HOLDFAST_MODELS_DIR": str(config.data_dir / "no-models"), **environment}
     build = partial(
@@ -96,7 +97,7 @@ async def _serve(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_end_with_the_test)
         app.tune_gc()  # as `holdfast serve` does
-        patient = replace(app.engine_settings(config), **PATIENT)
+        patient = replace(app.engine_settings(config), **{**PATIENT, **engine})
         await app.serve(config, build, lambda url: write_line({"url": url}), around, patient)
         tasks.cancel_scope.cancel()
 
@@ -108,9 +109,8 @@ async def _end_with_the_test() -> None:
 
 def main(arguments: Sequence[str]) -> int:
     settings = json.loads(arguments[0])
-    more = {
-        name: settings.pop(name) for name in ("environment", "tuned", "stuck", "program_limits") if name in settings
-    }
+    names = ("environment", "tuned", "stuck", "program_limits", "engine")
+    more = {name: settings.pop(name) for name in names if name in settings}
     config = Config(**{**settings, "data_dir": Path(settings["data_dir"])})
     logs.configure(config.log_level, config.log_format)
     try:

@@ -108,10 +108,13 @@ class ClientMethods:
         kept = min(limit, _MAX_OUTPUT) if isinstance(limit, int) and limit >= 0 else _MAX_OUTPUT
         self._started += 1
         name = f"term_{self._started}"
-        terminal = _Terminal(kept)
+        terminal = self._terminals[name] = _Terminal(kept)  # before it starts, so that the limit holds
         words = [command, *args] if args else ["/bin/sh", "-c", command]
-        await self._tasks.start(terminal.run, words, cwd, {**self._environment, **extra})
-        self._terminals[name] = terminal
+        try:
+            await self._tasks.start(terminal.run, words, cwd, {**self._environment, **extra})
+        except BaseException:
+            self._terminals.pop(name, None)
+            raise
         return {"terminalId": name}
 
     def _terminal(self, params: Mapping[str, Any]) -> "_Terminal":
@@ -145,7 +148,7 @@ class _Terminal:
 
     def __init__(self, max_output: int) -> None:
         self._max_output = max_output
-        self._output = b""
+        self._output = bytearray()  # cheap to shorten at its beginning
         self._killed = anyio.Event()
         self.truncated = False
         self.exited = anyio.Event()
@@ -198,9 +201,10 @@ class _Terminal:
     async def _read(self, process: Process, scope: anyio.CancelScope) -> None:
         assert process.stdout is not None
         async for chunk in process.stdout:
-            whole = self._output + chunk
-            self.truncated = self.truncated or len(whole) > self._max_output
-            self._output = whole[len(whole) - min(len(whole), self._max_output) :]
+            self._output += chunk
+            if len(self._output) > self._max_output:
+                self.truncated = True
+                del self._output[: len(self._output) - self._max_output]
         await process.wait()
         scope.cancel()
 

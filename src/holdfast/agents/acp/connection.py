@@ -11,6 +11,7 @@ from typing import Any, Final
 import anyio
 from acp.connection import Connection
 from acp.exceptions import RequestError
+from anyio import to_thread
 from anyio.abc import Process, TaskStatus
 
 from holdfast import __version__
@@ -22,6 +23,7 @@ from holdfast.agents.acp.transport import LineTransport
 from holdfast.agents.acp.turn import StaleSessionError
 from holdfast.agents.acp.updates import replayed_text
 from holdfast.ports.agent import AgentError
+from holdfast.tools.workspace.private_directory import create_private_directory
 
 log = logging.getLogger("holdfast.agents")
 
@@ -63,7 +65,7 @@ class AgentConnection:
         started = False
         try:
             with anyio.fail_after(self._limits.startup) as limit:
-                await anyio.Path(self.cwd).mkdir(mode=0o700, parents=True, exist_ok=True)
+                await to_thread.run_sync(create_private_directory, self.cwd)
                 command = [self.program.command, *self.program.args]
                 async with (
                     open_agent_process(command, self.cwd, self._environment) as process,

@@ -65,9 +65,9 @@ class AgentPool:
             raise AgentError("agent-unavailable", "Agents cannot be started by this command. Start the server.")
         if (missing := await to_thread.run_sync(program.missing, self.environment)) is not None:
             raise AgentError("agent-unavailable", missing)
-        self._make_room()
         # The protocol's package is half a second of pure Python, so it is imported when it is first needed.
         module = await to_thread.run_sync(import_module, "holdfast.agents.acp.connection")
+        self._make_room()  # and no await until the room is taken
         connection: AgentConnection = module.AgentConnection(
             program, cwd, program.environment(self.environment), self.limits
         )

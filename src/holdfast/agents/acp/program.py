@@ -20,6 +20,7 @@ class AgentProgram:
     cwd: Path | None = None  # None: the session's own workspace
     answer_within: float | None = None  # Seconds after which the program itself denies what nobody answered
     adds_up_usage: bool = False  # Whether it reports the tokens of its process so far, not those of the turn
+    says_errors: bool = False  # Whether it reports a failure as an answer that begins with "Error: "
     install: str = ""  # How to get it
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
@@ -52,6 +53,7 @@ KNOWN: Final[Mapping[str, AgentProgram]] = {
             ("acp",),
             answer_within=60.0,
             adds_up_usage=True,
+            says_errors=True,
             install="Install it with `pip install 'hermes-agent[acp]'`.",
         ),
         AgentProgram(

@@ -67,6 +67,9 @@ class AcpTurn:
                 except anyio.get_cancelled_exc_class():
                     await self._cancel(inbox)
                     raise
+                finally:
+                    if not self.ended_cleanly:
+                        self.connection.close()  # ends the prompt, which is shielded
         except BaseExceptionGroup as group:
             error: BaseException = group
             while isinstance(error, BaseExceptionGroup):
@@ -139,12 +142,8 @@ class AcpTurn:
 
     async def _call_of(self, request: PermissionRequest) -> tuple[str, str, dict[str, Any]]:
         """The announced call that the question is about, or else the one that it announces."""
-        announced = request.call.get("toolCallId")
-        own_id = announced if isinstance(announced, str) and announced else f"permission-{id(request)}"
-        call_id = self.translator.open_call(own_id, request.call.get("kind"))
-        if call_id is None:
-            call_id = own_id
-        update = {**request.call, "sessionUpdate": "tool_call_update", "toolCallId": call_id, "status": None}
+        call_id = self.translator.call_asked_about(request.call) or f"permission-{id(request)}"
+        update = {**request.call, "sessionUpdate": "tool_call", "toolCallId": call_id, "status": None}
         for event in self.translator.translate(update):
             await self._write(event)
         return call_id, *self.translator.describe(call_id)
@@ -173,8 +172,6 @@ class AcpTurn:
                         ended.answer(None)
         is_over = isinstance(ended, TurnEnded) and ended.error is None
         self.ended_cleanly = is_over and not self._asked
-        if not self.ended_cleanly:
-            self.connection.close()
 
     async def _finish(self, ended: TurnEnded) -> str | None:
         if ended.error is not None:
@@ -187,8 +184,9 @@ class AcpTurn:
             raise RefusedError(
                 "refusal", f"The agent {name} refused to answer. Rephrase the message, or start a new chat."
             )
-        if self.translator.said.startswith(_ERROR_PREFIX) and not self.translator.called_tools:
-            raise AgentError("agent", f"The agent {name} failed: {self.translator.said.removeprefix(_ERROR_PREFIX)}")
+        said = self.translator.said
+        if self.program.says_errors and said.startswith(_ERROR_PREFIX) and not self.translator.called_tools:
+            raise AgentError("agent", f"The agent {name} failed: {said.removeprefix(_ERROR_PREFIX)}")
         return _FINISH.get(str(reason), "stop")
 
     async def _report_usage(self, ended: TurnEnded) -> None:

@@ -18,6 +18,8 @@ _MAX_OUTPUT: Final = 200_000  # Characters of a tool's output that are shown whi
 _PIECE: Final = 64 * 1024  # Characters of one delta
 _MAX_PLAN: Final = 200  # Entries of a plan
 _MAX_TITLE: Final = 500
+_MAX_ID: Final = 200
+_MAX_KIND: Final = 50
 _PLAN_STATUS: Final = ("pending", "in_progress", "completed")
 
 
@@ -64,13 +66,14 @@ class UpdateTranslator:
                 pass
         return []
 
-    def open_call(self, call_id: str, kind: str | None) -> str | None:
-        """The call that a question is about. Programs may ask under an id of their own: then it is the newest open call
-        of that kind, or the newest."""
-        if call_id in self._open:
+    def call_asked_about(self, asked: Mapping[str, Any]) -> str:
+        """The id of the call that a question is about, empty if it has none. Programs may ask under an id of their own:
+        then it is the newest open call of that kind, or else a call that the question announces."""
+        call_id, kind = _call_id(asked), _text(asked.get("kind"), _MAX_KIND)
+        if call_id in self._open or call_id in self._over or not kind:
             return call_id
         alike = [known for known, call in self._open.items() if call.kind == kind]
-        return next(reversed(alike or list(self._open)), None)
+        return alike[-1] if alike else call_id
 
     def describe(self, call_id: str) -> tuple[str, dict[str, Json]]:
         """The name and the arguments of an open call."""
@@ -83,7 +86,7 @@ class UpdateTranslator:
         self._over.add(call_id)
 
     def _tool(self, update: Mapping[str, Any]) -> list[ev.Event]:
-        call_id = _text(update.get("toolCallId"), 200)
+        call_id = _call_id(update)
         if not call_id:
             return []
         call = self._open.get(call_id)
@@ -104,7 +107,7 @@ class UpdateTranslator:
 
     def _describe(self, call: _Call, update: Mapping[str, Any]) -> tuple[str, dict[str, Json]]:
         call.title = _text(update.get("title"), _MAX_TITLE) or call.title
-        call.kind = _text(update.get("kind"), 50) or call.kind
+        call.kind = _text(update.get("kind"), _MAX_KIND) or call.kind
         name = call.kind if call.kind not in ("", "other") else "tool"
         args = {**call.args, "title": call.title} if call.title else dict(call.args)
         raw = update.get("rawInput")
@@ -147,6 +150,10 @@ class UpdateTranslator:
         amount = cost.get("amount") if isinstance(cost, dict) else None
         if isinstance(amount, int | float) and not isinstance(amount, bool):
             self.cost = float(amount)
+
+
+def _call_id(update: Mapping[str, Any]) -> str:
+    return _text(update.get("toolCallId"), _MAX_ID)
 
 
 def replayed_text(update: Mapping[str, Any]) -> str | None:
