@@ -1,11 +1,12 @@
 """Validated sections of an export, in a temporary file: nothing is stored before the whole source has been read."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from os import SEEK_END
 from typing import BinaryIO, Final
 
 from holdfast.core.errors import InvalidInputError
 from holdfast.core.export_format import ExportedSession
-from holdfast.engine.export_lines import ImportReader
+from holdfast.engine.export_lines import FileChunk, ImportReader
 from holdfast.engine.transfer import MAX_LINE, MAX_SESSION
 
 _CHUNK: Final = 256 * 1024
@@ -13,24 +14,35 @@ _CONTENT: Final = b'{"type":"content"'
 
 
 class SectionIndex:
-    """Validates lines and notes where each section begins and ends."""
+    """Validates the lines of an export and notes where each section begins and ends."""
 
     def __init__(self) -> None:
         self.sections: list[tuple[int, int]] = []
         self._reader = ImportReader()
         self._start = 0
         self._at = 0
+        self._size = 0
 
-    def add(self, line: bytes) -> None:
-        """Raises InvalidInputError, which names the line."""
-        self._at += len(line)
-        if isinstance(self._reader.read(line.rstrip(b"\r\n")), ExportedSession):
-            self.sections.append((self._start, self._at))
-            self._start = self._at
-
-    def finish(self) -> None:
-        """Raises InvalidInputError if the last section is incomplete."""
+    def read(self, source: BinaryIO) -> Iterator[bytes]:
+        """Yields each line once it is valid. Raises InvalidInputError, which names the line; at the end also if the
+        last section is incomplete."""
+        while line := source.readline(MAX_LINE + 1):
+            if len(line) > MAX_LINE:
+                raise InvalidInputError(f"line {self._reader.lines + 1}", f"is longer than {MAX_LINE} bytes")
+            self._add(line)
+            yield line
         self._reader.finish()
+
+    def _add(self, line: bytes) -> None:
+        self._at += len(line)
+        step = self._reader.read(line.rstrip(b"\r\n"))
+        if not isinstance(step, FileChunk):
+            self._size += len(line)
+        if self._size > MAX_SESSION:
+            raise InvalidInputError(f"line {self._reader.lines}", f"the session is larger than {MAX_SESSION} bytes")
+        if isinstance(step, ExportedSession):
+            self.sections.append((self._start, self._at))
+            self._start, self._size = self._at, 0
 
 
 class SectionSpool:
@@ -51,13 +63,15 @@ class SectionSpool:
                 raise InvalidInputError(f"chat {len(self.sections) + 1}", problem)
         self.sections.append((start, self._at))
 
-    def add_export(self, source: BinaryIO) -> None:
-        """Validates and takes over an export in our own format."""
+    def add_export(self, source: BinaryIO, progress: Callable[[int, int], object]) -> None:
+        """Validates and takes over an export in our own format. `progress` gets the bytes done and in total."""
         index = SectionIndex()
-        for line in source:
-            index.add(line)
+        total = source.seek(0, SEEK_END)
+        source.seek(0)
+        for line in index.read(source):
             self._file.write(line)
-        index.finish()
+            self._at += len(line)
+            progress(self._at, total)
         self.sections = index.sections
 
 

@@ -82,9 +82,8 @@ class ChatImportSource(ProducedSource):
 
         with open(self._upload.name, "rb") as file:
             if self._app is None and is_holdfast_export(file):
-                file.seek(0)
                 try:
-                    sections.add_export(file)
+                    sections.add_export(file, report)
                 except InvalidInputError as error:
                     _raise_named(self._name, error)
                 return None
