@@ -5,18 +5,21 @@ from os import SEEK_END
 from typing import BinaryIO, Final
 
 from holdfast.core.errors import InvalidInputError
-from holdfast.core.export_format import ExportedSession
-from holdfast.engine.export_lines import FileChunk, ImportReader
-from holdfast.engine.transfer import MAX_LINE, MAX_SESSION
+from holdfast.core.export_format import ExportedFile, ExportedSession
+from holdfast.engine.export_lines import FileChunk, ImportReader, ImportStep
+from holdfast.engine.transfer import MAX_LINE, MAX_SESSION, START, FileRules
 
 _CHUNK: Final = 256 * 1024
 _CONTENT: Final = b'{"type":"content"'
 
 
 class SectionIndex:
-    """Validates the lines of an export and notes where each section begins and ends."""
+    """Validates the lines of an export and notes where each section begins and ends. With `rules`, a file that the
+    import would refuse is an error already here."""
 
-    def __init__(self) -> None:
+    def __init__(self, rules: FileRules | None = None) -> None:
+        self._rules = rules
+        self._file_start = b""
         self.sections: list[tuple[int, int]] = []
         self._reader = ImportReader()
         self._start = 0
@@ -40,9 +43,25 @@ class SectionIndex:
             self._size += len(line)
         if self._size > MAX_SESSION:
             raise InvalidInputError(f"line {self._reader.lines}", f"the session is larger than {MAX_SESSION} bytes")
+        if self._rules is not None and self._reader.origin is None:  # those of other applications are left out
+            self._check_file(self._rules, step)
         if isinstance(step, ExportedSession):
             self.sections.append((self._start, self._at))
             self._start, self._size = self._at, 0
+
+    def _check_file(self, rules: FileRules, step: ImportStep) -> None:
+        problem = None
+        match step:
+            case ExportedFile() as file:
+                self._file_start = b""
+                problem = rules.size_problem(file)
+            case FileChunk(file, data, last):
+                self._file_start += data[: START - len(self._file_start)]
+                problem = rules.type_problem(self._file_start, file) if last else None
+            case _:
+                return
+        if problem is not None:
+            raise InvalidInputError(f"line {self._reader.lines}", f"file {file.id!r} {problem}")
 
 
 class SectionSpool:
@@ -63,9 +82,9 @@ class SectionSpool:
                 raise InvalidInputError(f"chat {len(self.sections) + 1}", problem)
         self.sections.append((start, self._at))
 
-    def add_export(self, source: BinaryIO, progress: Callable[[int, int], object]) -> None:
+    def add_export(self, source: BinaryIO, rules: FileRules, progress: Callable[[int, int], object]) -> None:
         """Validates and takes over an export in our own format. `progress` gets the bytes done and in total."""
-        index = SectionIndex()
+        index = SectionIndex(rules)
         total = source.seek(0, SEEK_END)
         source.seek(0)
         for line in index.read(source):

@@ -59,14 +59,14 @@ class ChatImportSource(ProducedSource):
         await to_thread.run_sync(self._upload.flush)
 
     async def _import(self, send: Frames) -> None:
+        imported: list[ImportedSession] = []
         try:
             sections = SectionSpool(self._spool)
             report = await to_thread.run_sync(self._read, sections, send)
-            imported = await self._store(sections, send)
+            await self._store(sections, imported, send)
             await send.send([_frame("done", _summary(report, imported))])
         except HoldfastError as error:
-            problem = f"{error}. Nothing was imported." if isinstance(error, InvalidInputError) else str(error)
-            await send.send([_frame("failed", {"type": error.code, "detail": problem})])
+            await send.send([_frame("failed", {"type": error.code, "detail": _describe(error, len(imported))})])
 
     def _read(self, sections: SectionSpool, send: Frames) -> ConversionReport | None:
         """Converts and validates the whole source on this worker thread."""
@@ -83,15 +83,15 @@ class ChatImportSource(ProducedSource):
         with open(self._upload.name, "rb") as file:
             if self._app is None and is_holdfast_export(file):
                 try:
-                    sections.add_export(file, report)
+                    sections.add_export(file, self._rules, report)
                 except InvalidInputError as error:
                     _raise_named(self._name, error)
                 return None
         return convert(Path(self._upload.name), self._app, sections.add, report, self._name)
 
-    async def _store(self, sections: SectionSpool, send: Frames) -> list[ImportedSession]:
+    async def _store(self, sections: SectionSpool, imported: list[ImportedSession], send: Frames) -> None:
+        """Adds each session to `imported` once it is stored."""
         importing = self._transfer.importing(self._rules)
-        imported: list[ImportedSession] = []
         last, total = -1, len(sections.sections)
         try:
             for done, section in enumerate(sections.sections):
@@ -105,11 +105,15 @@ class ChatImportSource(ProducedSource):
             imported += await importing.finish()
         finally:
             importing.close()
-        return imported
 
 
 def _raise_named(name: str, error: InvalidInputError) -> NoReturn:
     raise InvalidInputError(f"{name}, {error.field}", error.problem) from None
+
+
+def _describe(error: HoldfastError, stored: int) -> str:
+    sentence = str(error).rstrip(".")
+    return f"{sentence}. {f'{stored} chats were imported before this.' if stored else 'Nothing was imported.'}"
 
 
 def _summary(report: ConversionReport | None, imported: list[ImportedSession]) -> Mapping[str, Any]:
