@@ -65,17 +65,19 @@ class SectionIndex:
 
 
 class SectionSpool:
-    def __init__(self, file: BinaryIO) -> None:
+    """`require_space` is called with the size of each line before it is written, and can refuse it."""
+
+    def __init__(self, file: BinaryIO, require_space: Callable[[int], object] = lambda size: None) -> None:
         self.sections: list[tuple[int, int]] = []
         self._file = file
+        self._require_space = require_space
         self._at = 0
 
     def add(self, lines: Iterable[bytes]) -> None:
         """Takes over a section that a reader made, which is valid except for its size."""
         start, size = self._at, 0
         for line in lines:
-            self._file.write(line)
-            self._at += len(line)
+            self._write(line)
             size += 0 if line.startswith(_CONTENT) else len(line)
             if len(line) > MAX_LINE or size > MAX_SESSION:
                 problem = f"a message is larger than {MAX_LINE} bytes, or all of them than {MAX_SESSION}"
@@ -88,10 +90,14 @@ class SectionSpool:
         total = source.seek(0, SEEK_END)
         source.seek(0)
         for line in index.read(source):
-            self._file.write(line)
-            self._at += len(line)
+            self._write(line)
             progress(self._at, total)
         self.sections = index.sections
+
+    def _write(self, line: bytes) -> None:
+        self._require_space(len(line))
+        self._file.write(line)
+        self._at += len(line)
 
 
 def read_section(file: BinaryIO, section: tuple[int, int]) -> Iterator[bytes]:
