@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import InvalidInputError
+from holdfast.importers import hermes
 from tests.importers.hermes_home import SUMMARY, HermesHome, call, write_journal, write_webui
 from tests.importers.outlines import convert_file, outline
 
@@ -241,3 +242,19 @@ def test_damaged_database(home: HermesHome) -> None:
     path.write_bytes(path.read_bytes()[:100] + b"x" * 4000)
     with pytest.raises(InvalidInputError, match="cannot be read: "):
         convert_file(path)
+
+
+def test_a_conversation_that_is_too_large_is_refused(home: HermesHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sessions of a chain count together, for they are held in memory together; the rows count too."""
+    home.session(SID, end_reason="compression")
+    home.session(NEXT, parent_session_id=SID)
+    for sid in (SID, NEXT):
+        home.say(sid, "Hi", "x" * 3000)
+    monkeypatch.setattr(hermes, "MAX_SESSION", 9000)
+    convert_file(home.path)
+    monkeypatch.setattr(hermes, "MAX_SESSION", 7000)
+    with pytest.raises(InvalidInputError, match=f"state.db, session {SID}: is larger than 7000 bytes"):
+        convert_file(home.path)
+    monkeypatch.setattr(hermes, "MAX_SESSION", 1000)
+    with pytest.raises(InvalidInputError, match=r"state\.db, sessions: is larger than 1000 bytes"):
+        convert_file(home.path)

@@ -33,7 +33,7 @@ from holdfast.core.errors import ConfigError, NotAllowedError, StorageError
 from holdfast.engine.engine import Engine
 from holdfast.engine.settings import EngineSettings
 from holdfast.ports.keyring import KeyringStore
-from holdfast.server import app, peer_user, uvicorn_server
+from holdfast.server import app, chat_import, peer_user, uvicorn_server
 from holdfast.server.access_rules import is_loopback
 from holdfast.server.authenticator import Authenticator, record_configured_password
 from holdfast.server.context import MIB, ApiContext, ServerLimits
@@ -124,6 +124,7 @@ async def _open_server(
     node = await storage.open_node(config, services.agents, settings, wrap_storage, services.memory)
     try:
         late_engine.engine = node.engine
+        await to_thread.run_sync(chat_import.remove_unfinished, config.data_dir)
         yield node, services, secrets.token_urlsafe(32)
     finally:
         with anyio.CancelScope(shield=True):
@@ -162,6 +163,7 @@ def _http_app(
         limits=ServerLimits(
             max_file=config.max_file_mb * MIB, streams=StreamLimits(config.heartbeat, config.write_deadline)
         ),
+        data_dir=config.data_dir,
         tool_admin=services.tool_admin,
         backup=partial(_back_up, node),
         confirm_memories=config.memory.confirm,

@@ -114,9 +114,8 @@ def _find_sections(content: BinaryIO, name: str) -> Sections:
     index = SectionIndex()
     content.seek(0)
     try:
-        for line in content:
-            index.add(line)
-        index.finish()
+        for _ in index.read(content):
+            pass
     except InvalidInputError as error:
         raise CommandError(f"{name}, {error}. Nothing was imported.") from None
     return index.sections

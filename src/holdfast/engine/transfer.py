@@ -25,7 +25,7 @@ from holdfast.ports.store import SessionQuery
 
 _BATCH: Final = 100
 _UNKNOWN: Final = "application/octet-stream"
-_START: Final = 4096  # Bytes from which a file's media type is detected
+START: Final = 4096  # Bytes from which a file's media type is detected
 MAX_LINE: Final = 64 * 1024 * 1024
 MAX_SESSION: Final = 512 * 1024 * 1024  # Bytes of one session without its files: it is held in memory
 
@@ -37,6 +37,14 @@ class FileRules:
     max_size: int
     media_type: Callable[[bytes, str], str | None]  # From the content's start and the declared type; None: refused
     label: Callable[[str], str]
+
+    def size_problem(self, file: ExportedFile) -> str | None:
+        too_large = not file.missing and file.size > self.max_size
+        return f"is over the limit of {self.max_size} bytes" if too_large else None
+
+    def type_problem(self, start: bytes, file: ExportedFile) -> str | None:
+        known = self.media_type(start, file.media_type) is not None
+        return None if known else "has an unsupported type; images, PDF and text are supported"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +200,7 @@ class Import:
             case FileChunk(note, data, last):
                 if self._incoming is None:  # its content is not needed
                     return ()
-                self._start += data[: _START - len(self._start)]
+                self._start += data[: START - len(self._start)]
                 await to_thread.run_sync(self._incoming.write, data)
                 if last:
                     await self._keep(note, self._incoming)
@@ -217,8 +225,7 @@ class Import:
         fid = self._derived_id(note)
         if note.missing:
             self._leave_out(note, fid)
-        elif note.size > self._rules.max_size:
-            problem = f"is over the limit of {self._rules.max_size} bytes"
+        elif (problem := self._rules.size_problem(note)) is not None:
             if fid is None:
                 raise self._refused(f"file {note.id!r} {problem}")
             self._leave_out(note, fid, problem)
@@ -235,9 +242,9 @@ class Import:
             kept = await self._attachments.add(incoming, self._rules.label(note.name), kind, self._owner, fid)
             self._files[note.id] = kept.part()
         elif fid is None:
-            raise self._refused(f"file {note.id!r} has an unsupported type; use images, PDF or text")
+            raise self._refused(f"file {note.id!r} {self._rules.type_problem(self._start, note)}")
         else:
-            self._leave_out(note, fid, "has an unsupported type; images, PDF and text are supported")
+            self._leave_out(note, fid, self._rules.type_problem(self._start, note))
         self._open.close()
         self._incoming = None
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from holdfast.core.errors import InvalidInputError
+from holdfast.engine.transfer import MAX_SESSION
 from holdfast.importers.answer_parts import AnswerParts
 from holdfast.importers.chat_rows import (
     COMPACTION,
@@ -34,6 +35,7 @@ STATE: Final = "state.db"
 SQLITE: Final = b"SQLite format 3\0"
 _JSON_CONTENT: Final = "\0json:"
 _MAX_CELL: Final = 128 * 1024 * 1024
+_ROW_SIZE: Final = 500  # Bytes that a row takes besides its texts
 _TIMEOUT: Final = 10.0  # Seconds to wait for a writer
 _SESSION_COLUMNS: Final = (
     "id", "title", "display_name", "model", "model_config", "parent_session_id", "started_at", "end_reason", "archived",
@@ -79,18 +81,19 @@ def _read_home(home: Path, files: SourceFiles, skip: Skip) -> Iterator[SessionBu
 def _read_database(path: Path, webui: WebUiStore | None, files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
     shown_as = files.shown_as if path == files.path else str(path)
     with _opened(path, shown_as) as database:
-        sessions = {row["id"]: row for row in database.sessions()}
+        sessions = {row["id"]: row for row in database.sessions(_RowLimit(f"{shown_as}, sessions"))}
         files.total = database.count_messages()
 
-        def rows_of(sid: str) -> list[ChatRow]:
-            found = database.messages(sid)
+        def rows_of(sid: str, limit: _RowLimit) -> list[ChatRow]:
+            found = database.messages(sid, limit)
             files.done += len(found)
             return [
                 _row(row, sessions[sid], f"{shown_as}, message {n} of session {sid}") for n, row in enumerate(found, 1)
             ]
 
         for chain in find_chains(sessions):
-            yield _build([(sessions[sid], rows_of(sid)) for sid in chain], webui, skip)
+            limit = _RowLimit(f"{shown_as}, session {chain[0]}")
+            yield _build([(sessions[sid], rows_of(sid, limit)) for sid in chain], webui, skip)
     if webui is not None:
         yield from _read_others(webui, sessions, skip)
 
@@ -102,6 +105,21 @@ def _read_others(webui: WebUiStore, known: Mapping[str, Object], skip: Skip) -> 
             sid = text(item.get("session_id"))
             if sid and sid not in known and item.get("pre_compression_snapshot") is not True and "messages" in item:
                 yield webui.build(item, place, skip, app=APP)
+
+
+class _RowLimit:
+    """Bounds the rows that are held in memory at once, such as those of a chain of sessions."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._size = 0
+
+    def read(self, rows: Iterable[sqlite3.Row]) -> Iterator[Object]:
+        for row in rows:
+            self._size += _ROW_SIZE + sum(len(cell) for cell in row if isinstance(cell, str | bytes))
+            if self._size > MAX_SESSION:
+                raise InvalidInputError(self._place, f"is larger than {MAX_SESSION} bytes")
+            yield dict(row)
 
 
 class _StateDatabase:
@@ -124,17 +142,17 @@ class _StateDatabase:
             raise InvalidInputError(shown_as, f"is not a {STATE} of Hermes: {table} lacks {lacking}")
         return columns
 
-    def sessions(self) -> list[Object]:
+    def sessions(self, limit: _RowLimit) -> list[Object]:
         names = [name for name in _SESSION_COLUMNS if name in self._columns["sessions"]]
         order = "started_at, id" if "started_at" in names else "id"
-        rows = self._connection.execute(f"SELECT {', '.join(names)} FROM sessions ORDER BY {order}").fetchall()
-        return [dict(row) for row in rows if isinstance(row["id"], str) and row["id"]]
+        rows = self._connection.execute(f"SELECT {', '.join(names)} FROM sessions ORDER BY {order}")
+        return [row for row in limit.read(rows) if isinstance(row["id"], str) and row["id"]]
 
-    def messages(self, sid: str) -> list[Object]:
+    def messages(self, sid: str, limit: _RowLimit) -> list[Object]:
         """In the order of their ids: clocks step back."""
         names = [name for name in _MESSAGE_COLUMNS if name in self._columns["messages"]]
         sql = f"SELECT {', '.join(names)} FROM messages WHERE session_id = ? ORDER BY id"
-        return [dict(row) for row in self._connection.execute(sql, (sid,)).fetchall()]
+        return list(limit.read(self._connection.execute(sql, (sid,))))
 
     def count_messages(self) -> int:
         return int(self._connection.execute("SELECT count(*) FROM messages").fetchone()[0])

@@ -1,9 +1,11 @@
 """Imports an uploaded export of Holdfast or of another application: receives it into a temporary file, reads all of it,
 and only then stores its sessions. A stream reports the progress."""
 
+import errno
 import json
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -13,7 +15,7 @@ from anyio.abc import ObjectSendStream
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from holdfast.core.errors import HoldfastError, InvalidInputError
+from holdfast.core.errors import HoldfastError, InvalidInputError, StorageError, StorageFullError
 from holdfast.engine.transfer import FileRules, ImportedSession, Transfer
 from holdfast.importers.section_spool import SectionSpool, read_section
 from holdfast.importers.sources import ConversionReport, SourceApp, convert, is_holdfast_export
@@ -21,6 +23,7 @@ from holdfast.server.context import ApiContext
 from holdfast.server.event_sources import ProducedSource
 
 MAX_UPLOAD: Final = 4 * 1024**3
+_PREFIX: Final = ".import-"
 _SHOWN: Final = 100  # Skipped items in the response
 
 Frames = ObjectSendStream[list[bytes]]
@@ -37,13 +40,15 @@ class ChatImportSource(ProducedSource):
         self._rules = rules
         self._app = app
         self._name = name
-        self._upload = tempfile.NamedTemporaryFile(prefix="holdfast-import-")  # noqa: SIM115  closed by `close`
-        self._spool = tempfile.TemporaryFile()  # noqa: SIM115
+        with _storage_errors():
+            self._upload = tempfile.NamedTemporaryFile(prefix=_PREFIX, dir=api.data_dir)  # noqa: SIM115  see `close`
+            self._spool = tempfile.TemporaryFile(dir=api.data_dir)  # noqa: SIM115
 
     def close(self) -> None:
         super().close()
-        self._upload.close()
-        self._spool.close()
+        for file in (self._upload, self._spool):
+            with suppress(OSError):  # what did not fit on the disk is not needed
+                file.close()
 
     async def receive(self, body: AsyncIterator[bytes]) -> None:
         size = 0
@@ -53,20 +58,23 @@ class ChatImportSource(ProducedSource):
                 if size > MAX_UPLOAD:
                     raise HTTPException(413, f"This file is larger than {MAX_UPLOAD // 1024**3} GB.")
                 self._require_space(len(chunk))
-                await to_thread.run_sync(self._upload.write, chunk)
+                with _storage_errors():
+                    await to_thread.run_sync(self._upload.write, chunk)
         except ClientDisconnect:
             raise HTTPException(400, "The connection closed before the whole import arrived.") from None
-        await to_thread.run_sync(self._upload.flush)
+        with _storage_errors():
+            await to_thread.run_sync(self._upload.flush)
 
     async def _import(self, send: Frames) -> None:
+        imported: list[ImportedSession] = []
         try:
-            sections = SectionSpool(self._spool)
-            report = await to_thread.run_sync(self._read, sections, send)
-            imported = await self._store(sections, send)
+            sections = SectionSpool(self._spool, self._require_space)
+            with _storage_errors():
+                report = await to_thread.run_sync(self._read, sections, send)
+                await self._store(sections, imported, send)
             await send.send([_frame("done", _summary(report, imported))])
         except HoldfastError as error:
-            problem = f"{error}. Nothing was imported." if isinstance(error, InvalidInputError) else str(error)
-            await send.send([_frame("failed", {"type": error.code, "detail": problem})])
+            await send.send([_frame("failed", {"type": error.code, "detail": _describe(error, len(imported))})])
 
     def _read(self, sections: SectionSpool, send: Frames) -> ConversionReport | None:
         """Converts and validates the whole source on this worker thread."""
@@ -82,17 +90,16 @@ class ChatImportSource(ProducedSource):
 
         with open(self._upload.name, "rb") as file:
             if self._app is None and is_holdfast_export(file):
-                file.seek(0)
                 try:
-                    sections.add_export(file)
+                    sections.add_export(file, self._rules, report)
                 except InvalidInputError as error:
                     _raise_named(self._name, error)
                 return None
         return convert(Path(self._upload.name), self._app, sections.add, report, self._name)
 
-    async def _store(self, sections: SectionSpool, send: Frames) -> list[ImportedSession]:
+    async def _store(self, sections: SectionSpool, imported: list[ImportedSession], send: Frames) -> None:
+        """Adds each session to `imported` once it is stored."""
         importing = self._transfer.importing(self._rules)
-        imported: list[ImportedSession] = []
         last, total = -1, len(sections.sections)
         try:
             for done, section in enumerate(sections.sections):
@@ -106,11 +113,30 @@ class ChatImportSource(ProducedSource):
             imported += await importing.finish()
         finally:
             importing.close()
-        return imported
+
+
+def remove_unfinished(data_dir: Path) -> None:
+    """Removes what a process that was killed had received."""
+    for left in data_dir.glob(f"{_PREFIX}*"):
+        left.unlink(missing_ok=True)
+
+
+@contextmanager
+def _storage_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        kind = StorageFullError if error.errno in (errno.ENOSPC, errno.EDQUOT) else StorageError
+        raise kind(f"The import cannot be kept in the data directory: {error.strerror or error}.") from error
 
 
 def _raise_named(name: str, error: InvalidInputError) -> NoReturn:
     raise InvalidInputError(f"{name}, {error.field}", error.problem) from None
+
+
+def _describe(error: HoldfastError, stored: int) -> str:
+    sentence = str(error).rstrip(".")
+    return f"{sentence}. {f'{stored} chats were imported before this.' if stored else 'Nothing was imported.'}"
 
 
 def _summary(report: ConversionReport | None, imported: list[ImportedSession]) -> Mapping[str, Any]:

@@ -115,5 +115,6 @@ class ApiContext:
     trusted_proxies: tuple[Network, ...] = ()  # Whose `X-Forwarded-For` is believed
     exposed: bool = False  # Whether the server listens on an address that other machines can reach
     limits: ServerLimits = field(default_factory=ServerLimits)
+    data_dir: Path | None = None  # Where imports are received; None: the system's directory for temporary files
     request_counts: "Counter[tuple[str, int]]" = field(default_factory=Counter)  # By method and status
     login_limiter: LoginRateLimiter = field(default_factory=LoginRateLimiter)
