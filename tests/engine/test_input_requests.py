@@ -13,6 +13,7 @@ from holdfast.core.run import Run
 from holdfast.ports.agent import AgentOutput, InputAnswer, Turn
 from tests.engine.checks import check_idle
 from tests.harness import AnyWorld, Freehand, Running, running
+from tests.taps import Hold, appends
 
 pytestmark = pytest.mark.anyio
 
@@ -123,3 +124,29 @@ async def test_a_withdrawn_question_leaves_the_run_running(world: AnyWorld) -> N
         go.set()
         assert (await it.ended(run.id)).status == "complete"
         assert (await it.answer(run)).parts[-1] == ToolPart("c", "book", {}, "done", "gave up")
+
+
+async def test_a_question_withdrawn_while_it_is_published_does_not_stay_open(world: AnyWorld) -> None:
+    """X5: a question whose call ends after its row is stored, and before it is in the journal, is answered with no."""
+    hold = Hold(appends("input.requested"))
+
+    async def play(turn: Turn, out: AgentOutput) -> str | None:
+        await out.commit(ToolStarted("c", "book", {}))
+        async with anyio.create_task_group() as tg:
+            question = InputRequested(out.new_approval_id(), "c", "harbour", "sampling", "May I?")
+            tg.start_soon(out.ask_during_call, question)
+            await hold.held()
+            tg.cancel_scope.cancel()
+        hold.go.set()
+        await out.commit(ToolFinished("c", "gave up"))
+        return "stop"
+
+    async with running(agents={"chat": Freehand(play)}, world=world, tap=hold) as it:
+        run = await it.send(await it.new_session())
+        await it.ended(run.id)
+        events = [entry.event() for entry in await it.events(run.id)]
+        (asked,) = [event for event in events if isinstance(event, InputRequested)]
+        assert InputResolved(asked.request_id, "cancel", "The call ended before an answer.") in events
+        row = await it.store.inner.read(lambda tx: tx.approval(asked.request_id))
+        assert row is not None
+        assert row.note == "The call ended before an answer."

@@ -1,6 +1,6 @@
 """An MCP server behind OAuth, with its authorization server, as a program: `oauth_mcp_server.py LOG FD PORT`.
 
-It registers clients, consents at once, and issues tokens that expire within an hour; a refresh revokes the earlier
+The authorization server is not at the server's origin. It registers clients, consents at once, and issues tokens that expire within an hour; a refresh revokes the earlier
 token. Grants are lines in LOG.
 """
 
@@ -99,7 +99,7 @@ server = MCPServer(
     "private",
     auth_server_provider=provider,
     auth=AuthSettings(
-        issuer_url=AnyHttpUrl(url),
+        issuer_url=AnyHttpUrl(f"{url}/issuer"),
         resource_server_url=AnyHttpUrl(f"{url}/mcp"),
         validate_token_resource=True,
         client_registration_options=ClientRegistrationOptions(enabled=True),
@@ -113,5 +113,16 @@ def secret() -> str:
     return "the harbour master's birthday"
 
 
+inner = server.streamable_http_app()
+
+
+async def app(scope: Any, receive: Any, send: Any) -> None:
+    """The authorization server is below /issuer only."""
+    if scope["type"] == "http":
+        path = "/nowhere" if scope["path"] in ("/token", "/register") else scope["path"]
+        scope = {**scope, "path": path.removeprefix("/issuer").removesuffix("/issuer")}
+    await inner(scope, receive, send)
+
+
 if __name__ == "__main__":
-    uvicorn.Server(uvicorn.Config(server.streamable_http_app(), fd=int(sys.argv[2]), log_level="critical")).run()
+    uvicorn.Server(uvicorn.Config(app, fd=int(sys.argv[2]), log_level="critical")).run()

@@ -1,6 +1,6 @@
 """An MCP server that says exactly what a test wants, over stdio: `raw_mcp_server.py JSON`, with `results` by method.
 
-A method that is null is never answered; others get an error. `stderr` is printed first, and `exit` ends the program at
+A method that is null is never answered; others get an error, that of `errors` if it is there. `stderr` is printed first, and `exit` ends the program at
 once. What clients send is appended to the file `log`, if named. With `asks`, a request, a tool call makes the server
 ask its client, and the result is the answer.
 """
@@ -40,7 +40,8 @@ def main(script: dict[str, Any]) -> None:
             continue
         if "id" not in request or (method in results and results[method] is None):
             continue
-        answer = {"result": results[method]} if method in results else {"error": {"code": -32601, "message": "unknown"}}
+        error = script.get("errors", {}).get(method, {"code": -32601, "message": "unknown"})
+        answer = {"result": results[method]} if method in results else {"error": error}
         print(json.dumps({"jsonrpc": "2.0", "id": request["id"], **answer}), flush=True)
 
 

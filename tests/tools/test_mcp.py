@@ -283,3 +283,17 @@ def test_the_sdk_is_not_imported_before_it_is_used() -> None:
     program = "import sys; import holdfast.tools.mcp.servers, holdfast.agents.chat.agent; print('mcp' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize("code", [0, -32002, -32042])
+async def test_an_error_of_the_server_keeps_the_connection(bench: Bench, tmp_path: Path, code: int) -> None:
+    """E1: an answer with any error code is told to the model, and calls of others on the connection go on."""
+    log = tmp_path / "log"
+    errors = {"tools/call": {"code": code, "message": "no such mooring"}}
+    async with connected(raw(results={"tools/list": {"tools": [GOOD]}}, errors=errors, log=str(log))) as servers:
+        tool = (await tools_of(servers))["raw__good"]
+        for _ in range(2):
+            with pytest.raises(ToolError, match="raw: no such mooring"):
+                await tool.run({}, bench.context)
+        assert servers.states()["raw"].connected
+    assert log.read_text().count('"initialize"') == 1

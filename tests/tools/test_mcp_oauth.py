@@ -80,6 +80,8 @@ async def test_a_person_signs_in_once_and_tokens_are_refreshed(bench: Bench, tmp
                     await servers.finish_sign_in(back["state"], back["code"], None, None)
                 tools = {tool.spec.name: tool for tool in await servers.list_tools("private")}
             assert (await bench.run(tools["private__secret"])).content == "the harbour master's birthday"
+            with anyio.fail_after(GUARD), pytest.raises(ToolError, match="connected already"):
+                await servers.start_sign_in("private", CALLBACK)
         assert memory.text is not None
         memory.text = json.dumps({**json.loads(memory.text), "expires_at": 1.0})
         async with connected(memory.server(url)) as servers:

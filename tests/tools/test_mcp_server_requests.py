@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from holdfast.ports.model import ModelRequest, UserMessage
 from holdfast.ports.tool import PersonQuestion, SampledAnswer, Tool, ToolContext
 from holdfast.tools.mcp import sampling
 from holdfast.tools.mcp.client import McpLimits
+from holdfast.tools.mcp.server_requests import ActiveCall
 from holdfast.tools.mcp.tool_mapping import HttpServer
 from tests.harness import GUARD
 from tests.tools.conftest import Bench
@@ -182,6 +184,55 @@ async def test_the_question_ends_with_its_call(bench: Bench, tmp_path: Path, tra
                 tg.cancel_scope.cancel()
             await person.withdrawn.wait()
         assert servers.states()[name.partition("__")[0]].connected
+
+
+async def test_questions_in_the_queue_end_with_the_call(bench: Bench) -> None:
+    """L4: when a call ends, what waits behind an open question is told so too."""
+    person, over = Person(), anyio.Event()
+    active = ActiveCall(bench.context, GUARD)
+    with anyio.fail_after(GUARD):
+        async with anyio.create_task_group() as tg:
+            tg.start_soon(active.run, over.wait)
+            for _ in range(3):
+                tg.start_soon(active.ask, partial(person.ask, PersonQuestion("t", "form", "?")))
+            await person.asked.wait()
+            over.set()
+    assert len(person.questions) == 1
+
+
+async def test_the_model_answers_for_the_call_whose_person_agreed(bench: Bench, tmp_path: Path) -> None:
+    """E1: a call of another session that begins while the person thinks does not take the answer away."""
+
+    class Slow(Person):
+        async def ask(self, question: PersonQuestion) -> InputAnswer:
+            self.asked.set()
+            await self.withdrawn.wait()
+            return InputAnswer("accept")
+
+    person = Slow()
+    message = {"role": "user", "content": {"type": "text", "text": "Sing."}}
+    said: list[Any] = []
+    async with connected(asking("sampling/createMessage", messages=[message], maxTokens=5)) as servers:
+        tool = (await tools_of(servers))["raw__good"]
+        requests = servers._clients["raw"]._connection.requests  # type: ignore[union-attr]
+
+        async def sing() -> None:
+            said.append(json.loads(await call(tool, answers(bench, person, Poet()))))
+
+        async with anyio.create_task_group() as tg:
+            tg.start_soon(sing)
+            with anyio.fail_after(GUARD):
+                await person.asked.wait()
+            other = ActiveCall(replace(bench.context, workspace=tmp_path / "other"), GUARD)
+
+            async def until_said() -> None:
+                person.withdrawn.set()
+                while not said:
+                    await anyio.lowlevel.checkpoint()
+
+            with requests.active(other):
+                await other.run(until_said)
+    assert said[0]["content"]["text"] == "Low tide."
 
 
 async def test_a_person_may_think_longer_than_a_call_may_take(bench: Bench) -> None:

@@ -76,18 +76,19 @@ class RecordedOutput:
 
     async def ask_during_call(self, question: InputRequested) -> InputAnswer:
         run, aid = self._run, question.request_id
-        await self._publish(question, lambda tx: approvals.ask_input(tx, run.id, run.epoch, question))
         resolved = False
         try:
+            await self._publish(question, lambda tx: approvals.ask_input(tx, run.id, run.epoch, question))
             await self._wait_for_decision(aid, question.expires_in, _NO_INPUT)
             answer, reason = await self._take_input(aid)
             resolved = True
         finally:
             if not resolved:  # the run or the call was cancelled, or the storage failed
-                self._buffer.add(InputResolved(aid, "cancel", _WITHDRAWN))
                 with anyio.move_on_after(self._node.settings.final_save, shield=True), suppress(HoldfastError):
                     await self._deny(aid, _WITHDRAWN)
                     await self._take_input(aid)
+                with suppress(Exception):  # whatever stopped the recording is raised elsewhere
+                    self._buffer.add(InputResolved(aid, "cancel", _WITHDRAWN))
         await self.commit(InputResolved(aid, answer.action, reason))
         return answer
 

@@ -26,9 +26,6 @@ log = logging.getLogger("holdfast.tools")
 
 _MAX_PAGES: Final = 20
 _MAX_DESCRIPTION: Final = 20_000  # Characters
-_CALL_ERRORS: Final = frozenset({-32602, -32601, -32603, -32001, -1})
-"""Error codes that leave the connection usable: bad arguments, no such tool, internal error, timeout, a person's
-refusal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +182,7 @@ class McpClient:
             try:
                 return await request(connection)
             except Exception as error:  # the SDK's and its transports' errors are many
-                if getattr(error, "code", None) in _CALL_ERRORS:
+                if _is_answer(error):
                     raise ToolError(f"{self.server.name}: {error}") from error
                 connection.closed.set()
                 if last:
@@ -212,6 +209,15 @@ class McpClient:
                 raise self._failed(f"Could not connect to {self._described()}", error) from error
             self._connection = connection
             return connection
+
+
+def _is_answer(error: Exception) -> bool:
+    """Whether the server answered with an error, after which the connection is as good as before. The SDK has codes of
+    its own for a connection that is lost, and for a session that the server has forgotten."""
+    from mcp import MCPError
+    from mcp.types import CONNECTION_CLOSED, INVALID_REQUEST
+
+    return isinstance(error, MCPError) and error.code not in (CONNECTION_CLOSED, INVALID_REQUEST)
 
 
 def _reason(error: BaseException) -> str:

@@ -48,24 +48,38 @@ class StoredTokens:
     def __init__(self, secrets: OAuthSecrets, redirect_uri: str | None = None) -> None:
         self._secrets = secrets
         self._redirect_uri = redirect_uri  # A client that was registered for another one is not used
+        self._context: Any = None  # Of the SDK's provider
+
+    def attach(self, context: Any) -> None:
+        """Gives a new provider's context what was found out at the sign-in: the SDK forgets when a stored token expires
+        and where it is refreshed."""
+        from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
+
+        self._context, stored = context, self._secrets.load()
+        if stored.get("authorization_server") is not None:
+            context.oauth_metadata = OAuthMetadata.model_validate(stored["authorization_server"])
+        if stored.get("resource") is not None:
+            context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(stored["resource"])
 
     async def get_tokens(self) -> Any:
-        """An expired token without its access part: the SDK forgets when a stored one expires, and would sign in again
-        instead of refreshing it."""
+        """Without a known authorization server they cannot be refreshed: the SDK would guess whom to send them to."""
         from mcp.shared.auth import OAuthToken
 
         stored = self._secrets.load()
         if "tokens" not in stored:
             return None
         tokens = OAuthToken.model_validate(stored["tokens"])
-        expires_at = stored.get("expires_at")
-        if expires_at is not None and time.time() > expires_at - _EARLY and tokens.refresh_token:
-            return tokens.model_copy(update={"access_token": ""})
-        return tokens
+        if stored.get("expires_at") is not None:
+            self._context.token_expiry_time = stored["expires_at"] - _EARLY
+        return tokens if self._context.oauth_metadata else tokens.model_copy(update={"refresh_token": None})
 
     async def set_tokens(self, tokens: Any) -> None:
-        expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
-        await self._store(tokens=tokens.model_dump(mode="json", exclude_none=True), expires_at=expires_at)
+        await self._store(
+            tokens=_as_json(tokens),
+            expires_at=None if tokens.expires_in is None else time.time() + tokens.expires_in,
+            authorization_server=_as_json(self._context.oauth_metadata),
+            resource=_as_json(self._context.protected_resource_metadata),
+        )
 
     async def get_client_info(self) -> Any:
         from mcp.shared.auth import OAuthClientInformationFull
@@ -78,10 +92,14 @@ class StoredTokens:
         return OAuthClientInformationFull.model_validate(stored)
 
     async def set_client_info(self, client_info: Any) -> None:
-        await self._store(client=client_info.model_dump(mode="json", exclude_none=True))
+        await self._store(client=_as_json(client_info))
 
     async def _store(self, **fields: Any) -> None:
         await self._secrets.write(json.dumps({**self._secrets.load(), **fields}))
+
+
+def _as_json(model: Any) -> Any:
+    return None if model is None else model.model_dump(mode="json", exclude_none=True)
 
 
 def stored_auth(secrets: OAuthSecrets) -> Any:
@@ -107,7 +125,9 @@ def _provider(secrets: OAuthSecrets, redirect_uri: str, redirect: Any, callback:
         response_types=["code"],
     )
     storage = StoredTokens(secrets, None if callback is None else redirect_uri)
-    return OAuthClientProvider(secrets.url, metadata, storage, redirect, callback)
+    provider = OAuthClientProvider(secrets.url, metadata, storage, redirect, callback)
+    storage.attach(provider.context)
+    return provider
 
 
 class _SignIn:
@@ -133,7 +153,9 @@ class _SignIn:
             with anyio.fail_after(SIGN_IN_LIMIT):
                 async with httpx2.AsyncClient(auth=auth, timeout=30.0) as client:
                     answer = await client.post(self._secrets.url, json=_PING, headers=_ACCEPT)
-            if not self._secrets.has_tokens:
+            if self._secrets.has_tokens and self.url is None and answer.status_code < 500:
+                self.failure = "it is connected already. To sign in as somebody else, disconnect it first."
+            elif self.url is None:
                 self.failure = f"It did not ask for authorization (status {answer.status_code})."
         except Exception as error:  # noqa: BLE001 - the task boundary: the person is told why
             log.warning("signing in to the MCP server %s failed: %s", self.server, type(error).__name__)
@@ -179,7 +201,7 @@ class OAuthSignIns:
         with anyio.move_on_after(_START_LIMIT):
             await sign_in.ready.wait()
         if sign_in.url is None or sign_in.state is None:
-            raise ToolError(f"Signing in to {server} failed: {sign_in.failure or 'it did not answer in time'}")
+            raise ToolError(f"Not signed in to {server}: {sign_in.failure or 'it did not answer in time'}")
         self._by_state[sign_in.state] = sign_in
         return sign_in.url
 

@@ -7,7 +7,7 @@ Questions are answered in the task of their call: they end with the run.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -104,9 +104,12 @@ class ActiveCall:
             self._failure = error
             self._scope.cancel()
         finally:
-            self._pending.close()  # whoever still waits is told so
-            if current is not None:
-                current.done.set()
+            with suppress(anyio.WouldBlock, anyio.EndOfStream):  # whoever still waits is told so
+                while True:
+                    if current is not None:
+                        current.done.set()
+                    current = self._pending.receive_nowait()
+            self._pending.close()
 
 
 class ServerRequests:
@@ -153,7 +156,8 @@ class ServerRequests:
         problem = form_problem(schema)
         if problem is not None:
             return ErrorData(code=_INVALID_PARAMS, message=f"The requested schema cannot be shown: {problem}.")
-        answer = await self._ask(PersonQuestion(self._server, "form", params.message[:_MAX_MESSAGE], schema))
+        question = PersonQuestion(self._server, "form", params.message[:_MAX_MESSAGE], schema)
+        answer = await self._ask(self._call(), question)
         if isinstance(answer, str):
             return ErrorData(code=_INVALID_PARAMS, message=answer)
         if answer.action != "accept":
@@ -170,12 +174,12 @@ class ServerRequests:
             request = sampling.read_request(params)
         except ValueError as error:
             return ErrorData(code=_INVALID_PARAMS, message=str(error))
-        answer = await self._ask(PersonQuestion(self._server, "sampling", sampling.preview(request)))
+        call = self._call()
+        answer = await self._ask(call, PersonQuestion(self._server, "sampling", sampling.preview(request)))
         if isinstance(answer, str):
             return ErrorData(code=_INVALID_PARAMS, message=answer)
         if answer.action != "accept":
             return ErrorData(code=_REJECTED, message="The user rejected the sampling request.")
-        call = self._call()
         if call is None or call.context.ask_model is None:
             return ErrorData(code=_INVALID_PARAMS, message=_NO_CALL)
         try:
@@ -189,9 +193,8 @@ class ServerRequests:
             role="assistant", content=TextContent(text=sampled.text), model=sampled.model, stop_reason=reason
         )
 
-    async def _ask(self, question: PersonQuestion) -> InputAnswer | str:
+    async def _ask(self, call: ActiveCall | None, question: PersonQuestion) -> InputAnswer | str:
         """The person's answer, or why nobody was asked."""
-        call = self._call()
         if call is None:
             return _BUSY if self._calls else _NO_CALL
         if call.context.ask_person is None:
