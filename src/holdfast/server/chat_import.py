@@ -136,7 +136,7 @@ def _raise_named(name: str, error: InvalidInputError) -> NoReturn:
 
 def _describe(error: HoldfastError, stored: int) -> str:
     sentence = str(error).rstrip(".")
-    return f"{sentence}. {f'{stored} chats were imported before this.' if stored else 'Nothing was imported.'}"
+    return f"{sentence}. {f'Chats imported before this: {stored}.' if stored else 'Nothing was imported.'}"
 
 
 def _summary(report: ConversionReport | None, imported: list[ImportedSession]) -> Mapping[str, Any]:
