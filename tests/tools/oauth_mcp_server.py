@@ -1,6 +1,7 @@
 """An MCP server behind OAuth, with its authorization server, as a program: `oauth_mcp_server.py LOG FD PORT`.
 
-The authorization server is not at the server's origin. It registers clients, consents at once, and issues tokens that expire within an hour; a refresh revokes the earlier
+The authorization server is not at the server's origin.
+It registers clients, consents at once, and issues tokens that expire within an hour; a refresh revokes the earlier
 token. Grants are lines in LOG.
 """
 

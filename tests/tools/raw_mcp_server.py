@@ -1,6 +1,7 @@
 """An MCP server that says exactly what a test wants, over stdio: `raw_mcp_server.py JSON`, with `results` by method.
 
-A method that is null is never answered; others get an error, that of `errors` if it is there. `stderr` is printed first, and `exit` ends the program at
+A method that is null is never answered; others get an error, that of `errors` if it is there.
+`stderr` is printed first, and `exit` ends the program at
 once. What clients send is appended to the file `log`, if named. With `asks`, a request, a tool call makes the server
 ask its client, and the result is the answer.
 """

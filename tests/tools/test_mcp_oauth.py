@@ -14,6 +14,7 @@ import pytest
 from anyio import to_thread
 
 from holdfast.ports.tool import ToolError
+from holdfast.tools.mcp.http_client import guarded_client
 from holdfast.tools.mcp.oauth import OAuthSecrets
 from holdfast.tools.mcp.tool_mapping import HttpServer
 from tests.harness import GUARD
@@ -115,3 +116,17 @@ async def test_a_server_without_oauth_cannot_be_signed_in_to(tmp_path: Path) -> 
         for name in ("t", "private"):
             with anyio.fail_after(GUARD), pytest.raises(ToolError):
                 await servers.start_sign_in(name, CALLBACK)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_a_server_on_the_internet_cannot_name_local_addresses(host: str) -> None:
+    """DESIGN §9: what a remote server says about its authorization makes no request to this machine or its network."""
+    with listening() as listener:
+        port = listener.getsockname()[1]
+        async with guarded_client("https://mcp.example.com/mcp", timeout=GUARD, trust_env=False) as client:
+            with pytest.raises(ToolError, match="not on the public internet"):
+                await client.get(f"http://{host}:{port}/.well-known/oauth-authorization-server")
+        line, _ = listener.accept()
+        with line:
+            line.settimeout(GUARD)
+            assert line.recv(1) == b"", "nothing was sent"

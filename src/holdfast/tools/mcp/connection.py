@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from anyio.abc import TaskStatus
 
 from holdfast import __version__
 from holdfast.ports.tool import ToolError
+from holdfast.tools.mcp.http_client import guarded_client
 from holdfast.tools.mcp.oauth import stored_auth
 from holdfast.tools.mcp.server_requests import ServerRequests
 from holdfast.tools.mcp.tool_listing import keep_valid_tools
@@ -142,11 +144,9 @@ async def _stdio(server: StdioServer, closed: anyio.Event, stderr: StderrTail) -
 async def _is_streamable(server: HttpServer, auth: Any) -> bool:
     """Whether the server has the streamable transport, as the specification tells clients to find out: an older one
     refuses a POST, and answers a GET with an event stream."""
-    import httpx2
-
     ping = {"jsonrpc": "2.0", "id": 0, "method": "ping"}
     accept = {"Accept": "application/json, text/event-stream"}
-    async with httpx2.AsyncClient(headers=dict(server.headers), timeout=30.0, auth=auth) as client:
+    async with guarded_client(server.url, headers=dict(server.headers), timeout=30.0, auth=auth) as client:
         async with client.stream("POST", server.url, json=ping, headers=accept) as answer:
             if answer.status_code == 401:
                 raise ToolError(_UNAUTHORIZED)
@@ -164,7 +164,7 @@ async def _http(server: HttpServer, closed: anyio.Event, auth: Any) -> AsyncIter
 
     timeout = httpx2.Timeout(30.0, read=300.0)
     async with (
-        httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout, auth=auth) as client,
+        guarded_client(server.url, headers=dict(server.headers), timeout=timeout, auth=auth) as client,
         streamable_http_client(server.url, http_client=client) as (reading, sending),
     ):
         yield _WatchedStream(reading, closed, server.name), sending
@@ -175,7 +175,9 @@ async def _sse(server: HttpServer, closed: anyio.Event, auth: Any) -> AsyncItera
     """The transport of servers from before 2025."""
     from mcp.client.sse import sse_client
 
-    async with sse_client(server.url, headers=dict(server.headers), timeout=30.0, auth=auth) as (reading, sending):
+    make, headers = partial(guarded_client, server.url), dict(server.headers)
+    stream = sse_client(server.url, headers=headers, timeout=30.0, httpx_client_factory=make, auth=auth)
+    async with stream as (reading, sending):
         yield _WatchedStream(reading, closed, server.name), sending
 
 

@@ -14,6 +14,7 @@ from anyio.abc import TaskGroup
 
 from holdfast import __version__
 from holdfast.ports.tool import ToolError
+from holdfast.tools.mcp.http_client import guarded_client
 
 log = logging.getLogger("holdfast.tools")
 
@@ -146,12 +147,10 @@ class _SignIn:
         self._answer: Any = None
 
     async def run(self) -> None:
-        import httpx2
-
         auth = _provider(self._secrets, self._redirect_uri, self._redirect, self._callback)
         try:
             with anyio.fail_after(SIGN_IN_LIMIT):
-                async with httpx2.AsyncClient(auth=auth, timeout=30.0) as client:
+                async with guarded_client(self._secrets.url, auth=auth, timeout=30.0) as client:
                     answer = await client.post(self._secrets.url, json=_PING, headers=_ACCEPT)
             if self._secrets.has_tokens and self.url is None and answer.status_code < 500:
                 self.failure = "it is connected already. To sign in as somebody else, disconnect it first."
