@@ -32,7 +32,7 @@ async def find_peer_user(peer: Address, own: Address) -> int | None:
     if found is None:
         return None
     user, inode = found
-    if user != os.geteuid() or not _may_have_children():
+    if user != os.geteuid() or not _has_children():
         return user
     return user if await to_thread.run_sync(_is_of_other_process, inode) else None
 
@@ -55,15 +55,13 @@ def _find_socket(peer: Address, own: Address) -> tuple[int, int] | None:
     return user, inode
 
 
-def _may_have_children() -> bool:
+def _has_children() -> bool:
+    """Of any thread; a child that has ended and was not waited for counts, and stays to be waited for."""
     try:
-        for thread in os.listdir("/proc/self/task"):
-            with open(f"/proc/self/task/{thread}/children", "rb") as file:
-                if file.read(1):
-                    return True
-    except OSError:
-        return True  # a thread has ended, or the kernel does not list children
-    return False
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def _is_of_other_process(inode: int) -> bool:
