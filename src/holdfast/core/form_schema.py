@@ -30,10 +30,10 @@ def form_problem(schema: Json) -> str | None:
     if len(fields) > MAX_FIELDS or len(json.dumps(schema)) > _MAX_SCHEMA:
         return f"it is too large: at most {MAX_FIELDS} fields in {_MAX_SCHEMA} characters are shown"
     required = schema.get("required", [])
-    if not isinstance(required, list) or any(name not in fields for name in required):
+    if not isinstance(required, list) or any(not isinstance(name, str) or name not in fields for name in required):
         return "it requires a field that it does not have"
     for name, field in fields.items():
-        if not isinstance(field, dict) or field.get("type") not in _TYPES:
+        if not isinstance(field, dict) or str(field.get("type")) not in _TYPES:
             return f"the field {name!r} is not a string, number, integer, boolean or list of choices"
         if field["type"] == "array" and choices(field.get("items")) is None:
             return f"the field {name!r} is a list of something else than choices"
