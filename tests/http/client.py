@@ -5,7 +5,7 @@ import os
 import resource
 import select
 import signal
-import threading
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -42,30 +42,28 @@ class Served:
     def __init__(self, nursery: Nursery | Fresh, data_dir: Path, **settings: Any) -> None:
         stdin, self._orders = os.pipe()
         self._lines, stdout = os.pipe()
-        error_read, stderr = os.pipe()
-        self._errors = bytearray()
+        # Not a pipe: what was written before an answer came is there to be read.
+        self._errors = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed when the process has ended
+        self._complaints = ""
         arguments = [json.dumps({"data_dir": str(data_dir), "port": 0, **settings})]
         try:
-            self.process: Process = nursery.spawn(arguments, stdin, stdout, stderr)
+            self.process: Process = nursery.spawn(arguments, stdin, stdout, self._errors.fileno())
         finally:
-            for fd in (stdin, stdout, stderr):
+            for fd in (stdin, stdout):
                 os.close(fd)
-        self._reader = threading.Thread(target=self._read_errors, args=(error_read,), daemon=True)
-        self._reader.start()
         self.data_dir = data_dir
         self._rest = b""
         self.exit_code: int | None = None
         self.url = ""
         self.http = httpx.Client(verify=False)
 
-    def _read_errors(self, fd: int) -> None:
-        while got := os.read(fd, 65536):
-            self._errors += got
-        os.close(fd)
-
     @property
     def complaints(self) -> str:
-        return self._errors.decode()
+        """What the process has written to stderr so far."""
+        if not self._errors.closed:
+            fd = self._errors.fileno()
+            return os.pread(fd, os.fstat(fd).st_size, 0).decode()
+        return self._complaints
 
     @property
     def address(self) -> tuple[str, int]:
@@ -88,8 +86,6 @@ class Served:
         while b"\n" not in self._rest:
             readable, _, _ = select.select([self._lines], [], [], max(0.0, ends_at - time.monotonic()))
             got = os.read(self._lines, 65536) if readable else b""
-            if readable and not got:
-                self._reader.join(GUARD)  # it is going: hear what it has to say
             assert got, f"the server said nothing; on stderr: {self.complaints}"
             self._rest += got
         line, _, self._rest = self._rest.partition(b"\n")
@@ -131,7 +127,8 @@ class Served:
                 if not os.read(self._lines, 65536):
                     break
             self.exit_code = self.process.wait()
-            self._reader.join(GUARD)
+            self._complaints = self.complaints
+            self._errors.close()
             os.close(self._lines)
             os.close(self._orders)
             self.http.close()
