@@ -166,11 +166,12 @@ $(WEB): $(STAMP) $(WEB_SOURCES)
 clients: $(STAMP)
 	@$(BIN)/python -m tests.openai.node_clients
 
-# The browser tests use Debian's Chromium. Without it they are skipped, with a message.
+# The browser tests use Debian's Chromium, as a headless shell where that is packaged. Without it they are skipped, with a message.
 chromium:
-	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	@if ! command -v chromium-headless-shell >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		echo "Installing chromium for the browser tests"; \
-		(apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium) >/dev/null 2>&1 || true; \
+		(apt-get update -qq && { apt-get install -qq -y --no-install-recommends chromium-headless-shell || \
+			apt-get install -qq -y --no-install-recommends chromium; }) >/dev/null 2>&1 || true; \
 	fi
 
 # The tests start their own PostgreSQL, Redis, nginx and bubblewrap from Debian's packages. policy-rc.d keeps the installation
