@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import anyio
 
-from holdfast import app, logs
+from holdfast import logs
 from holdfast.agents.scripted import Action, CallTool, Fail, Hang, Say, ScriptedAgent, Think
+from holdfast.app import lifecycle
 from holdfast.app.agents import AgentServices
 from holdfast.app.late_engine import LateEngine
 from holdfast.app.memory import MemoryProviderTable
@@ -227,7 +228,7 @@ def main(arguments: Sequence[str]) -> int:
     config = Config(**{**settings, "data_dir": Path(settings["data_dir"])})
 
     async def serve() -> None:
-        await app.serve(config, build_agents, lambda url: write_line({"url": url}))
+        await lifecycle.serve(config, build_agents, lambda url: write_line({"url": url}))
 
     anyio.run(serve, backend_options={"use_uvloop": True})
     return 0

@@ -18,6 +18,7 @@ import anyio
 
 from holdfast import app, logs
 from holdfast.agents.acp.program import AcpLimits
+from holdfast.app import lifecycle
 from holdfast.app.agents import build_agents
 from holdfast.config import Config
 from holdfast.core.errors import HoldfastError
@@ -98,7 +99,7 @@ async def _serve(
         tasks.start_soon(_end_with_the_test)
         app.tune_gc()  # as `holdfast serve` does
         patient = replace(app.engine_settings(config), **{**PATIENT, **engine})
-        await app.serve(config, build, lambda url: write_line({"url": url}), around, patient)
+        await lifecycle.serve(config, build, lambda url: write_line({"url": url}), around, patient)
         tasks.cancel_scope.cancel()
 
 

@@ -18,6 +18,7 @@ from anyio.abc import TaskGroup
 
 from holdfast import app, logs
 from holdfast.agents.scripted import Gate, ScriptedAgent
+from holdfast.app import lifecycle
 from holdfast.app.agents import AgentServices
 from holdfast.app.late_engine import LateEngine
 from holdfast.app.memory import MemoryProviderTable
@@ -104,7 +105,7 @@ class Server:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._obey, tasks)
             try:
-                await app.serve(
+                await lifecycle.serve(
                     self._config, self._build_agents, lambda url: write_line({"url": url}), self._around, self._settings
                 )
             except HoldfastError as error:

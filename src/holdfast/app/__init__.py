@@ -7,7 +7,6 @@ tool_admin.py    tools and MCP servers                              migrate_stor
 memory.py        memory providers                                   deferred_imports.py  imports after the start
 """
 
-from holdfast.app.lifecycle import serve, serve_command
 from holdfast.app.storage import Node, engine_settings, examine, open_keys, tune_gc
 from holdfast.app.storage import open_embedded_node as open_node
 
@@ -17,7 +16,5 @@ __all__ = [
     "examine",
     "open_keys",
     "open_node",
-    "serve",
-    "serve_command",
     "tune_gc",
 ]

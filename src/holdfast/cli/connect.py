@@ -128,7 +128,7 @@ async def _serve_and_work(
     note: Callable[[str], None],
 ) -> T:
     """Raises CommandError if another process has the data directory."""
-    from holdfast import app  # its imports take longer than most commands
+    from holdfast.app import lifecycle  # its imports take longer than most commands
 
     if needs is not CommandServerNeeds.RUNS:
         config = config.model_copy(update={"max_runs": 0})
@@ -137,7 +137,7 @@ async def _serve_and_work(
     stop = anyio.Event()
     try:
         async with anyio.create_task_group() as tasks:
-            address = await tasks.start(app.serve_command, config, build_agents(needs), stop)
+            address = await tasks.start(lifecycle.serve_command, config, build_agents(needs), stop)
             try:
                 async with _client(address) as client:
                     results.append(await work(ServerConnection(client, config.data_dir / SERVER_FILE, note)))

@@ -29,7 +29,7 @@ def add(root: typer.Typer, context: CliContext) -> None:
 
         with context.report_errors():
             gc.disable()  # until `tune_gc`: collections during the imports free nothing and take a tenth of the start
-            from holdfast import app
+            from holdfast.app import lifecycle, tune_gc
 
-            app.tune_gc()
-            anyio.run(app.serve, settings, context.build_agents(), ready, backend_options={"use_uvloop": True})
+            tune_gc()
+            anyio.run(lifecycle.serve, settings, context.build_agents(), ready, backend_options={"use_uvloop": True})
