@@ -1,7 +1,6 @@
 """Real servers that drive the scripted program as a real process."""
 
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,8 @@ from tests.chat.stage import Stage
 from tests.http.client import Served
 from tests.http.conftest import Start, starting
 from tests.http.streams import until
-from tests.nursery import ROOT, Nursery
+from tests.nursery import Nursery
+from tests.preloading import Preloaded
 
 __all__ = ["chat_nursery", "up"]
 
@@ -24,10 +24,10 @@ class Program:
     """The scripted program's directory: what it was told, and what it kept."""
 
     home: Path
+    preloaded: Preloaded
 
     def section(self, **more: Any) -> dict[str, Any]:
-        args = ["-m", "tests.acp.scripted_program", str(self.home)]
-        return {"command": sys.executable, "args": args, "env": {"PYTHONPATH": str(ROOT)}, **more}
+        return {"command": self.preloaded.command, "args": [*self.preloaded.arguments, str(self.home)], **more}
 
     def behave(self, mode: str) -> None:
         (self.home / "mode").write_text(mode)
@@ -47,11 +47,17 @@ class Program:
         (self.home / name).touch()
 
 
+@pytest.fixture(scope="package")
+def preloaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Preloaded]:
+    with Preloaded("tests.acp.scripted_program", tmp_path_factory.mktemp("acp")) as running:
+        yield running
+
+
 @pytest.fixture
-def program(tmp_path: Path) -> Program:
+def program(tmp_path: Path, preloaded: Preloaded) -> Program:
     home = tmp_path / "program"
     home.mkdir()
-    return Program(home)
+    return Program(home, preloaded)
 
 
 @pytest.fixture

@@ -181,9 +181,14 @@ def _wait_for(file: Path) -> None:
         time.sleep(0.01)
 
 
-if __name__ == "__main__":
-    home = Path(sys.argv[1])
+def main(arguments: list[str]) -> int:
+    home = Path(arguments[0])
     if (home / "mode").exists() and (home / "mode").read_text() == "dies-at-start":
         sys.stderr.write("no configuration found\n")
-        sys.exit(3)
+        return 3
     asyncio.run(run_agent(ScriptedProgram(home)))  # type: ignore[arg-type]
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
