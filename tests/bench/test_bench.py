@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import httpx
+import pytest
 
 from bench import stamped_tokens
 from bench.load_client import StreamClient
@@ -14,6 +15,7 @@ from bench.worker_process import WorkerProcess
 from tests.nursery import ROOT
 
 
+@pytest.mark.soak
 def test_quick_bench_carries_every_token_through_both_servers(tmp_path: Path) -> None:
     """Every stream is complete through Holdfast and through the relay, and the results name machine and commit."""
     command = [sys.executable, "-m", "bench", "--quick", "--only", "tokens", "--scenario", "100 streams, full"]

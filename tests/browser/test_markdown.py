@@ -5,11 +5,12 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.chat_page import answers, button, send, wait_idle
+from tests.browser.chat_page import answers, send, wait_idle
 from tests.browser.conftest import Open
 from tests.http.client import Served
 
-FRACTIONS = "$$" + "\\frac{" * 180 + "a" + "}{b}" * 180 + "$$\n\n"
+HOSTILE_FORMULA = "$$" + "\\frac{" * 180 + "a" + "}{b}" * 180 + "$$\n\n"
+HOSTILE = ("*a_ ", "\\[", "]", "> ", "1. ", "`a``", "|a", "$a$ ", "a\n=\n", "[^a]: x\n", "a\n\n", HOSTILE_FORMULA)
 
 
 def show(page: Page, markdown: str) -> Locator:
@@ -122,6 +123,7 @@ def test_a_diagram_is_isolated_and_follows_the_theme(server: Served, open_page: 
     assert "sandbox allow-scripts" in response.headers["content-security-policy"]
 
 
+@pytest.mark.soak
 def test_diagrams_have_a_limited_number_of_frames(server: Served, open_page: Open) -> None:
     """Only diagrams near the viewport have a frame; beyond the limit, one on request takes the place of the oldest."""
     page = open_page(server.url)
@@ -143,19 +145,16 @@ def test_diagrams_have_a_limited_number_of_frames(server: Served, open_page: Ope
 
 
 @pytest.mark.parametrize("size", [40_000, pytest.param(100_000, marks=pytest.mark.soak)])
-@pytest.mark.parametrize(
-    "piece", ["*a_ ", "\\[", "]", "> ", "1. ", "`a``", "|a", "$a$ ", "a\n=\n", "[^a]: x\n", "a\n\n", FRACTIONS]
-)
-def test_hostile_text_does_not_freeze_the_page(server: Served, open_page: Open, piece: str, size: int) -> None:
-    """An answer made to be hard to parse is shown, as text where necessary, and the page stays usable."""
-    sid = server.session()
-    server.events(server.send(sid, [{"say": piece * (size // len(piece))}])["run"]["id"])
+def test_hostile_text_does_not_freeze_the_page(server: Served, open_page: Open, size: int) -> None:
+    """Answers made to be hard to parse are shown, as text where necessary, and the page stays usable."""
     page = open_page(server.url)
-    expect(button(page, "New chat").first).to_be_visible()
-    page.goto(f"{server.url}/c/{sid}")
-    expect(answers(page)).to_have_count(1)
-    expect(page.locator("[data-unrendered]")).to_have_count(0, timeout=120_000)
-    assert page.evaluate("1 + 1") == 2
+    for piece in HOSTILE:
+        sid = server.session()
+        server.events(server.send(sid, [{"say": piece * (size // len(piece))}])["run"]["id"])
+        page.goto(f"{server.url}/c/{sid}")
+        expect(answers(page)).to_have_count(1)
+        expect(page.locator("[data-unrendered]")).to_have_count(0, timeout=120_000)
+        assert page.evaluate("1 + 1") == 2
 
 
 def test_hostile_text_streams_in(server: Served, open_page: Open) -> None:

@@ -31,7 +31,8 @@ from holdfast.ports.model import Model
 from holdfast.ports.store import Store
 from tests.nursery import PATIENT, write_line
 
-importlib.import_module("holdfast.agents.acp.connection")  # before the fork, because it takes a second
+for _slow in ("holdfast.agents.acp.connection", "mcp"):  # before the fork, because each takes a second
+    importlib.import_module(_slow)
 
 
 class Stuck:

@@ -11,7 +11,7 @@ from tests.cluster.kills import CONTINUES, wave
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(
-    ("conversations", "kills", "rate"), [(20, 2, 30.0), pytest.param(60, 3, 10.0, marks=pytest.mark.soak)]
+    ("conversations", "kills", "rate"), [(8, 2, 30.0), pytest.param(60, 3, 10.0, marks=pytest.mark.soak)]
 )
 def test_streams_survive_nodes_that_are_killed(cluster: Cluster, conversations: int, kills: int, rate: float) -> None:
     """X1, X5, L5, L7: through nginx, with kills of random nodes, every client's record is gap-free and equals the
