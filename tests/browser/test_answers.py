@@ -9,7 +9,10 @@ from tests.browser.test_failures import drop_network_errors
 from tests.http.client import Served
 
 
-@pytest.mark.parametrize(("reason", "text"), [("length", "output limit"), ("content_filter", "content filter")])
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [("length", "output limit"), pytest.param("content_filter", "content filter", marks=pytest.mark.soak)],
+)
 def test_an_answer_that_was_cut_short(server: Served, open_page: Open, reason: str, text: str) -> None:
     """X5: the page says that the provider ended the answer, also after a reload, and Continue goes on."""
     page = open_page(server.url)

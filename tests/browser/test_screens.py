@@ -3,6 +3,7 @@
 import json
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.chat_page import (
@@ -231,6 +232,7 @@ def test_the_palette_and_the_search(server: Served, open_page: Open) -> None:
     expect(page.get_by_role("article")).to_have_count(0)
 
 
+@pytest.mark.soak
 def test_a_diagram_is_rendered_in_an_iframe(server: Served, open_page: Open, console_errors: ConsoleErrors) -> None:
     """Mermaid renders within the content security policy; invalid source stays text; a hostile diagram runs nothing."""
     page = open_page(server.url)

@@ -295,6 +295,7 @@ def test_import_from_another_application(server: Served, open_page: Open, tmp_pa
     expect(page.get_by_text("High tide is at 12:00.")).to_be_visible()
 
 
+@pytest.mark.soak
 def test_dialogs_and_menus_have_no_accessibility_violations(demo: Served, open_page: Open) -> None:
     """No accessibility violation in full settings, dialogs, menus, pickers and panes, light and dark."""
     demo.events(demo.send(demo.session(title="Knots"), "What is a good knot for a wet rope?")["run"]["id"])
