@@ -7,6 +7,9 @@ from urllib.parse import urlsplit
 from holdfast.ports.tool import ToolError
 from holdfast.tools.fetch.ssrf_guard import is_public, parse
 
+PING: Final = {"jsonrpc": "2.0", "id": 0, "method": "ping"}
+"""The body of a request that any server answers, or refuses with a status that tells why."""
+ACCEPT: Final = {"Accept": "application/json, text/event-stream"}
 _LOCAL_SUFFIXES: Final = (".localhost", ".local", ".lan", ".internal", ".home.arpa")
 
 

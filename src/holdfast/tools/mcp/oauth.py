@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 
 from holdfast import __version__
 from holdfast.ports.tool import ToolError
-from holdfast.tools.mcp.http_client import guarded_client
+from holdfast.tools.mcp.http_client import ACCEPT, PING, guarded_client
 
 log = logging.getLogger("holdfast.tools")
 
@@ -22,8 +22,6 @@ SIGN_IN_LIMIT: Final = 600.0  # Seconds from the button to the browser's return
 _START_LIMIT: Final = 60.0  # Seconds until the authorization page is known
 _MAX_SIGN_INS: Final = 20  # Under way at once
 _EARLY: Final = 30.0  # Seconds before its end at which a stored token counts as expired
-_PING: Final = {"jsonrpc": "2.0", "id": 0, "method": "ping"}
-_ACCEPT: Final = {"Accept": "application/json, text/event-stream"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +149,7 @@ class _SignIn:
         try:
             with anyio.fail_after(SIGN_IN_LIMIT):
                 async with guarded_client(self._secrets.url, auth=auth, timeout=30.0) as client:
-                    answer = await client.post(self._secrets.url, json=_PING, headers=_ACCEPT)
+                    answer = await client.post(self._secrets.url, json=PING, headers=ACCEPT)
             if self._secrets.has_tokens and self.url is None and answer.status_code < 500:
                 self.failure = "it is connected already. To sign in as somebody else, disconnect it first."
             elif self.url is None:
