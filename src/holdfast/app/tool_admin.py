@@ -63,7 +63,7 @@ class AppToolAdmin:
         self.mcp = McpServers(configured)
 
     async def mcp_tools_for_turn(self, turn: Turn) -> Sequence[Tool]:
-        """By the settings that the turn was loaded with: a change counts from the next run on."""
+        """Uses the settings that the turn was loaded with, so a change applies from the next run on."""
         self._configure(turn.preferences)
         return await self.mcp.tools()
 
@@ -239,7 +239,7 @@ def _configured_server(name: str, section: McpSection) -> McpServer:
 
 
 def _target(setting: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-    """What secrets are for: the program with its arguments, or the address."""
+    """What a server's secrets are bound to: the program with its arguments, or the URL."""
     return setting.get("url"), setting.get("command"), setting.get("args")
 
 

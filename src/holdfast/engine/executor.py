@@ -81,7 +81,7 @@ class Execution:
 
     @property
     def waiting(self) -> bool:
-        """For a person, with the agent's task kept."""
+        """Whether it waits for a person while the agent's task is kept."""
         return self._output is not None and self._output.waiting
 
     @property
@@ -170,7 +170,7 @@ class Execution:
         self._output = RecordedOutput(self.run, buffer, self._node, park, self.apply_intent, now)
         finish_reason = await self._agent.run(await self._recall(turn, buffer), self._output)
         await buffer.flushed()
-        if not buffer.spoke and not has_output(turn.transcript.parts):
+        if not buffer.has_output and not has_output(turn.transcript.parts):
             raise AgentError("empty-answer", "The model ended its answer without saying anything. Try again.")
         return ev.RunEnded("complete", finish_reason=finish_reason)
 
@@ -225,12 +225,12 @@ class Execution:
         return Turn(run, session, past, transcript, decisions, preferences), opening
 
     def _first_events(self, tx: Tx, run: Run) -> list[ev.Event]:
-        """Of an empty journal. If there was an execution before this one, what it wrote was lost."""
+        """The first events of an empty journal. If there was an earlier execution, its output was lost."""
         started = ev.RunStarted(run.id, run.session_id, run.message_id, run.user_message_id, run.model, run.agent)
         return [*run_endings.seed(tx, run, begun=run.epoch > 1), started]
 
     def _is_undecided(self, turn: Turn) -> bool:
-        """Whether an earlier execution asked and could not park: its question stands, and is not asked again."""
+        """Whether an earlier execution asked a question and did not park: it is still open, and is not asked again."""
         asked = self._begun.approval
         if asked is None or asked.call_id in turn.decisions or self._agent is None:
             return False

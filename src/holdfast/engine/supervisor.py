@@ -186,14 +186,14 @@ class Supervisor:
         return True
 
     def release(self, rid: RunId) -> None:
-        """The run was not accepted, or not claimed."""
+        """Call if the run was not accepted, or not claimed."""
         self._node.local.starting.discard(rid)
         self._over.ring()
         if self._starved:
             self._node.hub.signals.fire(("queue", None))
 
-    def doubt(self, rid: RunId) -> None:
-        """The store did not say whether the run was accepted: the claim loop finds out, and starts it if it was."""
+    def check_acceptance(self, rid: RunId) -> None:
+        """Call if it is unknown whether the store accepted the run: the claim loop checks, and starts it if so."""
         if rid in self._node.local.starting:
             # Where the store has one writer, a transaction that it does not know by then was never made.
             grace = 0.0 if self._node.identity.lease_time is None else 2 * self._node.settings.final_save

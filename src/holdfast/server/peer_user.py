@@ -62,7 +62,7 @@ def _find_socket(peer: Address, own: Address) -> tuple[int, int] | None:
 
 
 def _has_children() -> bool:
-    """Of any thread; a child that has ended and was not waited for counts, and stays to be waited for."""
+    """Whether any thread of this process has child processes. Zombies count, and are not reaped."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:

@@ -73,7 +73,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._expect_head()
         self._limits.opened(self)
         if self.client is None and not self._is_unix:
-            transport.abort()  # the client reset the connection before it was accepted: nobody knows who it was
+            transport.abort()  # the client reset the connection before it was accepted, so its address is unknown
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_head_timer()

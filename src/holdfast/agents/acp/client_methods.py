@@ -1,4 +1,4 @@
-"""What a program may ask of its client: text files inside the working directory, and commands.
+"""The methods that a program may call on its client: text files inside the working directory, and commands.
 
 Files are opened by the jail of the file tools, which follows no links. Commands run under the subreaper as the shell
 tool's do; the program could start them itself as well, so they are not asked about here."""

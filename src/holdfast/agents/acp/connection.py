@@ -118,8 +118,8 @@ class AgentConnection:
     def _failure(self, what: str, code: str = "agent-gone") -> AgentError:
         """An error with the end of the program's error output, which usually says why."""
         tail = self._stderr.text
-        said = f" It printed: {tail[-1500:]}" if tail else ""
-        return AgentError(code, f"The agent {self.program.name} {what}.{said}")
+        printed = f" It printed: {tail[-1500:]}" if tail else ""
+        return AgentError(code, f"The agent {self.program.name} {what}.{printed}")
 
     async def _request(self, method: str, params: Mapping[str, Any], within: float | None = None) -> Mapping[str, Any]:
         assert self._connection is not None
@@ -184,8 +184,9 @@ class AgentConnection:
         return session_id
 
     async def load_session(self, session_id: str) -> bool:
-        """Whether the program has the session again. Loading replays it, and an unknown id replays nothing; where it
-        can only be resumed, the program's word is taken. Raises StaleSessionError if the program is lost with it."""
+        """Load or resume a session; returns whether the program has it. Loading replays the messages, so a session that
+        replays none was not found; a program that can only resume is trusted. Raises StaleSessionError if the program
+        ends meanwhile."""
         method = "session/load" if self._can("load") else "session/resume" if self._can("resume") else None
         if method is None:
             return False
@@ -234,7 +235,7 @@ class AgentConnection:
         self.cancel_questions()
 
     def cancel_questions(self) -> None:
-        """The protocol wants every open question answered with *cancelled* when a turn is cancelled."""
+        """Answer every open question with *cancelled*, as the protocol requires when a turn is cancelled."""
         for question in self._questions:
             question.answer(None)
 

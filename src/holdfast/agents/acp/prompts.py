@@ -1,4 +1,5 @@
-"""What a program is told: the user's message, the conversation that it does not know, and where it was interrupted."""
+"""Builds the prompts for a program: the user's message, the earlier conversation for a new session, and the state of an
+interrupted answer."""
 
 import base64
 from collections.abc import Mapping
@@ -50,20 +51,20 @@ def _image(media: Media) -> dict[str, Any]:
 
 def history_text(past: ModelInput, question: Message | None) -> str | None:
     """The conversation before the question, for a session that does not know it."""
-    told = [f"Summary of what came before: {past.summary}"] if past.summary else []
+    lines = [f"Summary of what came before: {past.summary}"] if past.summary else []
     for message in past.messages:
         if question is not None and message.id == question.id:
             break
-        who = "User" if message.role == "user" else "Assistant"
-        told.append(f"{who}: {parts_as_text(message.parts)}")
-    if not told:
+        speaker = "User" if message.role == "user" else "Assistant"
+        lines.append(f"{speaker}: {parts_as_text(message.parts)}")
+    if not lines:
         return None
-    text = "\n\n".join(told)[-_MAX_HISTORY:]
+    text = "\n\n".join(lines)[-_MAX_HISTORY:]
     return f"This conversation has happened before, and you take it up now:\n\n<conversation>\n{text}\n</conversation>"
 
 
 def interruption_text(transcript: Transcript, decisions: Mapping[str, str], question: Message | None) -> str:
-    """Where an answer was interrupted: what the user saw of it, and what became of its tools."""
+    """Describes an interrupted answer: the text that the user saw, and the state of each tool call."""
     tools = [part for part in transcript.parts if isinstance(part, ToolPart)]
     lines = ["Your answer to the user's last message was interrupted. Continue it now."]
     if question is not None:

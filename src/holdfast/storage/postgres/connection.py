@@ -72,7 +72,7 @@ class TextLoader(Loader):
 
 class TimedConnection(psycopg.Connection[Any]):
     """A connection that fails if an answer takes longer than `answer_within` seconds. Neither `statement_timeout` nor
-    the socket's options notice a server process that stands still."""
+    the socket's options notice a server process that hangs."""
 
     answer_within: float = 10.0
 

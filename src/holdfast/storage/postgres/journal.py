@@ -170,7 +170,7 @@ class PostgresJournal:
 
 
 def _insert(db: TimedConnection, items: Sequence[Append]) -> set[RunId]:
-    """Each column is sent as one text: psycopg takes longer for an array than PostgreSQL for the whole commit."""
+    """Each column is sent as one string: psycopg takes longer for an array than PostgreSQL for the whole commit."""
     packed = [frame_packing.pack(item.entries) for item in items]
     sizes = [len(each) for each in packed]
     values = {

@@ -68,7 +68,7 @@ class McpConnection:
 
     @property
     def instructions(self) -> str:
-        """What the server tells models about its tools, with its name, since it is the server's word and not ours."""
+        """The server's instructions for models, after its name, because they are not ours."""
         text = (self.client.instructions or "").strip()[:_MAX_INSTRUCTIONS]
         return f"{self._server.name}: {text}" if text else ""
 

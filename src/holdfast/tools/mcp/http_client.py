@@ -29,7 +29,7 @@ def guarded_client(server_url: str, **options: Any) -> Any:
 
 
 def _is_on_own_network(url: str) -> bool:
-    """By its name alone, because whoever has the name decides what it resolves to."""
+    """Decides by the host name alone, because the owner of a name controls what it resolves to."""
     host = urlsplit(url).hostname or ""
     address = parse(host)
     if address is not None:

@@ -26,7 +26,7 @@ _EARLY: Final = 30.0  # Seconds before its end at which a stored token counts as
 
 @dataclass(frozen=True, slots=True)
 class OAuthSecrets:
-    """Where the tokens for one server are stored, as one text. They are valid for its URL only."""
+    """Reads and writes the tokens of one server as one JSON string. They are valid for its URL only."""
 
     url: str
     read: Callable[[], str | None] = field(repr=False)
@@ -61,7 +61,7 @@ class StoredTokens:
             context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(stored["resource"])
 
     async def get_tokens(self) -> Any:
-        """Without a known authorization server they cannot be refreshed: the SDK would guess whom to send them to."""
+        """Without a known authorization server they cannot be refreshed: the SDK would guess where to send them."""
         from mcp.shared.auth import OAuthToken
 
         stored = self._secrets.load()
@@ -139,7 +139,7 @@ class _SignIn:
         self.url: str | None = None  # Of the authorization page
         self.state: str | None = None
         self.failure: str | None = None
-        self.ready = anyio.Event()  # The page is known, or there is none
+        self.ready = anyio.Event()  # The page's URL is known, or the sign-in has failed
         self.done = anyio.Event()
         self._answered = anyio.Event()
         self._answer: Any = None

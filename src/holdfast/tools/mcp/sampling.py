@@ -42,7 +42,7 @@ def read_request(params: Any) -> ModelRequest:
 
 
 def preview(request: ModelRequest) -> str:
-    """What the person decides by."""
+    """The text that is shown to the person who allows or rejects the request."""
     lines = [f"System: {request.system}"] if request.system else []
     for message in request.messages:
         lines += [f"{'User' if isinstance(message, UserMessage) else 'Assistant'}: {' '.join(_texts(message))}"]

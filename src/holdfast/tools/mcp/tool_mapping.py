@@ -34,7 +34,7 @@ class HttpServer:
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
     trusted: bool = False  # Whether its hints about read-only tools are believed
-    oauth: OAuthSecrets | None = field(default=None, compare=False, repr=False)  # None: it is sent no tokens of OAuth
+    oauth: OAuthSecrets | None = field(default=None, compare=False, repr=False)  # None: OAuth is not used
 
     @property
     def uses_oauth(self) -> bool:
