@@ -151,7 +151,7 @@ class AppToolAdmin:
         if name not in added and len(added) >= _MAX_SERVERS:
             raise QuotaExceededError("MCP servers", _MAX_SERVERS, "Remove one that is no longer used.")
         is_elsewhere = _target(added.get(name, {})) != _target(setting)
-        # First: at no time may secrets go where they are not for.
+        # First, so that the secrets are never sent to the new address.
         if is_elsewhere or server.token is not None:
             await self._store_token(name, None)
         if is_elsewhere:

@@ -67,8 +67,8 @@ class Execution:
         self._node = deps.node
         self._scope = anyio.CancelScope()
         self._stop: StopReason | None = None
-        self._finishing = False  # nothing is awaited any more that a stop could cancel
-        self._approval: ApprovalId | None = None  # that the run parks for
+        self._finishing = False  # a stop no longer cancels anything
+        self._approval: ApprovalId | None = None  # The approval that the run parks for
         self._agent: Agent | None = None
         self._buffer: OutputBuffer | None = None
         self._output: RecordedOutput | None = None
@@ -119,10 +119,10 @@ class Execution:
                 await self._finish(SHUTDOWN.ending)
                 raise
             # Nobody cancelled this task: on asyncio, awaiting a future that somebody else cancelled raises the same.
-            # Let out, it would cancel the task group, and with it every run and the engine.
+            # If it were raised, it would cancel the task group, and with it every run and the engine.
             self.stop(self._stop_for(AgentError("internal", "What the agent waited for was cancelled. Try again.")))
         except Exception as error:  # noqa: BLE001 - the task boundary: whatever an agent raises ends its run, not the server
-            # An error that occurs while the engine is being cancelled is not why the run ends.
+            # An error while the engine is being cancelled is not the reason why the run ends.
             self.stop(SHUTDOWN if anyio.current_effective_deadline() == -math.inf else self._stop_for(error))
         self._finishing = True
         if ending is None and self._stop is not None:

@@ -112,7 +112,7 @@ class ApiContext:
     """Fetches a file of at most so many bytes that a request names by URL: its name, declared media type and contents.
     Raises ToolError. None: URLs are not fetched."""
     cors_origins: Sequence[str] = ()  # Origins whose pages may call the APIs below `/v1`
-    trusted_proxies: tuple[Network, ...] = ()  # Whose `X-Forwarded-For` is believed
+    trusted_proxies: tuple[Network, ...] = ()  # Proxies whose `X-Forwarded-For` header is trusted
     exposed: bool = False  # Whether the server listens on an address that other machines can reach
     limits: ServerLimits = field(default_factory=ServerLimits)
     data_dir: Path | None = None  # Where imports are received; None: the system's directory for temporary files

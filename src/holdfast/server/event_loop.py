@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 
 import uvloop
 
-_MAX_REMEMBERED: Final = 100_000  # More than a process has connections; the oldest are closed
+_MAX_REMEMBERED: Final = 100_000  # More than a process can have connections at once
 
 
 class ServerEventLoop(uvloop.Loop):

@@ -82,7 +82,7 @@ def _has_socket(pid: str, inode: int) -> bool:
     """False also for a process that hides its files."""
     try:
         return any(_target(f"/proc/{pid}/fd/{fd}") == f"socket:[{inode}]" for fd in os.listdir(f"/proc/{pid}/fd"))
-    except OSError:  # it has ended, or is not ours to see
+    except OSError:  # it has ended, or we may not list its files
         return False
 
 

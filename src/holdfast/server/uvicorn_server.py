@@ -209,7 +209,7 @@ class HttpProtocol(HttpToolsProtocol):
             found = await find_peer_user(self.client, own, *has_opened)
             if self.transport.is_closing():
                 return None
-            # Only while our own end is established, no later connection can have the same addresses.
+            # While our own end is established, no later connection can have the same addresses.
             state = self.transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
             self._peer_user = found if state[0] == ESTABLISHED else None
         return self._peer_user

@@ -51,7 +51,7 @@ class AcpTurn:
     ended_cleanly: bool = False  # Whether the program ended the turn, so that it can be prompted again
     _asking: anyio.Lock = field(default_factory=anyio.Lock)  # One question at a time is shown
     _asked: bool = False
-    _question: ev.ApprovalRequested | None = None  # That is open
+    _question: ev.ApprovalRequested | None = None  # The open one
 
     def __post_init__(self) -> None:
         self.translator = UpdateTranslator(anyio.current_time)

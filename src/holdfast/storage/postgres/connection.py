@@ -139,7 +139,7 @@ class PostgresConfig:
         db.adapters.register_dumper(str, TextDumper)
         db.adapters.register_loader(_TEXT_OID, TextLoader)
         limit = int(self.answer_within * 1000)
-        # An abandoned transaction must not block the others forever: the idle timeout ends that of a node that stands
+        # An abandoned transaction must not block the others forever: the idle timeout ends that of a node that hangs
         # still, keepalives that of a node that is gone. Every query has an index; a plan made while a table was small
         # must not scan it after it has grown.
         db.execute(

@@ -156,7 +156,7 @@ class _SignIn:
                 self.failure = f"It did not ask for authorization (status {answer.status_code})."
         except Exception as error:  # noqa: BLE001 - the task boundary: the person is told why
             log.warning("signing in to the MCP server %s failed: %s", self.server, type(error).__name__)
-            why = "nobody signed in in time" if isinstance(error, TimeoutError) else str(error)[:500]
+            why = "nobody signed in within ten minutes" if isinstance(error, TimeoutError) else str(error)[:500]
             self.failure = self.failure or why
         finally:
             self.ready.set()

@@ -23,7 +23,7 @@ class StdioServer:
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: str | None = None
-    trusted: bool = True  # Whether its hints about read-only tools are believed: it runs as the server's user anyway
+    trusted: bool = True  # Whether its hints about read-only tools are trusted: it runs as the server's user anyway
 
 
 @dataclass(frozen=True, slots=True)
