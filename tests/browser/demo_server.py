@@ -23,6 +23,7 @@ from holdfast.core.parts import plain_text
 from holdfast.ports.agent import Turn
 from holdfast.ports.keyring import KeyringStore
 from holdfast.ports.model import Ability, ModelInfo, ProviderStatus
+from holdfast.server.event_loop import ServerEventLoop
 from holdfast.server.schemas.settings import (
     McpPromptArgumentResponse,
     McpPromptResponse,
@@ -230,7 +231,7 @@ def main(arguments: Sequence[str]) -> int:
     async def serve() -> None:
         await lifecycle.serve(config, build_agents, lambda url: write_line({"url": url}))
 
-    anyio.run(serve, backend_options={"use_uvloop": True})
+    anyio.run(serve, backend_options={"loop_factory": ServerEventLoop})
     return 0
 
 

@@ -29,6 +29,7 @@ from holdfast.ports.clock import Clock
 from holdfast.ports.journal import Append, Journal
 from holdfast.ports.model import Model
 from holdfast.ports.store import Store
+from holdfast.server.event_loop import ServerEventLoop
 from tests.nursery import PATIENT, write_line
 
 for _slow in ("holdfast.agents.acp.connection", "mcp"):  # before the fork, because each takes a second
@@ -116,7 +117,7 @@ def main(arguments: Sequence[str]) -> int:
     config = Config(**{**settings, "data_dir": Path(settings["data_dir"])})
     logs.configure(config.log_level, config.log_format)
     try:
-        anyio.run(partial(_serve, config, **more), backend_options={"use_uvloop": True})
+        anyio.run(partial(_serve, config, **more), backend_options={"loop_factory": ServerEventLoop})
     except HoldfastError as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -1,9 +1,13 @@
 """`holdfast doctor` reports problems and changes nothing."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from holdfast.cli.doctor import check_user
 from tests.cli.terminal import holdfast, ok, refused
 from tests.contract.machine import snapshot
 from tests.http.client import Served
@@ -26,6 +30,22 @@ def test_all_is_well_beside_a_running_server(server: Served) -> None:
     assert found["contents"]["text"] == "1 sessions, 2 messages, 1 runs"
     assert found["shell sandbox"]["text"].startswith(("bubblewrap, without network access", "none: bubblewrap"))
     assert "All checks passed." in holdfast("doctor", data=server.data_dir).stderr.decode()
+
+
+def test_running_as_root_is_a_warning() -> None:
+    """It says what to do, and does not fail the check."""
+    root, person = check_user(0), check_user(1000)
+    assert (root.ok, root.warning, person.ok, person.warning) == (True, True, True, False)
+    assert "Start it as an ordinary user" in root.text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the tests do not run as root")
+def test_a_warning_is_marked(data: Path) -> None:
+    """In the list, and in the line at its end; the exit code stays 0."""
+    done = holdfast("doctor", data=data)
+    assert "WARN  user: the server would run as root" in done.stdout.decode()
+    assert "All checks passed. 1 warning." in done.stderr.decode()
+    assert done.returncode == 0
 
 
 def test_a_directory_that_is_not_there_yet(data: Path) -> None:

@@ -428,6 +428,16 @@ def test_a_plan_is_updated_where_it_is() -> None:
     assert parts(seeded, STARTED, ev.PlanUpdated(second.entries)) == (second, TextPart("a"))
 
 
+def test_many_updates_of_a_plan_before_many_parts_take_linear_time() -> None:
+    """The plan is found once, not searched for at each update, which would take minutes here."""
+    plans = [PlanPart((PlanEntry(str(number), "pending"),)) for number in range(20_000)]
+    told = [
+        event for plan in plans for event in (ev.PlanUpdated(plan.entries), ev.TextDelta("a"), ev.ReasoningDelta("b"))
+    ]
+    found = parts(STARTED, *told)
+    assert (len(found), found[0]) == (1 + 2 * len(plans), plans[-1])
+
+
 @pytest.mark.parametrize("part", [TextPart("a"), ReasoningPart("a"), PlanPart(()), ToolPart("c", "ls", {}, "not_run")])
 def test_whatever_the_model_did_is_output(part: Part) -> None:
     """E4: text, reasoning, plans and tool calls each count as output."""

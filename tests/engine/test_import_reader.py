@@ -64,15 +64,18 @@ def test_a_section_is_read_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     ("where", "items"),
     [
-        ("line 1: this is not a Holdfast export (is not valid JSON", [b"{"]),
+        ("line 1: this is not a Holdfast export (is not valid JSON at byte 1: the line ends inside an object", [b"{"]),
         ("line 1: this is not a Holdfast export (is not a JSON object", [b'[{"title": "A chat", "mapping": {}}]']),
         ("line 1: this is not a Holdfast export (type: is None", [b'{"title": "A chat", "mapping": {}}']),
-        ("line 1: this is not a Holdfast export (is not valid JSON", [b'{"type": NaN}']),
-        ("line 1: this is not a Holdfast export (is not valid JSON: recursion limit exceeded", [b"[" * 100_000]),
+        ("line 1: this is not a Holdfast export (is not valid JSON at byte 10: expected value", [b'{"type": NaN}']),
+        (
+            "line 1: this is not a Holdfast export (is not valid JSON at byte 202: recursion limit exceeded",
+            [b"[" * 100_000],
+        ),
         ("line 1: this is not a Holdfast export (type: is 'message'; expected session", [MESSAGE]),
         ("line 1: this is not a Holdfast export (format: expected", [{**SESSION, "format": "other"}]),
         ("line 1: is not valid JSON", [json.dumps(SESSION).encode()[:-1]]),
-        ("line 2: is not valid JSON", [SESSION, b"{"]),
+        ("line 2: is not valid JSON at byte 1: the line ends inside an object", [SESSION, b"{"]),
         ("line 1: version: is 2", [{**SESSION, "version": 2}]),
         ("line 1: tags.0: Input should be a valid string", [{**SESSION, "tags": [1]}]),
         ("line 1: settings: Input should be a valid dictionary", [{**SESSION, "settings": "x"}]),

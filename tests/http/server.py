@@ -31,6 +31,7 @@ from holdfast.ports.agent import AgentOutput, Turn
 from holdfast.ports.journal import Journal
 from holdfast.ports.keyring import KeyringStore
 from holdfast.ports.store import Store
+from holdfast.server.event_loop import ServerEventLoop
 from holdfast.testing.faults import FaultyJournal, FaultyStore
 from tests.http import scripts
 from tests.http.held import Held
@@ -166,7 +167,7 @@ def main(arguments: Sequence[str]) -> int:
     settings = json.loads(arguments[0])
     logs.configure(settings.get("log_level", "warning"), settings.get("log_format", "text"))
     try:
-        anyio.run(Server(settings).run, backend_options={"use_uvloop": True})
+        anyio.run(Server(settings).run, backend_options={"loop_factory": ServerEventLoop})
     except HoldfastError as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -147,12 +147,12 @@ def test_archive_with_an_image(tmp_path: Path) -> None:
     [
         ('[{"conversation_id": "c", "mapping": []}]', "item 1 (line 1), mapping: expected an object, found a list"),
         ('[{"conversation_id": "c", "mapping": {"a": 1}}]', "mapping.a: expected an object, found a number"),
-        ('[\n{"mapping": {}},\n{"conversation_id": ]', "line 3: is not valid JSON: Expecting value"),
-        ('[{"mapping": {}}', "line 1: the file ends inside its list"),
-        ('[{"mapping": {}} {}]', "line 1: expected , or ]"),
-        ('[{"mapping": {}}, 5]', "line 1: expected a JSON object"),
-        ("[NaN]", "line 1: expected a JSON object"),
-        ('[{"mapping": NaN}]', "NaN is not a JSON number"),
+        ('[\n{"mapping": {}},\n{"conversation_id": ]', "line 3, column 21: expected a value, found ']'"),
+        ('[{"mapping": {}}', "line 1, column 17: expected , or ] after an item of the list, but the file ends here"),
+        ('[{"mapping": {}} {}]', "line 1, column 18: expected , or ]"),
+        ('[{"mapping": {}}, 5]', "line 1, column 19: expected a JSON object"),
+        ("[NaN]", "line 1, column 2: expected a JSON object"),
+        ('[{"mapping": NaN}]', "line 1, column 14: expected a number that JSON allows, found 'NaN'"),
     ],
 )  # fmt: skip
 def test_malformed(value: str, problem: str, tmp_path: Path) -> None:

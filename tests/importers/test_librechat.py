@@ -91,7 +91,7 @@ def test_deep_nesting(tmp_path: Path) -> None:
     ([section], _) = convert_json(text, tmp_path / "c.json")
     assert len(section.messages) == count
     assert outline(section)[-1].strip() == f"a*: text [{count - 1}]"
-    with pytest.raises(InvalidInputError, match="deeper than"):
+    with pytest.raises(InvalidInputError, match="at most 20000 levels of nesting"):
         convert_json('{"conversationId": "c1", "messages": ' + "[" * 30_000, tmp_path / "c.json", "librechat")
 
 

@@ -1,6 +1,7 @@
 """What MCP servers ask of their client while a tool runs, by real processes: the newest SDK over stdio and HTTP, whose
 calls return for more input, and an older protocol, which asks in the middle of the call."""
 
+import base64
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -11,6 +12,7 @@ from typing import Any
 
 import anyio
 import pytest
+from mcp.types import CreateMessageRequestParams, ImageContent, SamplingMessage
 
 from holdfast.ports.agent import AgentError, InputAnswer
 from holdfast.ports.model import ModelRequest, UserMessage
@@ -118,6 +120,15 @@ async def test_a_server_can_ask_the_person_the_model_and_for_the_workspace(
 
 def asking(method: str, **params: Any) -> Any:
     return raw(results={"tools/list": {"tools": [GOOD]}}, asks={"method": method, "params": params})
+
+
+def test_images_of_a_sampling_request_count_together() -> None:
+    """A request has a limit for all of its images, not only for each."""
+    block = ImageContent(data=base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(3_000_000)).decode(), mime_type="image/png")
+    messages = [SamplingMessage(role="user", content=[block, block])] * 2
+    assert sampling.read_request(CreateMessageRequestParams(messages=messages[:1], max_tokens=10)).messages
+    with pytest.raises(ValueError, match=r"images have 12\.00 MB in total"):
+        sampling.read_request(CreateMessageRequestParams(messages=messages, max_tokens=10))
 
 
 async def test_older_servers_ask_in_the_middle_of_a_call(bench: Bench) -> None:

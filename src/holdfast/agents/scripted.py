@@ -118,7 +118,7 @@ class ScriptedAgent:
 
 
 class _ScriptRunner:
-    __slots__ = ("_agent", "_out", "_said", "_thought", "_tools", "_turn", "finish_reason")
+    __slots__ = ("_agent", "_out", "_reasoning_emitted", "_text_emitted", "_tools", "_turn", "finish_reason")
 
     def __init__(self, agent: ScriptedAgent, turn: Turn, out: AgentOutput) -> None:
         self._agent = agent
@@ -126,18 +126,18 @@ class _ScriptRunner:
         self._out = out
         self.finish_reason = agent.finish_reason
         parts = turn.transcript.parts
-        self._said = sum(len(part.text) for part in parts if isinstance(part, TextPart))
-        self._thought = sum(len(part.text) for part in parts if isinstance(part, ReasoningPart))
+        self._text_emitted = sum(len(part.text) for part in parts if isinstance(part, TextPart))
+        self._reasoning_emitted = sum(len(part.text) for part in parts if isinstance(part, ReasoningPart))
         self._tools = {part.call_id: part for part in parts if isinstance(part, ToolPart)}
 
     async def play(self, action: Action) -> None:
         match action:
             case Say(text, after):
-                await self._speak(ev.TextDelta(self._unsaid(text)), after)
+                await self._emit_delta(ev.TextDelta(self._remaining_text(text)), after)
             case Think(text, after):
-                left = text[self._thought :]
-                self._thought -= len(text) - len(left)
-                await self._speak(ev.ReasoningDelta(left), after)
+                left = text[self._reasoning_emitted :]
+                self._reasoning_emitted -= len(text) - len(left)
+                await self._emit_delta(ev.ReasoningDelta(left), after)
             case SayTokens():
                 await self._tokens(action)
             case CallTool():
@@ -160,7 +160,7 @@ class _ScriptRunner:
             case _:
                 assert_never(action)
 
-    async def _speak(self, delta: ev.TextDelta | ev.ReasoningDelta, after: float) -> None:
+    async def _emit_delta(self, delta: ev.TextDelta | ev.ReasoningDelta, after: float) -> None:
         if delta.text:
             await anyio.sleep(after)
             await self._out.write(delta)
@@ -168,17 +168,17 @@ class _ScriptRunner:
     async def _tokens(self, tokens: SayTokens) -> None:
         start = anyio.current_time()
         for n in range(tokens.count):
-            left = self._unsaid(f"t{n} ")
+            left = self._remaining_text(f"t{n} ")
             if left and tokens.rate is not None:
                 await anyio.sleep_until(start + n / tokens.rate)
             if left and not self._out.write_nowait(ev.TextDelta(left)):
                 await self._out.wait_for_room()
         await self._out.wait_for_room()
 
-    def _unsaid(self, text: str) -> str:
-        """What an earlier execution did not emit of the next text."""
-        left = text[self._said :]
-        self._said -= len(text) - len(left)
+    def _remaining_text(self, text: str) -> str:
+        """The rest of the next text, without what an earlier execution emitted."""
+        left = text[self._text_emitted :]
+        self._text_emitted -= len(text) - len(left)
         return left
 
     async def _call(self, call: CallTool) -> None:

@@ -126,14 +126,14 @@ def _has_person(turn: Turn) -> bool:
 
 
 async def _approval_policy(config: Config, keys: KeyringStore, turn: Turn) -> ApprovalPolicy:
-    """By the settings that the turn was loaded with: a change applies from the next run on."""
+    """Uses the settings that the turn was loaded with, so a change applies from the next run on."""
     typed: Any = turn.preferences.get("tools") or {}
     has_password = config.password is not None or keys.read().password is not None
     return ApprovalPolicy({**config.tools, **typed}, frozenset() if has_password else _NEVER_ALWAYS_ALLOWED)
 
 
 class ModelHelpers:
-    """What models do for a session besides answering."""
+    """Services around a session that need a model: summaries, titles, context usage and fact extraction."""
 
     def __init__(self, models: ConfiguredModels, late_engine: LateEngine, titles: str) -> None:
         self._models = models

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class LateEngine:
-    """Also what agents need of the engine: `GrantStore`, `History` and `ToolFileStore`."""
+    """Also implements `GrantStore`, `History` and `ToolFileStore` for agents."""
 
     engine: Engine  # Set as soon as it exists
 

@@ -63,7 +63,7 @@ class AppToolAdmin:
         self.mcp = McpServers(configured)
 
     async def mcp_tools_for_turn(self, turn: Turn) -> Sequence[Tool]:
-        """By the settings that the turn was loaded with: a change counts from the next run on."""
+        """Uses the settings that the turn was loaded with, so a change applies from the next run on."""
         self._configure(turn.preferences)
         return await self.mcp.tools()
 
@@ -151,7 +151,7 @@ class AppToolAdmin:
         if name not in added and len(added) >= _MAX_SERVERS:
             raise QuotaExceededError("MCP servers", _MAX_SERVERS, "Remove one that is no longer used.")
         is_elsewhere = _target(added.get(name, {})) != _target(setting)
-        # First: at no time may secrets go where they are not for.
+        # First, so that the secrets are never sent to the new address.
         if is_elsewhere or server.token is not None:
             await self._store_token(name, None)
         if is_elsewhere:
@@ -239,7 +239,7 @@ def _configured_server(name: str, section: McpSection) -> McpServer:
 
 
 def _target(setting: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-    """What secrets are for: the program with its arguments, or the address."""
+    """What a server's secrets are bound to: the program with its arguments, or the URL."""
     return setting.get("url"), setting.get("command"), setting.get("args")
 
 

@@ -164,7 +164,7 @@ class ChatPrompt:
         while True:
             always = "" if run.approval is not None and run.approval.get("always") is False else "[a]lways, "
             text = self._input(f"Allow? [y]es once, [s]ession, {always}[n]o: ")
-            if text is None:  # Ctrl-C or Ctrl-D is no decision: stop the run
+            if text is None:  # Ctrl-C or Ctrl-D instead of a decision stops the run
                 self._cancel(run)
                 return
             decision = DECISIONS.get(text.strip().lower()[:1])

@@ -67,7 +67,7 @@ class CliContext:
         except KeyboardInterrupt:
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         except BrokenPipeError:
-            # The reader of our output left. Python would fail again when it flushes stdout at exit.
+            # The reader of our output has closed its pipe. Python would fail again when it flushes stdout at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             raise typer.Exit(ExitCode.OK) from None
 

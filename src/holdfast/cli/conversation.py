@@ -116,7 +116,7 @@ class ChatClient:
         await follow_run(self.connection, run.id, on_event, run.after)
         answer.finish()
         if run.status is None and run.approval is None:
-            # The journal was lost and has no terminal event; the run itself knows how it ended.
+            # The journal was lost and has no terminal event; the run's row has its status.
             found = await self.connection.client.call("GET", api_path("runs", run.id))
             run.status = str(found["status"])
             self._print_notice(run.status, found["error"], found["recovery"])

@@ -23,6 +23,16 @@ if TYPE_CHECKING:
 OLDEST_SQLITE: Final = (3, 37, 0)
 
 
+def check_user(user: int) -> CheckResult:
+    if user:
+        return CheckResult("user", True, f"user {user}")
+    text = (
+        "the server would run as root, and so would the commands of agents. Start it as an ordinary user that owns the "
+        "data directory; with systemd, set User= in its unit"
+    )
+    return CheckResult("user", True, text, warning=True)
+
+
 async def _check_models(context: CliContext, config: "Config") -> list[CheckResult]:
     """The models of the running server, whose environment may differ from the shell's; without one, those of the
     shell's environment."""
@@ -53,6 +63,7 @@ def add(root: typer.Typer, context: CliContext) -> None:
                 CheckResult("holdfast", True, __version__),
                 CheckResult("python", sys.version_info >= (3, 11), platform.python_version()),
                 CheckResult("sqlite", sqlite3.sqlite_version_info >= OLDEST_SQLITE, sqlite3.sqlite_version),
+                check_user(os.geteuid()),
                 CheckResult("settings", True, f"valid; data directory {settings.data_dir}"),
                 *app.examine(settings),
             ]
@@ -60,13 +71,16 @@ def add(root: typer.Typer, context: CliContext) -> None:
             status = anyio.run(shell_sandbox(settings, Path.home()).status)
             is_fine = status.active or settings.shell.sandbox != "required"
             findings.append(CheckResult("shell sandbox", is_fine, str(status)))
-        failed = sum(not each.ok for each in findings)
+        failed, warnings = sum(not each.ok for each in findings), sum(each.warning for each in findings)
         if as_json:
             context.terminal.json({"ok": not failed, "findings": [asdict(each) for each in findings]})
         else:
             for each in findings:
-                mark, style = ("ok  ", "") if each.ok else ("FAIL", "yellow")
+                mark, style = (
+                    ("FAIL", "yellow") if not each.ok else ("WARN", "yellow") if each.warning else ("ok  ", "")
+                )
                 context.terminal.line(f"{mark}  {each.what}: {each.text}", style)
             verdict = f"{failed} of {len(findings)} checks need attention." if failed else "All checks passed."
-            context.terminal.note(verdict)
+            noted = f" {warnings} warning{'s' if warnings > 1 else ''}." if warnings else ""
+            context.terminal.note(verdict + noted)
         raise typer.Exit(ExitCode.FAILED if failed else ExitCode.OK)

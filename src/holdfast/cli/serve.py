@@ -30,6 +30,8 @@ def add(root: typer.Typer, context: CliContext) -> None:
         with context.report_errors():
             gc.disable()  # until `tune_gc`: collections during the imports free nothing and take a tenth of the start
             from holdfast.app import lifecycle, tune_gc
+            from holdfast.server.event_loop import ServerEventLoop
 
             tune_gc()
-            anyio.run(lifecycle.serve, settings, context.build_agents(), ready, backend_options={"use_uvloop": True})
+            options = {"loop_factory": ServerEventLoop}
+            anyio.run(lifecycle.serve, settings, context.build_agents(), ready, backend_options=options)

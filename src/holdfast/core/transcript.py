@@ -110,6 +110,7 @@ class _Builder:
         self.base = onto
         self.parts: list[Part] = list(onto.parts)
         self.pieces: dict[tuple[int, str], list[str]] = {}  # (part, field) -> text to be appended to it
+        self.plan_at: int | None = None  # Where the plan is, once it was looked for; parts are never removed
         self.last_seq = onto.last_seq
         self.status: MessageStatus = onto.status
         self.ending: ev.RunEnded | None = None
@@ -181,6 +182,7 @@ class _Builder:
                 self._settle_tools({"running": "unknown", "pending": "not_run"})
             case ev.MessageSeeded(_, parts):
                 self.parts.extend(parts)
+                self.plan_at = None
             case ev.ToolDelta(call_id, name, args_delta, output_delta):
                 self._tool_delta(call_id, name, args_delta, output_delta)
             case ev.ToolStarted():
@@ -304,11 +306,10 @@ class _Builder:
         )
 
     def _put_plan(self, plan: PlanPart) -> None:
-        for where in range(len(self.parts) - 1, -1, -1):
-            if isinstance(self.parts[where], PlanPart):
-                self.parts[where] = plan
-                return
-        self.parts.append(plan)
+        if self.plan_at is None:
+            plans = (where for where, part in enumerate(self.parts) if isinstance(part, PlanPart))
+            self.plan_at = max(plans, default=len(self.parts))
+        self.parts[self.plan_at : self.plan_at + 1] = [plan]
 
     def _tool_delta(self, call_id: str, name: str | None, args: str | None, output: str | None) -> None:
         where = self._open(call_id)

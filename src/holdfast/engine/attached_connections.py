@@ -51,7 +51,7 @@ class AttachedConnections:
         run = await self._node.store.read(lambda tx: tx.run(rid))
         if run is None or not run.is_open:
             return
-        if self._feed.is_sealed(rid):  # it has ended and only has to be settled: nobody cancelled it
+        if self._feed.is_sealed(rid):  # it has ended by itself and only has to be settled
             await self._node.wait_until_ended(rid, self._node.settings.cancel_wait)
             return
         with suppress(NotFoundError):  # its session was deleted meanwhile, which requested its end

@@ -107,7 +107,7 @@ class Engine:
         await self._context.journal.heads([])
 
     async def retry_storage(self, work: Callable[[], Awaitable[T]]) -> T:
-        """For what a run needs: see `NodeContext.retry_storage`."""
+        """`NodeContext.retry_storage`, for services that a run needs."""
         return await self._context.retry_storage(work)
 
     def stop(self) -> None:

@@ -67,8 +67,8 @@ class Execution:
         self._node = deps.node
         self._scope = anyio.CancelScope()
         self._stop: StopReason | None = None
-        self._finishing = False  # nothing is awaited any more that a stop could cancel
-        self._approval: ApprovalId | None = None  # that the run parks for
+        self._finishing = False  # a stop no longer cancels anything
+        self._approval: ApprovalId | None = None  # The approval that the run parks for
         self._agent: Agent | None = None
         self._buffer: OutputBuffer | None = None
         self._output: RecordedOutput | None = None
@@ -81,7 +81,7 @@ class Execution:
 
     @property
     def waiting(self) -> bool:
-        """For a person, with the agent's task kept."""
+        """Whether it waits for a person while the agent's task is kept."""
         return self._output is not None and self._output.waiting
 
     @property
@@ -119,10 +119,10 @@ class Execution:
                 await self._finish(SHUTDOWN.ending)
                 raise
             # Nobody cancelled this task: on asyncio, awaiting a future that somebody else cancelled raises the same.
-            # Let out, it would cancel the task group, and with it every run and the engine.
+            # If it were raised, it would cancel the task group, and with it every run and the engine.
             self.stop(self._stop_for(AgentError("internal", "What the agent waited for was cancelled. Try again.")))
         except Exception as error:  # noqa: BLE001 - the task boundary: whatever an agent raises ends its run, not the server
-            # An error that occurs while the engine is being cancelled is not why the run ends.
+            # An error while the engine is being cancelled is not the reason why the run ends.
             self.stop(SHUTDOWN if anyio.current_effective_deadline() == -math.inf else self._stop_for(error))
         self._finishing = True
         if ending is None and self._stop is not None:
@@ -170,7 +170,7 @@ class Execution:
         self._output = RecordedOutput(self.run, buffer, self._node, park, self.apply_intent, now)
         finish_reason = await self._agent.run(await self._recall(turn, buffer), self._output)
         await buffer.flushed()
-        if not buffer.spoke and not has_output(turn.transcript.parts):
+        if not buffer.has_output and not has_output(turn.transcript.parts):
             raise AgentError("empty-answer", "The model ended its answer without saying anything. Try again.")
         return ev.RunEnded("complete", finish_reason=finish_reason)
 
@@ -225,12 +225,12 @@ class Execution:
         return Turn(run, session, past, transcript, decisions, preferences), opening
 
     def _first_events(self, tx: Tx, run: Run) -> list[ev.Event]:
-        """Of an empty journal. If there was an execution before this one, what it wrote was lost."""
+        """The first events of an empty journal. If there was an earlier execution, its output was lost."""
         started = ev.RunStarted(run.id, run.session_id, run.message_id, run.user_message_id, run.model, run.agent)
         return [*run_endings.seed(tx, run, begun=run.epoch > 1), started]
 
     def _is_undecided(self, turn: Turn) -> bool:
-        """Whether an earlier execution asked and could not park: its question stands, and is not asked again."""
+        """Whether an earlier execution asked a question and did not park: it is still open, and is not asked again."""
         asked = self._begun.approval
         if asked is None or asked.call_id in turn.decisions or self._agent is None:
             return False

@@ -398,7 +398,10 @@ def _parse(text: bytes) -> Mapping[str, Any]:
     try:
         data = from_json(text, allow_inf_nan=False)
     except ValueError as error:
-        raise InvalidInputError("", f"is not valid JSON: {error}") from None
+        reason, _, column = (
+            str(error).replace("EOF while parsing", "the line ends inside").partition(" at line 1 column ")
+        )
+        raise InvalidInputError("", f"is not valid JSON at byte {column}: {reason}") from None
     if not isinstance(data, dict):
         raise InvalidInputError("", "is not a JSON object")
     path = find_non_finite(data) if _LARGE_NUMBER.search(text) else None

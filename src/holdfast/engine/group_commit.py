@@ -48,7 +48,7 @@ class GroupCommitWriter:
             self._added.ring()
 
     async def run(self) -> None:
-        """For the engine's life, and a little longer than everything that records."""
+        """Runs until the engine has stopped, and longer than everything that writes to it."""
         while True:
             if not self._marked:
                 await self._added.wait()
@@ -71,7 +71,7 @@ class GroupCommitWriter:
         await self._count_commit(items, anyio.current_time() - began)
 
     async def _count_commit(self, items: Sequence[Item], seconds: float) -> None:
-        """Also tells other nodes."""
+        """Count the commit, and notify other nodes."""
         self.commits += 1
         self.commit_seconds += seconds
         self._node.metrics.commit.observe(seconds)

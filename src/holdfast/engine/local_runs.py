@@ -37,7 +37,8 @@ class LocalRuns:
 
     @asynccontextmanager
     async def claiming(self, claiming: bool = True) -> AsyncIterator[None]:
-        """While this is held, an unknown lease of this node may be just being claimed; with False, it is nobody's."""
+        """While this is held, a lease of this node that is not in the registry may belong to a claim in progress; with
+        False, it is orphaned."""
         async with self._claim_lock:
             self._claiming = claiming
             try:
@@ -122,7 +123,7 @@ class LocalRuns:
         return list(self._abandoned.values())
 
     def forget_abandoned(self, rid: RunId) -> None:
-        """The store knows of it now."""
+        """Call once the run's lease is released in the store."""
         self._abandoned.pop(rid, None)
 
     def _is_abandoned(self, run: Run) -> bool:
@@ -136,7 +137,7 @@ class LocalRuns:
     # ---- settled ----
 
     def note_settled(self, rids: Iterable[RunId]) -> None:
-        """Called before the store says so, so that whoever learns of it finds the run here."""
+        """Call before the store publishes the end of these runs, so that subscribers find them here."""
         self._settled.update(dict.fromkeys(rids))
         while len(self._settled) > _SETTLED_KEPT:
             del self._settled[next(iter(self._settled))]

@@ -7,9 +7,9 @@ from typing import Final
 
 from holdfast.core.run import Run
 
-_LABELS: Final = 200  # Models that are told apart: requests name models, and a name may be anything
+_LABELS: Final = 200  # Most models with metrics of their own: a request can contain any name
 _OTHER: Final = "other"
-_MAX_TOKENS: Final = 2**53  # Of one run; a sum that is no float would fail the whole page
+_MAX_TOKENS: Final = 2**53  # Most tokens of one run; a sum beyond a float would break the whole page
 
 
 class DurationHistogram:

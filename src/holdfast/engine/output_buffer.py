@@ -31,9 +31,7 @@ class OutputBuffer:
         self.epoch = epoch
         self.committed = last_seq  # Seq of the last durable event
         self.writes = 0  # Number of events added; the idle limit checks whether it changes
-        self.spoke = (
-            False  # Whether there was anything that counts as an answer: text, reasoning, a tool call or a plan
-        )
+        self.has_output = False  # Whether there was text, reasoning, a tool call or a plan
         self.marked = False  # Whether the writer has this buffer on its list
         self._mark = mark
         self._room = room
@@ -64,7 +62,7 @@ class OutputBuffer:
             size = len(text)
             if size:
                 self._pieces.append(text)
-                self.spoke = True
+                self.has_output = True
         else:
             size = self._add_other(event)
         if not size:
@@ -85,15 +83,17 @@ class OutputBuffer:
                 size = len(text) + (0 if provider is None else _EVENT_SIZE)
             case ev.ToolDelta(call_id, name, args, output):
                 size = len(name or "") + len(args or "") + len(output or "")
-                at = self._call_deltas.get(call_id, -1)  # calls that are written at once do not part one another
+                at = self._call_deltas.get(call_id, -1)  # deltas of parallel calls alternate
             case _:
                 self._call_deltas.clear()
-                self.spoke = self.spoke or isinstance(event, ev.ToolStarted | ev.ApprovalRequested | ev.PlanUpdated)
+                self.has_output = self.has_output or isinstance(
+                    event, ev.ToolStarted | ev.ApprovalRequested | ev.PlanUpdated
+                )
                 self._events.append(event)
                 return _EVENT_SIZE
         if not size:
             return 0
-        self.spoke = True
+        self.has_output = True
         merged = ev.merge(self._events[at], event) if at >= 0 and size < _LONGEST // 16 else None
         if merged is not None:
             self._events[at] = merged
@@ -160,7 +160,7 @@ class OutputBuffer:
     def done(self, append: Append) -> None:
         self.committed = append.entries[-1].seq
         self._durable = self._taken
-        if self.spoke and self.on_output is not None:
+        if self.has_output and self.on_output is not None:
             called, self.on_output = self.on_output, None
             called()
         if self._changed.awaited:

@@ -44,7 +44,8 @@ class RunRecovery:
     # ---- finding orphans ----
 
     def find_orphans(self, runs: Sequence[Run], now: float) -> list[Run]:
-        """Of runs read at the store's time `now`, those that nobody executes and that are not just queued or parked."""
+        """The orphans among `runs`, read at the store's time `now`: nobody executes them, and they are neither queued
+        nor parked."""
         known = map(self._with_local_knowledge, runs)
         return [run for run in known if not self.is_live(run, now) and self._verdict(run, now) != "leave"]
 
@@ -54,7 +55,7 @@ class RunRecovery:
         return recovery.verdict(run, incarnation=incarnation, now=now, agent=agent, policy=policy, gone=True)
 
     def is_live(self, run: Run, now: float) -> bool:
-        """Whether somebody holds the run's lease. Of its own leases a node knows better than the store."""
+        """Whether somebody holds the run's lease. For its own leases, a node also checks its registry."""
         if not is_live(run.lease, self._node.identity.incarnation, now):
             return False
         assert run.lease is not None
@@ -147,7 +148,8 @@ class RunRecovery:
             return await self._settler.transcript(rid)
 
     async def _park_again(self, run: Run, transcript: Transcript) -> bool:
-        """If the process died between asking and parking, the question stands, provided the agent can park."""
+        """Park a run whose process died between asking and parking, if its agent can park: the question is still
+        open."""
         asked = transcript.approval
         if asked is None or run.intent is not None or run.status != "running":
             return False

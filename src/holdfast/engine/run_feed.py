@@ -133,7 +133,7 @@ class RunFeed:
         if tail is not None:
             last, sealed = tail.last_seq, tail.sealed
         else:
-            over = await self.is_over(run)  # asked first: a run that is over does not grow
+            over = await self.is_over(run)  # read first, because the journal of an ended run does not grow
             head = (await self._node.journal.heads([run]))[run]
             if over and not head.sealed:  # given up; but its recovery may have been restarted meanwhile
                 over = await self.is_over(run)

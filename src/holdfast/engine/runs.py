@@ -150,7 +150,7 @@ class Runs:
             if isinstance(error, HoldfastError) and not isinstance(error, StorageError):
                 self._supervisor.release(rid)
             else:
-                self._supervisor.doubt(rid)
+                self._supervisor.check_acceptance(rid)
             raise
         if accepted.run.id != rid:
             self._node.local.disconnect(rid)
@@ -170,7 +170,7 @@ class Runs:
         try:
             return await self._store_and_start(request, work)
         except SessionBusyError as busy:
-            # The client may have seen the end of that run already; it must not be told that the run is in its way.
+            # The client may have seen the end of that run already; it must not get an error about that run.
             if not self._feed.is_sealed(busy.run):
                 raise
             await self._node.wait_until_ended(busy.run, self._node.settings.fence_wait)
@@ -178,7 +178,7 @@ class Runs:
 
     async def _store_and_start(self, request: accept.TurnRequest, work: Callable[[Tx], Accepted]) -> Accepted:
         accepted = await self._node.transact(work, wake_queue=lambda accepted: accepted.run.status == "queued")
-        if accepted.fresh and accepted.run.status == "running":  # no await in between: it would be nobody's
+        if accepted.fresh and accepted.run.status == "running":  # without an await in between, which could orphan it
             await self._supervisor.start_accepted(accepted.run)
         else:
             self._supervisor.release(request.run_id)

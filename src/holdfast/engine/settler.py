@@ -147,7 +147,7 @@ class Settler:
         self._settled.ring()
 
     async def archive(self) -> None:
-        """For the engine's life: tell the journal in batches which runs are settled."""
+        """Runs as long as the engine: tells the journal in batches which runs are settled."""
         while True:
             while not self._unarchived:
                 await self._settled.wait()

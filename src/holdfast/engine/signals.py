@@ -105,7 +105,7 @@ class WakeupHub:
         await self._wakeups.notify(self._node, wakes)
 
     async def listen(self) -> None:
-        """For the engine's life: fire the signals of other nodes."""
+        """Runs as long as the engine: fires the signals that other nodes send."""
         async with self._wakeups.listen(self._node) as listener:
             while True:
                 self._fire(await listener.next())

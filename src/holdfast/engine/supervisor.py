@@ -139,7 +139,7 @@ class Supervisor:
         identity, connected, in_doubt = self._node.identity, self._node.local.connected, frozenset(self._in_doubt)
 
         def work(tx: Tx) -> tuple[list[Run], frozenset[RunId], list[Run], bool]:
-            # Before claiming: what is claimed here is not looked for.
+            # Before claiming, so that newly claimed runs are not checked.
             known = frozenset(rid for rid in in_doubt if tx.run(rid) is not None)
             unstarted = run_queue.find_unstarted(tx, identity, in_doubt)
             return unstarted, known, *run_queue.claim(tx, identity, room, connected)
@@ -186,16 +186,16 @@ class Supervisor:
         return True
 
     def release(self, rid: RunId) -> None:
-        """The run was not accepted, or not claimed."""
+        """Call if the run was not accepted, or not claimed."""
         self._node.local.starting.discard(rid)
         self._over.ring()
         if self._starved:
             self._node.hub.signals.fire(("queue", None))
 
-    def doubt(self, rid: RunId) -> None:
-        """The store did not say whether the run was accepted: the claim loop finds out, and starts it if it was."""
+    def check_acceptance(self, rid: RunId) -> None:
+        """Call if it is unknown whether the store accepted the run: the claim loop checks, and starts it if so."""
         if rid in self._node.local.starting:
-            # Where the store has one writer, a transaction that it does not know by then was never made.
+            # With one writer no transaction is in flight any more: a run that the store lacks was not accepted.
             grace = 0.0 if self._node.identity.lease_time is None else 2 * self._node.settings.final_save
             self._in_doubt[rid] = anyio.current_time() + grace
             self._over.ring()

@@ -29,7 +29,7 @@ class Sweeper:
     _memory: SessionMemory | None = None
 
     async def run(self) -> None:
-        """For the engine's life: sweep at intervals, and erase at once when asked to."""
+        """Runs as long as the engine: sweeps at intervals, and erases at once when asked to."""
         armed, pause = self._node.hub.signals.armed, self._node.settings.sweep
         signal, due = armed(ERASE), anyio.current_time() + pause
         while True:
@@ -42,7 +42,7 @@ class Sweeper:
                 due = anyio.current_time() + pause
 
     async def tick(self) -> None:
-        """Every chore once. One that fails is tried again at the next tick and holds up no other."""
+        """Do every task once. One that fails does not stop the others and is tried again at the next tick."""
         await self._run_chores(
             self._admission.refusal,  # opens a journal that was damaged and has been replaced
             self._recovery.hand_back,

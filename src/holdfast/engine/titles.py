@@ -76,8 +76,8 @@ class Titles:
         )
 
     async def run(self, titler: Callable[[Session], Awaitable[Titler]]) -> None:
-        """For the server's life: title sessions whose run this node has settled. A missed title is generated after the
-        session's next turn."""
+        """Runs as long as the server: titles sessions whose run this node has settled. A missed title is generated
+        after the session's next turn."""
         async with anyio.create_task_group() as workers:
             for _ in range(_CONCURRENT):
                 workers.start_soon(self._work, titler)

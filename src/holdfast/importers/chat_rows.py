@@ -17,7 +17,7 @@ _SUMMARY_PREFIXES: Final = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]")
 _MERGED_HEADER: Final = "[PRIOR CONTEXT — for reference only; not a new message]"
 _MERGED_SUMMARY: Final = "[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]"
 _SUMMARY_END: Final = "--- END OF CONTEXT SUMMARY"
-COMPACTION: Final = "compaction"  # The role of a row that stands for a compaction and has its summary
+COMPACTION: Final = "compaction"  # The role of a row that contains the summary of a compaction
 
 
 @dataclass(slots=True)

@@ -81,7 +81,7 @@ class WebUiStore:
             yield from read_objects(stream, self._files.label(name))
 
     def read_parents(self) -> Mapping[str, str]:
-        """Of sessions that go on after a compaction: the session before. A fork is a session of its own."""
+        """The predecessor of each session that continues another after a compaction. A fork has none."""
         parents: dict[str, str] = {}
         if len(self.session_names) < 2:
             return parents

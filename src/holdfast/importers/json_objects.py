@@ -1,5 +1,5 @@
 """Reads the objects of a JSON list, of JSON lines or of a single document one at a time, so that memory is bounded by
-the largest object and not by the file. Errors name the file, the object and the line."""
+the largest object and not by the file. Errors name the file, the line and the column, and what was expected there."""
 
 import codecs
 import json
@@ -15,6 +15,25 @@ MAX_DEPTH: Final = 20_000  # Levels of nesting: an export that nests replies has
 _CHUNK: Final = 1024 * 1024
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _TOKEN: Final = re.compile(r'[ \t\r\n]*("(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+)', re.DOTALL)
+_WORDS: Final = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
+_CUT_TOKEN: Final = re.compile(r"\\?u[0-9a-fA-F]{0,4}|\.|[eE][+-]?")  # An escape sequence or a number
+_LONGEST_CUT_TOKEN: Final = 10
+_INCOMPLETE: Final = "the file ends here; it is incomplete, so download or copy it again"
+_UNTERMINATED: Final = "Unterminated string starting at"
+_EXPECTED: Final = {
+    "Expecting value": "a value",
+    "Expecting property name enclosed in double quotes": "a name in double quotes",
+    "Expecting ':' delimiter": ": after a name",
+    "Expecting ',' delimiter": ", or the end of the object or list",
+    "Illegal trailing comma before end of object": "no comma before the end of the object",
+    "Illegal trailing comma before end of array": "no comma before the end of the list",
+    "Invalid control character at": "an escape sequence",
+    "Invalid \\escape: ": "a valid escape sequence",
+    "Invalid \\escape": "a valid escape sequence",
+    "Invalid \\uXXXX escape": "four hexadecimal digits after \\u",
+    _UNTERMINATED: "the end of a string",
+}
+"""What was expected, by the message of the standard library's parser."""
 
 Json = Any
 
@@ -27,20 +46,20 @@ def read_objects(stream: BinaryIO, name: str) -> Iterator[tuple[str, dict[str, J
     while not text.is_at_end():
         if is_list and text.take("]"):
             if not text.is_at_end():
-                text.fail("there is more after the end of the list")
+                text.fail("the end of the file after the list")
             return
         if is_list and count and not text.take(","):
-            text.fail("expected , or ] after an item of the list")
+            text.fail(", or ] after an item of the list")
         if not text.is_next("{"):
-            text.fail("expected a JSON object")
+            text.fail("a JSON object" if is_list or count else "a JSON object or list")
         count += 1
         place = f"{name}, item {count} (line {text.line})" if is_list or count > 1 else name
         value = text.decode(place)
         yield place, value
     if is_list:
-        text.fail("the file ends inside its list; download or copy it again")
+        text.fail(", or ] after an item of the list" if count else "a JSON object or ]")
     if not count:
-        text.fail("the file is empty")
+        text.fail("a JSON object or list", "the file is empty")
 
 
 def read_document(stream: BinaryIO, name: str) -> Json:
@@ -53,6 +72,7 @@ class _Text:
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
         self.line = 1
+        self._column = 1
         self._stream = stream
         self._name = name
         self._decode = codecs.getincrementaldecoder("utf-8-sig")()
@@ -62,8 +82,11 @@ class _Text:
         self._ended = False
         self._json = json.JSONDecoder(parse_constant=_refuse_constant)
 
-    def fail(self, problem: str) -> NoReturn:
-        raise InvalidInputError(f"{self._name}, line {self.line}", problem)
+    def fail(self, expected: str, end: str = _INCOMPLETE, found: str = "") -> NoReturn:
+        """Raises an error for what is found here; `end` describes the end of the file."""
+        found = found or self._buffer[self._at : self._at + 1]
+        place = f"{self._name}, line {self.line}, column {self._column}"
+        raise InvalidInputError(place, f"expected {expected}, " + (f"found {found!r}" if found else f"but {end}"))
 
     def is_at_end(self) -> bool:
         self._skip_space()
@@ -76,7 +99,7 @@ class _Text:
     def take(self, character: str) -> bool:
         if not self.is_next(character):
             return False
-        self._at += 1
+        self._drop(self._at + 1)
         return True
 
     def decode(self, place: str) -> Json:
@@ -88,14 +111,19 @@ class _Text:
                 value, end = self._parse()
             except JSONDecodeError as error:
                 held = len(self._buffer) - self._at
-                if self._ended:
-                    self._drop(error.pos)
-                    self.fail(f"is not valid JSON: {error.msg}")
+                is_cut = _is_cut(self._buffer, error)
+                if self._ended or not is_cut:
+                    self._drop(len(self._buffer) if is_cut else error.pos)
+                    self.fail(_EXPECTED.get(error.msg, error.msg))
                 if held > MAX_OBJECT:
                     raise InvalidInputError(place, f"is larger than {MAX_OBJECT} characters") from None
                 self._read(max(held, _CHUNK))
+            except _ConstantError as error:
+                found = (match for match in _TOKEN.finditer(self._buffer, self._at) if match[1] == error.name)
+                self._drop(next(found).start(1))
+                self.fail("a number that JSON allows", found=error.name)
             except ValueError as error:
-                raise InvalidInputError(place, f"is not valid JSON: {error}") from None
+                raise InvalidInputError(place, f"has a number that cannot be read: {error}") from None
             else:
                 self._drop(end)
                 return value
@@ -118,24 +146,44 @@ class _Text:
 
     def _drop(self, end: int) -> None:
         """Moves to `end`, and releases what lies before it once that is much."""
-        self.line += self._buffer.count("\n", self._at, end)
+        lines = self._buffer.count("\n", self._at, end)
+        self.line += lines
+        self._column = end - self._buffer.rindex("\n", self._at, end) if lines else self._column + end - self._at
         self._at = end
         if self._at >= _CHUNK or self._at == len(self._buffer):
             self._buffer, self._at = self._buffer[self._at :], 0
 
     def _read(self, size: int) -> None:
         data = self._stream.read(size)
+        self._bytes += len(data)
         try:
             self._buffer += self._decode.decode(data, final=not data)
         except UnicodeDecodeError as error:
-            at = max(0, self._bytes + error.start)
-            raise InvalidInputError(f"{self._name}, byte {at}", "is not UTF-8 text") from None
-        self._bytes += len(data)
+            at = self._bytes - len(error.object) + error.start
+            problem = f"expected UTF-8 text, found the byte {error.object[error.start]:#x}"
+            if not data:
+                problem = f"expected the rest of a UTF-8 character, but {_INCOMPLETE}"
+            raise InvalidInputError(f"{self._name}, byte offset {at}", problem) from None
         self._ended = not data
 
 
+def _is_cut(text: str, error: JSONDecodeError) -> bool:
+    """Whether more text could make it valid."""
+    rest = text[error.pos : error.pos + _LONGEST_CUT_TOKEN]
+    if not rest or error.msg == _UNTERMINATED:
+        return True
+    is_token = any(word.startswith(rest) for word in _WORDS) or _CUT_TOKEN.fullmatch(rest) is not None
+    return is_token and error.pos + len(rest) == len(text)
+
+
+class _ConstantError(ValueError):
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
+    raise _ConstantError(name)
 
 
 def _parse_deep(text: str, at: int) -> tuple[Json, int]:
@@ -146,19 +194,20 @@ def _parse_deep(text: str, at: int) -> tuple[Json, int]:
     while True:
         match = _TOKEN.match(text, at)
         if match is None:
-            raise JSONDecodeError("Expecting value", text, at)
+            rest = text[at:].lstrip()
+            raise JSONDecodeError(_UNTERMINATED if rest else "Expecting value", text, len(text) - len(rest))
         token, at = match[1], match.end()
         if token in ",:":
             continue
         if token in "[{":
             if len(open_values) >= MAX_DEPTH:
-                raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
+                raise JSONDecodeError(f"at most {MAX_DEPTH} levels of nesting", text, at - 1)
             open_values.append([] if token == "[" else {})
             keys.append(None)
             continue
         if token in "]}":
             if not keys or keys.pop() is not None or isinstance(open_values[-1], dict) is (token == "]"):
-                raise JSONDecodeError("Unexpected bracket", text, at - 1)
+                raise JSONDecodeError("a matching bracket", text, at - 1)
             value = open_values.pop()
         else:
             value = _parse_scalar(text, match.start(1), token)
@@ -172,7 +221,7 @@ def _parse_deep(text: str, at: int) -> tuple[Json, int]:
         elif isinstance(value, str):
             keys[-1] = value
         else:
-            raise JSONDecodeError("Expecting property name", text, match.start(1))
+            raise JSONDecodeError("Expecting property name enclosed in double quotes", text, match.start(1))
 
 
 def _parse_scalar(text: str, at: int, token: str) -> Json:

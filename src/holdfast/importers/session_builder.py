@@ -183,7 +183,8 @@ def _digest(*texts: str) -> str:
 
 
 def _fingerprint(part: Part) -> tuple[str, ...]:
-    """What makes a message another one: what it says and did. The rest may be read better by a later version."""
+    """What identifies a part in the digest of its message. Other fields are left out, because a later version of the
+    importer may read more of them."""
     match part:
         case TextPart(text=text):
             return (text,)

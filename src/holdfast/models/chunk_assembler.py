@@ -45,7 +45,7 @@ class ChunkAssembler:
         return deltas
 
     def end(self) -> bool:
-        """No chunk follows. Returns whether there was an answer: usage alone is none, and is not reported."""
+        """Call after the last chunk. Returns whether there was an answer; usage without one is not reported."""
         self._close_reasoning()
         self._flush()
         answered = self.produced or self.finish_reason not in (None, "content_filter")

@@ -1,5 +1,5 @@
 """Fast path for chunks that differ only in their text: the bytes around it are learned from a parsed chunk. Nothing is
-guessed: a template is used only after a second chunk, parsed in full, has confirmed it, and what stands in the place of
+guessed: a template is used only after a second chunk, parsed in full, has confirmed it, and the bytes in the place of
 the text must be a JSON string."""
 
 import re
@@ -43,8 +43,8 @@ class ChunkTemplate:
             return None
 
     def _texts(self, data: bytes, end: int) -> list[bytes]:
-        """What stands in the place of the text in each event. A text ends at the first quote, unless that is escaped;
-        `split` would find the same, but takes five times as long to look for something as long as `_between`."""
+        """The encoded text of each event. A text ends at the first quote, unless that is escaped; `split` would find
+        the same, but takes five times as long to look for something as long as `_between`."""
         texts: list[bytes] = []
         between, skip, start = self._between, len(self._between), len(self.prefix)
         while True:
@@ -59,7 +59,7 @@ class ChunkTemplate:
 
 
 def _string(inner: bytes) -> str:
-    """What stands between the quotes of a JSON string. Raises ValueError if that is not one string."""
+    """Decodes a JSON string, given without its quotes. Raises ValueError if it is not one string."""
     if _PLAIN.fullmatch(inner):
         return inner.decode()
     value = from_json(b'"' + inner + b'"')

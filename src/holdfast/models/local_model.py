@@ -172,14 +172,14 @@ class LocalModelProcess:
         if self._process is not None and self._process.returncode is None:
             return self._process
         await self.aclose()
-        with anyio.CancelScope(shield=True):  # a cancellation in these milliseconds would leave it without an owner
+        with anyio.CancelScope(shield=True):  # a cancellation during the start would leave the process running
             process = self._process = await anyio.open_process(
                 [*self._settings.command, self._settings.arguments()],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 env=self._settings.environment,
-                start_new_session=True,  # Ctrl-C is for the server, which then ends this process in order
+                start_new_session=True,  # Ctrl-C goes to the server only, which then ends this process
             )
         assert process.stdout is not None
         self._lines = BufferedByteReceiveStream(process.stdout)

@@ -99,7 +99,7 @@ def _size(directory: Path) -> int:
     for path in directory.rglob("*"):
         try:
             total += path.stat().st_size
-        except OSError:  # pip has moved it on
+        except OSError:  # pip has moved the file
             continue
     return total
 

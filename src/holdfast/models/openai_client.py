@@ -280,7 +280,7 @@ async def _read_refusal(response: HttpResponse, clock: Clock) -> UpstreamError |
         if "html" in response.content_type:
             return UpstreamError("protocol", f"it answered with a web page ({response.content_type})")
         return None
-    if 300 <= response.status < 400:  # not followed: the key is for this host and no other
+    if 300 <= response.status < 400:  # not followed, because the key must not be sent to another host
         target = response.headers.get("location", "another address")
         return UpstreamError("bad-request", f"it redirects to {target}; if that is right, set the base URL to it")
     body = b""

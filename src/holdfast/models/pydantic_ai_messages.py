@@ -73,7 +73,7 @@ def settings(request: ModelRequest, system: str) -> ModelSettings:
 
 
 def provider_data(part: pai.ThinkingPart | pai.ToolCallPart, response: pai.ModelResponse) -> Json:
-    """What the provider wants back with the part, as JSON; None if nothing."""
+    """Data that the provider needs back with the part, as JSON; None if there is none."""
     own = {name: value for name in _PART_FIELDS if (value := getattr(part, name, None)) is not None}
     if isinstance(part, pai.ToolCallPart) and not part.provider_details and part.id is None:
         return None

@@ -40,7 +40,7 @@ def missing_extra(kind: str) -> str | None:
 class LibraryClient:
     """A model of the library with its HTTP client, which answers share."""
 
-    config: ProviderConfig  # That it was created with
+    config: ProviderConfig  # The configuration that it was created with
     model: Any
     http: Any
     answers: int = 0  # Answers that use it now

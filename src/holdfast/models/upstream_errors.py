@@ -26,7 +26,7 @@ class UpstreamError:
     detail: str
     retry: bool = False  # Whether the same request may succeed shortly
     after: float | None = None  # Seconds that the provider asks to wait before the next attempt
-    source: Literal["provider", "connection"] | None = None  # Whose error `detail` tells, if it matters
+    source: Literal["provider", "connection"] | None = None  # Where the error in `detail` comes from, if it matters
 
 
 _KEYWORDS: Mapping[Code, str] = {

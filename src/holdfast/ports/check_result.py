@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """If it is not `ok`, it needs attention."""
+    """If it is not `ok`, it needs attention. A warning is `ok`: it does not fail the check as a whole."""
 
     what: str
     ok: bool
     text: str
+    warning: bool = False

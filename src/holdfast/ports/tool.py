@@ -16,7 +16,7 @@ Rule = Literal["allow", "ask", "deny"]
 
 @dataclass(frozen=True, slots=True)
 class PersonQuestion:
-    """What a tool's server wants to know from the person, or wants to be allowed."""
+    """A question of a tool's server to the person: a form to fill in, or permission to use the model."""
 
     server: str
     kind: InputKind
@@ -26,7 +26,7 @@ class PersonQuestion:
 
 @dataclass(frozen=True, slots=True)
 class SampledAnswer:
-    """What the run's model answered to a tool's server."""
+    """The answer of the run's model to a tool's server."""
 
     text: str
     model: str

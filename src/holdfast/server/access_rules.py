@@ -124,9 +124,9 @@ def _check_local(facts: RequestFacts, credentials: Credentials) -> AccessDenied 
         return AccessDenied(
             403,
             "another-user",
-            "Without a password this server only answers the user account that started it, and no program that it "
-            "runs or that hides its connection, as an SSH tunnel does. Use that account and the address printed at the "
-            "start, send a token, or set a password with `holdfast password`.",
+            "Without a password this server only answers the user account that started it, and neither itself nor a "
+            "program that it runs or that hides its connection, as an SSH tunnel does. Use that account and the "
+            "address printed at the start, send a token, or set a password with `holdfast password`.",
         )
     return None
 

@@ -47,7 +47,7 @@ class ChatImportSource(ProducedSource):
     def close(self) -> None:
         super().close()
         for file in (self._upload, self._spool):
-            with suppress(OSError):  # what did not fit on the disk is not needed
+            with suppress(OSError):  # the incomplete file is not needed
                 file.close()
 
     async def receive(self, body: AsyncIterator[bytes]) -> None:

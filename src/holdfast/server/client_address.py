@@ -64,7 +64,7 @@ def _parse(hop: str) -> str | None:
     elif host.count(":") == 1:
         host = host.partition(":")[0]
     try:
-        return str(ipaddress.ip_address(host.partition("%")[0]))  # a scope is any text
+        return str(ipaddress.ip_address(host.partition("%")[0]))  # an IPv6 scope id can be any text
     except ValueError:
         return None
 

@@ -48,10 +48,10 @@ class AgentPrograms(Protocol):
     """The agents that run as programs of their own."""
 
     async def problems(self) -> Mapping[str, str | None]:
-        """Of each program, why it cannot be started, or None."""
+        """For each program, the reason why it cannot be started, or None."""
 
     async def test(self, name: str) -> AgentTestResponse:
-        """Starts the program and asks who it is. Raises NotFoundError."""
+        """Starts the program and asks for its name and version. Raises NotFoundError."""
 
 
 class ToolAdmin(Protocol):
@@ -66,7 +66,7 @@ class ToolAdmin(Protocol):
         """Connects and returns the names of the server's tools. Raises NotFoundError or AgentError."""
 
     async def prompts(self) -> Sequence[McpPromptResponse]:
-        """Of the servers that can be reached."""
+        """The prompts of all servers that can be reached."""
 
     async def get_prompt(self, server: str, prompt: str, arguments: Mapping[str, str]) -> str:
         """The text of a prompt. Raises NotFoundError or AgentError."""
@@ -112,7 +112,7 @@ class ApiContext:
     """Fetches a file of at most so many bytes that a request names by URL: its name, declared media type and contents.
     Raises ToolError. None: URLs are not fetched."""
     cors_origins: Sequence[str] = ()  # Origins whose pages may call the APIs below `/v1`
-    trusted_proxies: tuple[Network, ...] = ()  # Whose `X-Forwarded-For` is believed
+    trusted_proxies: tuple[Network, ...] = ()  # Proxies whose `X-Forwarded-For` header is trusted
     exposed: bool = False  # Whether the server listens on an address that other machines can reach
     limits: ServerLimits = field(default_factory=ServerLimits)
     data_dir: Path | None = None  # Where imports are received; None: the system's directory for temporary files

@@ -27,7 +27,7 @@ async def run_while_connected(receive: Receive, work: Callable[[], Awaitable[T]]
         tasks.start_soon(wait_for_disconnect, receive, tasks.cancel_scope)
         try:
             results.append(await work())
-        except HoldfastError as error:  # raised outside, where it is not part of a group
+        except HoldfastError as error:  # raised outside the task group, which would wrap it
             failed = error
         tasks.cancel_scope.cancel()
     if failed is not None:

@@ -60,7 +60,7 @@ class PasswordQueue:
             raise PasswordQueueFullError
 
     def _pass_on(self) -> None:
-        """The turn goes to the next one directly, so that nobody who comes now can take it."""
+        """Passes the turn to the next waiter directly, so that a newcomer cannot take it."""
         self._is_busy = bool(self._waiting)
         if self._waiting:
             first = min(self._waiting, key=lambda each: each.rank)

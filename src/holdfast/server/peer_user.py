@@ -1,10 +1,11 @@
 """Finds the user account at the other end of a loopback connection, so that a server without a password answers only
-the account that started it, and none of its own child processes, such as commands of the shell tool. It works on Linux
-(`sock_diag`); on other systems no account is recognized."""
+the account that started it, and neither itself nor its child processes, such as commands of the shell tool. It works on
+Linux (`sock_diag`); on other systems no account is recognized."""
 
 import os
 import socket
 import struct
+from collections.abc import Callable
 from typing import Final
 
 from anyio import to_thread
@@ -24,14 +25,19 @@ _FOUND: Final = struct.Struct("=BBBB48x3I")
 Address = tuple[str, int]
 
 
-async def find_peer_user(peer: Address, own: Address) -> int | None:
+async def find_peer_user(
+    peer: Address, own: Address, has_opened: Callable[[int], bool] = lambda inode: False
+) -> int | None:
     """The user id that owns the socket at `peer`, connected to `own`; None if it is not known for certain, or if the
-    socket may be that of a child process of ours. While there are child processes, one of our account must be seen to
-    have the socket: a command can hide a socket of its own in many ways, but not put it into a process of others."""
+    socket is ours, which `has_opened` tells by its inode, or may be that of a child process of ours. While there are
+    child processes, another process of our account must be seen to have the socket: a command can hide a socket of its
+    own in many ways, but not put it into a process of others."""
     found = _find_socket(peer, own)
     if found is None:
         return None
     user, inode = found
+    if has_opened(inode):
+        return None
     if user != os.geteuid() or not _has_children():
         return user
     return user if await to_thread.run_sync(_is_of_other_process, inode) else None
@@ -56,7 +62,7 @@ def _find_socket(peer: Address, own: Address) -> tuple[int, int] | None:
 
 
 def _has_children() -> bool:
-    """Of any thread; a child that has ended and was not waited for counts, and stays to be waited for."""
+    """Whether any thread of this process has child processes. Zombies count, and are not reaped."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -76,7 +82,7 @@ def _has_socket(pid: str, inode: int) -> bool:
     """False also for a process that hides its files."""
     try:
         return any(_target(f"/proc/{pid}/fd/{fd}") == f"socket:[{inode}]" for fd in os.listdir(f"/proc/{pid}/fd"))
-    except OSError:  # it has ended, or is not ours to see
+    except OSError:  # it has ended, or we may not list its files
         return False
 
 

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from holdfast.server.connection_limits import ConnectionLimits, network_of, raise_file_limit
+from holdfast.server.event_loop import ServerEventLoop
 from holdfast.server.peer_user import ESTABLISHED, find_peer_user
 
 _MAX_HEAD: Final = 64 * 1024
@@ -72,7 +73,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._expect_head()
         self._limits.opened(self)
         if self.client is None and not self._is_unix:
-            transport.abort()  # the client reset the connection before it was accepted: nobody knows who it was
+            transport.abort()  # the client reset the connection before it was accepted, so its address is unknown
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_head_timer()
@@ -203,10 +204,12 @@ class HttpProtocol(HttpToolsProtocol):
         if self._is_unix:
             return os.geteuid()  # its directory is private
         if self._peer_user is None and self.client and self.server:
-            found = await find_peer_user(self.client, (self.server[0], self.server[1] or 0))
+            own = self.server[0], self.server[1] or 0
+            has_opened = [self.loop.has_opened] if isinstance(self.loop, ServerEventLoop) else []
+            found = await find_peer_user(self.client, own, *has_opened)
             if self.transport.is_closing():
                 return None
-            # Only while our own end is established, no later connection can have the same addresses.
+            # While our own end is established, no later connection can have the same addresses.
             state = self.transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
             self._peer_user = found if state[0] == ESTABLISHED else None
         return self._peer_user

@@ -20,7 +20,7 @@ def refusal(item: Append, head: JournalHead, max_bytes: int = MAX_EVENT_BYTES) -
         return FencedError(item.run, item.epoch, head.epoch)
     if head.sealed or head.pruned:
         return SealedError(item.run)
-    return _misfit(item, head.last_seq, max_bytes)
+    return _entry_problem(item, head.last_seq, max_bytes)
 
 
 def malformed(item: Append) -> AppendRefusedError | None:
@@ -28,10 +28,10 @@ def malformed(item: Append) -> AppendRefusedError | None:
     first = item.entries[0].seq if item.entries else 1
     if first < 1:
         return SeqConflictError(item.run, first, 0)
-    return _misfit(item, first - 1, MAX_EVENT_BYTES)
+    return _entry_problem(item, first - 1, MAX_EVENT_BYTES)
 
 
-def _misfit(item: Append, last_seq: int, max_bytes: int) -> AppendRefusedError | None:
+def _entry_problem(item: Append, last_seq: int, max_bytes: int) -> AppendRefusedError | None:
     """The first entry that does not follow the one before it, or is too large."""
     for seq, frame in item.entries:
         if seq != last_seq + 1:

@@ -88,7 +88,7 @@ class SchemaValidator:
         return self._combined(schema, value, path, depth)
 
     def _own_problem(self, schema: dict[str, Json], value: Json) -> str | None:
-        """What the keywords without subschemas have against the value."""
+        """The problems that the keywords without subschemas find."""
         if "type" in schema:
             types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
             if not any(name in _IS_TYPE and _IS_TYPE[name](value) for name in types):
@@ -146,7 +146,7 @@ class SchemaValidator:
     def _combined(
         self, schema: dict[str, Json], value: Json, path: tuple[str | int, ...], depth: int
     ) -> SchemaViolation | None:
-        """What the keywords that apply other schemas to the same value have against it."""
+        """The problems that the keywords with schemas for the same value find."""
         every = list(schema.get("allOf", ()))
         if "$ref" in schema:
             every.append(self._resolve(schema["$ref"]))

@@ -1,15 +1,11 @@
 """The shell tool. Without a sandbox (`shell_sandbox.py`) a command can do what the server's user can do, so it asks
-first. It runs under `subreaper.py`, which ends everything the command started, also when this process dies."""
+first."""
 
 import codecs
-import os
-import sys
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from subprocess import STDOUT
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import anyio
 from anyio import to_thread
@@ -21,9 +17,8 @@ from holdfast.ports.model import ToolSpec
 from holdfast.ports.tool import ToolContext, ToolResult, ToolTraits
 from holdfast.tools.schemas import object_spec
 from holdfast.tools.shell_sandbox import ShellSandbox
+from holdfast.tools.supervised_process import open_supervised_process
 from holdfast.tools.workspace.private_directory import create_private_directory
-
-SUBREAPER: Final = str(Path(__file__).with_name("subreaper.py"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,43 +89,21 @@ class ShellTool:
     async def run(self, args: Mapping[str, Json], context: ToolContext) -> ToolResult:
         timeout: float = args.get("timeout", self.limits.timeout)
         output = _Output(self.limits.max_result // 2)
-        read_end, control = os.pipe()
-        try:
-            process = await self._start(args["command"], context.workspace, read_end)
-        except BaseException:
-            os.close(control)
-            raise
-        finally:
-            os.close(read_end)
-        try:
+        await to_thread.run_sync(create_private_directory, context.workspace)
+        command = await self.sandbox.wrap(["/bin/sh", "-c", args["command"]], context.workspace)
+        environment = inherited_variables(self.environment, self.variables)
+        async with open_supervised_process(
+            command, context.workspace, environment, exit_timeout=self.limits.exit_timeout
+        ) as child:
             with anyio.move_on_after(timeout) as limit:
-                too_much = await self._read_output(process, output, context)
+                too_much = await self._read_output(child.process, output, context)
             if limit.cancelled_caught:
-                os.write(control, b"t")
+                child.extend_grace_period()
                 return _result(output, f"stopped after {timeout:g} seconds", is_error=True)
             if too_much:
                 reason = f"stopped: it printed more than {self.limits.max_output} characters"
                 return _result(output, reason, is_error=True)
-            return _result(output, f"exit code {process.returncode}")
-        finally:
-            os.close(control)
-            # The control pipe is closed, so the subreaper ends what is left. If it does not, it is killed.
-            with anyio.CancelScope(shield=True):
-                with anyio.move_on_after(self.limits.exit_timeout):
-                    await process.wait()
-                await process.aclose()
-
-    async def _start(self, command: str, workspace: Path, control: int) -> Process:
-        await to_thread.run_sync(create_private_directory, workspace)
-        wrapped = await self.sandbox.wrap(["/bin/sh", "-c", command], workspace)
-        return await anyio.open_process(
-            [sys.executable, "-I", "-S", SUBREAPER, *wrapped],
-            stdin=control,
-            stderr=STDOUT,
-            cwd=workspace,
-            env=inherited_variables(self.environment, self.variables),
-            start_new_session=True,
-        )
+            return _result(output, f"exit code {child.process.returncode}")
 
     async def _read_output(self, process: Process, output: _Output, context: ToolContext) -> bool:
         """Reads until the process exits. Returns True if it printed too much to wait for that."""

@@ -41,7 +41,7 @@ def main(command: list[str]) -> int:
     child = _spawn(command, has_input=control != 0)
     null = os.open(os.devnull, os.O_RDWR)
     if control:
-        os.dup2(null, 0)  # who writes to a command that has exited is told so
+        os.dup2(null, 0)  # so writing to a command that has exited fails
     os.dup2(null, 1)  # the output ends when the command's processes end, not when this one does
     os.dup2(null, 2)
     status: int | None = None

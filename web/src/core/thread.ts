@@ -268,7 +268,7 @@ export class Thread {
     return result;
   }
 
-  /** The model that is shown as the one that answers: what is sent names it, so that no other does. */
+  /** The model that the page shows. Messages are sent with its name, so that no other model answers. */
   get model(): string | undefined {
     return this.state.get().session?.model ?? this.defaultModel() ?? undefined;
   }

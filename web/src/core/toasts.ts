@@ -1,4 +1,4 @@
-// A short confirmation of what was just done, and how to take it back. One is shown at a time, for a few seconds.
+// A short confirmation of an action, with a way to undo it. One is shown at a time, for a few seconds.
 
 import type { Env } from "./env.ts";
 import { Store } from "./store.ts";

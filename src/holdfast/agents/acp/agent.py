@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AcpAgent:
-    """Parks at no question: the program waits for the answer, and its process with it."""
+    """Its runs do not park: while a person decides, the program waits, so its process must stay alive."""
 
     program: AgentProgram
     pool: AgentPool
@@ -76,7 +76,7 @@ class AcpAgent:
         return await connection.load_session(link.session_id)
 
     async def _prompt(self, connection: "AgentConnection", turn: Turn, *, known: bool) -> list[dict[str, Any]]:
-        """What to prompt the program with, in a new session unless it knows the conversation."""
+        """The content blocks of the prompt. Opens a new session unless the program has the conversation in one."""
         links = SessionLinks(self.workspaces)
         if not known or connection.session_id is None:
             await connection.new_session()
@@ -84,8 +84,8 @@ class AcpAgent:
         where = (self.program.name, connection.session_id, str(connection.cwd))
         await links.write(turn.session.id, SessionLink(*where, turn.run.id, turn.run.message_id))
         question = prompts.question_of(turn)
-        told = None if known else prompts.history_text(turn.input, question)
-        blocks = [prompts.text_block(told)] if told else []
+        history = None if known else prompts.history_text(turn.input, question)
+        blocks = [prompts.text_block(history)] if history else []
         if has_output(turn.transcript.parts) or turn.transcript.lost:
             return [*blocks, prompts.text_block(prompts.interruption_text(turn.transcript, turn.decisions, question))]
         if not known and turn.session.system:

@@ -1,13 +1,10 @@
-"""What a program may ask of its client: text files inside the working directory, and commands.
+"""The methods that a program may call on its client: text files inside the working directory, and commands.
 
 Files are opened by the jail of the file tools, which follows no links. Commands run under the subreaper as the shell
 tool's do; the program could start them itself as well, so they are not asked about here."""
 
-import os
-import sys
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from subprocess import STDOUT
 from typing import Any, Final
 
 import anyio
@@ -16,13 +13,12 @@ from anyio import to_thread
 from anyio.abc import Process, TaskGroup
 
 from holdfast.ports.tool import ToolError
-from holdfast.tools.shell import SUBREAPER
+from holdfast.tools.supervised_process import open_supervised_process
 from holdfast.tools.workspace.jail import Jail, split_path
 
 MAX_FILE: Final = 10 * 1024 * 1024
 _MAX_TERMINALS: Final = 16
 _MAX_OUTPUT: Final = 1024 * 1024  # Bytes of a command's output that are kept
-_EXIT_TIMEOUT: Final = 5.0
 
 ClientMethod = Callable[[Mapping[str, Any]], Awaitable[Any]]
 
@@ -169,30 +165,16 @@ class _Terminal:
         *,
         task_status: Any = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        read_end, control = os.pipe()
+        code: int | None = None
         try:
-            command = [sys.executable, "-I", "-S", SUBREAPER, *words]
-            process = await anyio.open_process(
-                command, stdin=read_end, stderr=STDOUT, cwd=cwd, env=environment, start_new_session=True
-            )
-        except BaseException:
-            os.close(control)
-            raise
+            async with open_supervised_process(words, cwd, environment) as child:
+                task_status.started()
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._read, child.process, tasks.cancel_scope)
+                    await self._killed.wait()
+                    tasks.cancel_scope.cancel()
+            code = child.process.returncode
         finally:
-            os.close(read_end)
-        task_status.started()
-        try:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._read, process, tasks.cancel_scope)
-                await self._killed.wait()
-                tasks.cancel_scope.cancel()
-        finally:
-            os.close(control)
-            with anyio.CancelScope(shield=True):
-                with anyio.move_on_after(_EXIT_TIMEOUT):
-                    await process.wait()
-                await process.aclose()
-            code = process.returncode
             self.status = (
                 {"exitCode": code} if code is not None and code < 128 else {"signal": f"SIG{(code or 137) - 128}"}
             )

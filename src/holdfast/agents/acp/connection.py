@@ -17,12 +17,13 @@ from anyio.abc import Process, TaskStatus
 from holdfast import __version__
 from holdfast.agents.acp.client_methods import ClientMethods
 from holdfast.agents.acp.inbox import PermissionRequest, SessionUpdate, TurnEnded, TurnInbox
-from holdfast.agents.acp.process import ErrorTail, open_agent_process
 from holdfast.agents.acp.program import AcpLimits, AgentProgram
 from holdfast.agents.acp.transport import LineTransport
 from holdfast.agents.acp.turn import StaleSessionError
 from holdfast.agents.acp.updates import replayed_text
 from holdfast.ports.agent import AgentError
+from holdfast.tools.stderr_tail import StderrTail
+from holdfast.tools.supervised_process import open_supervised_process
 from holdfast.tools.workspace.private_directory import create_private_directory
 
 log = logging.getLogger("holdfast.agents")
@@ -48,7 +49,7 @@ class AgentConnection:
         self.cost_before = 0.0
         self._environment = environment
         self._limits = limits
-        self._errors = ErrorTail()
+        self._stderr = StderrTail()
         self._process: Process | None = None
         self._transport: LineTransport | None = None
         self._connection: Connection | None = None
@@ -68,12 +69,14 @@ class AgentConnection:
                 await to_thread.run_sync(create_private_directory, self.cwd)
                 command = [self.program.command, *self.program.args]
                 async with (
-                    open_agent_process(command, self.cwd, self._environment) as process,
+                    self._stderr.reading() as stderr,
+                    open_supervised_process(
+                        command, self.cwd, self._environment, has_input=True, stderr=stderr
+                    ) as child,
                     anyio.create_task_group() as tasks,
                 ):
-                    tasks.start_soon(self._errors.follow, process)
                     self._methods.start(tasks)
-                    self._connect(process)
+                    self._connect(child.process)
                     try:
                         await self._initialize()
                         limit.deadline = float("inf")
@@ -114,9 +117,9 @@ class AgentConnection:
 
     def _failure(self, what: str, code: str = "agent-gone") -> AgentError:
         """An error with the end of the program's error output, which usually says why."""
-        tail = self._errors.text
-        said = f" It printed: {tail[-1500:]}" if tail else ""
-        return AgentError(code, f"The agent {self.program.name} {what}.{said}")
+        tail = self._stderr.text
+        printed = f" It printed: {tail[-1500:]}" if tail else ""
+        return AgentError(code, f"The agent {self.program.name} {what}.{printed}")
 
     async def _request(self, method: str, params: Mapping[str, Any], within: float | None = None) -> Mapping[str, Any]:
         assert self._connection is not None
@@ -181,8 +184,9 @@ class AgentConnection:
         return session_id
 
     async def load_session(self, session_id: str) -> bool:
-        """Whether the program has the session again. Loading replays it, and an unknown id replays nothing; where it
-        can only be resumed, the program's word is taken. Raises StaleSessionError if the program is lost with it."""
+        """Load or resume a session; returns whether the program has it. Loading replays the messages, so a session that
+        replays none was not found; a program that can only resume is trusted. Raises StaleSessionError if the program
+        ends meanwhile."""
         method = "session/load" if self._can("load") else "session/resume" if self._can("resume") else None
         if method is None:
             return False
@@ -231,7 +235,7 @@ class AgentConnection:
         self.cancel_questions()
 
     def cancel_questions(self) -> None:
-        """The protocol wants every open question answered with *cancelled* when a turn is cancelled."""
+        """Answer every open question with *cancelled*, as the protocol requires when a turn is cancelled."""
         for question in self._questions:
             question.answer(None)
 

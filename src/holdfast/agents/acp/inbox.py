@@ -1,4 +1,4 @@
-"""What a program sends during a turn, in order, until the turn has dealt with it."""
+"""The queue of what a program sends during a turn."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence

@@ -9,7 +9,8 @@ from holdfast.ports.agent import ApprovalAnswer
 
 
 def options_of(options: Sequence[Mapping[str, Any]]) -> list[dict[str, Json]]:
-    """As `ApprovalRequested.options` has them. Kinds are coarser than ours, so an id that says *session* counts."""
+    """The options for `ApprovalRequested.options`. The protocol has no kind for a whole session, so an id with
+    *session* in it decides."""
     found: list[dict[str, Json]] = []
     for option in options:
         option_id, name = option.get("optionId"), option.get("name")

@@ -17,7 +17,7 @@ from holdfast.ports.agent import AgentError
 if TYPE_CHECKING:
     from holdfast.agents.acp.connection import AgentConnection
 
-_TICK: Final = 30.0  # Seconds between looks for programs that are idle
+_TICK: Final = 30.0  # Seconds between two checks for idle programs
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class AgentPool:
             raise AgentError("agent-unavailable", missing)
         # The protocol's package is half a second of pure Python, so it is imported when it is first needed.
         module = await to_thread.run_sync(import_module, "holdfast.agents.acp.connection")
-        self._make_room()  # and no await until the room is taken
+        self._make_room()  # no await until the slot is taken
         connection: AgentConnection = module.AgentConnection(
             program, cwd, program.environment(self.environment), self.limits
         )

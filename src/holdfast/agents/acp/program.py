@@ -18,7 +18,7 @@ class AgentProgram:
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     cwd: Path | None = None  # None: the session's own workspace
-    answer_within: float | None = None  # Seconds after which the program itself denies what nobody answered
+    answer_within: float | None = None  # Seconds after which the program denies an unanswered question by itself
     adds_up_usage: bool = False  # Whether it reports the tokens of its process so far, not those of the turn
     says_errors: bool = False  # Whether it reports a failure as an answer that begins with "Error: "
     install: str = ""  # How to get it

@@ -1,12 +1,14 @@
-"""What a program is told: the user's message, the conversation that it does not know, and where it was interrupted."""
+"""Builds the prompts for a program: the user's message, the earlier conversation for a new session, and the state of an
+interrupted answer."""
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from holdfast.agents.chat.attachments import FileReader, read_attachments
+from holdfast.agents.message_text import parts_as_text
 from holdfast.core.model_input import ModelInput
-from holdfast.core.parts import FilePart, Part, TextPart, ToolPart
+from holdfast.core.parts import FilePart, TextPart, ToolPart
 from holdfast.core.session import Message
 from holdfast.core.transcript import Transcript
 from holdfast.ports.agent import Turn
@@ -49,24 +51,24 @@ def _image(media: Media) -> dict[str, Any]:
 
 def history_text(past: ModelInput, question: Message | None) -> str | None:
     """The conversation before the question, for a session that does not know it."""
-    told = [f"Summary of what came before: {past.summary}"] if past.summary else []
+    lines = [f"Summary of what came before: {past.summary}"] if past.summary else []
     for message in past.messages:
         if question is not None and message.id == question.id:
             break
-        who = "User" if message.role == "user" else "Assistant"
-        told.append(f"{who}: {_plain(message.parts)}")
-    if not told:
+        speaker = "User" if message.role == "user" else "Assistant"
+        lines.append(f"{speaker}: {parts_as_text(message.parts)}")
+    if not lines:
         return None
-    text = "\n\n".join(told)[-_MAX_HISTORY:]
+    text = "\n\n".join(lines)[-_MAX_HISTORY:]
     return f"This conversation has happened before, and you take it up now:\n\n<conversation>\n{text}\n</conversation>"
 
 
 def interruption_text(transcript: Transcript, decisions: Mapping[str, str], question: Message | None) -> str:
-    """Where an answer was interrupted: what the user saw of it, and what became of its tools."""
+    """Describes an interrupted answer: the text that the user saw, and the state of each tool call."""
     tools = [part for part in transcript.parts if isinstance(part, ToolPart)]
     lines = ["Your answer to the user's last message was interrupted. Continue it now."]
     if question is not None:
-        lines.append(f"The message was:\n<message>\n{_plain(question.parts)}\n</message>")
+        lines.append(f"The message was:\n<message>\n{parts_as_text(question.parts)}\n</message>")
     shown = "".join(part.text for part in transcript.parts if isinstance(part, TextPart))
     if shown:
         lines.append(f"The user has seen this of it; do not repeat it:\n<shown>\n{shown[-_MAX_SHOWN:]}\n</shown>")
@@ -88,15 +90,3 @@ def _tool_line(part: ToolPart, decision: str | None) -> str:
     result = "" if part.result is None else f": {shorten(as_text(part.result), _MAX_RESULT)}"
     asked = f" The user decided: {decision}." if decision else ""
     return f"The tool {what} {state}{result}.{asked}"
-
-
-def _plain(parts: Sequence[Part]) -> str:
-    found: list[str] = []
-    for part in parts:
-        if isinstance(part, TextPart):
-            found.append(part.text)
-        elif isinstance(part, ToolPart):
-            found.append(f"[{_tool_line(part, None)}]")
-        elif isinstance(part, FilePart):
-            found.append(f"[file {part.name}]")
-    return "\n".join(found)

@@ -30,8 +30,8 @@ class SessionLink:
 
 @dataclass(frozen=True, slots=True)
 class SessionLinks:
-    """Files beside the workspaces: a program's sessions are on this machine as well. A lost one costs a new session
-    that is told the conversation."""
+    """Stored in files next to the workspaces, because a program's sessions are on this machine too. If a file is lost,
+    the program gets a new session whose prompt contains the conversation."""
 
     root: Path
 

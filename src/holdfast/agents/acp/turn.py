@@ -29,11 +29,11 @@ _MARGIN: Final = 1.0  # Seconds that we deny before the program does, so that th
 
 
 class StaleSessionError(AgentError):
-    """The program's session cannot be used any more; a new one can be told the conversation."""
+    """The program's session can no longer be used; a new one with the conversation in its prompt can."""
 
 
 class RefusedError(AgentError):
-    """The program refused and said nothing, as some do for a session that they do not know."""
+    """The program refused the prompt without any output, as some do for an unknown session."""
 
 
 @dataclass(slots=True)
@@ -47,11 +47,11 @@ class AcpTurn:
     turn: Turn
     out: AgentOutput
     translator: UpdateTranslator = field(init=False)
-    spoke: bool = False
+    has_output: bool = False
     ended_cleanly: bool = False  # Whether the program ended the turn, so that it can be prompted again
     _asking: anyio.Lock = field(default_factory=anyio.Lock)  # One question at a time is shown
     _asked: bool = False
-    _question: ev.ApprovalRequested | None = None  # That is open
+    _question: ev.ApprovalRequested | None = None  # The open one
 
     def __post_init__(self) -> None:
         self.translator = UpdateTranslator(anyio.current_time)
@@ -109,7 +109,7 @@ class AcpTurn:
         raise AssertionError
 
     async def _write(self, event: ev.Event) -> None:
-        self.spoke = True
+        self.has_output = True
         if isinstance(event, ev.ToolStarted | ev.ToolFinished):
             await self.out.commit(event)
         else:
@@ -118,7 +118,7 @@ class AcpTurn:
     # ---- questions ----
 
     async def _ask(self, request: PermissionRequest) -> None:
-        """The tool is journaled as started before the program is told to go on, as every tool is."""
+        """Ask the person. The tool is journaled as started before the program is allowed to run it."""
         async with self._asking:
             if request.answered.is_set():
                 return
@@ -180,13 +180,13 @@ class AcpTurn:
         await self._report_usage(ended)
         if reason == "cancelled":
             raise AgentError("agent-cancelled", f"The agent {name} stopped by itself. Continue, or try again.")
-        if reason == "refusal" and not self.spoke:
+        if reason == "refusal" and not self.has_output:
             raise RefusedError(
                 "refusal", f"The agent {name} refused to answer. Rephrase the message, or start a new chat."
             )
-        said = self.translator.said
-        if self.program.says_errors and said.startswith(_ERROR_PREFIX) and not self.translator.called_tools:
-            raise AgentError("agent", f"The agent {name} failed: {said.removeprefix(_ERROR_PREFIX)}")
+        text = self.translator.answer_start
+        if self.program.says_errors and text.startswith(_ERROR_PREFIX) and not self.translator.called_tools:
+            raise AgentError("agent", f"The agent {name} failed: {text.removeprefix(_ERROR_PREFIX)}")
         return _FINISH.get(str(reason), "stop")
 
     async def _report_usage(self, ended: TurnEnded) -> None:

@@ -41,7 +41,7 @@ class UpdateTranslator:
         self._now = now
         self._open: dict[str, _Call] = {}
         self._over: set[str] = set()
-        self.said = ""  # The beginning of the answer's text
+        self.answer_start = ""  # Up to 1,000 characters of the answer's text
         self.called_tools = False
         self.title: str | None = None
         self.cost: float | None = None  # Of the program's session so far
@@ -50,7 +50,8 @@ class UpdateTranslator:
         match update.get("sessionUpdate"):
             case "agent_message_chunk":
                 text = _block_text(update.get("content"))
-                self.said = (self.said + text)[:1000] if len(self.said) < 1000 else self.said
+                if len(self.answer_start) < 1000:
+                    self.answer_start = (self.answer_start + text)[:1000]
                 return [ev.TextDelta(piece) for piece in _pieces(text)]
             case "agent_thought_chunk":
                 return [ev.ReasoningDelta(piece) for piece in _pieces(_block_text(update.get("content")))]
@@ -125,7 +126,7 @@ class UpdateTranslator:
         return name, args
 
     def _output(self, call_id: str, call: _Call, content: Any) -> list[ev.Event]:
-        """What is new of a call's content, which each update sends whole."""
+        """The new part of a call's content; each update contains all of it."""
         if content is None:
             return []
         text = "\n".join(filter(None, (_block_text(item.get("content")) for item in _items(content))))
@@ -157,7 +158,7 @@ def _call_id(update: Mapping[str, Any]) -> str:
 
 
 def replayed_text(update: Mapping[str, Any]) -> str | None:
-    """The text of a message in a replay, or None if the update is none."""
+    """The text of a replayed message; None for any other update."""
     if update.get("sessionUpdate") not in ("user_message_chunk", "agent_message_chunk"):
         return None
     return _block_text(update.get("content"))

@@ -9,7 +9,7 @@ from holdfast.core.parts import ReasoningPart, TextPart
 from holdfast.ports.model import AssistantMessage, ChatMessage, Media, ModelInfo, ModelRequest, ToolMessage, UserMessage
 from holdfast.tools.result_text import as_text
 
-_BYTES: Final = 4  # Of UTF-8 that count as one token
+_BYTES: Final = 4  # UTF-8 bytes that count as one token
 _PER_MESSAGE: Final = 4
 _IMAGE: Final = 1500
 _SHORT: Final = 400  # Omitting a tool result of up to this many characters saves too little

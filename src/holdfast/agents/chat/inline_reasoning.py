@@ -28,7 +28,7 @@ class InlineReasoning:
         self._closed = False
 
     def take(self, text: str) -> Sequence[TextDelta | ReasoningDelta]:
-        """What can be told of the text so far."""
+        """The deltas that are certain so far; the rest of the text is held back."""
         if self.done:
             return [TextDelta(text)]
         self._held += text
@@ -49,7 +49,7 @@ class InlineReasoning:
         return found
 
     def end(self) -> Sequence[TextDelta | ReasoningDelta]:
-        """No text follows in this place."""
+        """Call when no more text follows; returns what was held back."""
         return () if self.done else self._release()
 
     def _find_tag(self) -> None:
@@ -65,7 +65,7 @@ class InlineReasoning:
         return len(self._held) > _MAX_BLANK or not any(opening.startswith(start) for opening, _ in TAGS)
 
     def _release(self) -> list[TextDelta | ReasoningDelta]:
-        """What is held back, as what it turned out to be."""
+        """The text that was held back, as text or as reasoning."""
         self.done = True
         held, self._held = self._held, ""
         if not self._open:

@@ -26,7 +26,7 @@ def written_args(part: ToolPart) -> str | None:
 def unsettled(parts: Sequence[Part]) -> list[RequestedCall]:
     """Calls that an earlier execution left without a result, in order.
 
-    Incompletely written calls are left out: the model writes them again if it still wants them."""
+    Incompletely written calls are left out: the model writes them again if it still needs them."""
     return [
         RequestedCall(
             part.call_id,

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from holdfast.agents.message_text import parts_as_text
 from holdfast.core.events import TextDelta
-from holdfast.core.parts import FilePart, Part, TextPart, ToolPart
 from holdfast.core.session import Message
 from holdfast.ports.model import Model, ModelError, ModelRequest, UserMessage
-from holdfast.tools.result_text import as_text, shorten
+from holdfast.tools.result_text import shorten
 
 SUMMARIZE: Final = (
     "Summarize the conversation below for yourself: you will continue it and see only this summary. Keep what the "
@@ -21,7 +21,6 @@ TITLE: Final = (
 )
 _LONGEST_TITLE: Final = 80
 _MAX_MESSAGE: Final = 8000
-_MAX_RESULT: Final = 1000
 _DEFAULT_CONTEXT: Final = 32_000
 
 
@@ -75,17 +74,6 @@ class ModelTitler:
 def as_dialog(messages: Sequence[Message]) -> str:
     """A conversation as plain text."""
     names = {"user": "User", "assistant": "Assistant"}
-    return "\n\n".join(f"{names[message.role]}: {shorten(_plain(message.parts), _MAX_MESSAGE)}" for message in messages)
-
-
-def _plain(parts: Sequence[Part]) -> str:
-    lines: list[str] = []
-    for part in parts:
-        if isinstance(part, TextPart):
-            lines.append(part.text)
-        elif isinstance(part, FilePart):
-            lines.append(f"[file {part.name}]")
-        elif isinstance(part, ToolPart):
-            result = shorten(as_text(part.result), _MAX_RESULT) if part.state == "done" else part.state
-            lines.append(f"[{part.name}({shorten(as_text(part.args), _MAX_RESULT)}) → {result}]")
-    return "\n".join(lines)
+    return "\n\n".join(
+        f"{names[message.role]}: {shorten(parts_as_text(message.parts), _MAX_MESSAGE)}" for message in messages
+    )

@@ -55,8 +55,8 @@ class ToolRunner:
     max_repeats: int
     decisions: dict[str, Decision]  # Unused decisions by call id; each allows one start
     store_image: Callable[[Media], Awaitable[FilePart]]
-    questions: PersonQuestions | None = None  # None: nobody can be asked while a tool runs
-    ask_model: AskModel | None = None  # For servers of tools that want to use the run's model
+    questions: PersonQuestions | None = None  # None: tools cannot ask the person
+    ask_model: AskModel | None = None  # For MCP servers that send sampling requests
 
     async def run_calls(self, calls: Sequence[RequestedCall]) -> None:
         """Give every call a result, in order; concurrently only if all of them are read-only."""

@@ -17,8 +17,8 @@ def workspace(root: Path, sid: SessionId) -> Path:
 
 
 def agent_session_file(root: Path, sid: SessionId) -> Path:
-    """Where it is noted which session of an agent program belongs to the session: beside its directory, because the
-    program's own session is on this machine too."""
+    """The file that records which session of an agent program belongs to this session. It is next to the workspace,
+    because the program's session is on this machine too."""
     return root / f"{workspace(root, sid).name}.agent.json"
 
 

@@ -59,7 +59,7 @@ def answer_input(
 
 
 def read_input(tx: Tx, aid: ApprovalId) -> tuple[InputAnswer, str | None] | None:
-    """The answer and why, if no person gave it; None if there is none yet."""
+    """The answer, and the reason if no person gave it; None as long as there is no answer."""
     approval = tx.approval(aid)
     if approval is None or approval.decision is None:
         return None

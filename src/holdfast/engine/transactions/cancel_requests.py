@@ -15,7 +15,7 @@ DISCONNECTED = Intent("cancelled", reason="disconnected")
 
 
 def set_intent(tx: Tx, run: Run, intent: Intent) -> Run:
-    """Record how an open run is to end; the first intent stands."""
+    """Record how an open run is to end; the first intent wins."""
     return run if run.intent is not None else put_run(tx, replace(run, intent=intent))
 
 

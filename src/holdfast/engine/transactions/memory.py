@@ -47,7 +47,7 @@ class CommitBegun:
 
 @dataclass(frozen=True, slots=True)
 class ForgetSession:
-    """Nothing is committed any more; the providers that were told have to forget the session."""
+    """The session is to be forgotten: nothing is committed any more, and its providers must delete their copies."""
 
     ledger: Ledger
 

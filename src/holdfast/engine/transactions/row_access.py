@@ -51,7 +51,7 @@ def put_session(tx: Tx, session: Session, updated_at: float | None = None) -> Se
 
 def put_active_session(tx: Tx, session: Session) -> Session:
     """`put_session` for an activity, which moves `updated_at`: a turn was accepted or settled, or a tool finished. A
-    rename or a pin is none."""
+    rename or a pin is not an activity."""
     return put_session(tx, session, tx.now)
 
 

@@ -59,7 +59,7 @@ def unclaim(tx: Tx, runs: Iterable[Run]) -> None:
 
 
 def find_unstarted(tx: Tx, me: NodeIdentity, rids: Iterable[RunId]) -> list[Run]:
-    """Of the runs that may have been claimed when they were accepted, those that were."""
+    """Which of these runs were claimed when they were accepted."""
     runs = [run for rid in rids if (run := tx.run(rid)) is not None and run.status == "running" and run.epoch == 1]
     return [run for run in runs if run.lease is not None and run.lease.holder == me.node]
 

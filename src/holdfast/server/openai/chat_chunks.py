@@ -72,7 +72,7 @@ class ChatChunks(Translator):
         self._wrote_text = self._called_tool = False
 
     def _around(self, delta: bytes) -> tuple[bytes, bytes]:
-        """What stands before and after the escaped text of a chunk."""
+        """The bytes before and after the escaped text of a chunk."""
         head = self._head + b',"choices":[{"index":0,"delta":' + delta
         return head, b'"},"logprobs":null,"finish_reason":null}]' + self._tail
 

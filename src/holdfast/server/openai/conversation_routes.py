@@ -30,7 +30,9 @@ async def create_conversation(
 ) -> s.ConversationObject:
     """Create a session, which `conversation` of a response names."""
     metadata = {} if body is None else body.metadata or {}
-    turns = await _store(api, request, (body and body.items) or [], None)  # before there is a session that stays empty
+    turns = await _store(
+        api, request, (body and body.items) or [], None
+    )  # before the session is created, which would stay empty
     agent = model_names.DIRECT if api.models is not None else "chat"
     settings = {"source": parameters.SOURCE, "metadata": metadata}
     session = await api.engine.sessions.create(agent=agent, settings=settings)

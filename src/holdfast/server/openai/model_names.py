@@ -1,5 +1,5 @@
-"""What the `model` of a request stands for: a model that is asked alone, whose client runs its own tools, or an agent
-of this server (`agent:NAME`), which runs the server's."""
+"""Resolves the `model` of a request: either a model without an agent, whose client runs its own tools, or an agent of
+this server (`agent:NAME`), which runs the server's."""
 
 from dataclasses import dataclass
 from typing import Final

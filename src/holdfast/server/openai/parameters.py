@@ -161,10 +161,10 @@ def _ignored(body: s.ResponseRequest | s.ChatRequest) -> list[str]:
     return ignored
 
 
-Wanted = dict[str, tuple[str, Json]]  # By the name of the setting: the name of the parameter, and its value
+RequestedSettings = dict[str, tuple[str, Json]]  # By the name of the setting: the name of the parameter, and its value
 
 
-def _select(wanted: Wanted, target: Target, ignored: list[str]) -> RunSettings:
+def _select(wanted: RequestedSettings, target: Target, ignored: list[str]) -> RunSettings:
     values: dict[str, Json] = {}
     for name, (param, value) in wanted.items():
         if value is None:
@@ -178,7 +178,7 @@ def _select(wanted: Wanted, target: Target, ignored: list[str]) -> RunSettings:
     return RunSettings(values, ignored)
 
 
-def _tool_settings(tools: Sequence[Mapping[str, Json]], choice: Json, *, parallel: bool | None) -> Wanted:
+def _tool_settings(tools: Sequence[Mapping[str, Json]], choice: Json, *, parallel: bool | None) -> RequestedSettings:
     """Without tools there is nothing to choose."""
     if choice == "required" and not tools:
         raise ParameterError("tool_choice", "'tool_choice' is 'required', but 'tools' is empty.")

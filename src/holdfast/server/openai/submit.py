@@ -91,7 +91,7 @@ def _run_options(call: ApiCall) -> RunOptions:
         **settings.values,
         "instructions": call.instructions,
         "openai": stored_parameters(call.body, sent, target.name, ignored),
-        # A model alone gets what the program sends and nothing that is remembered.
+        # A model without an agent gets no memories, only what the client sends.
         **({"memory": OFF} if target.agent == DIRECT else {}),
     }
     body = ["response" if isinstance(call.body, ResponseRequest) else "chat", sent]

@@ -72,7 +72,7 @@ class TextLoader(Loader):
 
 class TimedConnection(psycopg.Connection[Any]):
     """A connection that fails if an answer takes longer than `answer_within` seconds. Neither `statement_timeout` nor
-    the socket's options notice a server process that stands still."""
+    the socket's options notice a server process that hangs."""
 
     answer_within: float = 10.0
 
@@ -139,7 +139,7 @@ class PostgresConfig:
         db.adapters.register_dumper(str, TextDumper)
         db.adapters.register_loader(_TEXT_OID, TextLoader)
         limit = int(self.answer_within * 1000)
-        # An abandoned transaction must not block the others forever: the idle timeout ends that of a node that stands
+        # An abandoned transaction must not block the others forever: the idle timeout ends that of a node that hangs
         # still, keepalives that of a node that is gone. Every query has an index; a plan made while a table was small
         # must not scan it after it has grown.
         db.execute(

@@ -170,11 +170,11 @@ class PostgresJournal:
 
 
 def _insert(db: TimedConnection, items: Sequence[Append]) -> set[RunId]:
-    """Each column is sent as one text: psycopg takes longer for an array than PostgreSQL for the whole commit."""
+    """Each column is sent as one string: psycopg takes longer for an array than PostgreSQL for the whole commit."""
     packed = [frame_packing.pack(item.entries) for item in items]
     sizes = [len(each) for each in packed]
     values = {
-        "run": "\n".join(item.run for item in items),  # no id has a line break
+        "run": "\n".join(item.run for item in items),  # ids contain no line breaks
         "epoch": _listed(item.epoch for item in items),
         "base": _listed(item.entries[0].seq - 1 for item in items),
         "last_seq": _listed(item.entries[-1].seq for item in items),

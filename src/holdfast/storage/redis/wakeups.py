@@ -15,7 +15,7 @@ from holdfast.storage.in_memory.wakeups import PendingHints
 from holdfast.storage.redis.connection import RedisConfig
 
 _STREAM: Final = "holdfast:wakes"
-_STREAM_LENGTH: Final = 1000  # A reader that is further behind loses hints, as may happen
+_STREAM_LENGTH: Final = 1000  # A reader that is further behind loses hints, which the port allows
 _POLL: Final = 200  # Milliseconds of a blocking read
 
 

@@ -96,7 +96,7 @@ _TUPLE: Final = Codec(_encode, lambda text: tuple(decode(text)))
 
 
 def _usage(usage: Usage) -> list[Json]:
-    """Without the fields at its end that earlier versions do not know, if they are unset."""
+    """Leaves out the last fields if they are unset, because earlier versions do not have them."""
     values = [usage.input_tokens, usage.output_tokens, usage.cost, usage.cached_tokens, usage.reasoning_tokens]
     return values if any(value is not None for value in values[3:]) else values[:3]
 
@@ -181,7 +181,7 @@ LEDGERS: Final = Table("ledgers", "session_id, owner, due_at, state", "session_i
 
 
 def from_ledger(ledger: Ledger) -> Row:
-    """What has no column of its own is in `state`."""
+    """Fields without a column of their own are in `state`."""
     state = {each.name: getattr(ledger, each.name) for each in fields(ledger) if each.name not in LEDGERS.names}
     commit = ledger.commit
     if commit is not None:

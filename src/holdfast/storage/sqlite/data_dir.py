@@ -82,7 +82,7 @@ def _lock(path: Path) -> int:
         raise _unusable(path, error) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        with contextlib.suppress(OSError):  # for the message to a second process; a full disk is no reason to fail
+        with contextlib.suppress(OSError):  # only for an error message, so a full disk does not matter
             os.ftruncate(lock, 0)
             os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
     except BlockingIOError:

@@ -69,7 +69,7 @@ class SqliteDialect:
     # ---- rows ----
 
     def save(self, table: Table, row: Row, old: Row | None) -> None:
-        """Of a known row only the changed columns are written: SQLite then skips every index without one of them."""
+        """Writes only the changed columns of a known row, so that SQLite skips the indexes on the others."""
         if old is None:
             self.execute(table.upsert, *row)
         elif changed := list(compress(range(len(row)), map(ne, old, row))):

@@ -18,7 +18,7 @@ def entries_at(
 ) -> list[Entry] | None:
     """The entries after `after`, up to a damaged one or the row in which `max_bytes` are reached. None: some have left
     the log."""
-    return _collect(db, [_WantedRun(log, after, limit)], max_bytes)[0]
+    return _collect(db, [_RequestedRun(log, after, limit)], max_bytes)[0]
 
 
 def entries_of(db: sqlite3.Connection, logs: Sequence[LoggedRun]) -> list[list[Entry] | None]:
@@ -28,7 +28,7 @@ def entries_of(db: sqlite3.Connection, logs: Sequence[LoggedRun]) -> list[list[E
         _entries(1, frames) if len(frames) == log.last_seq else None for log, frames in zip(logs, cached, strict=True)
     ]
     rest = [n for n, entries in enumerate(found) if entries is None]
-    for n, entries in zip(rest, _collect(db, [_WantedRun(logs[n], 0, logs[n].last_seq) for n in rest]), strict=True):
+    for n, entries in zip(rest, _collect(db, [_RequestedRun(logs[n], 0, logs[n].last_seq) for n in rest]), strict=True):
         found[n] = entries
     return found
 
@@ -37,7 +37,7 @@ def _entries(seq: int, frames: Iterable[bytes]) -> list[Entry]:
     return list(map(Entry, count(seq), frames))
 
 
-class _WantedRun:
+class _RequestedRun:
     """The requested part of a run, and the entries found so far."""
 
     __slots__ = ("enough", "entries", "gone", "log", "places", "rows", "seq", "size", "torn")
@@ -74,10 +74,10 @@ class _WantedRun:
 
 
 def _collect(
-    db: sqlite3.Connection, wants: Sequence[_WantedRun], max_bytes: int | None = None
+    db: sqlite3.Connection, wants: Sequence[_RequestedRun], max_bytes: int | None = None
 ) -> list[list[Entry] | None]:
     """Read each row once for all runs that have events in it, until one of them has `max_bytes`."""
-    readers: dict[int, list[_WantedRun]] = {}
+    readers: dict[int, list[_RequestedRun]] = {}
     for want in wants:
         for row in dict.fromkeys(want.rows):
             readers.setdefault(row, []).append(want)

@@ -59,7 +59,7 @@ def tokenize(page: str) -> Iterator[Text | StartTag | EndTag]:
             continue
         attributes, at = _read_attributes(page, tag.end())
         if at > size:
-            return  # a tag that the page ends in is none
+            return  # an unterminated tag at the end of the page
         name = tag[1].lower()
         if page[tag.start() + 1] == "/":
             yield EndTag(name)

@@ -14,13 +14,14 @@ from holdfast.core.parts import Json
 from holdfast.ports.model import ToolSpec
 from holdfast.ports.tool import Tool, ToolContext, ToolError, ToolResult, ToolTraits
 from holdfast.tools.mcp import prompts, tool_mapping
-from holdfast.tools.mcp.connection import McpConnection, StderrTail
+from holdfast.tools.mcp.connection import McpConnection
 from holdfast.tools.mcp.media_files import save_media
 from holdfast.tools.mcp.prompts import McpPrompt
 from holdfast.tools.mcp.resource_tools import resource_tools
 from holdfast.tools.mcp.server_requests import ActiveCall
 from holdfast.tools.mcp.tool_listing import MAX_TOOLS
 from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer
+from holdfast.tools.stderr_tail import StderrTail
 
 log = logging.getLogger("holdfast.tools")
 

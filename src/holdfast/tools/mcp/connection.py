@@ -1,7 +1,6 @@
 """One connection to one MCP server: a task that keeps it open until it is closed or lost."""
 
 import logging
-import os
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -14,17 +13,16 @@ from anyio.abc import TaskStatus
 
 from holdfast import __version__
 from holdfast.ports.tool import ToolError
-from holdfast.tools.mcp.http_client import guarded_client
+from holdfast.tools.mcp.http_client import ACCEPT, PING, guarded_client
 from holdfast.tools.mcp.oauth import stored_auth
 from holdfast.tools.mcp.server_requests import ServerRequests
 from holdfast.tools.mcp.tool_listing import keep_valid_tools
 from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer, is_local
+from holdfast.tools.stderr_tail import StderrTail
 
 log = logging.getLogger("holdfast.tools")
 
-_MAX_STDERR: Final = 4_000  # Bytes at the end of a program's error output that are kept
 _MAX_INSTRUCTIONS: Final = 2_000  # Characters
-_READS_AT_ONCE: Final = 16  # A program that writes without end does not keep the loop busy
 _NOT_STREAMABLE: Final = frozenset({400, 404, 405})  # What a server with the older SSE transport answers to a POST
 _UNAUTHORIZED: Final = (
     "It needs authorization. Press Connect in Settings → MCP servers, or enter an access token there."
@@ -70,7 +68,7 @@ class McpConnection:
 
     @property
     def instructions(self) -> str:
-        """What the server tells models about its tools, with its name, since it is the server's word and not ours."""
+        """The server's instructions for models, after its name, because they are not ours."""
         text = (self.client.instructions or "").strip()[:_MAX_INSTRUCTIONS]
         return f"{self._server.name}: {text}" if text else ""
 
@@ -82,51 +80,6 @@ class McpConnection:
         if await _is_streamable(self._server, auth):
             return _http(self._server, self.closed, auth)
         return _sse(self._server, self.closed, auth)
-
-
-class StderrTail:
-    """The end of what a program wrote to its error output."""
-
-    def __init__(self) -> None:
-        self._tail = b""
-        self._fd: int | None = None
-
-    @property
-    def text(self) -> str:
-        self._read()
-        return self._tail.decode(errors="replace").strip()
-
-    @asynccontextmanager
-    async def reading(self) -> AsyncIterator[int]:
-        """Yields the file descriptor to write to. What is written is read until the block ends."""
-        self._fd, writing = os.pipe()
-        os.set_blocking(self._fd, False)
-        try:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._follow, self._fd)
-                try:
-                    yield writing
-                finally:
-                    tasks.cancel_scope.cancel()
-        finally:
-            self._read()
-            os.close(self._fd)
-            os.close(writing)
-            self._fd = None
-
-    async def _follow(self, fd: int) -> None:
-        while True:
-            await anyio.wait_readable(fd)
-            self._read()
-
-    def _read(self) -> None:
-        if self._fd is None:
-            return
-        try:
-            for _ in range(_READS_AT_ONCE):
-                self._tail = (self._tail + os.read(self._fd, 65536))[-_MAX_STDERR:]
-        except BlockingIOError:
-            pass  # nothing more for now
 
 
 @asynccontextmanager
@@ -144,10 +97,8 @@ async def _stdio(server: StdioServer, closed: anyio.Event, stderr: StderrTail) -
 async def _is_streamable(server: HttpServer, auth: Any) -> bool:
     """Whether the server has the streamable transport, as the specification tells clients to find out: an older one
     refuses a POST, and answers a GET with an event stream."""
-    ping = {"jsonrpc": "2.0", "id": 0, "method": "ping"}
-    accept = {"Accept": "application/json, text/event-stream"}
     async with guarded_client(server.url, headers=dict(server.headers), timeout=30.0, auth=auth) as client:
-        async with client.stream("POST", server.url, json=ping, headers=accept) as answer:
+        async with client.stream("POST", server.url, json=PING, headers=ACCEPT) as answer:
             if answer.status_code == 401:
                 raise ToolError(_UNAUTHORIZED)
             if answer.status_code not in _NOT_STREAMABLE:

@@ -7,6 +7,9 @@ from urllib.parse import urlsplit
 from holdfast.ports.tool import ToolError
 from holdfast.tools.fetch.ssrf_guard import is_public, parse
 
+PING: Final = {"jsonrpc": "2.0", "id": 0, "method": "ping"}
+"""The body of a request that any server answers, or refuses with a status that tells why."""
+ACCEPT: Final = {"Accept": "application/json, text/event-stream"}
 _LOCAL_SUFFIXES: Final = (".localhost", ".local", ".lan", ".internal", ".home.arpa")
 
 
@@ -26,7 +29,7 @@ def guarded_client(server_url: str, **options: Any) -> Any:
 
 
 def _is_on_own_network(url: str) -> bool:
-    """By its name alone, because whoever has the name decides what it resolves to."""
+    """Decides by the host name alone, because the owner of a name controls what it resolves to."""
     host = urlsplit(url).hostname or ""
     address = parse(host)
     if address is not None:

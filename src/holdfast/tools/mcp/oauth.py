@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 
 from holdfast import __version__
 from holdfast.ports.tool import ToolError
-from holdfast.tools.mcp.http_client import guarded_client
+from holdfast.tools.mcp.http_client import ACCEPT, PING, guarded_client
 
 log = logging.getLogger("holdfast.tools")
 
@@ -22,13 +22,11 @@ SIGN_IN_LIMIT: Final = 600.0  # Seconds from the button to the browser's return
 _START_LIMIT: Final = 60.0  # Seconds until the authorization page is known
 _MAX_SIGN_INS: Final = 20  # Under way at once
 _EARLY: Final = 30.0  # Seconds before its end at which a stored token counts as expired
-_PING: Final = {"jsonrpc": "2.0", "id": 0, "method": "ping"}
-_ACCEPT: Final = {"Accept": "application/json, text/event-stream"}
 
 
 @dataclass(frozen=True, slots=True)
 class OAuthSecrets:
-    """Where the tokens for one server are stored, as one text. They are valid for its URL only."""
+    """Reads and writes the tokens of one server as one JSON string. They are valid for its URL only."""
 
     url: str
     read: Callable[[], str | None] = field(repr=False)
@@ -63,7 +61,7 @@ class StoredTokens:
             context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(stored["resource"])
 
     async def get_tokens(self) -> Any:
-        """Without a known authorization server they cannot be refreshed: the SDK would guess whom to send them to."""
+        """Without a known authorization server they cannot be refreshed: the SDK would guess where to send them."""
         from mcp.shared.auth import OAuthToken
 
         stored = self._secrets.load()
@@ -141,7 +139,7 @@ class _SignIn:
         self.url: str | None = None  # Of the authorization page
         self.state: str | None = None
         self.failure: str | None = None
-        self.ready = anyio.Event()  # The page is known, or there is none
+        self.ready = anyio.Event()  # The page's URL is known, or the sign-in has failed
         self.done = anyio.Event()
         self._answered = anyio.Event()
         self._answer: Any = None
@@ -151,14 +149,14 @@ class _SignIn:
         try:
             with anyio.fail_after(SIGN_IN_LIMIT):
                 async with guarded_client(self._secrets.url, auth=auth, timeout=30.0) as client:
-                    answer = await client.post(self._secrets.url, json=_PING, headers=_ACCEPT)
+                    answer = await client.post(self._secrets.url, json=PING, headers=ACCEPT)
             if self._secrets.has_tokens and self.url is None and answer.status_code < 500:
                 self.failure = "it is connected already. To sign in as somebody else, disconnect it first."
             elif self.url is None:
                 self.failure = f"It did not ask for authorization (status {answer.status_code})."
         except Exception as error:  # noqa: BLE001 - the task boundary: the person is told why
             log.warning("signing in to the MCP server %s failed: %s", self.server, type(error).__name__)
-            why = "nobody signed in in time" if isinstance(error, TimeoutError) else str(error)[:500]
+            why = "nobody signed in within ten minutes" if isinstance(error, TimeoutError) else str(error)[:500]
             self.failure = self.failure or why
         finally:
             self.ready.set()

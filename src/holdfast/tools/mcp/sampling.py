@@ -12,6 +12,7 @@ MAX_TOKENS: Final = 4_096  # Of an answer, whatever the server asks for
 _MAX_INPUT: Final = 100_000  # Characters
 _MAX_MESSAGES: Final = 100
 _MAX_IMAGE: Final = 5_000_000  # Characters in base 64
+_MAX_IMAGES: Final = 10_000_000  # Characters in base 64, of all images together
 _PREVIEW: Final = 3_000  # Characters that the person is shown
 
 
@@ -21,6 +22,11 @@ def read_request(params: Any) -> ModelRequest:
         raise ValueError("Tools are not supported in sampling requests.")
     if len(params.messages) > _MAX_MESSAGES:
         raise ValueError(f"At most {_MAX_MESSAGES} messages are supported.")
+    images = sum(len(block.data) for message in params.messages for block in _blocks(message) if block.type == "image")
+    if images > _MAX_IMAGES:  # before they are decoded
+        raise ValueError(
+            f"The images have {_megabytes(images)} in total; at most {_megabytes(_MAX_IMAGES)} are supported."
+        )
     messages = tuple(_message(message) for message in params.messages)
     size = sum(len(item) for message in messages for item in _texts(message)) + len(params.system_prompt or "")
     if size > _MAX_INPUT:
@@ -36,7 +42,7 @@ def read_request(params: Any) -> ModelRequest:
 
 
 def preview(request: ModelRequest) -> str:
-    """What the person decides by."""
+    """The text that is shown to the person who allows or rejects the request."""
     lines = [f"System: {request.system}"] if request.system else []
     for message in request.messages:
         lines += [f"{'User' if isinstance(message, UserMessage) else 'Assistant'}: {' '.join(_texts(message))}"]
@@ -45,8 +51,16 @@ def preview(request: ModelRequest) -> str:
     return f"{shown}\n\n(up to {request.settings['max_tokens']} tokens)"
 
 
+def _blocks(message: Any) -> list[Any]:
+    return message.content if isinstance(message.content, list) else [message.content]
+
+
+def _megabytes(base64_length: int) -> str:
+    return f"{base64_length * 3 / 4 / 1e6:.2f} MB"
+
+
 def _message(message: Any) -> ChatMessage:
-    blocks = message.content if isinstance(message.content, list) else [message.content]
+    blocks = _blocks(message)
     if message.role == "assistant":
         if any(block.type != "text" for block in blocks):
             raise ValueError("Messages of the assistant can only be text.")
@@ -65,7 +79,7 @@ def _item(block: Any) -> str | Media:
         kind = image_type(data)
         if kind is not None:
             return Media("image", kind, data)
-    raise ValueError("Messages can be text and images of up to 3.75 MB.")
+    raise ValueError(f"Messages can be text and images of up to {_megabytes(_MAX_IMAGE)}.")
 
 
 def _texts(message: ChatMessage) -> list[str]:

@@ -28,9 +28,9 @@ _MAX_PENDING: Final = 8  # Questions of one call that wait for their turn
 _MAX_QUESTIONS: Final = 20  # Of one call
 _MAX_MESSAGE: Final = 4_000  # Characters
 _INVALID_PARAMS: Final = -32602
-_REJECTED: Final = -1  # As the specification has it for a person's refusal
-_BUSY: Final = "Calls of several sessions are under way, so it is unknown whom this is for. Try again."
-_NO_CALL: Final = "No tool call is under way that this could belong to."
+_REJECTED: Final = -1  # The code of the specification for a rejection by the person
+_BUSY: Final = "Calls of several sessions are in progress, so the request cannot be assigned to one. Try again."
+_NO_CALL: Final = "There is no tool call in progress that this request could belong to."
 
 
 @dataclass(eq=False)
@@ -104,7 +104,7 @@ class ActiveCall:
             self._failure = error
             self._scope.cancel()
         finally:
-            with suppress(anyio.WouldBlock, anyio.EndOfStream):  # whoever still waits is told so
+            with suppress(anyio.WouldBlock, anyio.EndOfStream):  # wake the callers that still wait
                 while True:
                     if current is not None:
                         current.done.set()

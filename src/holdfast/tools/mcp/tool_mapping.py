@@ -23,7 +23,7 @@ class StdioServer:
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: str | None = None
-    trusted: bool = True  # Whether its hints about read-only tools are believed: it runs as the server's user anyway
+    trusted: bool = True  # Whether its hints about read-only tools are trusted: it runs as the server's user anyway
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class HttpServer:
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
     trusted: bool = False  # Whether its hints about read-only tools are believed
-    oauth: OAuthSecrets | None = field(default=None, compare=False, repr=False)  # None: it is sent no tokens of OAuth
+    oauth: OAuthSecrets | None = field(default=None, compare=False, repr=False)  # None: OAuth is not used
 
     @property
     def uses_oauth(self) -> bool:

@@ -15,7 +15,7 @@ interface Props {
   draftId: string;
   autoFocus: boolean;
   onDone: (text: string) => void;
-  /** Closes the editor. The draft is left where Escape does it. */
+  /** Closes the editor. With Escape, the draft is kept. */
   onClose: () => void;
 }
 

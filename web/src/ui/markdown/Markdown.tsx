@@ -74,7 +74,7 @@ function Table({ children, dir }: ComponentProps<"table">) {
 
 interface FormulaData {
   readonly "data-tex"?: string;
-  /** What stands before the formula; none: a dollar sign. */
+  /** The opening delimiter; a dollar sign by default. */
   readonly "data-delimiter"?: string;
 }
 

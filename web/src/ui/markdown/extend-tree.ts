@@ -59,7 +59,7 @@ function restored(node: RootContent, formulas: readonly Formula[]): RootContent 
   return node;
 }
 
-/** Wraps what stands between an opening tag and its closing tag. Tags without a counterpart stay text. */
+/** Wraps the nodes between an opening tag and its closing tag. A tag without a counterpart remains text. */
 function applyTags(nodes: RootContent[]): RootContent[] {
   const done: RootContent[] = [];
   const open: { name: string; at: number }[] = [];

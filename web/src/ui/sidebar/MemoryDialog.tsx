@@ -1,4 +1,4 @@
-// What of a chat is in memory, and what is not yet.
+// Shows which turns of a chat are in memory, and which are not yet.
 
 import { useCallback, useEffect, useState } from "react";
 import { errorMessage } from "../../core/api.ts";
