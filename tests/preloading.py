@@ -59,13 +59,13 @@ class _Forks:
         signal.set_wakeup_fd(wakes)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         while True:
-            readable, _, _ = select.select([0, woken, self._listener], [], [])
+            readable, _, _ = select.select([0, woken, self._listener.fileno()], [], [])
             if 0 in readable:
                 return
             if woken in readable:
                 os.read(woken, 4096)
                 self._report()
-            if self._listener in readable:
+            if self._listener.fileno() in readable:
                 self._fork()
 
     def _report(self) -> None:
