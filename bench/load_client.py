@@ -70,7 +70,7 @@ class StreamClient(asyncio.Protocol):
         stamps = (text for _, text in found if stamped_tokens.is_stamp(text))
         self.late += [stamped_tokens.delay_ms(stamp, now) for stamp in stamps]
         last = self.tokens + len(found)
-        self.in_order = self.in_order and [number for number, _ in found] == stamped_tokens.NUMBERS[self.tokens : last]
+        self.in_order = self.in_order and [place for place, _ in found] == stamped_tokens.PLACES[self.tokens : last]
         self.tokens = last
         if last >= self._expected and self.all_at != self.all_at:
             self.all_at = time.monotonic()

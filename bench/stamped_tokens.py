@@ -1,9 +1,11 @@
-"""The tokens that the upstream sends: each contains its number and the time at which it was sent.
+"""The tokens that the upstream sends: each contains a word by which its place is checked, and the time at which it was
+sent.
 
-`00042.0123456 ` is the forty-third token, sent at 1.23456 s of the monotonic clock, which all processes share, modulo
-one hundred seconds. All have the same length, so the bytes around them are built once. Where the cost of the whole turn
-counts, most tokens have a common word instead of the time: a text that consists of numbers which occur once, as no
-answer does, would make a search index cost several times what it costs a user.
+`metal.0123456 ` was sent at 1.23456 s of the monotonic clock, which all processes share, modulo one hundred seconds.
+The words before the dot come in a fixed order. All tokens have the same length, so the bytes around them are made once.
+Where the cost of the whole turn counts, most tokens have a second word instead of the time: a text that consists of
+numbers which occur once, as no answer does, would make a search index cost several times what it costs a user. 500 such
+tokens have about 170 different words, and 2,000 have 320, as English has.
 """
 
 import json
@@ -11,7 +13,7 @@ import re
 import time
 from typing import Final
 
-TOKEN: Final = re.compile(rb"(\d{5})\.([a-z]{7}|\d{7}) ")
+TOKEN: Final = re.compile(rb"([a-z]{5})\.([a-z]{7}|\d{7}) ")
 SIZE: Final = 14
 ROUND: Final = 10_000_000
 MOST: Final = 100_000
@@ -22,7 +24,15 @@ WORDS: Final = b"""
     program project provide quickly reasons records require results science section service several similar society
     special station student subject support surface through traffic usually various village weather western whether
 """.split()
-NUMBERS: Final = [b"%05d" % n for n in range(MOST)]
+_CYCLE: Final = b"""
+    about above after again along among beach begin below blood board bread bring brown build carry catch cause chair
+    chief child clean clear close color could count cover cross dance earth eight enter every field fight final first
+    floor force fresh front fruit glass grand grass great green group heart heavy horse hotel house human judge light
+    local metal
+""".split()
+PLACES: Final = [_CYCLE[n % len(_CYCLE)] for n in range(MOST)]
+"""What each token of a stream begins with. A missing token, or two in the wrong order, break the sequence; a gap of a
+whole cycle shows in the number of tokens."""
 
 
 def clock() -> int:

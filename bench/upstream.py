@@ -61,7 +61,7 @@ class Frames:
         before, after = self._kinds[n % 2]
         if n % self._stamp_every and n + 1 < self.total:
             stamp = stamped_tokens.WORDS[n % len(stamped_tokens.WORDS)]
-        return b"%b%b.%b %b" % (before, stamped_tokens.NUMBERS[n], stamp, after)
+        return b"%b%b.%b %b" % (before, stamped_tokens.PLACES[n], stamp, after)
 
     def some(self, n: int, count: int, stamp: bytes) -> bytes:
         return b"".join([self.token(k, stamp) for k in range(n, min(n + count, self.total))])

@@ -41,7 +41,7 @@ def test_load_client_notices_missing_and_reordered_tokens() -> None:
 
     def read(*numbers: int, cut: int) -> StreamClient:
         body = (
-            b"".join(b'data: {"text":"%b.0000001 "}\n\n' % stamped_tokens.NUMBERS[n] for n in numbers)
+            b"".join(b'data: {"text":"%b.0000001 "}\n\n' % stamped_tokens.PLACES[n] for n in numbers)
             + b"data: [DONE]\n\n"
         )
         client = StreamClient(b"", 3, lambda: None, lambda: None)
