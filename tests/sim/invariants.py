@@ -327,11 +327,13 @@ def said_problems(run: Run, parts: Sequence[Part], script: Sequence[object]) -> 
 
 
 def _said(parts: Sequence[Part]) -> list[tuple[str, str]]:
-    found = []
+    found: list[tuple[str, str]] = []
     for at, part in enumerate(parts):
         match part:
             case RememberedPart() if at == 0:
                 pass  # before anything is said, and once
+            case TextPart(text, begins_step=True) if found and found[-1][0] == "text":
+                found[-1] = ("text", found[-1][1] + text)  # a script does not tell steps apart
             case TextPart(text):
                 found.append(("text", text))
             case ReasoningPart(text):

@@ -152,4 +152,13 @@ REGRESSIONS: Mapping[str, Callable[[int], p.Plan]] = {
         nodes=2,
         script=WORK,
     ),
+    "a run that was queued while its acceptance was unanswered is executed once": lambda n: _plan(
+        n,
+        _at(_later(1.0), p.Submit(0, 0, serial=2)),
+        _at(_later(0.5 + n % 4), p.Cancel(1)),
+        first=_at(FIRST, p.Submit(0, 0, serial=1)),
+        script=(Say("hello "), Hang()),
+        idle_limit=20.0,
+        plans=(p.NodePlan(store={("transact", 4): Fault("stall_after", 12.0)}),),
+    ),
 }

@@ -211,7 +211,12 @@ class Supervisor:
         self.release(run.id)
 
     def _start(self, runs: TaskGroup, run: Run) -> None:
-        """A run that was parked and decided at once may still be finishing: its new execution waits for the old one."""
+        """A run that was parked and decided at once may still be finishing: its new execution waits for the old one.
+
+        Ends the run's reservation: it may have been accepted into the queue and claimed from there while the store's
+        answer to the acceptance is still under way."""
+        self._in_doubt.pop(run.id, None)
+        self._node.local.starting.discard(run.id)
         previous = self._executions.get(run.id)
         execution = Execution(run, self._deps)
         if previous is None:
