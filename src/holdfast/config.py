@@ -174,6 +174,8 @@ class Config(Section):
     """How long the events of finished runs are kept; 0 keeps them forever. Messages are always kept."""
     auto_continue: bool = False  # Whether interrupted runs continue by themselves after a restart
     drain: Number = Field(default=10.0, ge=0)  # Seconds that open runs get to finish when the server stops
+    agent_directories: Annotated[list[Directory], BeforeValidator(_split)] = [Path("~")]
+    """Directories below which users may choose the one that an agent program works in; empty: they may not choose."""
     titles: Literal["model", "words", "off"] = "model"
     """How a new chat gets its title: written by the model after the first answer, the first words of the message, or
     not at all."""

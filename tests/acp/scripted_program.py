@@ -30,6 +30,7 @@ from acp.schema import (
     PromptResponse,
     RequestPermissionRequest,
     SessionNotification,
+    SetSessionConfigOptionResponse,
     Usage,
 )
 
@@ -41,6 +42,7 @@ class ScriptedProgram:
         self._cancelled = asyncio.Event()
         mode = home / "mode"
         self._mode = mode.read_text() if mode.exists() else ""
+        self._announcing: asyncio.Future[None] | None = None
 
     def on_connect(self, conn: Any) -> None:
         self._client = conn
@@ -64,7 +66,28 @@ class ScriptedProgram:
         number = len(list(self._home.glob("session-*"))) + len(list(self._home.glob("lost"))) + 1
         session_id = f"session-{number}"
         (self._home / session_id).write_text("")
-        return NewSessionResponse(session_id=session_id)
+        self._note("cwd.jsonl", cwd)
+        offered = json.loads((self._home / "offers").read_text()) if (self._home / "offers").exists() else {}
+        asyncio.get_running_loop().call_soon(lambda: self._announce_commands(session_id))
+        return NewSessionResponse.model_validate({"sessionId": session_id, **offered})
+
+    def _announce_commands(self, session_id: str) -> None:
+        if (self._home / "commands").exists():
+            commands = json.loads((self._home / "commands").read_text())
+            update = {"sessionUpdate": "available_commands_update", "availableCommands": commands}
+            parsed = SessionNotification.model_validate({"sessionId": session_id, "update": update})
+            self._announcing = asyncio.ensure_future(self._client.session_update(session_id, parsed.update))
+
+    async def set_session_mode(self, session_id: str, mode_id: str, **_: Any) -> None:
+        self._note("chosen.jsonl", ["mode", mode_id])
+
+    async def set_config_option(self, session_id: str, config_id: str, value: Any, **_: Any) -> Any:
+        self._note("chosen.jsonl", [config_id, value])
+        offered = json.loads((self._home / "offers").read_text())
+        for option in offered["configOptions"]:
+            if option["id"] == config_id:
+                option["currentValue"] = value
+        return SetSessionConfigOptionResponse.model_validate(offered)
 
     async def load_session(self, cwd: str, session_id: str, **_: Any) -> LoadSessionResponse:
         file = self._home / session_id

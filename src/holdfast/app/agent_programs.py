@@ -1,24 +1,36 @@
-"""Agents that run as programs: those in the configuration, and those that are found on the PATH."""
+"""Agents that run as programs: those in the configuration, those that are found on the PATH, and those that were added
+on the settings page."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import anyio
 from anyio import to_thread
 
 from holdfast.agents.acp.agent import AcpAgent
+from holdfast.agents.acp.directories import DirectoryRules
 from holdfast.agents.acp.pool import AgentPool
 from holdfast.agents.acp.program import KNOWN, AcpLimits, AgentProgram
+from holdfast.agents.acp.session_links import AgentStateFiles
 from holdfast.app.late_engine import LateEngine
 from holdfast.app.storage import WORKSPACES
+from holdfast.app.stored_secrets import StoredSecrets
 from holdfast.config import AgentSection, Config
-from holdfast.core.errors import NotFoundError
-from holdfast.core.session import Message
-from holdfast.ports.agent import AgentError, Turn
-from holdfast.server.schemas.models import AgentTestResponse
+from holdfast.core.errors import InvalidInputError, NotAllowedError, NotFoundError, QuotaExceededError
+from holdfast.core.ids import LOCAL
+from holdfast.core.parts import Json
+from holdfast.core.session import Message, Session
+from holdfast.ports.agent import Agent, AgentError, AgentOutput, Turn
+from holdfast.ports.keyring import KeyringStore
+from holdfast.server.schemas.agents import AgentOptionsResponse, AgentRequest, AgentResponse, AgentTestResponse
 from holdfast.system import SystemClock
+
+_ENV_PREFIX: Final = "agent-env:"  # Before the agent's name, in the keyring
+_SETTING: Final = "agents"
+_MAX_ADDED: Final = 50
+_OWN: Final = frozenset({"chat", "direct"})  # Names of the agents that are part of Holdfast
 
 
 def agent_programs(config: Config) -> dict[str, AgentProgram]:
@@ -40,60 +52,216 @@ def _configured(name: str, section: AgentSection) -> AgentProgram:
     return replace(program, **changes)
 
 
+def _added(settings: Mapping[str, Json]) -> Mapping[str, Any]:
+    found: Any = settings.get(_SETTING)
+    return found or {}
+
+
+def directory_rules(config: Config, home: Path) -> DirectoryRules:
+    allowed = tuple(home if path == Path("~") else path for path in config.agent_directories)
+    return DirectoryRules(allowed, (config.data_dir,), home)
+
+
 @dataclass(frozen=True, slots=True)
 class AppAgentPrograms:
     """`server.context.AgentPrograms`."""
 
-    programs: Mapping[str, AgentProgram]
+    known: Mapping[str, AgentProgram]
+    configured: frozenset[str]  # Names that holdfast.toml defines
     pool: AgentPool
     workspaces: Path
+    directories: DirectoryRules
     engine: LateEngine
+    secrets: StoredSecrets
+    states: AgentStateFiles
 
     @classmethod
     def build(
-        cls, config: Config, engine: LateEngine, environment: Mapping[str, str], limits: AcpLimits
+        cls,
+        config: Config,
+        keys: KeyringStore,
+        engine: LateEngine,
+        environment: Mapping[str, str],
+        home: Path,
+        limits: AcpLimits,
     ) -> "AppAgentPrograms":
-        return cls(agent_programs(config), AgentPool(environment, limits), config.data_dir / WORKSPACES, engine)
+        workspaces = config.data_dir / WORKSPACES
+        return cls(
+            agent_programs(config),
+            frozenset(config.agents),
+            AgentPool(environment, limits),
+            workspaces,
+            directory_rules(config, home),
+            engine,
+            StoredSecrets(keys, _ENV_PREFIX),
+            AgentStateFiles(workspaces),
+        )
 
-    def agents(self) -> dict[str, AcpAgent]:
-        clock = SystemClock()
-        return {
-            name: AcpAgent(program, self.pool, self.engine, self.workspaces, clock.now, self._set_title)
-            for name, program in self.programs.items()
-        }
+    # ---- which there are ----
 
-    async def problems(self) -> Mapping[str, str | None]:
-        def check() -> Mapping[str, str | None]:
-            return {name: program.missing(self.pool.environment) for name, program in self.programs.items()}
+    def find(self, name: str, settings: Mapping[str, Json]) -> AgentProgram | None:
+        """A program that was added replaces a known one of the same name."""
+        setting = _added(settings).get(name)
+        if setting is None or name in self.configured:
+            return self.known.get(name)
+        program = KNOWN.get(name, AgentProgram(name, setting["command"]))
+        cwd = setting.get("cwd")
+        return replace(
+            program,
+            command=setting["command"],
+            args=tuple(setting.get("args", ())),
+            env=self.secrets.read(name),
+            cwd=None if cwd is None else Path(cwd).expanduser(),
+        )
 
-        return await to_thread.run_sync(check)
-
-    async def test(self, name: str) -> AgentTestResponse:
-        program = self.programs.get(name)
+    async def _found(self, name: str) -> AgentProgram:
+        program = self.find(name, await self._settings())
         if program is None:
             raise NotFoundError("agent", name)
+        return program
+
+    async def list(self) -> Sequence[AgentResponse]:
+        settings = await self._settings()
+        names = [*self.known, *(name for name in _added(settings) if name not in self.known)]
+        programs = [program for name in names if (program := self.find(name, settings)) is not None]
+        editable = _added(settings).keys() - self.configured
+        return await to_thread.run_sync(
+            lambda: [self._describe(program, program.name in editable) for program in programs]
+        )
+
+    def _describe(self, program: AgentProgram, editable: bool) -> AgentResponse:
+        reason = program.missing(self.pool.environment)
+        return AgentResponse(
+            name=program.name,
+            can_continue=True,
+            is_program=True,
+            available=reason is None,
+            reason=reason,
+            command=[program.command, *program.args],
+            cwd=None if program.cwd is None else str(program.cwd),
+            env=sorted(program.env),
+            editable=editable,
+            npx_command=None if reason is None else program.npx_command(self.pool.environment),
+        )
+
+    async def _settings(self) -> Mapping[str, Json]:
+        return await self.engine.engine.preferences.settings(LOCAL)
+
+    def agent(self, program: AgentProgram) -> AcpAgent:
+        places = (self.workspaces, self.directories)
+        return AcpAgent(program, self.pool, self.engine, *places, SystemClock().now, self.states, self._set_title)
+
+    async def _set_title(self, turn: Turn, title: str) -> None:
+        await self.engine.engine.titles.generate(turn.session.id, _GivenTitle(title), turn.run.owner)
+
+    # ---- changing them ----
+
+    async def put(self, name: str, agent: AgentRequest) -> None:
+        if name in _OWN:
+            raise InvalidInputError("name", f"{name!r} is an agent of Holdfast itself; choose another name")
+        if name in self.configured:
+            raise InvalidInputError("name", f"{name!r} is defined in holdfast.toml; change it there")
+        added = _added(await self._settings())
+        if name not in added and len(added) >= _MAX_ADDED:
+            raise QuotaExceededError("agents", _MAX_ADDED, "Remove one that is no longer used.")
+        setting: Any = agent.model_dump(include={"command", "args", "cwd"}, exclude_none=True)
+        before = added.get(name, {})
+        if [before.get("command"), before.get("args")] != [agent.command, agent.args]:
+            await self.secrets.write(name, {})  # first, so that the new program never gets the old one's secrets
+        env = None if agent.env is None else self.secrets.merge("env", name, agent.env)
+        await self.engine.engine.preferences.change({_SETTING: {**added, name: setting}})
+        if env is not None:
+            await self.secrets.write(name, env)
+
+    async def drop(self, name: str) -> None:
+        added = dict(_added(await self._settings()))
+        if name in self.configured:
+            raise NotAllowedError("remove it", "it is defined in holdfast.toml; remove it there")
+        if added.pop(name, None) is None:
+            raise NotFoundError("agent", name)
+        await self.engine.engine.preferences.change({_SETTING: added})
+        await self.secrets.write(name, {})
+
+    # ---- where they work, and what they offer ----
+
+    def allowed_directories(self) -> Sequence[str]:
+        return [str(path) for path in self.directories.allowed]
+
+    async def resolve_directory(self, path: str) -> str:
+        return str(await to_thread.run_sync(self.directories.resolve, path))
+
+    async def options(self, name: str, session: Session | None) -> AgentOptionsResponse:
+        await self._found(name)
+        running = None if session is None else self.pool.running(session.id)
+        if running is not None and running.program.name == name:
+            state = running.options.state
+        else:
+            state = await self.states.read(name)
+            for option, value in (session.agent_options if session is not None else {}).items():
+                state = state.chosen(option, value)
+        return AgentOptionsResponse.model_validate(asdict(state))
+
+    async def apply_options(self, session: Session) -> None:
+        """A program that is not running, or does not answer, gets them with its next turn."""
+        running = self.pool.running(session.id)
+        if running is not None and running.program.name == session.agent and running.session_id is not None:
+            try:
+                await running.apply_options(session.agent_options)
+            except AgentError as error:
+                raise InvalidInputError("agent_options", error.message) from None
+
+    # ---- testing ----
+
+    async def test(self, name: str) -> AgentTestResponse:
+        program = await self._found(name)
         started = anyio.current_time()
         try:
             connection = await self.pool.start(program, program.cwd or self.workspaces)
         except AgentError as error:
-            return AgentTestResponse(
-                ok=False, reason=error.message, program=None, version=None, login=[], took_ms=_since(started)
-            )
-        connection.close()
-        about = connection.info.get("agentInfo")
-        found = about if isinstance(about, dict) else {}
-        methods = [item for item in connection.info.get("authMethods") or () if isinstance(item, dict)]
-        return AgentTestResponse(
-            ok=True,
-            reason=None,
-            program=_text(found.get("title") or found.get("name")),
-            version=_text(found.get("version")),
-            login=[str(item.get("name") or item.get("id"))[:200] for item in methods[:20]],
-            took_ms=_since(started),
-        )
+            return _test_result(started, {}, ok=False, reason=error.message)
+        problem: AgentError | None = None
+        try:
+            await connection.new_session()
+        except AgentError as error:
+            problem = error
+        finally:
+            connection.close()
+        if problem is None:
+            await self.states.write(name, connection.options.state)
+        return _test_result(started, connection.info, ok=True, problem=problem)
 
-    async def _set_title(self, turn: Turn, title: str) -> None:
-        await self.engine.engine.titles.generate(turn.session.id, _GivenTitle(title), turn.run.owner)
+
+@dataclass(frozen=True, slots=True)
+class AddedAgent:
+    """An agent that may have been added on the settings page, also of another node: looked up when a turn begins."""
+
+    name: str
+    programs: AppAgentPrograms
+    can_park: bool = False
+    can_resume: bool = True
+
+    async def run(self, turn: Turn, out: AgentOutput) -> str | None:
+        program = self.programs.find(self.name, turn.preferences)
+        if program is None:
+            raise AgentError("no-agent", f"There is no agent named {self.name!r}. Choose another one.")
+        return await self.programs.agent(program).run(turn, out)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTable(Mapping[str, Agent]):
+    """The built-in agents, which it lists, and programs by any other name."""
+
+    built_in: Mapping[str, Agent]
+    programs: AppAgentPrograms
+
+    def __getitem__(self, name: str) -> Agent:
+        return self.built_in[name] if name in self.built_in else AddedAgent(name, self.programs)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.built_in)
+
+    def __len__(self) -> int:
+        return len(self.built_in)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +272,44 @@ class _GivenTitle:
         return self.text
 
 
+def _test_result(
+    started: float, info: Mapping[str, Any], *, ok: bool, reason: str | None = None, problem: AgentError | None = None
+) -> AgentTestResponse:
+    about = info.get("agentInfo")
+    found = about if isinstance(about, dict) else {}
+    methods = [item for item in info.get("authMethods") or () if isinstance(item, dict)]
+    return AgentTestResponse(
+        ok=ok,
+        reason=reason,
+        program=_text(found.get("title") or found.get("name")),
+        version=_text(found.get("version")),
+        capabilities=_capabilities(info.get("agentCapabilities")),
+        login=[str(item.get("name") or item.get("id"))[:200] for item in methods[:20]],
+        login_required=problem is not None and problem.code == "agent-login",
+        session_problem=None if problem is None else problem.message,
+        took_ms=int((anyio.current_time() - started) * 1000),
+    )
+
+
+_CAPABILITIES: Final = {
+    ("loadSession",): "load sessions",
+    ("sessionCapabilities", "resume"): "resume sessions",
+    ("promptCapabilities", "image"): "images",
+    ("promptCapabilities", "audio"): "audio",
+    ("promptCapabilities", "embeddedContext"): "embedded files",
+    ("mcpCapabilities", "http"): "MCP over HTTP",
+}
+
+
+def _capabilities(said: Any) -> list[str]:
+    return [name for path, name in _CAPABILITIES.items() if _is_said(said, path)]
+
+
+def _is_said(said: Any, path: tuple[str, ...]) -> bool:
+    for step in path:
+        said = said.get(step) if isinstance(said, dict) else None
+    return said is not None and said is not False
+
+
 def _text(value: Any) -> str | None:
     return value[:200] if isinstance(value, str) else None
-
-
-def _since(started: float) -> int:
-    return int((anyio.current_time() - started) * 1000)

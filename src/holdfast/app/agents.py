@@ -15,7 +15,7 @@ from holdfast.agents.chat.agent import ChatAgent
 from holdfast.agents.chat.model_messages import conversation
 from holdfast.agents.chat.summary_and_title import ModelSummarizer, ModelTitler, ask
 from holdfast.agents.direct import DirectAgent
-from holdfast.app.agent_programs import AppAgentPrograms
+from holdfast.app.agent_programs import AgentTable, AppAgentPrograms
 from holdfast.app.late_engine import LateEngine
 from holdfast.app.memory import MemoryProviderTable
 from holdfast.app.models import ConfiguredModels, MakeCatalog
@@ -95,7 +95,8 @@ def build_agents(
         has_person=_has_person,
     )
 
-    programs = AppAgentPrograms.build(config, late_engine, environment, program_limits or AcpLimits())
+    limits = program_limits or AcpLimits()
+    programs = AppAgentPrograms.build(config, keys, late_engine, environment, home, limits)
 
     async def run(*, task_status: TaskStatus[None]) -> None:
         async with models.catalog, anyio.create_task_group() as tasks:
@@ -103,7 +104,7 @@ def build_agents(
             await tool_admin.mcp.run(task_status=task_status)
 
     return AgentServices(
-        {"chat": chat, DIRECT: DirectAgent(models.find_for_turn, late_engine), **programs.agents()},
+        AgentTable({"chat": chat, DIRECT: DirectAgent(models.find_for_turn, late_engine)}, programs),
         models,
         helpers.summarizer,
         None if config.titles == "off" else helpers.titler,

@@ -40,6 +40,19 @@ class Session:
         """False for a temporary session, which is deleted when its run ends."""
         return not isinstance(self.settings, dict) or self.settings.get("keep") is not False
 
+    @property
+    def cwd(self) -> str | None:
+        """The directory that the user chose for an agent program to work in."""
+        found = self.settings.get("cwd") if isinstance(self.settings, dict) else None
+        return found if isinstance(found, str) and found else None
+
+    @property
+    def agent_options(self) -> dict[str, str | bool]:
+        """What the user chose of an agent program's options, by the option's id."""
+        found = self.settings.get("agent_options") if isinstance(self.settings, dict) else None
+        items = found.items() if isinstance(found, dict) else ()
+        return {name: value for name, value in items if isinstance(value, str | bool)}
+
 
 @dataclass(frozen=True, slots=True)
 class Message:

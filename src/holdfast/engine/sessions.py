@@ -87,7 +87,7 @@ class Sessions:
         """`fields` are those of `Session`: title, agent, model, system, settings, previous_session_id … A repeat with
         the same `key` returns the session that the first call created, as it is now; its fields are not compared."""
         sid = SessionId(self._node.ids.new("ses")) if key is None else _session_id_of_key(owner, key)
-        fields = session_edits.with_memory(fields, fields.get("settings"))
+        fields = session_edits.with_settings(fields, fields.get("settings"))
         if fields.get("title"):
             fields["titled_by"] = "person"
         session = await self._node.transact(

@@ -20,6 +20,7 @@ from holdfast.server.cors_middleware import CorsMiddleware
 from holdfast.server.openai import conversation_routes, stored_completion_routes
 from holdfast.server.openai import routes as openai_routes
 from holdfast.server.routes import (
+    agents,
     auth,
     change_feed,
     compare,
@@ -39,8 +40,9 @@ log = logging.getLogger("holdfast.http")
 
 
 def native_endpoints() -> list[ApiEndpoint]:
-    modules = (sessions, runs, change_feed, compare, files, transfer, memory, models, health, settings, tools, auth)
-    return [endpoint for module in modules for endpoint in module.router.endpoints]
+    chats = (sessions, runs, change_feed, compare, files, transfer, memory)
+    administration = (models, agents, health, settings, tools, auth)
+    return [endpoint for module in (*chats, *administration) for endpoint in module.router.endpoints]
 
 
 def build(api: ApiContext) -> ASGIApp:

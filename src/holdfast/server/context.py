@@ -8,6 +8,7 @@ from typing import Protocol
 
 from holdfast.core.ids import SessionId
 from holdfast.core.parts import Json
+from holdfast.core.session import Session
 from holdfast.engine.engine import Engine
 from holdfast.ports.agent import Summarizer
 from holdfast.ports.model import ModelInfo, ProviderStatus
@@ -15,7 +16,7 @@ from holdfast.server.authenticator import Authenticator
 from holdfast.server.client_address import Network
 from holdfast.server.event_stream import StreamLimits
 from holdfast.server.login_limiter import LoginRateLimiter
-from holdfast.server.schemas.models import AgentTestResponse
+from holdfast.server.schemas.agents import AgentOptionsResponse, AgentRequest, AgentResponse, AgentTestResponse
 from holdfast.server.schemas.settings import McpPromptResponse, McpServerRequest, McpServerResponse, ToolResponse
 
 MIB = 1024 * 1024
@@ -47,11 +48,25 @@ class AvailableModels(Protocol):
 class AgentPrograms(Protocol):
     """The agents that run as programs of their own."""
 
-    async def problems(self) -> Mapping[str, str | None]:
-        """For each program, the reason why it cannot be started, or None."""
-
+    async def list(self) -> Sequence[AgentResponse]: ...
     async def test(self, name: str) -> AgentTestResponse:
-        """Starts the program and asks for its name and version. Raises NotFoundError."""
+        """Starts the program, asks for its name and version, and opens a session. Raises NotFoundError."""
+
+    async def put(self, name: str, agent: AgentRequest) -> None:
+        """Takes effect with the next run. Raises InvalidInputError."""
+
+    async def drop(self, name: str) -> None:
+        """Raises NotFoundError, or NotAllowedError for an agent that the configuration file names."""
+
+    def allowed_directories(self) -> Sequence[str]: ...
+    async def resolve_directory(self, path: str) -> str:
+        """The directory without links. Raises InvalidInputError if agents may not work there."""
+
+    async def options(self, name: str, session: Session | None) -> AgentOptionsResponse:
+        """What the program offers in the session, or in a new one. Raises NotFoundError."""
+
+    async def apply_options(self, session: Session) -> None:
+        """Tells the session's program, if it is running, what was chosen. Raises InvalidInputError if it refuses."""
 
 
 class ToolAdmin(Protocol):
@@ -99,7 +114,7 @@ class ServerLimits:
 class ApiContext:
     engine: Engine
     authenticator: Authenticator
-    agents: Sequence[tuple[str, bool]]  # Names, each with whether the agent can resume a run
+    agents: Sequence[tuple[str, bool]]  # Names of the built-in ones, each with whether it can resume a run
     models: AvailableModels | None = None
     programs: AgentPrograms | None = None
     measure_context: Callable[[SessionId], Awaitable[tuple[str, int, int | None]]] | None = None

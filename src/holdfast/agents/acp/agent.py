@@ -9,15 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anyio import to_thread
+
 from holdfast.agents.acp import prompts
+from holdfast.agents.acp.directories import DirectoryRules
 from holdfast.agents.acp.pool import AgentPool
 from holdfast.agents.acp.program import AgentProgram
-from holdfast.agents.acp.session_links import SessionLink, SessionLinks
+from holdfast.agents.acp.session_links import AgentStateFiles, SessionLink, SessionLinks
 from holdfast.agents.acp.turn import AcpTurn, RefusedError, StaleSessionError
 from holdfast.agents.chat.attachments import FileReader
 from holdfast.agents.chat.workspaces import workspace
+from holdfast.core.errors import InvalidInputError
+from holdfast.core.session import Session
 from holdfast.core.transcript import has_output
-from holdfast.ports.agent import AgentOutput, Turn
+from holdfast.ports.agent import AgentError, AgentOutput, Turn
 
 if TYPE_CHECKING:
     from holdfast.agents.acp.connection import AgentConnection
@@ -31,7 +36,9 @@ class AcpAgent:
     pool: AgentPool
     files: FileReader
     workspaces: Path
+    directories: DirectoryRules
     now: Callable[[], float]  # Wall time in seconds
+    states: AgentStateFiles
     on_title: Callable[[Turn, str], Awaitable[None]] | None = None
     """Called with the program's own title for the conversation."""
     can_park: bool = False
@@ -45,12 +52,13 @@ class AcpAgent:
 
     async def _answer(self, turn: Turn, out: AgentOutput, *, fresh: bool) -> str | None:
         """`fresh`: in a new session of the program, whatever it has."""
-        cwd = self.program.cwd or workspace(self.workspaces, turn.session.id)
+        cwd = await self._directory(turn.session)
         connection = await self.pool.acquire(turn.session.id, self.program, cwd)
         acp_turn = AcpTurn(self.program, self.pool.limits, self.now, connection, turn, out)
         try:
             known = not fresh and await self._has_session(connection, turn)
             blocks = await self._prompt(connection, turn, known=known)
+            await connection.apply_options(turn.session.agent_options)
             try:
                 finish_reason = await acp_turn.run(blocks)
             except RefusedError as error:
@@ -63,9 +71,19 @@ class AcpAgent:
             raise
         finally:
             self.pool.release(connection)
+        await self.states.write(self.program.name, connection.options.state)
         if acp_turn.translator.title and self.on_title is not None:
             await self.on_title(turn, acp_turn.translator.title)
         return finish_reason
+
+    async def _directory(self, session: Session) -> Path:
+        """The one that the user chose, checked again: the rules, the disk or the server may be others by now."""
+        if session.cwd is None:
+            return self.program.cwd or workspace(self.workspaces, session.id)
+        try:
+            return await to_thread.run_sync(self.directories.resolve, session.cwd)
+        except InvalidInputError as error:
+            raise AgentError("agent-directory", f"The agent cannot work in {session.cwd}: {error.problem}.") from None
 
     async def _has_session(self, connection: "AgentConnection", turn: Turn) -> bool:
         link = await SessionLinks(self.workspaces).read(turn.session.id)

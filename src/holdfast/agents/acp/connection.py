@@ -18,6 +18,7 @@ from holdfast import __version__
 from holdfast.agents.acp.client_methods import ClientMethods
 from holdfast.agents.acp.inbox import PermissionRequest, SessionUpdate, TurnEnded, TurnInbox
 from holdfast.agents.acp.program import AcpLimits, AgentProgram
+from holdfast.agents.acp.session_state import OptionValue, SessionOptions
 from holdfast.agents.acp.transport import LineTransport
 from holdfast.agents.acp.turn import StaleSessionError
 from holdfast.agents.acp.updates import replayed_text
@@ -47,6 +48,7 @@ class AgentConnection:
         self.info: Mapping[str, Any] = {}  # The answer to `initialize`
         self.usage_before: list[int] = [0, 0, 0, 0]
         self.cost_before = 0.0
+        self.options = SessionOptions()
         self._environment = environment
         self._limits = limits
         self._stderr = StderrTail()
@@ -180,8 +182,25 @@ class AgentConnection:
         session_id = result.get("sessionId")
         if not isinstance(session_id, str):
             raise self._failure("opened a session without an id", "agent")
-        self.session_id = session_id
+        self._note_opened(session_id, result)
         return session_id
+
+    def _note_opened(self, session_id: str, result: Mapping[str, Any]) -> None:
+        self.session_id = session_id
+        self.options = SessionOptions(self.options.state.opened(result))
+
+    async def apply_options(self, chosen: Mapping[str, OptionValue]) -> None:
+        """Set the options that the user chose, each once. Raises AgentError if the program has no such choice."""
+        for option, value in self.options.to_apply(chosen):
+            if not option.accepts(value):
+                raise AgentError(
+                    "agent-option", f"The agent {self.program.name} has no {option.name} {value!r}. Choose another one."
+                )
+            self.options.applied[option.id] = value
+            method, params = option.request(value)
+            result = await self._request(method, {"sessionId": self.session_id, **params}, self._limits.startup)
+            state = self.options.state.chosen(option.id, value)
+            self.options.state = state.opened(result) if isinstance(result.get("configOptions"), list) else state
 
     async def load_session(self, session_id: str) -> bool:
         """Load or resume a session; returns whether the program has it. Loading replays the messages, so a session that
@@ -191,8 +210,9 @@ class AgentConnection:
         if method is None:
             return False
         self._replayed = []
+        result: Mapping[str, Any] = {}
         try:
-            await self._request(method, {**self._where(), "sessionId": session_id}, self._limits.load)
+            result = await self._request(method, {**self._where(), "sessionId": session_id}, self._limits.load)
             found = method == "session/resume" or bool(self._replayed)
         except AgentError as error:
             if error.code != "agent":
@@ -201,7 +221,7 @@ class AgentConnection:
         finally:
             self._replayed = None
         if found:
-            self.session_id = session_id
+            self._note_opened(session_id, result)
         return found
 
     def _where(self) -> dict[str, Any]:
@@ -262,6 +282,7 @@ class AgentConnection:
     def _update(self, update: Any) -> None:
         if not isinstance(update, dict):
             return
+        self.options.state = self.options.state.updated(update)
         if self._replayed is not None:
             text = replayed_text(update)
             if text is not None and len(self._replayed) < 10:

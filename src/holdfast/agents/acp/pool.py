@@ -55,6 +55,11 @@ class AgentPool:
         found.busy = True
         return found
 
+    def running(self, sid: SessionId) -> "AgentConnection | None":
+        """The session's program, if it is running, busy or not."""
+        found = self._running.get(sid)
+        return None if found is None or found.closed.is_set() else found
+
     def release(self, connection: "AgentConnection") -> None:
         connection.busy = False
         connection.used_at = anyio.current_time()

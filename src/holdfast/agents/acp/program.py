@@ -22,6 +22,7 @@ class AgentProgram:
     adds_up_usage: bool = False  # Whether it reports the tokens of its process so far, not those of the turn
     says_errors: bool = False  # Whether it reports a failure as an answer that begins with "Error: "
     install: str = ""  # How to get it
+    package: str = ""  # On npm
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         return {**inherited_variables(inherited), **self.env}
@@ -31,6 +32,12 @@ class AgentProgram:
         if shutil.which(self.command, path=self.environment(inherited).get("PATH")) is not None:
             return None
         return f"{self.command} was not found on the PATH. {self.install}".strip()
+
+    def npx_command(self, inherited: Mapping[str, str]) -> list[str] | None:
+        """The command that would download and start it, if it is on npm and npx is here."""
+        if not self.package or shutil.which("npx", path=self.environment(inherited).get("PATH")) is None:
+            return None
+        return ["npx", "-y", self.package, *self.args]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +67,28 @@ KNOWN: Final[Mapping[str, AgentProgram]] = {
             "claude",
             "claude-agent-acp",
             install="Install it with `npm install -g @agentclientprotocol/claude-agent-acp`.",
+            package="@agentclientprotocol/claude-agent-acp",
         ),
-        AgentProgram("codex", "codex-acp", install="Install it with `npm install -g @agentclientprotocol/codex-acp`."),
-        AgentProgram("gemini", "gemini", ("--acp",), install="Install it with `npm install -g @google/gemini-cli`."),
-        AgentProgram("opencode", "opencode", ("acp",), install="Install it with `npm install -g opencode-ai`."),
+        AgentProgram(
+            "codex",
+            "codex-acp",
+            install="Install it with `npm install -g @agentclientprotocol/codex-acp`.",
+            package="@agentclientprotocol/codex-acp",
+        ),
+        AgentProgram(
+            "gemini",
+            "gemini",
+            ("--acp",),
+            install="Install it with `npm install -g @google/gemini-cli`.",
+            package="@google/gemini-cli",
+        ),
+        AgentProgram(
+            "opencode",
+            "opencode",
+            ("acp",),
+            install="Install it with `npm install -g opencode-ai`.",
+            package="opencode-ai",
+        ),
         AgentProgram("goose", "goose", ("acp",), install="See https://block.github.io/goose."),
     )
 }

@@ -2,11 +2,13 @@
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from anyio import to_thread
 
+from holdfast.agents.acp.session_state import AgentSessionState
 from holdfast.agents.chat.workspaces import agent_session_file
 from holdfast.core.ids import SessionId
 from holdfast.ports.agent import Turn
@@ -48,7 +50,40 @@ class SessionLinks:
             return None
 
     def _write(self, path: Path, link: SessionLink) -> None:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(asdict(link)), "utf-8")
-        os.replace(temporary, path)
+        _replace(path, json.dumps(asdict(link)))
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStateFiles:
+    """What each program offered last, for chats in which it does not run yet."""
+
+    root: Path
+
+    async def read(self, agent: str) -> AgentSessionState:
+        return await to_thread.run_sync(self._read, agent)
+
+    async def write(self, agent: str, state: AgentSessionState) -> None:
+        await to_thread.run_sync(self._write, agent, state)
+
+    def _path(self, agent: str) -> Path:
+        return self.root / f"{agent}.agent-state.json"  # not the name of a session's file, which ends in .agent.json
+
+    def _read(self, agent: str) -> AgentSessionState:
+        try:
+            return AgentSessionState.from_json(json.loads(self._path(agent).read_text("utf-8")))
+        except (OSError, ValueError, TypeError, KeyError):
+            return AgentSessionState()
+
+    def _write(self, agent: str, state: AgentSessionState) -> None:
+        text = json.dumps(asdict(state))
+        with suppress(OSError):
+            if self._path(agent).read_text("utf-8") == text:
+                return
+        _replace(self._path(agent), text)
+
+
+def _replace(path: Path, text: str) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(text, "utf-8")
+    os.replace(temporary, path)

@@ -17,6 +17,8 @@ from holdfast.engine.transactions.row_access import get_run, get_session, put_se
 from holdfast.ports.store import Change, RunQuery, Tx
 
 _ALL = 1_000_000_000
+_SETTING_FIELDS = frozenset({"memory", "cwd", "agent_options"})
+"""Settings of a session that the API has fields for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +44,14 @@ def find_created(tx: Tx, sid: SessionId, owner: OwnerId) -> Session | None:
     return None if session is None else get_session(tx, sid, owner)
 
 
-def with_memory(fields: dict[str, Any], settings: Json) -> dict[str, Any]:
-    """Moves `memory`, which may be given as a field of its own, into the settings; None removes it."""
-    if "memory" not in fields:
+def with_settings(fields: dict[str, Any], settings: Json) -> dict[str, Any]:
+    """Moves the settings that may be given as fields of their own into the settings; None removes one."""
+    given = {name: value for name, value in fields.items() if name in _SETTING_FIELDS}
+    if not given:
         return fields
-    rest = {name: value for name, value in fields.items() if name != "memory"}
-    kept = {name: value for name, value in (settings or {}).items() if name != "memory"}
-    named = {} if fields["memory"] is None else {"memory": fields["memory"]}
+    rest = {name: value for name, value in fields.items() if name not in given}
+    kept = {name: value for name, value in (settings or {}).items() if name not in given}
+    named = {name: value for name, value in given.items() if value is not None}
     return {**rest, "settings": {**kept, **named} or None}
 
 
@@ -81,7 +84,7 @@ def amend(
     session = get_session(tx, sid, owner, if_version)
     if "title" in fields:
         fields = {**fields, "titled_by": "person"}
-    session = replace(session, **with_memory(fields, fields.get("settings", session.settings)))
+    session = replace(session, **with_settings(fields, fields.get("settings", session.settings)))
     if memory.named_provider(session.settings) == OFF:
         memory.discard(tx, sid)
     return Edited(put_session(tx, session)) if show is None else _moved(tx, tree.switch(tx, session, show))

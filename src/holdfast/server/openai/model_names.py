@@ -26,7 +26,8 @@ async def resolve_model(api: ApiContext, name: str | None) -> Target:
     """The id of a model asks that model alone, `agent:NAME` an agent of this server. Raises NotFoundError."""
     if name is not None and name.startswith(AGENT_PREFIX):
         agent = name.removeprefix(AGENT_PREFIX)
-        if agent not in {known for known, _ in api.agents}:
+        programs = () if api.programs is None else await api.programs.list()
+        if agent not in {*(known for known, _ in api.agents), *(program.name for program in programs)}:
             raise NotFoundError("model", name)
         default = None if api.models is None else await api.models.default()
         accepted = frozenset[str]() if api.models is None or default is None else await api.models.knows(default)

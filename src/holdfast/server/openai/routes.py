@@ -53,8 +53,9 @@ IncludeArray = Annotated[list[str] | None, Field(alias="include[]", max_length=2
 async def _available_models(api: ApiContext) -> list[s.ModelObject]:
     models = [] if api.models is None else [model for model in await api.models.list() if model.available]
     names = [(model.id, model.provider) for model in models]
-    problems = {} if api.programs is None else await api.programs.problems()
-    agents = [name for name, _ in api.agents if name != model_names.DIRECT and problems.get(name) is None]
+    programs = () if api.programs is None else await api.programs.list()
+    agents = [name for name, _ in api.agents if name != model_names.DIRECT]
+    agents += [program.name for program in programs if program.available]
     names += [(f"{model_names.AGENT_PREFIX}{name}", "holdfast") for name in agents]
     return [s.ModelObject(id=name, object="model", created=0, owned_by=owner) for name, owner in names]
 

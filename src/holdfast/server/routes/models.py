@@ -1,11 +1,9 @@
-"""Models and agents that sessions can use, and a test of one model."""
+"""Models that sessions can use, and a test of one model."""
 
-from typing import Annotated, Final
+from typing import Final
 
 import anyio
-from pydantic import Field
 
-from holdfast.core.errors import NotFoundError
 from holdfast.ports.agent import AgentError
 from holdfast.server.context import ApiContext
 from holdfast.server.routes.tools import require_tool_admin
@@ -41,28 +39,3 @@ async def try_model(api: ApiContext, body: s.TestModelRequest) -> s.ModelTestRes
         reason = f"The model did not answer within {_TEST_TIMEOUT:.0f} s."
     duration = int((anyio.current_time() - started) * 1000)
     return s.ModelTestResponse(ok=reason is None, answer=answer, reason=reason, took_ms=duration)
-
-
-@router.get("/agents")
-async def list_agents(api: ApiContext) -> s.AgentListResponse:
-    """List agents; for those that are unavailable, with the reason."""
-    problems = {} if api.programs is None else await api.programs.problems()
-    items = [
-        s.AgentResponse(
-            name=name,
-            can_continue=can_continue,
-            is_program=name in problems,
-            available=problems.get(name) is None,
-            reason=problems.get(name),
-        )
-        for name, can_continue in api.agents
-    ]
-    return s.AgentListResponse(items=items)
-
-
-@router.post("/agents/{name}/test")
-async def try_agent(api: ApiContext, name: Annotated[str, Field(max_length=200)]) -> s.AgentTestResponse:
-    """Start an agent's program and ask who it is. This uses no tokens."""
-    if api.programs is None:
-        raise NotFoundError("agent", name)
-    return await api.programs.test(name)

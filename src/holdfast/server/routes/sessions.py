@@ -35,6 +35,17 @@ def _check_memory(api: ApiContext, fields: dict[str, Any]) -> None:
             )
 
 
+async def _resolve_directory(api: ApiContext, fields: dict[str, Any]) -> None:
+    """Replaces a working directory, as a field or in the settings, by its path without links."""
+    settings = fields.get("settings") or {}
+    for holder in (fields, settings):
+        if holder.get("cwd") is None:
+            continue
+        if api.programs is None or not isinstance(holder["cwd"], str):
+            raise InvalidInputError("cwd", "must be a directory, on a server with agent programs")
+        holder["cwd"] = await api.programs.resolve_directory(holder["cwd"])
+
+
 @router.post("", status=201, returns=s.SessionResponse)
 async def create_session(
     api: ApiContext, body: s.CreateSessionRequest | None = None, key: p.IdempotencyKey = None
@@ -43,6 +54,7 @@ async def create_session(
     body = body or s.CreateSessionRequest()
     fields = {name: value for name, value in body.model_dump().items() if value is not None}
     _check_memory(api, fields)
+    await _resolve_directory(api, fields)
     fields["tags"] = tuple(fields.get("tags", ()))
     session = await api.engine.sessions.create(key=key, **fields)
     if key is not None:  # a repeat may find it with a run
@@ -96,13 +108,16 @@ async def change_session(
     """Change title, pin, archive, tags, model and other fields. `head` switches to another branch."""
     fields: dict[str, Any] = {name: getattr(body, name) for name in body.model_fields_set}
     _check_memory(api, fields)
+    await _resolve_directory(api, fields)
     head = fields.pop("head", None)
     if "tags" in fields:
         fields["tags"] = tuple(fields["tags"])
     if "agent" in fields and not fields["agent"]:
         raise InvalidInputError("agent", "must be the name of an agent")
     if fields or head is not None:
-        await api.engine.sessions.update(sid, fields, if_version=p.expected_version(if_match), show=head)
+        session = await api.engine.sessions.update(sid, fields, if_version=p.expected_version(if_match), show=head)
+        if fields.get("agent_options") and api.programs is not None:
+            await api.programs.apply_options(session)
     return await _respond_with(api, sid)
 
 

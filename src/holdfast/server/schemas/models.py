@@ -1,4 +1,4 @@
-"""Language models and agents that a session can use, and the server's health."""
+"""Language models that a session can use, and the server's health."""
 
 from typing import Annotated, Literal
 
@@ -31,29 +31,6 @@ class ModelTestResponse(ResponseModel):
     answer: str | None
     reason: str | None
     took_ms: int
-
-
-class AgentResponse(ResponseModel):
-    name: str
-    can_continue: bool
-    is_program: bool
-    """Whether it runs as a program of its own, with its own model and tools."""
-    available: bool
-    reason: str | None
-
-
-class AgentTestResponse(ResponseModel):
-    ok: bool
-    reason: str | None
-    program: str | None
-    version: str | None
-    login: list[str]
-    """The ways to log in that the program names; it may be logged in already."""
-    took_ms: int
-
-
-class AgentListResponse(ResponseModel):
-    items: list[AgentResponse]
 
 
 class HealthResponse(ResponseModel):

@@ -31,6 +31,24 @@ MemoryProviderName = Annotated[
     ),
 ]
 
+WorkingDirectory = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=4000,
+        description="The directory that an agent program works in, an absolute path on the server; without it, a "
+        "directory of the session's own. Also stored as `settings.cwd`.",
+    ),
+]
+
+AgentOptions = Annotated[
+    dict[Annotated[str, Field(max_length=200)], Annotated[str, Field(max_length=500)] | bool],
+    Field(
+        max_length=20,
+        description="Chosen options of an agent program, by their ids. Also stored as `settings.agent_options`.",
+    ),
+]
+
 
 class CreateSessionRequest(RequestModel):
     title: Title | None = None
@@ -39,6 +57,8 @@ class CreateSessionRequest(RequestModel):
     system: Instructions | None = None
     settings: ModelSettings | None = None
     memory: MemoryProviderName | None = None
+    cwd: WorkingDirectory | None = None
+    agent_options: AgentOptions | None = None
     previous_session_id: SessionIdField | None = None
     pinned: bool = False
     archived: bool = False
@@ -55,6 +75,8 @@ class UpdateSessionRequest(RequestModel):
     system: Instructions | None = None
     settings: ModelSettings | None = None
     memory: MemoryProviderName | None = None
+    cwd: WorkingDirectory | None = None
+    agent_options: AgentOptions | None = None
     pinned: bool = False
     archived: bool = False
     tags: Tags = Field(default_factory=list)
@@ -76,6 +98,8 @@ class SessionResponse(ResponseModel):
     system: str | None
     settings: JsonObject | None
     memory: str | None
+    cwd: str | None
+    agent_options: dict[str, str | bool]
     previous_session_id: str | None
     pinned: bool
     archived: bool
@@ -99,6 +123,8 @@ class SessionResponse(ResponseModel):
         session = view.session
         differing = {
             "memory": named_provider(session.settings),
+            "cwd": session.cwd,
+            "agent_options": session.agent_options,
             "can_redo": bool(session.redo),
             "active_run": None if view.active_run is None else view.active_run.id,
             "active_run_status": None if view.active_run is None else view.active_run.status,
