@@ -1,4 +1,4 @@
-"""What users choose for an agent program: where it works, its mode, model and commands, and which programs there are."""
+"""What users choose for an agent program: where it works, its mode, model and commands, and which there are."""
 
 import json
 import sys

@@ -16,6 +16,8 @@ const SESSION: Session = {
   system: null,
   settings: null,
   memory: null,
+  cwd: null,
+  agent_options: {},
   previous_session_id: null,
   pinned: false,
   archived: false,

@@ -8,8 +8,52 @@ export type AcceptedRunResponse = {
   readonly message: MessageResponse;
 };
 
+export type AgentCommandResponse = {
+  readonly name: string;
+  readonly description: string;
+  /** What to type after it; null if it takes nothing. */
+  readonly hint: string | null;
+};
+
+export type AgentDirectoriesResponse = {
+  /** Directories below which one can be chosen; empty: none can be. */
+  readonly allowed: readonly string[];
+  /** Those of recent sessions, newest first. */
+  readonly recent: readonly string[];
+};
+
 export type AgentListResponse = {
   readonly items: readonly AgentResponse[];
+};
+
+export type AgentOptionChoiceResponse = {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string;
+};
+
+export type AgentOptionResponse = {
+  readonly id: string;
+  readonly name: string;
+  /** mode, model, thought_level, another word, or empty. */
+  readonly category: string;
+  readonly value: string | boolean;
+  readonly choices: readonly AgentOptionChoiceResponse[];
+};
+
+/** What an agent program offers in a session, as far as it is known: from its last session, or a test. */
+export type AgentOptionsResponse = {
+  readonly options: readonly AgentOptionResponse[];
+  readonly commands: readonly AgentCommandResponse[];
+};
+
+/** A program that speaks the Agent Client Protocol. */
+export type AgentRequest = {
+  readonly command: string;
+  readonly args?: readonly string[];
+  /** Environment variables of the program. They are stored and never returned; null keeps a value. */
+  readonly env?: { readonly [key: string]: Json } | null;
+  readonly cwd?: string | null;
 };
 
 export type AgentResponse = {
@@ -18,6 +62,14 @@ export type AgentResponse = {
   readonly is_program: boolean;
   readonly available: boolean;
   readonly reason: string | null;
+  /** The program and its arguments. */
+  readonly command?: readonly string[];
+  readonly cwd?: string | null;
+  readonly env?: readonly string[];
+  /** Whether it was added here, and can be changed and removed. */
+  readonly editable?: boolean;
+  /** A command that would download and start a missing program. It is never run by itself. */
+  readonly npx_command?: readonly string[] | null;
 };
 
 export type AgentTestResponse = {
@@ -25,7 +77,13 @@ export type AgentTestResponse = {
   readonly reason: string | null;
   readonly program: string | null;
   readonly version: string | null;
+  /** What the program says it can do. */
+  readonly capabilities: readonly string[];
   readonly login: readonly string[];
+  /** Whether it opened no session because it needs a login. */
+  readonly login_required: boolean;
+  /** Why it opened no session. */
+  readonly session_problem: string | null;
   readonly took_ms: number;
 };
 
@@ -77,6 +135,8 @@ export type CreateSessionRequest = {
   readonly system?: string | null;
   readonly settings?: { readonly [key: string]: Json } | null;
   readonly memory?: string | null;
+  readonly cwd?: string | null;
+  readonly agent_options?: { readonly [key: string]: string | boolean } | null;
   readonly previous_session_id?: string | null;
   readonly pinned?: boolean;
   readonly archived?: boolean;
@@ -490,6 +550,8 @@ export type SessionResponse = {
   readonly system: string | null;
   readonly settings: { readonly [key: string]: Json } | null;
   readonly memory: string | null;
+  readonly cwd: string | null;
+  readonly agent_options: { readonly [key: string]: string | boolean };
   readonly previous_session_id: string | null;
   readonly pinned: boolean;
   readonly archived: boolean;
@@ -622,6 +684,8 @@ export type UpdateSessionRequest = {
   readonly system?: string | null;
   readonly settings?: { readonly [key: string]: Json } | null;
   readonly memory?: string | null;
+  readonly cwd?: string | null;
+  readonly agent_options?: { readonly [key: string]: string | boolean } | null;
   readonly pinned?: boolean;
   readonly archived?: boolean;
   readonly tags?: readonly string[];
