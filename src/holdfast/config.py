@@ -364,6 +364,8 @@ def _masked(value: Any) -> Any:
         return _MASK
     if isinstance(value, str):
         return re.sub(r"(://[^/@:]*:)[^/@]*(@)|([?&]password=)[^&]*", r"\1\3********\2", value)
+    if isinstance(value, list):
+        return [str(item) if isinstance(item, Path) else item for item in value]
     return str(value) if isinstance(value, Path) else value
 
 
