@@ -1,5 +1,6 @@
-"""The tree of a session's messages and its head, the leaf that is shown: where undo, redo, edit, branch switches and
-forks move the head. Edits destroy nothing.
+"""The tree of a session's messages and its head, the leaf that is shown: where undo, redo, branch switches and forks
+move the head. Edits destroy nothing: an edited message becomes a sibling of the old one
+(`engine.transactions.accept`).
 
 The functions are pure. They read the tree through `Tree`, which a store may answer lazily, so that an edit of a
 session of 10,000 messages reads only the few it touches.

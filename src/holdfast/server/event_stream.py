@@ -4,6 +4,9 @@ Two tasks per stream. One sends the frames of its source; once the client is up 
 connection directly and this task sleeps. The other notices a disconnect whatever the first one awaits, sends heartbeat
 comments on a silent connection, and drops a client that has not read for too long or whose login has ended. There is
 no timer per event.
+
+A client that does not read holds what `uvicorn_server` buffers before a write waits, and one page of the source
+(`event_sources`).
 """
 
 from asyncio import timeout  # an anyio cancel scope would cost another kilobyte per idle client

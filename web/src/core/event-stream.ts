@@ -2,7 +2,8 @@
 // cannot be closed and resumed at a cursor of our choice.
 //
 // The stream runs until its last frame, until the server says that there is nothing more to follow, or until it is
-// stopped. A lost connection, a silent one and an unreachable server are one case: reconnect at the cursor.
+// stopped. A lost connection, a silent one and an unreachable server are one case: reconnect at the cursor. Where the
+// server answers and its streams do not arrive, `app.ts` falls back to polling.
 
 import { backoff, type Env, sleep } from "./env.ts";
 import { type Frame, SseParser } from "./sse-parser.ts";
