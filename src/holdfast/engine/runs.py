@@ -14,9 +14,9 @@ from holdfast.core.model_input import ModelInput
 from holdfast.core.parts import Json, Part, all_to_json
 from holdfast.core.run import OPEN, Lifetime, Run
 from holdfast.core.session import Message, Session
-from holdfast.engine.admission import Admission
 from holdfast.engine.messages import input_of_run
 from holdfast.engine.node_context import NodeContext
+from holdfast.engine.readiness import Readiness
 from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.settling_reader import SettlingReader
@@ -35,7 +35,7 @@ class Runs:
     _reader: SettlingReader
     _feed: RunFeed
     _supervisor: Supervisor
-    _admission: Admission
+    _readiness: Readiness
     _recovery: RunRecovery
 
     # ---- starting ----
@@ -158,7 +158,7 @@ class Runs:
         return accepted
 
     async def _accept_once(self, request: accept.TurnRequest, work: Callable[[Tx], Accepted]) -> Accepted:
-        refusal = await self._admission.refusal()
+        refusal = await self._readiness.refusal()
         if refusal is not None:
             before = await self._node.store.read(
                 lambda tx: find_repeated(tx, request.owner, request.session_id, request.options)

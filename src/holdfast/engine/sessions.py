@@ -13,8 +13,8 @@ from holdfast.core.ids import LOCAL, MessageId, OwnerId, SessionId
 from holdfast.core.model_input import ModelInput, model_input
 from holdfast.core.run import Run
 from holdfast.core.session import Compaction, Message, Session
-from holdfast.engine.admission import Admission
 from holdfast.engine.node_context import NodeContext
+from holdfast.engine.readiness import Readiness
 from holdfast.engine.session_memory import BOUNDARY
 from holdfast.engine.settling_reader import SettlingReader
 from holdfast.engine.supervisor import Supervisor
@@ -54,7 +54,7 @@ class Sessions:
     _node: NodeContext
     _reader: SettlingReader
     _supervisor: Supervisor
-    _admission: Admission
+    _readiness: Readiness
 
     # ---- reading ----
 
@@ -133,7 +133,7 @@ class Sessions:
         )
 
     async def _admit(self) -> None:
-        refusal = await self._admission.refusal()
+        refusal = await self._readiness.refusal()
         if refusal is not None:
             raise refusal
 
