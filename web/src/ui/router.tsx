@@ -22,9 +22,22 @@ function readAddress(): void {
 }
 
 export function navigate(to: string, replace = false): void {
-  if (replace || to === location.pathname + location.hash) history.replaceState(null, "", to);
+  if (replace || isDrawerEntry() || to === location.pathname + location.hash) history.replaceState(null, "", to);
   else history.pushState(null, "", to);
   readAddress();
+}
+
+const DRAWER = "drawer";
+const isDrawerEntry = (): boolean => history.state === DRAWER;
+
+/** Adds a history entry for the open drawer, so that Back closes it. Navigating replaces the entry. */
+export function openDrawerEntry(): void {
+  if (!isDrawerEntry()) history.pushState(DRAWER, "", location.href);
+}
+
+/** Removes the entry of a drawer that was closed without going back or navigating. */
+export function leaveDrawerEntry(): void {
+  if (isDrawerEntry()) history.back();
 }
 
 export function parseRoute(pathname: string): Route {

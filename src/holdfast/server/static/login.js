@@ -2,16 +2,18 @@ const form = document.getElementById("login");
 const problem = document.getElementById("problem");
 const button = form.querySelector("button");
 
-if (new URLSearchParams(location.search).has("logged_out")) {
-  problem.textContent = "You were logged out. Log in to continue where you were.";
-}
+const status = document.getElementById("status");
+const query = new URLSearchParams(location.search);
+if (query.has("left")) status.textContent = "You’re logged out.";
+if (query.has("logged_out")) status.textContent = "You were logged out. Log in to continue where you were.";
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
   problem.textContent = "";
+  status.textContent = "";
   button.disabled = true;
   const slow = setTimeout(() => {
-    problem.textContent = "Still checking. Several wrong passwords in a row slow this down.";
+    status.textContent = "Still checking. Several wrong passwords in a row slow this down.";
   }, 2000);
   try {
     const response = await fetch("/api/login", {
@@ -29,6 +31,7 @@ form.addEventListener("submit", async (event) => {
     problem.textContent = "The server is unreachable. Check that it is running.";
   }
   clearTimeout(slow);
+  status.textContent = "";
   button.disabled = false;
   form.password.select();
 });

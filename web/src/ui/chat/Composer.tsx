@@ -116,6 +116,7 @@ export function Composer({ draftId, busy, stopping, onSend, onStop, commands, mo
           void send();
         }}
       >
+        {draggedOver && <p className={styles.dropHint}>Drop files here</p>}
         <SlashCommandList {...slash} />
         {prompts.problem && <Alert text={prompts.problem} onDismiss={prompts.dismiss} />}
         {unknown !== null && (

@@ -1,9 +1,13 @@
 // Shows how a message ended. It is derived from the message, so there is never more than one.
 
 import type { Thread, ThreadMessage } from "../../core/thread.ts";
-import { Button } from "../widgets/buttons.tsx";
+import { useApp } from "../context.ts";
+import { Link } from "../router.tsx";
+import { Button, buttonClass } from "../widgets/buttons.tsx";
 import { NoticeBox, type NoticeKind } from "../widgets/NoticeBox.tsx";
+import text from "../widgets/text.module.css";
 import { focusMessageBox } from "./focus.ts";
+import { compactContext, regenerate } from "./turn-actions.ts";
 
 interface Props {
   message: ThreadMessage;
@@ -44,25 +48,45 @@ function describe(message: ThreadMessage): { kind: NoticeKind; text: string } | 
   return null;
 }
 
+/** Failures that the settings of the models can mend. */
+const MODEL_PROBLEMS: ReadonlySet<string> = new Set(["auth", "bad-request", "protocol", "unavailable"]);
+
+/** Whether the model said nothing at all, so that there is nothing to continue. */
+const isEmpty = ({ parts }: ThreadMessage): boolean => parts.every((part) => part.type === "remembered");
+
 export function Notice({ message, thread, busy, canContinue, last }: Props) {
+  const app = useApp();
   const notice = describe(message);
   if (!notice) return null;
-  const { run_id: run, recovery } = message;
+  const { run_id: run, recovery, error } = message;
+  const failedEmpty = message.status === "failed" && isEmpty(message);
+  const continuable = run !== null && canContinue && recovery?.state !== "pending" && !failedEmpty;
   const act = (work: () => Promise<unknown>) => {
     focusMessageBox(); // the button is about to go
     void work();
   };
   return (
     <NoticeBox kind={notice.kind} text={notice.text}>
-      {run && last && canContinue && recovery?.state !== "pending" && (
+      {continuable && last && (
         <Button disabled={busy} onClick={() => act(() => thread.continueRun(run))}>
           Continue
         </Button>
       )}
-      <Button onClick={() => act(() => thread.retry(message.id))}>Regenerate</Button>
+      <Button onClick={() => act(() => regenerate(app, thread, message.id))}>
+        {failedEmpty ? "Try again" : "Regenerate"}
+      </Button>
+      {error && MODEL_PROBLEMS.has(error.code) && failedEmpty && (
+        <Link className={buttonClass()} href="/settings#models">
+          Open model settings
+        </Link>
+      )}
+      {error?.code === "context-length" && last && (
+        <Button onClick={() => act(() => compactContext(app, thread))}>Compact</Button>
+      )}
       {run && recovery && recovery.state !== "recovered" && (
         <Button onClick={() => void thread.recover(run)}>Retry recovery</Button>
       )}
+      {continuable && !last && <span className={text.quiet}>It can’t be continued: the chat went on after it.</span>}
     </NoticeBox>
   );
 }

@@ -8,7 +8,7 @@ import forms from "../widgets/forms.module.css";
 import { Item, ItemList } from "../widgets/ItemList.tsx";
 import styles from "./Settings.module.css";
 
-const BACKUP_COMMAND = "holdfast backup DIRECTORY";
+const BACKUP_COMMAND = "holdfast backup --data-dir DATA_DIRECTORY BACKUP_DIRECTORY";
 const SOURCES = [
   ["", "Detect source"],
   ["chatgpt", "ChatGPT"],
@@ -33,7 +33,9 @@ export function Data() {
       <ImportItem />
       <Item
         title="Backup"
-        facts={["Back up everything, including recordings and settings, while the server runs. In a terminal:"]}
+        facts={[
+          "Back up everything, settings included, while the server runs. In a terminal on the server, with the data directory that the server was started with (without --data-dir, the default one is used):",
+        ]}
         details={
           <p className={styles.command}>
             <code>{BACKUP_COMMAND}</code>

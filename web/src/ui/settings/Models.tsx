@@ -3,7 +3,7 @@ import { errorMessage } from "../../core/api.ts";
 import type { ModelTestResponse, ProviderKeyResponse, ProviderResponse } from "../../core/api-types.ts";
 import type { Model } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
-import { askText } from "../dialogs.ts";
+import { askConfirmation, askText } from "../dialogs.ts";
 import { formatCount, formatDuration } from "../format.ts";
 import { Alert } from "../widgets/Alert.tsx";
 import { Button } from "../widgets/buttons.tsx";
@@ -32,14 +32,38 @@ export function Models(props: SettingsProps) {
           />
         ))}
       </ItemList>
-      <Button onClick={() => void app.loadCatalog()}>Refresh</Button>
+      <RefreshButton />
       <ApiKeys {...props} />
     </>
   );
 }
 
+function RefreshButton() {
+  const app = useApp();
+  const [state, setState] = useState<"refreshing" | "updated" | null>(null);
+  const refresh = async () => {
+    setState("refreshing");
+    setState((await app.loadCatalog(true)) ? "updated" : null);
+  };
+  return (
+    <div className={text.row}>
+      <Button disabled={state === "refreshing"} onClick={() => void refresh()}>
+        {state === "refreshing" ? "Refreshing…" : "Refresh"}
+      </Button>
+      <span className={text.quiet} role="status">
+        {state === "updated" ? "Updated just now" : ""}
+      </span>
+    </div>
+  );
+}
+
+const MAX_SHOWN_ANSWER = 60;
+
 function describe({ ok, answer, reason, took_ms }: ModelTestResponse): string {
-  return ok ? `Answered “${answer?.slice(0, 60) ?? ""}” in ${formatDuration(took_ms)}` : (reason ?? "Test failed.");
+  if (!ok) return reason ?? "Test failed.";
+  const whole = answer ?? "";
+  const shown = whole.length > MAX_SHOWN_ANSWER ? `${whole.slice(0, MAX_SHOWN_ANSWER).trimEnd()}…` : whole;
+  return `Answered “${shown}” in ${formatDuration(took_ms)}`;
 }
 
 function ModelItem({
@@ -75,7 +99,7 @@ function ModelItem({
         )
       }
     >
-      <ItemAction name="Test" of={name} disabled={!available || result === "testing"} onClick={() => void test()} />
+      <ItemAction name="Test" of={name} disabled={result === "testing"} onClick={() => void test()} />
       {isDefault ? (
         <strong>Default</strong>
       ) : (
@@ -108,7 +132,11 @@ function ApiKeys({ settings, reload }: SettingsProps) {
     const key = (await askText(`API key for ${name}`, `API key (sent to ${base_url})`, "", true))?.trim();
     if (key) await change(app.api.call<ProviderKeyResponse>("PUT", `/api/settings/keys/${name}`, { key }));
   };
-  const removeKey = (provider: string) => change(app.api.call<undefined>("DELETE", `/api/settings/keys/${provider}`));
+  const removeKey = async (provider: string) => {
+    const detail = "Its models cannot be used until you set a key again.";
+    if (!(await askConfirmation(`Remove the key of ${provider}?`, detail, "Remove key")).confirmed) return;
+    await change(app.api.call<undefined>("DELETE", `/api/settings/keys/${provider}`));
+  };
   if (!settings?.providers.length) return null;
   return (
     <>
