@@ -34,11 +34,12 @@ export function AnswerAnnouncer({ messages }: { messages: readonly ThreadMessage
   const status = last?.status ?? "complete";
   const approval = last?.approval?.name ?? null;
   const asking = last?.input?.server ?? null;
+  const parent = last?.parent_id ?? null;
   const answer = useRef("");
   answer.current = last && status !== "streaming" ? textOf(last.parts) : "";
   const growing = useRef<string | null>(null);
   /** The text of the last answer that had ended. */
-  const settled = useRef("");
+  const settled = useRef({ parent, text: "" });
   const announced = useRef<string | null>(null);
   const [announcement, setAnnouncement] = useState("");
   useEffect(() => {
@@ -48,15 +49,18 @@ export function AnswerAnnouncer({ messages }: { messages: readonly ThreadMessage
     if (approval !== null) setAnnouncement(`${toolLabel(approval)} needs your approval.`);
     else if (asking !== null) setAnnouncement(`${asking} asks you something.`);
     else if (status === "streaming") setAnnouncement("Generating answer…");
-    else if (growing.current === id) setAnnouncement(ENDINGS[status] || spokenText(answer.current, settled.current)); // who stops an answer has read it
+    else if (growing.current === id) {
+      const before = settled.current.parent === parent ? settled.current.text : "";
+      setAnnouncement(ENDINGS[status] || spokenText(answer.current, before)); // who stops an answer has read it
+    }
     growing.current = status === "streaming" ? id : null;
-    if (status !== "streaming") settled.current = answer.current;
-  }, [id, status, approval, asking]);
+    if (status !== "streaming") settled.current = { parent, text: answer.current };
+  }, [id, parent, status, approval, asking]);
   useEffect(() => {
-    if (!announcement) return;
+    if (!announcement || status === "streaming") return;
     const timer = setTimeout(() => setAnnouncement(""), SHOWN_MS);
     return () => clearTimeout(timer);
-  }, [announcement]);
+  }, [announcement, status]);
   return (
     <p className={text.visuallyHidden} aria-live="polite" data-announcement>
       {announcement}

@@ -53,7 +53,8 @@ function Password({ settings, reload }: SettingsProps) {
   return (
     <>
       <p className={text.quiet}>
-        {isSet ? "Password protection is on." : "No password set. Only your user account on this computer has access."}
+        {isSet ? "Password protection is on." : "No password set. Only your user account on this computer has access."}{" "}
+        <span id={hint}>A password has at least 8 characters.</span>
       </p>
       <form className={forms.inline} aria-label="Password" onSubmit={(event) => void change(event)}>
         {isSet && (
@@ -77,9 +78,6 @@ function Password({ settings, reload }: SettingsProps) {
           Show password
         </label>
       </form>
-      <p id={hint} className={text.quiet}>
-        At least 8 characters
-      </p>
       {result && <p role="status">{result}</p>}
     </>
   );

@@ -8,6 +8,7 @@ import { Link } from "../router.tsx";
 import { Alert } from "../widgets/Alert.tsx";
 import { Button, buttonClass, FormButtons } from "../widgets/buttons.tsx";
 import { Dialog, dialogBodyClass } from "../widgets/Dialog.tsx";
+import styles from "./MemoryDialog.module.css";
 
 export function MemoryDialog({ sid, onClose }: { sid: string; onClose: () => void }) {
   const { api } = useApp();
@@ -39,17 +40,10 @@ export function MemoryDialog({ sid, onClose }: { sid: string; onClose: () => voi
     <Dialog name="Chat memory" onClose={onClose}>
       <div className={dialogBodyClass}>
         <h2>Chat memory</h2>
-        {status && <p role="status">{busy || status.committing ? "Saving to memory…" : describe(status)}</p>}
-        {saved && !busy && !problem && (
-          <div role="status">
-            {saved.length ? "Saved:" : "Nothing new was worth remembering."}
-            <ul>
-              {saved.map(({ id, text }) => (
-                <li key={id}>{text}</li>
-              ))}
-            </ul>
-          </div>
-        )}
+        <div role="status" className={styles.status}>
+          {status && <p>{busy || status.committing ? "Saving to memory…" : describe(status)}</p>}
+          {saved && !busy && !problem && <SavedFacts facts={saved} />}
+        </div>
         {status?.last_error && <Alert text={`Could not save memories: ${status.last_error}`} />}
         {problem && <Alert text={problem} />}
         <FormButtons>
@@ -67,6 +61,20 @@ export function MemoryDialog({ sid, onClose }: { sid: string; onClose: () => voi
         </FormButtons>
       </div>
     </Dialog>
+  );
+}
+
+function SavedFacts({ facts }: { facts: readonly FactResponse[] }) {
+  if (!facts.length) return <p>Nothing new was worth remembering.</p>;
+  return (
+    <>
+      <p>Saved:</p>
+      <ul>
+        {facts.map(({ id, text }) => (
+          <li key={id}>{text}</li>
+        ))}
+      </ul>
+    </>
   );
 }
 
