@@ -42,7 +42,8 @@ _NDJSON: Final = {"Content-Type": NDJSON, "Cache-Control": "no-store"}
 async def export_session(api: ApiContext, sid: SessionIdPath, format: Literal["json", "markdown"] = "json") -> Response:
     """Export a session with its files for backup or import; `markdown`: the shown branch, for reading."""
     deadline = api.limits.streams.write_deadline
-    name = export_file_name((await api.engine.sessions.get(sid)).title or "Chat", api.authenticator.clock.now())
+    view = await api.engine.sessions.get(sid)
+    name = export_file_name(view.session.title or "Chat", api.authenticator.clock.now())
     if format == "json":
         return Download(api.engine.transfer.export(sid), f"{name}.jsonl", _NDJSON, deadline)
     markdown = {"Content-Type": "text/markdown; charset=utf-8", "Cache-Control": "no-store"}

@@ -3,9 +3,22 @@ const problem = document.getElementById("problem");
 const button = form.querySelector("button");
 
 const status = document.getElementById("status");
-const query = new URLSearchParams(location.search);
-if (query.has("left")) status.textContent = "You’re logged out.";
-if (query.has("logged_out")) status.textContent = "You were logged out. Log in to continue where you were.";
+if (leftByChoice()) {
+  status.textContent = "You’re logged out.";
+} else if (new URLSearchParams(location.search).has("logged_out")) {
+  status.textContent = "You were logged out. Log in to continue where you were.";
+}
+
+/** Whether the user pressed Log out. */
+function leftByChoice() {
+  try {
+    const left = sessionStorage.getItem("holdfast.left") !== null;
+    sessionStorage.removeItem("holdfast.left");
+    return left;
+  } catch {
+    return false; // storage is disabled
+  }
+}
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();

@@ -47,8 +47,9 @@ function Password({ settings, reload }: SettingsProps) {
     }
   };
   const logOut = async () => {
+    announceLogout();
     await api.post("/api/logout").catch(() => undefined);
-    location.assign("/login?left");
+    location.assign("/login");
   };
   return (
     <>
@@ -83,6 +84,15 @@ function Password({ settings, reload }: SettingsProps) {
   );
 }
 
+/** Tells the login page that the user asked for it: another request may lead there first, as to an expired login. */
+function announceLogout(): void {
+  try {
+    sessionStorage.setItem("holdfast.left", "1");
+  } catch {
+    // Storage is disabled: the login page says that the login has ended.
+  }
+}
+
 const DEVICES_REFRESH_MS = 10_000;
 
 function Devices() {
@@ -107,6 +117,7 @@ function Devices() {
     const { confirmed } = await askConfirmation("Log out everywhere?", detail, "Log out everywhere");
     if (!confirmed) return;
     try {
+      announceLogout();
       await api.call("DELETE", "/api/logins");
       location.assign("/login");
     } catch (error) {

@@ -1,6 +1,7 @@
 // Agents, and the rules for their tools.
 
 import { useState } from "react";
+import { AGENT_DESCRIPTIONS } from "../../core/agent-descriptions.ts";
 import type { AgentTestResponse, ToolResponse } from "../../core/api-types.ts";
 import type { Agent } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
@@ -50,7 +51,15 @@ function AgentItem({ agent }: { agent: Agent }) {
   };
   const resumes = agent.can_continue ? "Resumes after a restart" : "Starts over after a restart";
   return (
-    <Item title={agent.name} facts={[agent.reason ?? resumes, agent.is_program && "Runs as its own program", state]}>
+    <Item
+      title={agent.name}
+      facts={[
+        AGENT_DESCRIPTIONS[agent.name],
+        agent.reason ?? resumes,
+        agent.is_program && "Runs as its own program",
+        state,
+      ]}
+    >
       {agent.is_program && agent.available && <ItemAction name="Test" of={agent.name} onClick={() => void test()} />}
     </Item>
   );
