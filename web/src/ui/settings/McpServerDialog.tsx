@@ -81,7 +81,7 @@ export function McpServerDialog({ server, passwordSet, onClose, onSaved }: Props
                 title="Lowercase letters, digits, - and _"
                 aria-describedby={hint}
               />
-              <span id={hint} className={text.quiet}>
+              <span id={hint} className={forms.hint}>
                 Lowercase letters, digits, - and _, for example my-tides
               </span>
             </label>

@@ -1,8 +1,8 @@
 import { type FormEvent, useId, useState } from "react";
 import { Button, FormButtons } from "../widgets/buttons.tsx";
 import { Dialog, dialogBodyClass } from "../widgets/Dialog.tsx";
+import forms from "../widgets/forms.module.css";
 import { Segments } from "../widgets/Segments.tsx";
-import text from "../widgets/text.module.css";
 import type { Rule } from "./use-settings.ts";
 
 const RULES: readonly (readonly [Rule, string])[] = [
@@ -33,7 +33,7 @@ export function RuleDialog({ onAdd, onClose }: Props) {
         <label>
           Tool name or pattern
           <input name="name" required autoComplete="off" maxLength={200} aria-describedby={hint} />
-          <span id={hint} className={text.quiet}>
+          <span id={hint} className={forms.hint}>
             For example github__*, for all tools of the MCP server github
           </span>
         </label>

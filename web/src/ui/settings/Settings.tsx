@@ -81,11 +81,17 @@ export default function Settings() {
   const sections = useRef<HTMLDivElement>(null);
   useSectionInAddress(sections);
   const current = useShownSection(sections, props.settings !== null);
+  const nav = useRef<HTMLElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs when another section is current
+  useEffect(() => {
+    const link = nav.current?.querySelector<HTMLElement>("[aria-current]");
+    if (nav.current && link) nav.current.scrollLeft = link.offsetLeft - nav.current.clientWidth / 3; // on narrow screens
+  }, [current]);
   const shown = SECTIONS.filter(([id]) => id !== "memory" || props.settings?.memory);
   return (
     <ScrollingScreen title="Settings">
       <div className={styles.settings}>
-        <nav className={styles.nav} aria-label="Settings">
+        <nav className={styles.nav} aria-label="Settings" ref={nav}>
           {shown.map(([id, name]) => (
             <Link key={id} href={`/settings#${id}`} aria-current={id === current ? "true" : undefined}>
               {name}

@@ -5,6 +5,7 @@ import type { Session } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
 import { Button, FormButtons } from "../widgets/buttons.tsx";
 import { Dialog, dialogBodyClass } from "../widgets/Dialog.tsx";
+import forms from "../widgets/forms.module.css";
 
 const NEW_PROJECT = "new";
 const NO_PROJECT = "none";
@@ -39,7 +40,7 @@ export function ProjectDialog({ session, onClose }: { session: Session; onClose:
         <h2>Move to project</h2>
         <label>
           Project
-          <select value={chosen} onChange={(event) => setChosen(event.target.value)}>
+          <select className={forms.field} value={chosen} onChange={(event) => setChosen(event.target.value)}>
             <option value={NO_PROJECT}>No project</option>
             {projects.map((item) => (
               <option key={item} value={PROJECT + item}>
