@@ -1,9 +1,7 @@
 """Downloads: streams the output of a generator as a file that browsers save."""
 
-import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
-from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import quote
 
@@ -15,15 +13,6 @@ from holdfast.server.disconnects import wait_for_disconnect
 from holdfast.server.event_stream import abort_connection
 
 _PIECE: Final = 256 * 1024
-_MAX_TITLE: Final = 80
-_NOT_IN_FILE_NAMES: Final = re.compile(r'[\\/:*?"<>|]+')
-
-
-def export_file_name(title: str, now: float) -> str:
-    """A file name without its extension, of the title and the date (UTC), that every file system accepts."""
-    words = "".join(c for c in _NOT_IN_FILE_NAMES.sub(" ", title) if c.isprintable())
-    name = " ".join(words.split())[:_MAX_TITLE].strip(". ") or "Chat"
-    return f"{name} {datetime.fromtimestamp(now, UTC):%Y-%m-%d}"
 
 
 class Download(Response):

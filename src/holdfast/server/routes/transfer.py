@@ -21,7 +21,7 @@ from holdfast.server.access_rules import CREDENTIALS, NDJSON, OCTETS
 from holdfast.server.chat_import import ChatImportSource
 from holdfast.server.client_address import request_address
 from holdfast.server.context import ApiContext, MakeBackup
-from holdfast.server.downloads import Download, export_file_name
+from holdfast.server.downloads import Download
 from holdfast.server.event_sources import ProducedSource
 from holdfast.server.event_stream import EventStream
 from holdfast.server.parameters import SessionIdPath
@@ -42,20 +42,17 @@ _NDJSON: Final = {"Content-Type": NDJSON, "Cache-Control": "no-store"}
 async def export_session(api: ApiContext, sid: SessionIdPath, format: Literal["json", "markdown"] = "json") -> Response:
     """Export a session with its files for backup or import; `markdown`: the shown branch, for reading."""
     deadline = api.limits.streams.write_deadline
-    view = await api.engine.sessions.get(sid)
-    name = export_file_name(view.session.title or "Chat", api.authenticator.clock.now())
     if format == "json":
-        return Download(api.engine.transfer.export(sid), f"{name}.jsonl", _NDJSON, deadline)
+        return Download(api.engine.transfer.export(sid), f"{sid}.jsonl", _NDJSON, deadline)
     markdown = {"Content-Type": "text/markdown; charset=utf-8", "Cache-Control": "no-store"}
-    return Download(api.engine.transfer.read(sid), f"{name}.md", markdown, deadline)
+    return Download(api.engine.transfer.read(sid), f"{sid}.md", markdown, deadline)
 
 
 @router.get("/export", responses={200: _EXPORT})
 async def export_all(api: ApiContext) -> Response:
     """Export all sessions, archived ones included. Sessions deleted during the export are left out."""
     deadline = api.limits.streams.write_deadline
-    name = export_file_name("Holdfast", api.authenticator.clock.now())
-    return Download(api.engine.transfer.export_all(), f"{name}.jsonl", _NDJSON, deadline)
+    return Download(api.engine.transfer.export_all(), "holdfast.jsonl", _NDJSON, deadline)
 
 
 @router.post("/import", status=201, raw_body={NDJSON: {"type": "string", "format": "binary"}})
