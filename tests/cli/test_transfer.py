@@ -108,7 +108,7 @@ def test_what_is_no_export_is_refused(server: Served, tmp_path: Path) -> None:
     empty, other = tmp_path / "empty", tmp_path / "other"
     empty.write_bytes(b"")
     other.write_bytes(b"\x7fELF\0\0\n")
-    unknown = "is not an export that Holdfast knows"
+    unknown = "is not a chat export that Holdfast recognizes"
     for file, message in ((empty, "the file is empty"), (other, unknown), (tmp_path / "none", "Cannot read")):
         refused("import", file, data=server.data_dir, message=message)
 
