@@ -57,8 +57,8 @@ async def export_all(api: ApiContext) -> Response:
 
 @router.post("/import", status=201, raw_body={NDJSON: {"type": "string", "format": "binary"}})
 async def import_sessions(api: ApiContext, request: Request) -> ImportResponse:
-    """Import exported sessions, under new ids. Each session is imported completely or not at all; an error names the
-    line."""
+    """Import exported sessions. Each is imported completely or not at all; an error names the line. What is stored
+    already, here or by an earlier import, is left alone."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != NDJSON:
         raise HTTPException(415, f"Send the export as {NDJSON}.")
     importing = api.engine.transfer.importing(FileRules(api.limits.max_file, detect_media_type, clean_file_name))
@@ -87,7 +87,7 @@ async def import_file(
 ) -> EventStream:
     """Import a file of Holdfast or of another application; without `source` it is detected, and `name` is its name in
     errors. The stream reports `progress`, then `done` with a summary or `failed`. An invalid file changes nothing, and
-    importing another application's file again adds only what is new."""
+    importing a file again adds only what is new."""
     rules = FileRules(api.limits.max_file, detect_media_type, clean_file_name)
     importing = ChatImportSource(api, rules, source, clean_file_name(name))
     try:
