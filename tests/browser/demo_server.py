@@ -115,7 +115,7 @@ def script(turn: Turn) -> Sequence[Action]:
 
 
 class FakeModels:
-    async def list(self) -> Sequence[ModelInfo]:
+    async def list(self, *, refresh: bool = False) -> Sequence[ModelInfo]:
         reason = "No API key. Set one in the settings."
         tools: frozenset[Ability] = frozenset({"tools"})
         return [

@@ -592,6 +592,8 @@ export type SettingsResponse = {
   readonly password_set: boolean;
   /** Whether this server has a memory. */
   readonly memory: boolean;
+  /** Where the data is; null if it is in PostgreSQL. */
+  readonly data_dir: string | null;
   readonly version: string;
 };
 
