@@ -1,7 +1,8 @@
 """A scripted agent program, built with the protocol package's agent side: `python -m tests.acp.scripted_program HOME`.
 
 A prompt's text ends in `@@` and a JSON list of actions, which it plays. Sessions and the prompts that it was given are
-kept in files of HOME, so that it can be killed and started again. `mode` in HOME/mode changes how it behaves."""
+kept in files of HOME, so that it can be killed and started again. HOME/mode changes how it behaves, HOME/next has the
+actions for the next prompt instead of its own."""
 
 import asyncio
 import json
@@ -125,6 +126,9 @@ class ScriptedProgram:
         self._remember(session_id, "user", text)
         self._cancelled.clear()
         told = text.rpartition("@@")[2].partition("\n</")[0] if "interrupted" not in text else ""
+        if (self._home / "next").exists():
+            told = (self._home / "next").read_text().rpartition("@@")[2]
+            (self._home / "next").unlink()
         actions = json.loads(told) if told.startswith("[") else [{"say": "Continued."}]
         playing = asyncio.ensure_future(self._play(session_id, actions))
         stopping = asyncio.ensure_future(self._cancelled.wait())

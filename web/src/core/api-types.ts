@@ -126,6 +126,8 @@ export type ComparisonRequest = {
 
 export type ContinueRunRequest = {
   readonly model?: string | null;
+  /** Ids of calls that were denied because nobody answered in time, and that are allowed now. Of several such requests for a run the first counts; a repeat returns its run. */
+  readonly allow?: readonly string[];
 };
 
 export type CreateSessionRequest = {
