@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
-from holdfast.agents.acp.inbox import PermissionRequest, SessionUpdate, TurnEnded, TurnInbox
+from holdfast.agents.acp.inbox import PermissionRequest, SessionUpdate, TerminalOutput, TurnEnded, TurnInbox
 from holdfast.agents.acp.permissions import LateGrants, chosen_option, options_of
 from holdfast.agents.acp.program import AcpLimits, AgentProgram
 from holdfast.agents.acp.updates import UpdateTranslator, turn_usage
@@ -101,6 +101,9 @@ class AcpTurn:
                 match item:
                     case SessionUpdate(update):
                         for event in self.translator.translate(update):
+                            await self._write(event)
+                    case TerminalOutput(terminal_id, text):
+                        for event in self.translator.add_terminal_output(terminal_id, text):
                             await self._write(event)
                     case PermissionRequest():
                         questions.start_soon(self._ask, item)
