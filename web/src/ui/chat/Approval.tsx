@@ -3,6 +3,7 @@
 import { useEffect, useState } from "react";
 import { escapeInvisible } from "../../core/invisible-characters.ts";
 import type { ApprovalOption, ApprovalRequest, Decision } from "../../core/types.ts";
+import { useApp } from "../context.ts";
 import { Button } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import { Icon } from "../widgets/icons.tsx";
@@ -19,16 +20,30 @@ const CHOICES: readonly ApprovalOption[] = [
 
 const defaultOptions = (always: boolean) => CHOICES.filter(({ decision }) => decision !== "always" || always);
 
-/** How long the agent waits for an answer before it denies by itself. */
+const TICK_MS = 500;
+const URGENT_SECONDS = 10;
+
+/** How long the agent waits for an answer before it denies by itself, by the server's clock. */
 function Countdown({ until }: { until: number }) {
-  const [now, setNow] = useState(Date.now);
+  const { api } = useApp();
+  const [left, setLeft] = useState(() => until - api.serverNow());
+  const [whole] = useState(left);
   useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), 1000);
+    const timer = setInterval(() => setLeft(until - api.serverNow()), TICK_MS);
     return () => clearInterval(timer);
-  }, []);
-  const seconds = Math.max(0, Math.ceil((until - now) / 1000));
+  }, [api, until]);
+  const seconds = Math.max(0, Math.ceil(left / 1000));
+  const urgent = seconds <= URGENT_SECONDS;
   return (
-    <p className={text.quiet}>{seconds ? `Denied in ${seconds} s without an answer` : "Denied: no answer in time"}</p>
+    <div className={classNames(styles.countdown, urgent && styles.urgent)}>
+      <span role="timer">
+        {seconds ? `${seconds} s left to answer, then the agent goes on without it` : "No answer in time: denied"}
+      </span>
+      <progress max={Math.max(1, whole)} value={Math.max(0, left)} aria-hidden="true" />
+      <span className={text.visuallyHidden} role="status">
+        {urgent && seconds > 0 ? `Less than ${URGENT_SECONDS} seconds left to answer` : ""}
+      </span>
+    </div>
   );
 }
 

@@ -3,15 +3,16 @@
 import { memo, type ReactNode, useEffect, useRef, useState } from "react";
 import { escapeInvisible } from "../../core/invisible-characters.ts";
 import { summarizeArguments } from "../../core/tool-arguments.ts";
-import type {
-  FilePart,
-  Json,
-  Part,
-  PlanPart,
-  ReasoningPart,
-  RememberedPart,
-  ToolPart,
-  ToolState,
+import {
+  type FilePart,
+  isJsonObject,
+  type Json,
+  type Part,
+  type PlanPart,
+  type ReasoningPart,
+  type RememberedPart,
+  type ToolPart,
+  type ToolState,
 } from "../../core/types.ts";
 import { formatCount, formatDuration, formatJson, formatSize } from "../format.ts";
 import { MarkdownText } from "../markdown/MarkdownText.tsx";
@@ -21,7 +22,7 @@ import { classNames } from "../widgets/class-names.ts";
 import { Icon, type IconName } from "../widgets/icons.tsx";
 import text from "../widgets/text.module.css";
 import { useExpanded } from "../widgets/VirtualList.tsx";
-import { Diff, editOf } from "./Diff.tsx";
+import { Diff, editsOf } from "./Diff.tsx";
 import styles from "./MessageParts.module.css";
 import { ToolArguments } from "./ToolArguments.tsx";
 
@@ -137,7 +138,8 @@ const ToolCard = memo(function ToolCard({ part }: { part: ToolPart }) {
   const [choice, setChoice] = useExpanded(part);
   const state = part.state === "done" && part.is_error ? "Failed" : TOOL_STATES[part.state];
   const took = part.duration_ms !== undefined && part.state === "done" ? ` · ${formatDuration(part.duration_ms)}` : "";
-  const edit = editOf(part.args);
+  const edits = editsOf(part.args);
+  const places = locationsOf(part.args);
   return (
     <Card
       label={`Tool ${part.name}`}
@@ -158,18 +160,43 @@ const ToolCard = memo(function ToolCard({ part }: { part: ToolPart }) {
       expanded={choice ?? (part.state === "running" || part.state === "unknown" || part.is_error)}
       onToggle={setChoice}
     >
-      {edit ? <Diff {...edit} /> : <ToolArguments args={part.args} />}
+      {edits.map((edit, n) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: edits have no ids, and may be of the same file
+        <Diff key={n} {...edit} />
+      ))}
+      {!edits.length && <ToolArguments args={withoutLocations(part.args)} />}
+      {places.length > 0 && (
+        <ul className={styles.locations} aria-label="Files">
+          {places.map((place) => (
+            <li key={place}>
+              <code>{escapeInvisible(place)}</code>
+            </li>
+          ))}
+        </ul>
+      )}
       {part.state === "unknown" && (
         <p className={text.quiet}>
           The server stopped while this ran. It may or may not have finished: check before running it again.
         </p>
       )}
-      {part.output && <ValueBlock name="Output" value={part.output} />}
+      {part.output && part.output !== part.result && <ValueBlock name="Output" value={part.output} />}
       {part.state === "denied" && <ValueBlock name="Reason" value={part.result} />}
       {part.state === "done" && <ValueBlock name={part.is_error ? "Error" : "Result"} value={part.result} />}
     </Card>
   );
 });
+
+/** The places in files that an agent says its call is about, such as `src/main.py:12`. */
+function locationsOf(args: Json): readonly string[] {
+  const listed = isJsonObject(args) && Array.isArray(args.locations) ? args.locations : [];
+  return [...new Set(listed.filter((place) => typeof place === "string"))];
+}
+
+function withoutLocations(args: Json): Json {
+  if (!isJsonObject(args) || !locationsOf(args).length) return args;
+  const { locations: _, ...rest } = args;
+  return rest;
+}
 
 function ValueBlock({ name, value }: { name: string; value: Json }) {
   if (value === null || value === "") return null;

@@ -14,21 +14,20 @@ interface Selection {
   readonly model: string | null;
   readonly agent: string | null;
 }
-type Change = { readonly model: string; readonly agent?: string } | { readonly agent: string };
+export type ModelChange = { readonly model?: string; readonly agent?: string };
 
 const BUILT_IN = "chat";
 interface ModelChoice extends Choice {
-  readonly change: Change;
+  readonly change: ModelChange;
 }
 
-/** The agents that can be used, if there are several, and the selected one. */
-function offered(agents: readonly Agent[], selected: string | null): readonly Agent[] {
-  const found = agents.filter((item) => item.available || item.name === selected);
-  return found.length > 1 ? found : [];
+/** The agents, if there are several: those that can be used first. */
+function offered(agents: readonly Agent[]): readonly Agent[] {
+  return agents.length > 1 ? agents.toSorted((a, b) => Number(b.available) - Number(a.available)) : [];
 }
 
 /** Chooses the model, and the agent if there are several. */
-export function ModelPicker({ selected, onChoose }: { selected: Selection; onChoose: (change: Change) => void }) {
+export function ModelPicker({ selected, onChoose }: { selected: Selection; onChoose: (change: ModelChange) => void }) {
   const { models, agents, defaultModel } = useStore(useApp().catalog);
   const [open, setOpen] = useState(false);
   const button = useRef<HTMLButtonElement>(null);
@@ -41,17 +40,19 @@ export function ModelPicker({ selected, onChoose }: { selected: Selection; onCho
     ...models.map((item) => ({
       id: `model:${item.id}`,
       name: item.name,
-      note: item.available ? item.provider : (item.reason ?? "Unavailable"),
+      note: item.provider,
+      ...(item.available ? {} : { detail: item.reason ?? "Unavailable" }),
       group: "Models",
       disabled: !item.available,
       selected: !program && item.id === model,
       change: program ? { model: item.id, agent: BUILT_IN } : { model: item.id },
     })),
-    ...offered(agents, selected.agent).map(({ name, reason }) => ({
+    ...offered(agents).map(({ name, reason, is_program }) => ({
       id: `agent:${name}`,
       name,
+      note: is_program ? undefined : "Built-in",
       group: "Agents",
-      ...(reason === null ? {} : { note: reason, disabled: true }),
+      ...(reason === null ? {} : { detail: reason, disabled: true }),
       selected: name === selected.agent,
       change: { agent: name },
     })),
@@ -86,7 +87,7 @@ export function ModelPicker({ selected, onChoose }: { selected: Selection; onCho
         aria-label="Model and agent"
         onToggle={(event) => setOpen(event.newState === "open")}
       >
-        {open && <Picker label="Search models" choices={choices} onChoose={choose} autoFocus />}
+        {open && <Picker label="Search models and agents" choices={choices} onChoose={choose} autoFocus />}
       </div>
     </>
   );
