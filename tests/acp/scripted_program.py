@@ -43,6 +43,7 @@ class ScriptedProgram:
         self._cancelled = asyncio.Event()
         mode = home / "mode"
         self._mode = mode.read_text() if mode.exists() else ""
+        self._chosen: dict[str, Any] = {}
         self._announcing: asyncio.Future[None] | None = None
 
     def on_connect(self, conn: Any) -> None:
@@ -84,10 +85,10 @@ class ScriptedProgram:
 
     async def set_config_option(self, session_id: str, config_id: str, value: Any, **_: Any) -> Any:
         self._note("chosen.jsonl", [config_id, value])
+        self._chosen[config_id] = value
         offered = json.loads((self._home / "offers").read_text())
         for option in offered["configOptions"]:
-            if option["id"] == config_id:
-                option["currentValue"] = value
+            option["currentValue"] = self._chosen.get(option["id"], option["currentValue"])
         return SetSessionConfigOptionResponse.model_validate(offered)
 
     async def load_session(self, cwd: str, session_id: str, **_: Any) -> LoadSessionResponse:

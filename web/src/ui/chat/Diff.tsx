@@ -74,7 +74,7 @@ const SIGNS = { same: " ", removed: "−", added: "+" } as const;
 export function Diff({ before, after, name }: Edit) {
   return (
     <div className={text.block}>
-      <h4>{escapeInvisible(name)}</h4>
+      <p className={text.blockTitle}>{escapeInvisible(name)}</p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
       <pre className={styles.diff} tabIndex={0}>
         {diffLines(before, after).map(([kind, line], n) => (

@@ -202,7 +202,7 @@ function ValueBlock({ name, value }: { name: string; value: Json }) {
   if (value === null || value === "") return null;
   return (
     <div className={text.block}>
-      <h4>{name}</h4>
+      <p className={text.blockTitle}>{name}</p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
       <pre tabIndex={0}>{formatJson(value)}</pre>
     </div>
