@@ -163,7 +163,8 @@ class ScriptedProgram:
                     answer = await self._client.request_permission(session_id, request.tool_call, request.options)
                     outcome = answer.outcome.model_dump(by_alias=True, exclude_none=True)
                     self._note("answers.jsonl", outcome)
-                    await self._client.session_update(session_id, update_agent_message_text(json.dumps(outcome)))
+                    if not action.get("quiet"):
+                        await self._client.session_update(session_id, update_agent_message_text(json.dumps(outcome)))
                 case {"raw": text}:
                     sys.stdout.buffer.write(text.encode())
                     sys.stdout.buffer.flush()

@@ -82,7 +82,11 @@ function AgentItem({ agent, passwordSet }: { agent: Agent; passwordSet: boolean 
       ]}
       details={
         <>
-          {agent.reason && <p className={text.quiet}>{agent.reason}</p>}
+          {agent.reason && (
+            <p className={text.quiet}>
+              <InlineCode text={agent.reason} />
+            </p>
+          )}
           {npx_command && (
             <p className={text.quiet}>
               Without installing it: <code>{joinCommand(npx_command)}</code>
@@ -112,6 +116,18 @@ function AgentItem({ agent, passwordSet }: { agent: Agent; passwordSet: boolean 
       {editable && <ItemAction name="Remove" of={name} onClick={() => void remove()} />}
       {editing && <AgentDialog agent={editing} onClose={() => setEditing(null)} />}
     </Item>
+  );
+}
+
+/** Text with commands between backticks. */
+function InlineCode({ text: content }: { text: string }) {
+  return content.split("`").map((piece, n) =>
+    n % 2 === 1 ? (
+      // biome-ignore lint/suspicious/noArrayIndexKey: pieces have no other identity
+      <code key={n}>{piece}</code>
+    ) : (
+      piece
+    ),
   );
 }
 
