@@ -3,7 +3,6 @@
 import { useEffect, useState } from "react";
 import { escapeInvisible } from "../../core/invisible-characters.ts";
 import type { ApprovalOption, ApprovalRequest, Decision } from "../../core/types.ts";
-import { useApp } from "../context.ts";
 import { Button } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import { Icon } from "../widgets/icons.tsx";
@@ -24,14 +23,13 @@ const TICK_MS = 500;
 const URGENT_SECONDS = 10;
 
 /** How long the agent waits for an answer before it denies by itself, by the server's clock. */
-function Countdown({ until }: { until: number }) {
-  const { api } = useApp();
-  const [left, setLeft] = useState(() => until - api.serverNow());
+function Countdown({ until, now }: { until: number; now: () => number }) {
+  const [left, setLeft] = useState(() => until - now());
   const [whole] = useState(left);
   useEffect(() => {
-    const timer = setInterval(() => setLeft(until - api.serverNow()), TICK_MS);
+    const timer = setInterval(() => setLeft(until - now()), TICK_MS);
     return () => clearInterval(timer);
-  }, [api, until]);
+  }, [now, until]);
   const seconds = Math.max(0, Math.ceil(left / 1000));
   const urgent = seconds <= URGENT_SECONDS;
   return (
@@ -51,9 +49,11 @@ interface Props {
   request: ApprovalRequest;
   /** Returns something falsy if the decision could not be sent. */
   onDecide: (approvalId: string, decision: Decision, option?: string) => Promise<unknown>;
+  /** The server's time, in milliseconds since the epoch. */
+  now?: () => number;
 }
 
-export function Approval({ request, onDecide }: Props) {
+export function Approval({ request, onDecide, now = Date.now }: Props) {
   const [sending, setSending] = useState(false);
   const decide = async ({ decision, name }: ApprovalOption) => {
     setSending(true);
@@ -70,7 +70,7 @@ export function Approval({ request, onDecide }: Props) {
       </p>
       {request.reason && <p>{escapeInvisible(request.reason)}</p>}
       <ToolArguments args={request.args} />
-      {request.expires_at !== null && <Countdown until={request.expires_at} />}
+      {request.expires_at !== null && <Countdown until={request.expires_at} now={now} />}
       <div className={text.row}>
         {(request.options ?? defaultOptions(request.always)).map((option) => (
           <Button

@@ -176,7 +176,7 @@ const ToolCard = memo(function ToolCard({ part }: { part: ToolPart }) {
       )}
       {part.state === "unknown" && (
         <p className={text.quiet}>
-          The server stopped while this ran. It may or may not have finished: check before running it again.
+          Its end was not reported. It may or may not have finished: check before running it again.
         </p>
       )}
       {part.output && part.output !== part.result && <ValueBlock name="Output" value={part.output} />}
