@@ -24,6 +24,7 @@ OUT: Final = ROOT / "build" / "screenshots"
 README: Final = (
     *("chat-desk-light", "chat-desk-dark", "compare-desk-light", "recorder-desk-light", "activity-desk-dark"),
     *("tools-desk-dark", "chat-phone-light", "drawer-phone-dark", "approval-phone-light"),
+    *("agent-desk-light", "agent-approval-phone-light"),  # of the guide about agents
 )
 SIZES: Final = {"desk": (1280, 840), "phone": (360, 740)}
 WORKING: Final = "Rename the lamp module and run the tests"
