@@ -1,5 +1,5 @@
 """`make screenshots`: every screen, light and dark, desktop and phone, into build/screenshots. Those that the README
-shows are copied to docs/pictures. `python -m tests.browser.screenshots settings chat` takes only some."""
+and the guides show are copied to docs/pictures. `python -m tests.browser.screenshots settings chat` takes only some."""
 
 import json
 import os
@@ -219,6 +219,7 @@ def _prepare(page: Page, name: str) -> None:
     if name == "agent":
         for tool in ("edit", "execute"):
             page.get_by_role("region", name=f"Tool {tool}").get_by_role("button").click()
+        page.get_by_role("region", name="Conversation").evaluate("box => { box.scrollTop = box.scrollHeight }")
     if name == "agents":
         page.get_by_role("button", name="Test: hermes").click()
         expect(page.get_by_role("status").filter(has_text="Scripted")).to_be_visible()
