@@ -136,7 +136,7 @@ def test_a_new_chat_chooses_where_and_how_its_agent_works(
     expect(path).to_be_focused()
     page.keyboard.type("/etc")
     page.keyboard.press("Enter")
-    expect(panel.get_by_role("alert")).to_contain_text(f"must be below {project.parent}")
+    expect(panel.get_by_role("alert")).to_contain_text(f"Must be below {project.parent}")
     path.fill(str(project))
     page.keyboard.press("Enter")
     expect(panel.get_by_role("alert")).to_have_count(0)
@@ -148,6 +148,9 @@ def test_a_new_chat_chooses_where_and_how_its_agent_works(
     assert axe_violations(page) == []
     page.keyboard.press("Escape")
     expect(panel).to_be_hidden()
+    message_box(page).fill("/to")
+    expect(page.get_by_role("option", name="/tools")).to_be_visible()
+    message_box(page).fill("")
     page.reload()
     expect(chosen.get_by_role("listitem")).to_have_count(3)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
@@ -187,7 +190,7 @@ def test_options_are_changed_and_reset_in_a_chat(
     expect(chosen).to_have_text("lighthouse")
     panel.get_by_role("textbox", name="Working directory").fill(f"{project}/nowhere")
     button(panel, "Use").click()
-    expect(panel.get_by_role("alert")).to_contain_text("there is no directory")
+    expect(panel.get_by_role("alert")).to_contain_text("There is no directory")
     assert served.get(f"/api/sessions/{sid}")["cwd"] == str(project)
     button(panel, "Clear").click()
     expect(chosen).to_have_count(0)

@@ -30,6 +30,7 @@ from holdfast.system import SystemClock
 _ENV_PREFIX: Final = "agent-env:"  # Before the agent's name, in the keyring
 _SETTING: Final = "agents"
 _MAX_ADDED: Final = 50
+_ANNOUNCED_WITHIN: Final = 0.5  # Seconds after a session is opened in which programs name their commands
 _OWN: Final = frozenset({"chat", "direct"})  # Names of the agents that are part of Holdfast
 
 
@@ -234,6 +235,8 @@ class AppAgentPrograms:
         problem: AgentError | None = None
         try:
             await connection.new_session()
+            with anyio.move_on_after(_ANNOUNCED_WITHIN):
+                await connection.announced_commands.wait()
         except AgentError as error:
             problem = error
         finally:

@@ -49,6 +49,7 @@ class AgentConnection:
         self.usage_before: list[int] = [0, 0, 0, 0]
         self.cost_before = 0.0
         self.options = SessionOptions()
+        self.announced_commands = anyio.Event()
         self._environment = environment
         self._limits = limits
         self._stderr = StderrTail()
@@ -281,6 +282,8 @@ class AgentConnection:
         if not isinstance(update, dict):
             return
         self.options.state = self.options.state.updated(update)
+        if update.get("sessionUpdate") == "available_commands_update":
+            self.announced_commands.set()
         if self._replayed is not None:
             text = replayed_text(update)
             if text is not None and len(self._replayed) < 10:

@@ -113,30 +113,25 @@ function OptionsPanel(props: Props & { onClose: () => void; onResize: () => void
     if (content.current) observer.observe(content.current);
     return () => observer.disconnect();
   }, [onResize]);
-  const choose = async (work: () => Promise<string | null>): Promise<boolean> => {
+  const choose = async (work: () => Promise<string | null>): Promise<string | null> => {
     setBusy(true);
     const failed = await work();
-    setProblem(failed);
     setBusy(false);
     if (failed === null) await reload();
-    return failed === null;
+    return failed && withoutField(failed);
   };
   return (
     <div className={styles.panel} ref={content} aria-busy={busy}>
-      <DirectoryField key={cwd} cwd={cwd} onChoose={(path) => choose(() => onChooseDirectory(path))} />
+      <DirectoryField cwd={cwd} onChoose={(path) => choose(() => onChooseDirectory(path))} />
       {options.map((option) => (
         <OptionField
           key={option.id}
           option={option}
-          onChoose={(value) => void choose(() => onChooseOption(option.id, value))}
+          onChoose={(value) => void choose(() => onChooseOption(option.id, value)).then(setProblem)}
         />
       ))}
       {options.length === 0 && <UnknownOptions agent={agent} reload={reload} />}
-      {problem && (
-        <p className={text.error} role="alert">
-          {problem}
-        </p>
-      )}
+      {problem && <Problem text={problem} />}
       <div className={styles.buttons}>
         <Button small onClick={onClose}>
           Done
@@ -146,21 +141,40 @@ function OptionsPanel(props: Props & { onClose: () => void; onResize: () => void
   );
 }
 
+/** The server names the field of a request first. */
+function withoutField(problem: string): string {
+  const said = problem.replace(/^(cwd|path|agent_options): /, "");
+  return said.charAt(0).toUpperCase() + said.slice(1);
+}
+
+function Problem({ text: content }: { text: string }) {
+  return (
+    <p className={classNames(text.error, styles.hint)} role="alert">
+      {content}
+    </p>
+  );
+}
+
 const MAX_RECENT = 4;
 
-function DirectoryField({
-  cwd,
-  onChoose,
-}: {
+interface DirectoryFieldProps {
   cwd: string | null;
-  onChoose: (path: string | null) => Promise<boolean>;
-}) {
+  /** Returns why it could not be chosen. */
+  onChoose: (path: string | null) => Promise<string | null>;
+}
+
+function DirectoryField({ cwd, onChoose }: DirectoryFieldProps) {
   const directories = useDirectories(true);
   const [path, setPath] = useState(cwd ?? "");
   const input = useRef<HTMLInputElement>(null);
   const hint = useId();
-  useEffect(() => input.current?.focus(), []);
-  const submit = () => void onChoose(path.trim() || null);
+  useEffect(() => setPath(cwd ?? ""), [cwd]);
+  useEffect(() => {
+    if (matchMedia("(hover: hover)").matches) input.current?.focus(); // elsewhere that opens a keyboard
+  }, []);
+  const [problem, setProblem] = useState<string | null>(null);
+  const choose = (chosen: string | null) => void onChoose(chosen).then(setProblem);
+  const submit = () => choose(path.trim() || null);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== "Enter" || event.nativeEvent.isComposing) return;
     event.preventDefault(); // the message box is a form around this one
@@ -193,10 +207,11 @@ function DirectoryField({
         Use
       </Button>
       {cwd !== null && (
-        <Button small onClick={() => void onChoose(null)}>
+        <Button small onClick={() => choose(null)}>
           Clear
         </Button>
       )}
+      {problem && <Problem text={problem} />}
       <p id={hint} className={classNames(text.quiet, styles.hint)}>
         {allowed.length > 0 && `On the server, below ${allowed.join(" or ")}.`} The agent can change what is in it.
       </p>
@@ -204,7 +219,7 @@ function DirectoryField({
         <ul className={styles.recent} aria-label="Recent directories">
           {recent.map((item) => (
             <li key={item}>
-              <button type="button" title={item} onClick={() => void onChoose(item)}>
+              <button type="button" title={item} onClick={() => choose(item)}>
                 <Icon name="folder" />
                 <span className={text.ellipsis}>{item}</span>
               </button>
@@ -279,7 +294,7 @@ function UnknownOptions({ agent, reload }: { agent: string; reload: () => Promis
   };
   return (
     <div className={styles.option}>
-      <p className={text.quiet} role="status">
+      <p className={classNames(text.quiet, styles.hint)} role="status">
         {state ?? "Its mode, model and commands are known after its first answer."}
       </p>
       {state === null && (

@@ -8,7 +8,7 @@ import { classNames } from "../widgets/class-names.ts";
 import { Icon } from "../widgets/icons.tsx";
 import text from "../widgets/text.module.css";
 import styles from "./Approval.module.css";
-import { ToolArguments } from "./ToolArguments.tsx";
+import { CallDetails } from "./CallDetails.tsx";
 
 const CHOICES: readonly ApprovalOption[] = [
   { id: "once", decision: "once", name: "Allow once" },
@@ -35,7 +35,7 @@ function Countdown({ until, now }: { until: number; now: () => number }) {
   return (
     <div className={classNames(styles.countdown, urgent && styles.urgent)}>
       <span role="timer">
-        {seconds ? `${seconds} s left to answer, then the agent goes on without it` : "No answer in time: denied"}
+        {seconds ? `${seconds} s left to answer, then it is denied` : "No answer in time: denied"}
       </span>
       <progress max={Math.max(1, whole)} value={Math.max(0, left)} aria-hidden="true" />
       <span className={text.visuallyHidden} role="status">
@@ -69,7 +69,7 @@ export function Approval({ request, onDecide, now = Date.now }: Props) {
         </span>
       </p>
       {request.reason && <p>{escapeInvisible(request.reason)}</p>}
-      <ToolArguments args={request.args} />
+      <CallDetails args={request.args} />
       {request.expires_at !== null && <Countdown until={request.expires_at} now={now} />}
       <div className={text.row}>
         {(request.options ?? defaultOptions(request.always)).map((option) => (

@@ -107,7 +107,10 @@ const isOnItsWay = (item: Outgoing) => item.state !== "refused" && item.problem 
 
 function NewChat() {
   const app = useApp();
-  const selected = useStore(app.newChat.choices);
+  const { agents, loaded } = useStore(app.catalog);
+  const choices = useStore(app.newChat.choices);
+  const removed = loaded && choices.agent != null && !agents.some(({ name }) => name === choices.agent);
+  const selected = removed ? {} : choices;
   const program = useProgram(selected.agent ?? null);
   const { offers, reload } = useAgentOptions(program, null, null);
   const options = offers.options.map((option) => ({

@@ -3,16 +3,15 @@
 import { memo, type ReactNode, useEffect, useRef, useState } from "react";
 import { escapeInvisible } from "../../core/invisible-characters.ts";
 import { summarizeArguments } from "../../core/tool-arguments.ts";
-import {
-  type FilePart,
-  isJsonObject,
-  type Json,
-  type Part,
-  type PlanPart,
-  type ReasoningPart,
-  type RememberedPart,
-  type ToolPart,
-  type ToolState,
+import type {
+  FilePart,
+  Json,
+  Part,
+  PlanPart,
+  ReasoningPart,
+  RememberedPart,
+  ToolPart,
+  ToolState,
 } from "../../core/types.ts";
 import { formatCount, formatDuration, formatJson, formatSize } from "../format.ts";
 import { MarkdownText } from "../markdown/MarkdownText.tsx";
@@ -22,9 +21,8 @@ import { classNames } from "../widgets/class-names.ts";
 import { Icon, type IconName } from "../widgets/icons.tsx";
 import text from "../widgets/text.module.css";
 import { useExpanded } from "../widgets/VirtualList.tsx";
-import { Diff, editsOf } from "./Diff.tsx";
+import { CallDetails } from "./CallDetails.tsx";
 import styles from "./MessageParts.module.css";
-import { ToolArguments } from "./ToolArguments.tsx";
 
 export function textOf(parts: readonly Part[]): string {
   return parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
@@ -138,8 +136,6 @@ const ToolCard = memo(function ToolCard({ part }: { part: ToolPart }) {
   const [choice, setChoice] = useExpanded(part);
   const state = part.state === "done" && part.is_error ? "Failed" : TOOL_STATES[part.state];
   const took = part.duration_ms !== undefined && part.state === "done" ? ` · ${formatDuration(part.duration_ms)}` : "";
-  const edits = editsOf(part.args);
-  const places = locationsOf(part.args);
   return (
     <Card
       label={`Tool ${part.name}`}
@@ -160,20 +156,7 @@ const ToolCard = memo(function ToolCard({ part }: { part: ToolPart }) {
       expanded={choice ?? (part.state === "running" || part.state === "unknown" || part.is_error)}
       onToggle={setChoice}
     >
-      {edits.map((edit, n) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: edits have no ids, and may be of the same file
-        <Diff key={n} {...edit} />
-      ))}
-      {!edits.length && <ToolArguments args={withoutLocations(part.args)} />}
-      {places.length > 0 && (
-        <ul className={styles.locations} aria-label="Files">
-          {places.map((place) => (
-            <li key={place}>
-              <code>{escapeInvisible(place)}</code>
-            </li>
-          ))}
-        </ul>
-      )}
+      <CallDetails args={part.args} />
       {part.state === "unknown" && (
         <p className={text.quiet}>
           Its end was not reported. It may or may not have finished: check before running it again.
@@ -185,18 +168,6 @@ const ToolCard = memo(function ToolCard({ part }: { part: ToolPart }) {
     </Card>
   );
 });
-
-/** The places in files that an agent says its call is about, such as `src/main.py:12`. */
-function locationsOf(args: Json): readonly string[] {
-  const listed = isJsonObject(args) && Array.isArray(args.locations) ? args.locations : [];
-  return [...new Set(listed.filter((place) => typeof place === "string"))];
-}
-
-function withoutLocations(args: Json): Json {
-  if (!isJsonObject(args) || !locationsOf(args).length) return args;
-  const { locations: _, ...rest } = args;
-  return rest;
-}
 
 function ValueBlock({ name, value }: { name: string; value: Json }) {
   if (value === null || value === "") return null;

@@ -28,14 +28,15 @@ function offered(agents: readonly Agent[]): readonly Agent[] {
 
 /** Chooses the model, and the agent if there are several. */
 export function ModelPicker({ selected, onChoose }: { selected: Selection; onChoose: (change: ModelChange) => void }) {
-  const { models, agents, defaultModel } = useStore(useApp().catalog);
+  const { models, agents, defaultModel, loaded } = useStore(useApp().catalog);
   const [open, setOpen] = useState(false);
   const button = useRef<HTMLButtonElement>(null);
   const box = useRef<HTMLDivElement>(null);
   usePopoverPosition(button, box, open);
   const model = selected.model ?? defaultModel;
-  // An agent that runs as a program has a model of its own; choosing one of ours goes back to the built-in agent.
-  const program = agents.find((item) => item.name === selected.agent && item.is_program);
+  // An agent that runs as a program has a model of its own; choosing one of ours goes back to the built-in agent. One
+  // that is not listed was removed.
+  const usesModels = !loaded || agents.some((item) => item.name === selected.agent && !item.is_program);
   const choices: ModelChoice[] = [
     ...models.map((item) => ({
       id: `model:${item.id}`,
@@ -44,8 +45,8 @@ export function ModelPicker({ selected, onChoose }: { selected: Selection; onCho
       ...(item.available ? {} : { detail: item.reason ?? "Unavailable" }),
       group: "Models",
       disabled: !item.available,
-      selected: !program && item.id === model,
-      change: program ? { model: item.id, agent: BUILT_IN } : { model: item.id },
+      selected: usesModels && item.id === model,
+      change: usesModels ? { model: item.id } : { model: item.id, agent: BUILT_IN },
     })),
     ...offered(agents).map(({ name, reason, is_program }) => ({
       id: `agent:${name}`,
@@ -58,7 +59,8 @@ export function ModelPicker({ selected, onChoose }: { selected: Selection; onCho
     })),
   ];
   if (!choices.length) return null;
-  const name = program?.name ?? models.find((item) => item.id === model)?.name ?? model ?? "Select a model";
+  const modelName = models.find((item) => item.id === model)?.name ?? model ?? "Select a model";
+  const name = usesModels ? modelName : selected.agent;
   const choose = ({ change }: ModelChoice) => {
     onChoose(change);
     box.current?.hidePopover();
