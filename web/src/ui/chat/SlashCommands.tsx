@@ -59,7 +59,7 @@ export function SlashCommandList({ found, active, run }: Omit<ReturnType<typeof 
           onClick={() => run(command)}
         >
           <span className={classNames(text.ellipsis, picker.name)}>/{command.name}</span>
-          <span className={picker.note}>{command.description}</span>
+          <span className={classNames(picker.note, styles.description)}>{command.description}</span>
         </div>
       ))}
     </div>

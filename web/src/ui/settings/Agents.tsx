@@ -7,6 +7,7 @@ import { joinCommand } from "../../core/command-line.ts";
 import type { Agent } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
 import { askConfirmation } from "../dialogs.ts";
+import { formatDuration } from "../format.ts";
 import { Link } from "../router.tsx";
 import { Button } from "../widgets/buttons.tsx";
 import { Item, ItemAction, ItemList } from "../widgets/ItemList.tsx";
@@ -162,7 +163,7 @@ function TestResult({ result }: { result: AgentTestResponse }) {
   return (
     <>
       <Line>
-        {who} answered in {took_ms} ms.
+        {who} answered in {formatDuration(took_ms)}.
       </Line>
       {capabilities.length > 0 && <Line>Supports: {capabilities.join(", ")}.</Line>}
       {login_required && <p className={text.error}>Login required. {session_problem}</p>}
