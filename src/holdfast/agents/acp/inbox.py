@@ -7,6 +7,8 @@ from typing import Any
 
 import anyio
 
+from holdfast.agents.acp.elicitation import FormRequest
+
 
 @dataclass(frozen=True, slots=True)
 class SessionUpdate:
@@ -28,6 +30,13 @@ class PermissionRequest:
             self.option = option
             self.answered.set()
 
+    @property
+    def response(self) -> Mapping[str, Any]:
+        """The outcome, as the protocol names it."""
+        if self.option is None:
+            return {"outcome": {"outcome": "cancelled"}}
+        return {"outcome": {"outcome": "selected", "optionId": self.option}}
+
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
@@ -37,7 +46,7 @@ class TurnEnded:
     error: Exception | None = None
 
 
-InboxItem = SessionUpdate | PermissionRequest | TurnEnded
+InboxItem = SessionUpdate | PermissionRequest | FormRequest | TurnEnded
 
 
 class TurnInbox:
