@@ -141,7 +141,8 @@ class AgentConnection:
             raise self._failure(f"ended unexpectedly (status {status}). {why}".rstrip(" .")) from None
         except RequestError as error:
             if error.code == _AUTH_REQUIRED:
-                raise self._failure(f"needs a login: {error}. {self._login_help()}", "agent-login") from None
+                why = str(error).rstrip(". ")
+                raise self._failure(f"needs a login: {why}. {self._login_help()}", "agent-login") from None
             raise self._failure(
                 f"answered {method} with an error: {error} {error.data or ''}".rstrip(), "agent"
             ) from None
