@@ -162,6 +162,8 @@ class ScriptedProgram:
                     outcome = answer.outcome.model_dump(by_alias=True, exclude_none=True)
                     self._note("answers.jsonl", outcome)
                     await self._client.session_update(session_id, update_agent_message_text(json.dumps(outcome)))
+                    if "effect" in action and outcome.get("optionId") == "allow_once":
+                        self._note("effects.jsonl", action["effect"])
                 case {"form": schema, "message": message}:
                     fields = {"sessionId": session_id, "requestedSchema": schema, **action.get("about", {})}
                     mode = ElicitationFormSessionMode.model_validate(fields)
@@ -170,6 +172,8 @@ class ScriptedProgram:
                         self._note("answers.jsonl", entered.model_dump(by_alias=True, exclude_none=True))
                     except RequestError as error:
                         self._note("answers.jsonl", {"error": str(error.data)})
+                case {"effect": effect}:
+                    self._note("effects.jsonl", effect)
                 case {"raw": text}:
                     sys.stdout.buffer.write(text.encode())
                     sys.stdout.buffer.flush()
