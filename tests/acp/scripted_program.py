@@ -24,6 +24,7 @@ from acp import (
 )
 from acp.schema import (
     AgentCapabilities,
+    ElicitationFormSessionMode,
     Implementation,
     InitializeResponse,
     LoadSessionResponse,
@@ -51,7 +52,9 @@ class ScriptedProgram:
 
     # ---- sessions ----
 
-    async def initialize(self, protocol_version: int, **_: Any) -> InitializeResponse:
+    async def initialize(self, protocol_version: int, **said: Any) -> InitializeResponse:
+        capabilities = said.get("client_capabilities")
+        self._note("client.jsonl", capabilities and capabilities.model_dump(by_alias=True, exclude_none=True))
         if self._mode == "silent":
             await asyncio.sleep(3600)
         if self._mode == "version":
@@ -165,6 +168,18 @@ class ScriptedProgram:
                     self._note("answers.jsonl", outcome)
                     if not action.get("quiet"):
                         await self._client.session_update(session_id, update_agent_message_text(json.dumps(outcome)))
+                    if "effect" in action and outcome.get("optionId") == "allow_once":
+                        self._note("effects.jsonl", action["effect"])
+                case {"form": schema, "message": message}:
+                    fields = {"sessionId": session_id, "requestedSchema": schema, **action.get("about", {})}
+                    mode = ElicitationFormSessionMode.model_validate(fields)
+                    try:
+                        entered = await self._client.create_elicitation(message, mode)
+                        self._note("answers.jsonl", entered.model_dump(by_alias=True, exclude_none=True))
+                    except RequestError as error:
+                        self._note("answers.jsonl", {"error": str(error.data)})
+                case {"effect": effect}:
+                    self._note("effects.jsonl", effect)
                 case {"raw": text}:
                     sys.stdout.buffer.write(text.encode())
                     sys.stdout.buffer.flush()

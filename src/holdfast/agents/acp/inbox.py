@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import anyio
 
+from holdfast.agents.acp.elicitation import FormRequest
+
 _MERGED: Final = 4096  # Characters of terminal output up to which more is added
 
 
@@ -30,6 +32,13 @@ class PermissionRequest:
             self.option = option
             self.answered.set()
 
+    @property
+    def response(self) -> Mapping[str, Any]:
+        """The outcome, as the protocol names it."""
+        if self.option is None:
+            return {"outcome": {"outcome": "cancelled"}}
+        return {"outcome": {"outcome": "selected", "optionId": self.option}}
+
 
 @dataclass(frozen=True, slots=True)
 class TerminalOutput:
@@ -51,7 +60,7 @@ class TurnEnded:
     error: Exception | None = None
 
 
-InboxItem = SessionUpdate | TerminalOutput | PermissionRequest | TurnEnded
+InboxItem = SessionUpdate | TerminalOutput | PermissionRequest | FormRequest | TurnEnded
 
 
 class TurnInbox:

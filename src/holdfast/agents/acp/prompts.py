@@ -80,6 +80,8 @@ def interruption_text(transcript: Transcript, decisions: Mapping[str, Decision],
     shown = "".join(part.text for part in transcript.parts if isinstance(part, TextPart))
     if shown:
         lines.append(f"The user has seen this of it; do not repeat it:\n<shown>\n{shown[-_MAX_SHOWN:]}\n</shown>")
+    elif not tools:
+        lines.append("The user has seen nothing of it. You may have begun: look before you do something again.")
     lines += [f"- {_tool_line(part, decisions.get(part.call_id), allowed=part in allowed)}" for part in tools]
     return "\n\n".join(lines)
 

@@ -25,10 +25,15 @@ class SessionLink:
 
     def knows(self, turn: Turn) -> bool:
         """Whether the program's session is the conversation up to this turn: not after a retry, an edit or an undo."""
-        if turn.run.id == self.run_id or turn.run.continues == self.run_id:
+        if self.was_prompted_for(turn):
             return True
         answers = [message.id for message in turn.input.messages if message.role == "assistant"]
         return bool(answers) and answers[-1] == self.message_id
+
+    def was_prompted_for(self, turn: Turn) -> bool:
+        """Whether the program may have begun to answer, even if the journal has nothing of it: the link is written
+        before the prompt is sent."""
+        return self.run_id in (turn.run.id, turn.run.continues)
 
 
 @dataclass(frozen=True, slots=True)

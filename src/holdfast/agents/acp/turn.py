@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
+from holdfast.agents.acp.elicitation import FormRequest
 from holdfast.agents.acp.inbox import PermissionRequest, SessionUpdate, TerminalOutput, TurnEnded, TurnInbox
 from holdfast.agents.acp.permissions import LateGrants, chosen_option, options_of
 from holdfast.agents.acp.program import AcpLimits, AgentProgram
@@ -107,6 +108,8 @@ class AcpTurn:
                             await self._write(event)
                     case PermissionRequest():
                         questions.start_soon(self._ask, item)
+                    case FormRequest():
+                        questions.start_soon(self._show_form, item)
                     case TurnEnded():
                         questions.cancel_scope.cancel()
                         self.ended_cleanly = item.error is None
@@ -150,6 +153,15 @@ class AcpTurn:
                 await self.out.commit(ev.ToolStarted(call_id, name, args))
             request.answer(chosen_option(options, answer))
 
+    async def _show_form(self, request: FormRequest) -> None:
+        async with self._asking:
+            if request.answered.is_set():
+                return
+            self._asked = True
+            request_id, name = self.out.new_approval_id(), self.program.name
+            form = ev.InputRequested(request_id, request.call_id, name, "form", request.message, request.schema)
+            request.answer(await self.out.ask_during_call(form))
+
     async def _call_of(self, request: PermissionRequest) -> tuple[str, str, dict[str, Any]]:
         """The announced call that the question is about, or else the one that it announces."""
         call_id = self.translator.call_asked_about(request.call) or f"permission-{id(request)}"
@@ -178,7 +190,7 @@ class AcpTurn:
                     if isinstance(ended, SessionUpdate):
                         for event in self.translator.translate(ended.update):
                             self.out.write_nowait(event)
-                    elif isinstance(ended, PermissionRequest):
+                    elif isinstance(ended, PermissionRequest | FormRequest):
                         ended.answer(None)
         is_over = isinstance(ended, TurnEnded) and ended.error is None
         self.ended_cleanly = is_over and not self._asked
