@@ -99,7 +99,7 @@ class Engine:
         self.titles = Titles(context, self.settler)
         self.memory_facts = MemoryFacts(store, ids)
         self.preferences = Preferences(store)
-        self.transfer = Transfer(self.sessions, self.messages, self.attachments, ids)
+        self.transfer = Transfer(self.sessions, self.messages, self.attachments)
 
     async def ping(self) -> None:
         """Raises StorageError unless both the store and the journal answer."""

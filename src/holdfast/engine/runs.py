@@ -109,14 +109,24 @@ class Runs:
         return await self._accept(partial(accept.edit, mid=mid, if_version=if_version), sid, parts, options, owner)
 
     async def continue_run(
-        self, rid: RunId, *, owner: OwnerId = LOCAL, key: str | None = None, model: str | None = None
+        self,
+        rid: RunId,
+        *,
+        owner: OwnerId = LOCAL,
+        key: str | None = None,
+        model: str | None = None,
+        allow: frozenset[str] = frozenset(),
     ) -> Accepted:
-        """A new run that goes on from what this one produced."""
+        """A new run that goes on from what this one produced. With `allow`, calls that nobody answered in time, only
+        the first call makes one, whatever its key: a repeat returns that run."""
         run = await self.get(rid, owner)
         if run.is_unread:  # its output must be known before it can go on
             run = await self.recover(rid, owner)
         options = RunOptions(["continue", rid, model], key, model=model)
-        return await self._accept(partial(accept.continue_run, rid=rid), run.session_id, (), options, owner)
+        if allow:
+            options = RunOptions(["continue", rid, model, sorted(allow)], f"allow {rid}", model=model)
+        work = partial(accept.continue_run, rid=rid, allow=allow)
+        return await self._accept(work, run.session_id, (), options, owner)
 
     async def edit_queued(self, rid: RunId, parts: Sequence[Part], owner: OwnerId = LOCAL) -> Accepted:
         return await self._node.transact(partial(accept.edit_queued, rid=rid, owner=owner, parts=tuple(parts)))

@@ -22,9 +22,8 @@ import { classNames } from "../widgets/class-names.ts";
 import { Icon, type IconName } from "../widgets/icons.tsx";
 import text from "../widgets/text.module.css";
 import { useExpanded } from "../widgets/VirtualList.tsx";
-import { Diff, editOf } from "./Diff.tsx";
+import { CallDetails } from "./CallDetails.tsx";
 import styles from "./MessageParts.module.css";
-import { ToolArguments } from "./ToolArguments.tsx";
 
 export function textOf(parts: readonly Part[]): string {
   return parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
@@ -141,7 +140,6 @@ const ToolCard = memo(function ToolCard({ part }: { part: ToolPart }) {
   const state = failed ? "Failed" : TOOL_STATES[part.state];
   const took = part.duration_ms !== undefined && part.state === "done" ? ` · ${formatDuration(part.duration_ms)}` : "";
   const exit = exitCode === null ? "" : ` · exit code ${exitCode}`;
-  const edit = editOf(part.args);
   return (
     <Card
       label={`Tool ${part.name}`}
@@ -163,10 +161,10 @@ const ToolCard = memo(function ToolCard({ part }: { part: ToolPart }) {
       expanded={choice ?? (part.state === "running" || part.state === "unknown" || part.is_error)}
       onToggle={setChoice}
     >
-      {edit ? <Diff {...edit} /> : <ToolArguments args={part.args} />}
+      <CallDetails args={part.args} />
       {part.state === "unknown" && (
         <p className={text.quiet}>
-          The server stopped while this ran. It may or may not have finished: check before running it again.
+          Its end was not reported. It may or may not have finished: check before running it again.
         </p>
       )}
       {part.output && !repeatsOutput(part) && <ValueBlock name="Output" value={part.output} />}
@@ -180,7 +178,7 @@ function ValueBlock({ name, value }: { name: string; value: Json }) {
   if (value === null || value === "") return null;
   return (
     <div className={text.block}>
-      <h4>{name}</h4>
+      <p className={text.blockTitle}>{name}</p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
       <pre tabIndex={0}>{formatJson(value)}</pre>
     </div>

@@ -1,6 +1,10 @@
 // Shows how a message ended. It is derived from the message, so there is never more than one.
 
+import { escapeInvisible } from "../../core/invisible-characters.ts";
+import { unansweredCalls } from "../../core/late-grants.ts";
 import type { Thread, ThreadMessage } from "../../core/thread.ts";
+import { summarizeArguments } from "../../core/tool-arguments.ts";
+import type { ToolPart } from "../../core/types.ts";
 import { useApp } from "../context.ts";
 import { Link } from "../router.tsx";
 import { Button, buttonClass } from "../widgets/buttons.tsx";
@@ -29,7 +33,12 @@ const RECOVERY = {
   pending: ": recovering the output…",
 } as const;
 
-function describe(message: ThreadMessage): { kind: NoticeKind; text: string } | null {
+function describeUnanswered(calls: readonly ToolPart[]): string {
+  const names = calls.map(({ name, args }) => escapeInvisible(`${name} ${summarizeArguments(args)}`.trim()));
+  return `Not run, because nobody answered in time: ${names.join(", ")}`;
+}
+
+function describe(message: ThreadMessage, unanswered: readonly ToolPart[]): { kind: NoticeKind; text: string } | null {
   const { status, recovery, error, reason, parts } = message;
   if (status === "interrupted" || recovery?.state === "pending") {
     const partly = recovery?.state === "none" && parts.length > 0;
@@ -45,7 +54,7 @@ function describe(message: ThreadMessage): { kind: NoticeKind; text: string } | 
   if (status === "complete" && reason !== null) {
     return { kind: "warning", text: CUT_SHORT[reason] ?? "The provider ended this answer early" };
   }
-  return null;
+  return unanswered.length ? { kind: "warning", text: describeUnanswered(unanswered) } : null;
 }
 
 /** Failures that the settings of the models can mend. */
@@ -56,25 +65,45 @@ const isEmpty = ({ parts }: ThreadMessage): boolean => parts.every((part) => par
 
 export function Notice({ message, thread, busy, canContinue, last }: Props) {
   const app = useApp();
-  const notice = describe(message);
+  const unanswered = last && canContinue && message.run_id ? unansweredCalls(message.parts) : [];
+  const notice = describe(message, unanswered);
   if (!notice) return null;
+  const complete = message.status === "complete" && message.reason === null;
   const { run_id: run, recovery, error } = message;
   const failedEmpty = message.status === "failed" && isEmpty(message);
-  const continuable = run !== null && canContinue && recovery?.state !== "pending" && !failedEmpty;
+  const continuable = run !== null && canContinue && !complete && recovery?.state !== "pending" && !failedEmpty;
   const act = (work: () => Promise<unknown>) => {
     focusMessageBox(); // the button is about to go
     void work();
   };
   return (
     <NoticeBox kind={notice.kind} text={notice.text}>
+      {run && unanswered.length > 0 && (
+        <Button
+          variant="primary"
+          disabled={busy}
+          onClick={() =>
+            act(() =>
+              thread.allowAndContinue(
+                run,
+                unanswered.map(({ call_id }) => call_id),
+              ),
+            )
+          }
+        >
+          Allow and continue
+        </Button>
+      )}
       {continuable && last && (
         <Button disabled={busy} onClick={() => act(() => thread.continueRun(run))}>
           Continue
         </Button>
       )}
-      <Button onClick={() => act(() => regenerate(app, thread, message.id))}>
-        {failedEmpty ? "Try again" : "Regenerate"}
-      </Button>
+      {!complete && (
+        <Button onClick={() => act(() => regenerate(app, thread, message.id))}>
+          {failedEmpty ? "Try again" : "Regenerate"}
+        </Button>
+      )}
       {error && MODEL_PROBLEMS.has(error.code) && failedEmpty && (
         <Link className={buttonClass()} href="/settings#models">
           Open model settings

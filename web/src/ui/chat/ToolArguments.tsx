@@ -8,7 +8,9 @@ export function ToolArguments({ args }: { args: Json }) {
   const list = listArguments(args);
   return list.map(({ name, text: content }) => (
     <div key={name} className={text.block}>
-      {name !== null && (list.length > 1 || name !== "command") && <h4>{escapeInvisible(name)}</h4>}
+      {name !== null && (list.length > 1 || name !== "command") && (
+        <p className={text.blockTitle}>{escapeInvisible(name)}</p>
+      )}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
       <pre tabIndex={0}>{escapeInvisible(content)}</pre>
     </div>

@@ -2,6 +2,7 @@
 
 import { Fragment, type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from "react";
 import { classNames } from "./class-names.ts";
+import { InlineCode } from "./InlineCode.tsx";
 import styles from "./Picker.module.css";
 import text from "./text.module.css";
 
@@ -9,6 +10,8 @@ export interface Choice {
   readonly id: string;
   readonly name: string;
   readonly note?: string | undefined;
+  /** Shown below the name, such as why it cannot be chosen. */
+  readonly detail?: string | undefined;
   readonly group: string;
   readonly disabled?: boolean;
   readonly selected?: boolean;
@@ -27,7 +30,7 @@ interface Props<T extends Choice> {
 
 function matches(choice: Choice, query: string): boolean {
   if (choice.found) return true;
-  const searched = `${choice.name} ${choice.note ?? ""} ${choice.group}`.toLowerCase();
+  const searched = `${choice.name} ${choice.note ?? ""} ${choice.detail ?? ""} ${choice.group}`.toLowerCase();
   return query
     .toLowerCase()
     .split(/\s+/)
@@ -104,6 +107,11 @@ export function Picker<T extends Choice>({ label, choices, onChoose, autoFocus =
               <span className={classNames(text.ellipsis, styles.name)}>{choice.name}</span>
               {choice.note && <span className={styles.note}>{choice.note}</span>}
               {choice.selected && <span className={styles.note}>✓</span>}
+              {choice.detail && (
+                <span className={styles.detail}>
+                  <InlineCode text={choice.detail} />
+                </span>
+              )}
             </div>
           </Fragment>
         ))}
