@@ -68,7 +68,8 @@ async def serve(
             async def serve_http(_: TaskGroup) -> None:
                 async with _server_file(config, listener, token) as url, anyio.create_task_group() as tasks:
                     needs_link = not _has_password(config, keys) and not peer_user.can_find_users()
-                    address = f"{url}/open?token={token}" if needs_link else url
+                    public_url = url + config.root_path
+                    address = f"{public_url}/open?token={token}" if needs_link else public_url
                     web = uvicorn_server.create_server(
                         http_app, graceful=config.drain + 5.0, started=lambda: ready(address)
                     )
@@ -146,7 +147,9 @@ async def _run(node: Node, services: AgentServices, serve_http: Callable[[TaskGr
 
 
 def _authenticator(config: Config, keys: KeyringStore, token: str) -> Authenticator:
-    return Authenticator(keys, SystemClock(), token, _configured_password(config), config.login_idle_days)
+    return Authenticator(
+        keys, SystemClock(), token, _configured_password(config), config.login_idle_days, config.root_path
+    )
 
 
 def _http_app(
@@ -170,6 +173,7 @@ def _http_app(
         fetch_file=FileFetcher().fetch if config.fetch_urls else None,
         cors_origins=config.cors_origins,
         exposed=exposed,
+        root_path=config.root_path,
         trusted_proxies=tuple(ip_network(proxy) for proxy in config.trusted_proxies),
     )
     return app.build(context)

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.core.errors import StorageError
-from holdfast.server import access_rules, error_responses, problem_details
+from holdfast.server import access_rules, error_responses, html_pages, problem_details
 from holdfast.server.authenticator import Authenticator
 from holdfast.server.body_limits import is_too_large, limit_body, too_large_message
 from holdfast.server.event_stream import STREAM, EventStream
@@ -118,6 +118,8 @@ class AccessMiddleware:
         if denied.status == 401 and facts.method == "GET" and "text/html" in facts.headers.get("accept", ""):
             here = f"{facts.path}?{facts.query}" if facts.query else facts.path
             return RedirectResponse(f"/login?{urlencode({'next': here})}", 303)
+        if facts.method == "GET" and facts.headers.get("sec-fetch-dest") == "document":
+            return HTMLResponse(html_pages.refusal(denied.detail, self._authenticator.root_path), denied.status)
         challenge = {"WWW-Authenticate": "Bearer"} if denied.status == 401 else None
         return error_responses.refusal(facts.path, denied.status, denied.code, denied.detail, challenge)
 

@@ -128,6 +128,7 @@ class ApiContext:
     Raises ToolError. None: URLs are not fetched."""
     cors_origins: Sequence[str] = ()  # Origins whose pages may call the APIs below `/v1`
     trusted_proxies: tuple[Network, ...] = ()  # Proxies whose `X-Forwarded-For` header is trusted
+    root_path: str = ""  # The path below which a reverse proxy publishes the server, such as `/holdfast`
     exposed: bool = False  # Whether the server listens on an address that other machines can reach
     limits: ServerLimits = field(default_factory=ServerLimits)
     data_dir: Path | None = None  # Where imports are received; None: the system's directory for temporary files

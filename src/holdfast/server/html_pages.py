@@ -13,7 +13,7 @@ from starlette.routing import Route
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
-def routes(openapi_document: Callable[[], Mapping[str, Any]]) -> list[Route]:
+def routes(openapi_document: Callable[[], Mapping[str, Any]], root_path: str = "") -> list[Route]:
     static = {
         name: (files("holdfast.server") / "static" / name).read_bytes()
         for name in ("holdfast.css", "login.js", "icon.svg")
@@ -27,22 +27,31 @@ def routes(openapi_document: Callable[[], Mapping[str, Any]]) -> list[Route]:
         return Response(body, media_type=kind, headers={"Cache-Control": "no-cache"})
 
     async def login(_: Request) -> Response:
-        return HTMLResponse(page("Log in", _LOGIN))
+        return HTMLResponse(page("Log in", _LOGIN, root_path))
 
     async def docs(_: Request) -> Response:
-        return HTMLResponse(page("API", _docs(openapi_document())))
+        return HTMLResponse(page("API", _docs(openapi_document()), root_path))
 
     handlers = {"/login": login, "/docs": docs, "/static/{name}": asset}
     return [Route(path, handler, methods=["GET"]) for path, handler in handlers.items()]
 
 
-def page(title: str, body: str) -> str:
-    return (
+def page(title: str, body: str, root_path: str = "") -> str:
+    """A whole page. `root_path` is added to the addresses in it, which are paths in attributes."""
+    html = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)} · Holdfast</title>"
         '<link rel="icon" href="/static/icon.svg"><link rel="stylesheet" href="/static/holdfast.css"></head>'
         f"<body><main>{body}</main></body></html>"
+    )
+    return html.replace('="/', f'="{root_path}/')
+
+
+def refusal(detail: str, root_path: str = "") -> str:
+    """The page for a person whose request may not reach the app."""
+    return page(
+        "No access", f'<div class="card"><h1>No access</h1><p role="alert">{_prose(detail)}</p></div>', root_path
     )
 
 

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from holdfast.core.errors import NotAllowedError, NotFoundError
 from holdfast.server import authenticator, security_log
 from holdfast.server.access_rules import CREDENTIALS, Credentials, is_https
-from holdfast.server.authenticator import BROWSER_COOKIE, COOKIE, LOGIN_DAYS, cookie_name
+from holdfast.server.authenticator import BROWSER_COOKIE, COOKIE, LOGIN_DAYS
 from holdfast.server.client_address import device_name, request_address
 from holdfast.server.connection_limits import network_of
 from holdfast.server.context import ApiContext
@@ -72,9 +72,10 @@ async def _log_in(
         cookies.append((BROWSER_COOKIE, api.authenticator.new_browser(), _BROWSER_DAYS))
     for name, value, days in cookies:
         response.set_cookie(
-            cookie_name(name, secure=secure),
+            api.authenticator.cookie_name(name, secure=secure),
             value,
             max_age=days * 24 * 3600,
+            path=api.root_path or "/",
             httponly=True,
             samesite="lax",
             secure=secure,
@@ -83,10 +84,11 @@ async def _log_in(
     return response
 
 
-def _log_out(request: Request) -> Response:
+def _log_out(api: ApiContext, request: Request) -> Response:
     secure = is_https(request.headers)
     response = Response(status_code=204, headers={"Clear-Site-Data": '"cache"'})  # attached files are cached
-    response.delete_cookie(cookie_name(secure=secure), httponly=True, samesite="lax", secure=secure)
+    name, path = api.authenticator.cookie_name(secure=secure), api.root_path or "/"
+    response.delete_cookie(name, path, httponly=True, samesite="lax", secure=secure)
     return response
 
 
@@ -136,7 +138,7 @@ async def logout(api: ApiContext, request: Request) -> Response:
     if login is not None:
         await to_thread.run_sync(authenticator.end_logins, api.authenticator.keys, login)
         security_log.record("logged out", address=request_address(request, api.trusted_proxies), login=login)
-    return _log_out(request)
+    return _log_out(api, request)
 
 
 @router.get("/logins")
@@ -155,7 +157,7 @@ async def end_all_logins(api: ApiContext, request: Request) -> Response:
     """Log out everywhere, here too. Tokens stay valid."""
     await to_thread.run_sync(authenticator.end_logins, api.authenticator.keys)
     security_log.record("logged out everywhere", address=request_address(request, api.trusted_proxies))
-    return _log_out(request)
+    return _log_out(api, request)
 
 
 @router.delete("/logins/{lid}", status=204)

@@ -1,4 +1,5 @@
 import { useApp, useStore } from "../context.ts";
+import { withRoot } from "../root-path.ts";
 import { Link } from "../router.tsx";
 import text from "../widgets/text.module.css";
 import styles from "./Welcome.module.css";
@@ -10,7 +11,7 @@ export function Welcome() {
   const available = `${names.length} ${names.length === 1 ? "model" : "models"} available: ${names.slice(0, 3).join(", ")}`;
   return (
     <section className={styles.welcome} aria-label="Welcome">
-      <img src="/static/icon.svg" alt="" width="56" height="56" />
+      <img src={withRoot("/static/icon.svg")} alt="" width="56" height="56" />
       <h2>What can I help with?</h2>
       <p className={text.quiet}>Every word is saved before you see it.</p>
       {loaded && models.length > 0 && (
