@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 import anyio
 
@@ -27,11 +28,15 @@ from holdfast.models.provider_config import (
     dialect,
     from_environment,
     merge_providers,
+    title,
 )
 from holdfast.models.pydantic_ai_models import KINDS, PydanticAIModel, PydanticAIModels, settings_of
 from holdfast.models.request_policy import RequestPolicy
+from holdfast.models.server_address import ollama_from_environment
 from holdfast.ports.clock import Clock
 from holdfast.ports.model import Model, ModelError, ModelInfo, ProviderKind, ProviderStatus
+
+_CHECK_TIMEOUT: Final = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +75,12 @@ class ModelCatalog:
     def configure(self, providers: Sequence[ProviderConfig]) -> None:
         """Replaces the configured providers. What was learned about a provider that changed is forgotten."""
         settings, before = self._settings, self._by_name
+        ollama = ollama_from_environment(settings.environment)
         self._providers = merge_providers(
-            providers, from_environment(settings.environment), local_servers(settings.ports)
+            providers,
+            from_environment(settings.environment),
+            () if ollama is None else (ollama,),
+            local_servers(settings.ports),
         )
         self._by_name = {config.name: config for config in self._providers}
         for name, config in self._by_name.items():
@@ -98,16 +107,28 @@ class ModelCatalog:
     def providers(self) -> Sequence[ProviderStatus]:
         """The configured providers and the kinds that need only a key."""
         found: dict[str, ProviderStatus] = {
-            kind: ProviderStatus(kind, preset.base_url) for kind, preset in PRESETS.items() if preset.keys
+            kind: ProviderStatus(kind, preset.base_url, title=preset.title)
+            for kind, preset in PRESETS.items()
+            if preset.keys
         }
         for config in self._providers:
             if not config.discovered:
-                found[config.name] = ProviderStatus(config.name, base_url(config), config.key_source, config.key_name)
+                key = config.key_source, config.key_name
+                found[config.name] = ProviderStatus(config.name, base_url(config), *key, config.added, title(config))
         return [found[name] for name in sorted(found)]
 
     async def check_key(self, config: ProviderConfig) -> ProbeResult:
         """Asks the provider for its models with this key."""
         return await self._probe(config)
+
+    async def check_server(self, config: ProviderConfig) -> ProbeResult:
+        """The same for a server that a person is waiting for: it may take longer."""
+        return await probe(self._http, _CHECK_TIMEOUT, _CHECK_TIMEOUT, config)
+
+    async def check_all(self) -> Sequence[tuple[ProviderConfig, ProbeResult]]:
+        """Asks every provider now, the servers that may be running on this machine too."""
+        await self._lists.refresh(self._providers, all_now=True)
+        return [(config, self._lists.known(config)) for config in self._providers]
 
     async def list(self) -> Sequence[ModelInfo]:
         """All models; unavailable ones carry the reason. Waits for a provider only if nothing is known of it yet: an

@@ -32,6 +32,7 @@ from holdfast.server.routes import (
     runs,
     sessions,
     settings,
+    setup,
     tools,
     transfer,
 )
@@ -42,7 +43,7 @@ log = logging.getLogger("holdfast.http")
 
 def native_endpoints() -> list[ApiEndpoint]:
     chats = (sessions, runs, change_feed, compare, files, transfer, memory)
-    administration = (models, agents, health, settings, tools, auth)
+    administration = (models, agents, health, settings, setup, tools, auth)
     return [endpoint for module in (*chats, *administration) for endpoint in module.router.endpoints]
 
 

@@ -11,7 +11,7 @@ from holdfast.core.parts import Json
 from holdfast.core.session import Session
 from holdfast.engine.engine import Engine
 from holdfast.ports.agent import Summarizer
-from holdfast.ports.model import ModelInfo, ProviderStatus
+from holdfast.ports.model import ModelInfo, ProviderCheck, ProviderStatus
 from holdfast.server.authenticator import Authenticator
 from holdfast.server.client_address import Network
 from holdfast.server.event_stream import StreamLimits
@@ -43,6 +43,17 @@ class AvailableModels(Protocol):
         """Stores the key in the keyring or removes it; the next answer uses it. Returns why a key could not be
         verified. Raises InvalidInputError for an unknown provider or a key that the provider rejects, NotAllowedError
         for a key that the keyring does not hold."""
+
+    async def discover(self) -> Sequence[ProviderCheck]:
+        """Asks the configured providers and the usual servers on this machine for their models, now. Servers that are
+        not running are left out."""
+
+    async def connect(self, provider: str | None, address: str | None, key: str | None) -> ProviderCheck:
+        """Tests a known provider with a key, or a server at an address, and stores it if it has models. Raises
+        InvalidInputError and QuotaExceededError."""
+
+    async def remove(self, name: str) -> None:
+        """Removes a server that `connect` stored. Raises NotFoundError."""
 
 
 class AgentPrograms(Protocol):

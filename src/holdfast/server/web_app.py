@@ -17,7 +17,7 @@ from starlette.routing import Route
 from holdfast.server.html_pages import page
 
 APP: Final = Path(__file__).parent / "static" / "app"
-PAGES: Final = ("/", "/new/{key}", "/c/{id}", "/runs/{id}", "/compare", "/activity", "/settings")
+PAGES: Final = ("/", "/new/{key}", "/c/{id}", "/runs/{id}", "/compare", "/activity", "/settings", "/setup")
 """The app's routes; all serve the same page."""
 _API_PREFIXES: Final = ("/api/", "/v1/", "/static/")
 _NAME: Final = re.compile(r"(assets/)?[A-Za-z0-9_-][A-Za-z0-9._-]*")
