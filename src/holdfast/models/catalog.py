@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import anyio
+from anyio import to_thread
 
 from holdfast.core.child_environment import inherited_variables
 from holdfast.core.parts import Json
@@ -70,6 +71,7 @@ class ModelCatalog:
         self._probe = partial(probe, self._http, *timeouts)
         self._lists = ModelListCache(self._probe, monotonic, settings.max_age)
         self._local: LocalModel | None = None
+        self._downloading = anyio.Lock()
         self.configure(settings.providers)
 
     def configure(self, providers: Sequence[ProviderConfig]) -> None:
@@ -203,6 +205,21 @@ class ModelCatalog:
         if listing:
             return listing[0]
         return configured[0] if len(configured) == 1 else None
+
+    @property
+    def download_size(self) -> int | None:
+        """Bytes to download before the local model can run; None if it can, or lacks something else."""
+        directory = self._settings.weights_directory
+        if find_spec("xllamacpp") is None or directory is None or local_model_weights.find(directory) is not None:
+            return None
+        return local_model_weights.SIZE
+
+    async def download(self, report: Callable[[int, int], None]) -> None:
+        """Downloads what the local model needs. `report` is called on another thread. Raises DownloadError."""
+        directory = self._settings.weights_directory
+        if directory is not None:
+            async with self._downloading:
+                await to_thread.run_sync(local_model_weights.download, directory, report)
 
     def _local_settings(self) -> LocalModelSettings | str:
         """Settings of the local model, or what it lacks."""

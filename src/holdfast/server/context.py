@@ -52,6 +52,13 @@ class AvailableModels(Protocol):
         """Tests a known provider with a key, or a server at an address, and stores it if it has models. Raises
         InvalidInputError and QuotaExceededError."""
 
+    @property
+    def download_size(self) -> int | None:
+        """Bytes to download before the small local model can run; None if it can, or cannot run here."""
+
+    async def download(self, report: Callable[[int, int], None]) -> None:
+        """Downloads it and reports (bytes done, bytes in total), on another thread. Raises HoldfastError."""
+
     async def remove(self, name: str) -> None:
         """Removes a server that `connect` stored. Raises NotFoundError."""
 

@@ -623,6 +623,8 @@ export type SettingsResponse = {
 export type SetupResponse = {
   /** Whether to offer connecting a model before the first chat. */
   readonly needed: boolean;
+  /** Bytes of the small local model, if it can be downloaded. */
+  readonly download_size: number | null;
 };
 
 /** How commands of the shell tool are confined. */

@@ -156,6 +156,12 @@ export class Api {
     if (!response.ok || !response.body) throw await toApiError(response);
     return response.body;
   }
+  /** Starts a long task and returns the stream of its progress. */
+  async startTask(path: string): Promise<ReadableStream<Uint8Array>> {
+    const response = await this.env.fetch(path, { method: "POST" });
+    if (!response.ok || !response.body) throw await toApiError(response);
+    return response.body;
+  }
   upload(file: File): Promise<api.FileResponse> {
     const form = new FormData();
     form.append("file", file);

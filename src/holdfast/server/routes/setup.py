@@ -1,18 +1,25 @@
-"""The first start: find model servers, connect one, and remember that this was offered."""
+"""The first start: find model servers, connect one or download a small model, and remember that this was offered."""
 
-from typing import Final
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
 
+from anyio import from_thread
+from anyio.abc import ObjectSendStream
 from starlette.requests import Request
 
-from holdfast.core.errors import InvalidInputError, NotAllowedError
+from holdfast.core.errors import HoldfastError, InvalidInputError, NotAllowedError
 from holdfast.core.ids import LOCAL
 from holdfast.ports.store import SessionQuery
 from holdfast.server import security_log
 from holdfast.server.client_address import request_address
 from holdfast.server.context import ApiContext, AvailableModels
+from holdfast.server.event_sources import ProducedSource
+from holdfast.server.event_stream import EventStream
 from holdfast.server.parameters import IdPath
 from holdfast.server.reauthentication import require_recent_login
-from holdfast.server.routing import Router
+from holdfast.server.routing import STREAM_RESPONSE, Router
 from holdfast.server.schemas import settings as s
 
 router = Router("setup", "/api")
@@ -30,12 +37,16 @@ def _models(api: ApiContext) -> AvailableModels:
 @router.get("/setup")
 async def read_setup(api: ApiContext) -> s.SetupResponse:
     """Whether to offer connecting a model: until it was done or skipped, on the first start or while there is none."""
+    size = None if api.models is None else api.models.download_size
+    return s.SetupResponse(needed=await _is_needed(api), download_size=size)
+
+
+async def _is_needed(api: ApiContext) -> bool:
     if api.models is None or (await api.engine.preferences.settings()).get(_DONE):
-        return s.SetupResponse(needed=False)
+        return False
     if not await api.engine.sessions.list(SessionQuery(LOCAL, limit=1)):
-        return s.SetupResponse(needed=True)
-    models = await api.models.list()
-    return s.SetupResponse(needed=not any(model.available and model.provider != _DEMO for model in models))
+        return True
+    return not any(model.available and model.provider != _DEMO for model in await api.models.list())
 
 
 @router.post("/setup/done", status=204)
@@ -66,6 +77,29 @@ async def connect_provider(
         address = request_address(request, api.trusted_proxies)
         security_log.record("model provider stored", address=address, provider=checked.name)
     return s.ProviderCheckResponse.model_validate(checked)
+
+
+@router.post("/models/download", responses={200: STREAM_RESPONSE})
+async def download_model(api: ApiContext) -> EventStream:
+    """Download the small model that runs on this machine. The stream reports `progress`, then `done` or `failed`;
+    closing it stops the download."""
+    return EventStream(ProducedSource([partial(_download, _models(api))]), api.limits.streams)
+
+
+async def _download(models: AvailableModels, send: ObjectSendStream[list[bytes]]) -> None:
+    def report(done: int, total: int) -> None:
+        from_thread.check_cancelled()
+        from_thread.run(send.send, [_frame("progress", {"done": done, "total": total})])
+
+    try:
+        await models.download(report)
+        await send.send([_frame("done", {})])
+    except HoldfastError as error:
+        await send.send([_frame("failed", {"type": error.code, "detail": str(error)})])
+
+
+def _frame(event: str, data: Mapping[str, Any]) -> bytes:
+    return f"event: {event}\ndata: {json.dumps(data)}\n\n".encode()
 
 
 @router.delete("/providers/{name}", status=204)

@@ -53,6 +53,7 @@ class ProviderCheckListResponse(ListResponse[ProviderCheckResponse]): ...
 
 class SetupResponse(ResponseModel):
     needed: Annotated[bool, Field(description="Whether to offer connecting a model before the first chat.")]
+    download_size: Annotated[int | None, Field(description="Bytes of the small local model, if it can be downloaded.")]
 
 
 class RevokeGrantRequest(RequestModel):

@@ -17,7 +17,9 @@ export function Welcome() {
       <p className={text.quiet}>Every word is saved before you see it.</p>
       {loaded && models.length > 0 && onlyDemo && (
         <p className={text.quiet}>
-          No language model is connected, so a scripted demo answers. <Link href="/setup">Connect a model</Link>
+          No language model is connected, so a scripted demo answers.
+          <br />
+          <Link href="/setup">Connect a model</Link>
         </p>
       )}
       {loaded && !onlyDemo && (

@@ -127,7 +127,7 @@ function ApiKeys({ settings, reload }: SettingsProps) {
         {settings.providers.map((provider) => {
           const { name, has_key, key_source } = provider;
           return (
-            <Item key={name} title={name} facts={[describeKey(provider), provider.base_url]}>
+            <Item key={name} title={provider.title} facts={[describeKey(provider), provider.base_url]}>
               <ItemAction name={has_key ? "Replace key" : "Set key"} of={name} onClick={() => void setKey(provider)} />
               {key_source === "settings" && (
                 <ItemAction name="Remove key" of={name} onClick={() => void removeKey(name)} />

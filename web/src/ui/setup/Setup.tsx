@@ -8,8 +8,11 @@ import type {
   ProviderCheckResponse,
   ProviderResponse,
   SettingsResponse,
+  SetupResponse,
 } from "../../core/api-types.ts";
+import { readProgress } from "../../core/progress-stream.ts";
 import { useApp, useStore } from "../context.ts";
+import { formatSize } from "../format.ts";
 import { withRoot } from "../root-path.ts";
 import { navigate } from "../router.tsx";
 import { Alert } from "../widgets/Alert.tsx";
@@ -73,7 +76,11 @@ export default function Setup({ onDone }: { onDone?: () => void }) {
           <p className={text.quiet}>Connect a language model to chat with. You can change this later in Settings.</p>
         </header>
         {problem && <Alert text={problem} />}
-        <FoundModels found={found} local={models.find((model) => model.provider === LOCAL)}>
+        <FoundModels
+          found={found}
+          local={models.find((model) => model.provider === LOCAL)}
+          onDownloaded={() => void search()}
+        >
           {start}
           <Button disabled={found === null} onClick={() => void search()}>
             Search again
@@ -90,11 +97,12 @@ interface FoundProps {
   /** Null while the server looks for them. */
   found: readonly ProviderCheckResponse[] | null;
   local: { readonly name: string; readonly available: boolean; readonly reason: string | null } | undefined;
+  onDownloaded: () => void;
   /** What can be done next. */
   children: ReactNode;
 }
 
-function FoundModels({ found, local, children }: FoundProps) {
+function FoundModels({ found, local, onDownloaded, children }: FoundProps) {
   const nothing = found?.length === 0 && !local?.available;
   return (
     <section className={styles.section} aria-label="Models found">
@@ -129,13 +137,54 @@ function FoundModels({ found, local, children }: FoundProps) {
           )}
         </ItemList>
       </div>
-      {nothing && local?.reason && (
-        <p className={text.quiet}>
-          A very small model can also run inside Holdfast: <code>holdfast models pull</code> downloads it (93 MB).
-        </p>
-      )}
+      {nothing && <LocalModelDownload onDone={onDownloaded} />}
       <div className={text.row}>{children}</div>
     </section>
+  );
+}
+
+/** Offers the small model that runs inside Holdfast, where it can be downloaded. */
+function LocalModelDownload({ onDone }: { onDone: () => void }) {
+  const { api } = useApp();
+  const [size, setSize] = useState<number | null>(null);
+  const [share, setShare] = useState<number | null>(null);
+  const [problem, setProblem] = useState<string | null>(null);
+  useEffect(() => {
+    api.get<SetupResponse>("/api/setup").then(
+      (setup) => setSize(setup.download_size),
+      () => undefined,
+    );
+  }, [api]);
+  const download = async () => {
+    setShare(0);
+    setProblem(null);
+    try {
+      const stream = await api.startTask("/api/models/download");
+      const onProgress = ({ done, total }: { done: number; total: number }) => setShare(done / total);
+      await readProgress(stream, onProgress, "The connection was lost. Download it again.");
+      onDone();
+    } catch (error) {
+      setProblem(errorMessage(error));
+    }
+    setShare(null);
+  };
+  if (size === null) return null;
+  return (
+    <>
+      {problem && <Alert text={problem} />}
+      <div className={text.row}>
+        {share === null ? (
+          <Button onClick={() => void download()}>Download a small model ({formatSize(size)})</Button>
+        ) : (
+          <progress aria-label="Downloading the small model" value={share} />
+        )}
+        <span className={text.quiet}>
+          {share === null
+            ? "It runs inside Holdfast, to try things without a provider."
+            : `Downloading… ${Math.floor(share * 100)}%`}
+        </span>
+      </div>
+    </>
   );
 }
 
