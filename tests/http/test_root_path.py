@@ -58,3 +58,12 @@ def test_a_path_of_the_app_cannot_be_the_root_path() -> None:
 
     with pytest.raises(ConfigError, match="choose another"):
         RootPathMiddleware(app, "/api/holdfast", {"api", "v1"})
+
+
+def test_a_proxy_that_hides_https_is_reported(start: Start) -> None:
+    """The login works, and the log says why its cookie is not marked as secure."""
+    served = start(password=PASSWORD)
+    host = served.url.removeprefix("http://")
+    answer = served.http.post("/api/login", json={"password": PASSWORD}, headers={"Origin": f"https://{host}"})
+    assert answer.status_code == 204
+    assert "did not send X-Forwarded-Proto: https" in served.complaints

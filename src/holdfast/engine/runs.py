@@ -134,13 +134,13 @@ class Runs:
         counts as connected before the run is stored."""
         new = self._node.ids.new
         rid, question, answer = RunId(new("run")), MessageId(new("msg")), MessageId(new("msg"))
-        if self._node.tracing is not None:
-            self._node.tracing.remember_request(rid)
         attached_by = self._node.identity if options.lifetime == "attached" else None
         claimed_by = self._node.identity if self._supervisor.reserve(rid) else None
         request = accept.TurnRequest(
             sid, owner, rid, question, answer, options, tuple(parts), attached_by, on_busy, claimed_by
         )
+        if self._node.tracing is not None:
+            self._node.tracing.remember_request(rid)
         if options.lifetime == "attached":
             self._node.local.connect(rid)
         try:

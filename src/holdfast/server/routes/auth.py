@@ -26,6 +26,7 @@ from holdfast.server.routing import Router
 from holdfast.server.schemas import auth as s
 from holdfast.server.schemas.base import shallow_fields
 
+log = logging.getLogger("holdfast.http")
 router = Router("auth", "/api")
 
 _BROWSER_DAYS: Final = 365  # How long a browser is recognized as one that has logged in before
@@ -81,6 +82,11 @@ async def _log_in(
             secure=secure,
         )
     security_log.record("logged in", address=address, device=device)
+    if not secure and request.headers.get("origin", "").startswith("https:"):
+        log.warning(
+            "A browser logged in over HTTPS, but the proxy did not send X-Forwarded-Proto: https, so the cookie is not "
+            "marked as secure. See docs/how-to/reverse-proxy.md"
+        )
     return response
 
 
