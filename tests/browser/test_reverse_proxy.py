@@ -152,6 +152,7 @@ def test_a_chat_through_a_proxy(
     page.get_by_role("link", name="Holdfast").first.click()
     script = [{"say": "first "}, {"meet": "here"}, {"say": "second "}, {"meet": "there"}, {"say": "third"}]
     send(page, script, "first")  # nothing follows it before the gate opens
+    expect(page.locator("[data-connection=online]")).to_have_count(1)  # events arrive, nothing is polled
     assert page.url.startswith(f"{started_at}c/")
     page.reload()
     expect(answers(page).last).to_contain_text("first")
@@ -189,6 +190,20 @@ def test_a_proxy_without_a_password_is_explained(start: Start, page: Page, proxi
     page.goto(proxies[-1].url)
     expect(page.get_by_role("heading", name="No access")).to_be_visible()
     expect(page.get_by_role("alert")).to_contain_text("A server behind a proxy needs a password")
+
+
+@pytest.mark.parametrize("compression", ["", "gzip on; gzip_types *; gzip_proxied any;"])
+def test_tokens_are_not_held_back(start: Start, proxies: list[Proxy], compression: str) -> None:
+    """A proxy with its defaults passes on a few bytes at once, also if it compresses them."""
+    served = start(password=PASSWORD)
+    served.post("/api/login", {"password": PASSWORD}, 204)
+    location = _blocks("nginx")[1].replace("/holdfast/", "/").replace("http://127.0.0.1:8484", served.url)
+    proxies.append(Nginx(f"{compression} server {{ listen 127.0.0.1:PORT; {location} }}"))
+    run = served.stand(served.session(), [{"say": "first"}, {"meet": "here"}])
+    url = f"{proxies[-1].url}/api/runs/{run}/events"
+    with httpx.stream("GET", url, cookies=served.http.cookies, timeout=10) as response:
+        assert any("first" in line for line in response.iter_lines())
+    served.order(open="here")
 
 
 def test_streams_arrive_in_time_with_short_timeouts(start: Start, proxies: list[Proxy]) -> None:
