@@ -164,6 +164,8 @@ def test_a_chat_through_a_proxy(
     button(page, "Stop").click()
     expect(notice(page)).to_be_visible()
     check_transcript(page, served)
+    keys = page.evaluate("() => Object.keys(localStorage)")
+    assert [key for key in keys if key.startswith("/") != bool(root)] == []  # another server on the host has its own
     cookies = {str(cookie.get("name")): cookie for cookie in page.context.cookies()}
     secure = started_at.startswith("https:")
     assert cookies["__Host-holdfast" if secure else "holdfast"].get("path") == (root or "/")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.core.errors import StorageError
@@ -115,11 +115,12 @@ class AccessMiddleware:
                     facts.path, 413, "too-large", too_large_message(facts.path, self._max_body)
                 )
             return None
-        if denied.status == 401 and facts.method == "GET" and "text/html" in facts.headers.get("accept", ""):
+        opens_page = facts.method == "GET" and "text/html" in facts.headers.get("accept", "")
+        if denied.status == 401 and opens_page:
             here = f"{facts.path}?{facts.query}" if facts.query else facts.path
             return RedirectResponse(f"/login?{urlencode({'next': here})}", 303)
-        if facts.method == "GET" and facts.headers.get("sec-fetch-dest") == "document":
-            return HTMLResponse(html_pages.refusal(denied.detail, self._authenticator.root_path), denied.status)
+        if opens_page:
+            return html_pages.refusal(denied.detail, denied.status)
         challenge = {"WWW-Authenticate": "Bearer"} if denied.status == 401 else None
         return error_responses.refusal(facts.path, denied.status, denied.code, denied.detail, challenge)
 

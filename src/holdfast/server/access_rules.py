@@ -156,13 +156,14 @@ def _check_origin(facts: RequestFacts) -> AccessDenied | None:
     origin = facts.headers.get("origin")
     if origin is None or _same_origin(origin, facts):
         return None
+    host = facts.headers.get("host", "")[:_SHOWN] or "no host"
     return AccessDenied(
         403,
         "cross-site",
         f"The request comes from a page of {origin[:_SHOWN]} (header Origin), but is addressed to "
-        f"{facts.headers.get('host', '')[:_SHOWN] or 'no host'} (header Host). If both are this server behind a "
-        "reverse proxy, let the proxy pass on the browser's Host header: `proxy_set_header Host $http_host;` in nginx. "
-        "Other sites may not change anything on this server.",
+        f"{host} (header Host). Other sites may not change anything here. "
+        "If both are this server behind a reverse proxy, let the proxy pass on the browser's Host header: "
+        "proxy_set_header Host $http_host; in nginx.",
     )
 
 

@@ -2,6 +2,7 @@
 come from `/static`."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -14,10 +15,7 @@ _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
 def routes(openapi_document: Callable[[], Mapping[str, Any]], root_path: str = "") -> list[Route]:
-    static = {
-        name: (files("holdfast.server") / "static" / name).read_bytes()
-        for name in ("holdfast.css", "login.js", "icon.svg")
-    }
+    static = {name: _static(name) for name in ("holdfast.css", "login.js", "icon.svg")}
 
     async def asset(request: Request) -> Response:
         body = static.get(request.path_params["name"])
@@ -48,11 +46,23 @@ def page(title: str, body: str, root_path: str = "") -> str:
     return html.replace('="/', f'="{root_path}/')
 
 
-def refusal(detail: str, root_path: str = "") -> str:
-    """The page for a person whose request may not reach the app."""
-    return page(
-        "No access", f'<div class="card"><h1>No access</h1><p role="alert">{_prose(detail)}</p></div>', root_path
+def refusal(detail: str, status: int) -> Response:
+    """The page for a person whose request may not reach the app. Its style is part of it: nothing else of this server
+    can be loaded."""
+    style = _static("holdfast.css").decode()
+    html = (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>No access · Holdfast</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head>'
+        f'<body><main><div class="card"><h1>No access</h1><p role="alert">{_prose(detail)}</p></div></main></body>'
+        "</html>"
     )
+    policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+    return HTMLResponse(html, status, {"Content-Security-Policy": policy})
+
+
+@cache
+def _static(name: str) -> bytes:
+    return (files("holdfast.server") / "static" / name).read_bytes()
 
 
 _LOGIN = (
