@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.chat_page import axe_violations, button, check_transcript, send
+from tests.browser.chat_page import axe_violations, button, check_transcript, send, start_chatting
 from tests.browser.conftest import ConsoleErrors, Open
 from tests.browser.model_server import model_server
 from tests.chat.conftest import chat_nursery
@@ -41,7 +41,7 @@ def test_a_server_on_this_machine_is_found_and_answers(start: Start, open_page: 
         expect(found).to_contain_text(["2 models: llama3.2, qwen3:8b"])
         expect(page.get_by_text("llama3.2 answers unless you choose another model.")).to_be_visible()
         assert axe_violations(page) == []
-        button(page, "Start chatting").click()
+        start_chatting(page)
         send(page, "Hello", "Hello from the model.")
         check_transcript(page, served)
         page.goto(served.url)

@@ -19,9 +19,9 @@ from holdfast.models.provider_config import ProviderConfig, base_url
 from holdfast.models.pydantic_ai_messages import messages, parameters, provider_data, settings
 from holdfast.models.pydantic_ai_models import LibraryClient, PydanticAIModel
 from holdfast.models.request_policy import Timeouts
-from holdfast.models.token_counts import is_token_count, known_token_count
 from holdfast.models.tool_call_assembler import args_text, claim_id, parse_args
 from holdfast.models.upstream_errors import UpstreamError, from_error
+from holdfast.models.usage import is_token_count, known_token_count
 from holdfast.ports.model import Delta, ModelRequest, Take, ToolCall
 
 _ANSWER_HEADER = "x-holdfast-answer"

@@ -6,10 +6,11 @@ import styles from "./Welcome.module.css";
 
 /** Shown in a new chat: a greeting, and which models are available. */
 export function Welcome() {
-  const { models, loaded } = useStore(useApp().catalog);
+  const { models, agents, loaded } = useStore(useApp().catalog);
   const names = models.filter((model) => model.available).map((model) => model.name);
   const onlyDemo = !models.some((model) => model.available && model.provider !== "demo");
   const available = `${names.length} ${names.length === 1 ? "model" : "models"} available: ${names.slice(0, 3).join(", ")}`;
+  const programs = agents.filter((agent) => agent.is_program && agent.available).map((agent) => agent.name);
   return (
     <section className={styles.welcome} aria-label="Welcome">
       <img src={withRoot("/static/icon.svg")} alt="" width="56" height="56" />
@@ -26,6 +27,12 @@ export function Welcome() {
         <p className={text.quiet}>
           {available}
           {names.length > 3 && "…"} <Link href="/settings">Manage models</Link>
+        </p>
+      )}
+      {programs.length > 0 && (
+        <p className={text.quiet}>
+          Agents: {programs.slice(0, 3).join(", ")}
+          {programs.length > 3 && "…"} <Link href="/settings#tools">Manage agents</Link>
         </p>
       )}
     </section>
