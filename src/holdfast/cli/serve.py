@@ -17,11 +17,17 @@ def add(root: typer.Typer, context: CliContext) -> None:
         port: Annotated[
             int | None, typer.Option(help="Port to listen on; 0 picks a free one. Default: 8484", min=0, max=65535)
         ] = None,
+        root_path: Annotated[
+            str | None,
+            typer.Option(
+                help="Path below which a reverse proxy publishes the server, such as /holdfast.", metavar="PATH"
+            ),
+        ] = None,
         data_dir: DataDir = None,
         config: ConfigFile = None,
     ) -> None:
         """Start the server and print its address. Stop it with Ctrl-C."""
-        settings = context.config(data_dir, config, host=host, port=port)
+        settings = context.config(data_dir, config, host=host, port=port, root_path=root_path)
         logs.configure(settings.log_level, settings.log_format)
 
         def ready(url: str) -> None:

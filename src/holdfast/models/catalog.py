@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 import anyio
+from anyio import to_thread
 
 from holdfast.core.child_environment import inherited_variables
 from holdfast.core.parts import Json
@@ -27,11 +29,15 @@ from holdfast.models.provider_config import (
     dialect,
     from_environment,
     merge_providers,
+    title,
 )
 from holdfast.models.pydantic_ai_models import KINDS, PydanticAIModel, PydanticAIModels, settings_of
 from holdfast.models.request_policy import RequestPolicy
+from holdfast.models.server_address import ollama_from_environment
 from holdfast.ports.clock import Clock
 from holdfast.ports.model import Model, ModelError, ModelInfo, ProviderKind, ProviderStatus
+
+_CHECK_TIMEOUT: Final = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +71,18 @@ class ModelCatalog:
         self._probe = partial(probe, self._http, *timeouts)
         self._lists = ModelListCache(self._probe, monotonic, settings.max_age)
         self._local: LocalModel | None = None
+        self._downloading = anyio.Lock()
         self.configure(settings.providers)
 
     def configure(self, providers: Sequence[ProviderConfig]) -> None:
         """Replaces the configured providers. What was learned about a provider that changed is forgotten."""
         settings, before = self._settings, self._by_name
+        ollama = ollama_from_environment(settings.environment)
         self._providers = merge_providers(
-            providers, from_environment(settings.environment), local_servers(settings.ports)
+            providers,
+            from_environment(settings.environment),
+            () if ollama is None else (ollama,),
+            local_servers(settings.ports),
         )
         self._by_name = {config.name: config for config in self._providers}
         for name, config in self._by_name.items():
@@ -98,16 +109,28 @@ class ModelCatalog:
     def providers(self) -> Sequence[ProviderStatus]:
         """The configured providers and the kinds that need only a key."""
         found: dict[str, ProviderStatus] = {
-            kind: ProviderStatus(kind, preset.base_url) for kind, preset in PRESETS.items() if preset.keys
+            kind: ProviderStatus(kind, preset.base_url, title=preset.title)
+            for kind, preset in PRESETS.items()
+            if preset.keys
         }
         for config in self._providers:
             if not config.discovered:
-                found[config.name] = ProviderStatus(config.name, base_url(config), config.key_source, config.key_name)
+                key = config.key_source, config.key_name
+                found[config.name] = ProviderStatus(config.name, base_url(config), *key, config.added, title(config))
         return [found[name] for name in sorted(found)]
 
     async def check_key(self, config: ProviderConfig) -> ProbeResult:
         """Asks the provider for its models with this key."""
         return await self._probe(config)
+
+    async def check_server(self, config: ProviderConfig) -> ProbeResult:
+        """The same for a server that a person is waiting for: it may take longer."""
+        return await probe(self._http, _CHECK_TIMEOUT, _CHECK_TIMEOUT, config)
+
+    async def check_all(self) -> Sequence[tuple[ProviderConfig, ProbeResult]]:
+        """Asks every provider now, the servers that may be running on this machine too."""
+        await self._lists.refresh(self._providers, all_now=True)
+        return [(config, self._lists.known(config)) for config in self._providers]
 
     async def list(self, *, refresh: bool = False) -> Sequence[ModelInfo]:
         """All models; unavailable ones carry the reason. Unless `refresh` is set, waits for a provider only if nothing
@@ -182,6 +205,21 @@ class ModelCatalog:
         if listing:
             return listing[0]
         return configured[0] if len(configured) == 1 else None
+
+    @property
+    def download_size(self) -> int | None:
+        """Bytes to download before the local model can run; None if it can, or lacks something else."""
+        directory = self._settings.weights_directory
+        if find_spec("xllamacpp") is None or directory is None or local_model_weights.find(directory) is not None:
+            return None
+        return local_model_weights.SIZE
+
+    async def download(self, report: Callable[[int, int], None]) -> None:
+        """Downloads what the local model needs. `report` is called on another thread. Raises DownloadError."""
+        directory = self._settings.weights_directory
+        if directory is not None:
+            async with self._downloading:
+                await to_thread.run_sync(local_model_weights.download, directory, report)
 
     def _local_settings(self) -> LocalModelSettings | str:
         """Settings of the local model, or what it lacks."""

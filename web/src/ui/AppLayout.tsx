@@ -14,6 +14,7 @@ import { lazyComponent } from "./lazy-load.ts";
 import { openNewChat } from "./new-chat.ts";
 import { navigate, parseRoute, type Route, usePath } from "./router.tsx";
 import { ShortcutsDialog, useShortcuts } from "./Shortcuts.tsx";
+import { Setup, SetupGate } from "./setup/SetupGate.tsx";
 import { Sidebar } from "./sidebar/Sidebar.tsx";
 import { closeSidebar, openSidebar, sidebarCollapsed, sidebarOpen, toggleSidebar } from "./sidebar/sidebar-state.ts";
 import { useDrawer } from "./sidebar/use-drawer.ts";
@@ -91,7 +92,13 @@ export function AppLayout() {
 function CurrentScreen({ route }: { route: Route }) {
   switch (route.screen) {
     case "chat":
-      return <Chat sid={route.sid} />;
+      return route.sid === null ? (
+        <SetupGate>
+          <Chat sid={null} />
+        </SetupGate>
+      ) : (
+        <Chat sid={route.sid} />
+      );
     case "pending-chat":
       return <PendingChat messageKey={route.key} />;
     case "compare":
@@ -100,6 +107,8 @@ function CurrentScreen({ route }: { route: Route }) {
       return <Activity />;
     case "settings":
       return <Settings />;
+    case "setup":
+      return <Setup />;
     case "not-found":
       return <PageNotFound />;
     case "recorder":

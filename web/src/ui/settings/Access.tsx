@@ -6,6 +6,7 @@ import type { CreatedTokenResponse, LoginResponse, TokenResponse } from "../../c
 import { useApp } from "../context.ts";
 import { askConfirmation, askText } from "../dialogs.ts";
 import { formatTime } from "../format.ts";
+import { withRoot } from "../root-path.ts";
 import { Alert } from "../widgets/Alert.tsx";
 import { Button, CopyButton } from "../widgets/buttons.tsx";
 import forms from "../widgets/forms.module.css";
@@ -49,7 +50,7 @@ function Password({ settings, reload }: SettingsProps) {
   const logOut = async () => {
     announceLogout();
     await api.post("/api/logout").catch(() => undefined);
-    location.assign("/login");
+    location.assign(withRoot("/login"));
   };
   return (
     <>
@@ -119,7 +120,7 @@ function Devices() {
     try {
       announceLogout();
       await api.call("DELETE", "/api/logins");
-      location.assign("/login");
+      location.assign(withRoot("/login"));
     } catch (error) {
       setProblem(errorMessage(error));
     }

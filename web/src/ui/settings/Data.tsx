@@ -3,6 +3,7 @@ import { errorMessage } from "../../core/api.ts";
 import type { SettingsResponse } from "../../core/api-types.ts";
 import { type ImportProgress, type ImportSummary, importFile } from "../../core/chat-import.ts";
 import { useApp } from "../context.ts";
+import { withRoot } from "../root-path.ts";
 import { Button, buttonClass, CopyButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import forms from "../widgets/forms.module.css";
@@ -11,7 +12,7 @@ import styles from "./Settings.module.css";
 import type { SettingsProps } from "./use-settings.ts";
 
 /** The command that backs up this server, as far as the server tells where its data is. */
-function backupCommand(settings: (SettingsResponse & { readonly data_dir?: string | null }) | null): string {
+function backupCommand(settings: SettingsResponse | null): string {
   const directory = settings?.data_dir;
   if (!directory) return "holdfast backup --data-dir DATA_DIRECTORY BACKUP_DIRECTORY";
   return `holdfast backup --data-dir ${/^[\w/.+-]+$/.test(directory) ? directory : JSON.stringify(directory)} BACKUP_DIRECTORY`;
@@ -35,7 +36,7 @@ export function Data({ settings }: SettingsProps) {
         title="Export"
         facts={["Download all chats and their files as one file. To export one chat, use its menu."]}
       >
-        <a className={buttonClass(undefined, true)} href="/api/export" download>
+        <a className={buttonClass(undefined, true)} href={withRoot("/api/export")} download>
           Export all chats
         </a>
       </Item>

@@ -2,6 +2,7 @@ import { useState } from "react";
 import type { Session } from "../../core/types.ts";
 import { useApp } from "../context.ts";
 import { askConfirmation, askText } from "../dialogs.ts";
+import { withRoot } from "../root-path.ts";
 import { Menu } from "../widgets/Menu.tsx";
 import { MemoryDialog } from "./MemoryDialog.tsx";
 import { ProjectDialog } from "./ProjectDialog.tsx";
@@ -19,7 +20,7 @@ export function SessionMenu({ session }: { session: Session }) {
     const tags = text.split(",").map((tag) => tag.trim());
     await sessions.patch(id, { tags: tags.filter(Boolean) });
   };
-  const download = (format: string) => location.assign(`/api/sessions/${id}/export?format=${format}`);
+  const download = (format: string) => location.assign(withRoot(`/api/sessions/${id}/export?format=${format}`));
   const remove = async () => {
     const { confirmed, optionChecked } = await askConfirmation(
       title ? `Delete “${title}”?` : "Delete this chat?",

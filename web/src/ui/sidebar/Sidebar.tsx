@@ -8,6 +8,7 @@ import { withoutMarkdown } from "../../core/without-markdown.ts";
 import { useApp, useStore } from "../context.ts";
 import { ageGroup } from "../format.ts";
 import { openNewChat } from "../new-chat.ts";
+import { withRoot } from "../root-path.ts";
 import { chatAddress, Link, usePath } from "../router.tsx";
 import { isMac, MODIFIER } from "../Shortcuts.tsx";
 import { IconButton } from "../widgets/buttons.tsx";
@@ -47,7 +48,7 @@ export function Sidebar({ inert, collapsed }: { inert: boolean; collapsed: boole
     >
       <div className={styles.top}>
         <Link href="/" className={styles.brand} onClick={closeSidebar}>
-          <img src="/static/icon.svg" alt="" width="26" height="26" />
+          <img src={withRoot("/static/icon.svg")} alt="" width="26" height="26" />
           Holdfast
         </Link>
         <IconButton name="Close sidebar" icon="close" className={text.onlyNarrow} onClick={closeSidebar} />

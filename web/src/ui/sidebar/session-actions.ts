@@ -3,6 +3,7 @@
 import type { App } from "../../core/app.ts";
 import type { Session } from "../../core/types.ts";
 import { askText } from "../dialogs.ts";
+import { withoutRoot } from "../root-path.ts";
 import { navigate } from "../router.tsx";
 
 export async function renameChat({ sessions }: App, { id, title }: Session): Promise<void> {
@@ -29,4 +30,4 @@ export async function toggleArchived(app: App, { id, archived }: Session): Promi
 }
 
 const isShown = ({ thread }: App, sid: string): boolean =>
-  thread.get()?.sid === sid && location.pathname.endsWith(`/c/${sid}`);
+  thread.get()?.sid === sid && withoutRoot(location.pathname) === `/c/${sid}`;
