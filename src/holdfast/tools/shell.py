@@ -64,7 +64,7 @@ def _spec(limits: ShellLimits, sandbox: ShellSandbox) -> ToolSpec:
     seconds = {"type": "number", "exclusiveMinimum": 0, "maximum": limits.max_timeout}
     return object_spec(
         "shell",
-        f"Run a shell command in the workspace. It has no input, and processes it leaves running are ended.{sandboxed * (sandbox.mode != 'off')}",
+        f"Run a shell command in the workspace. It has no input, and processes it leaves running are ended.{where}",
         {
             "command": {"type": "string", "minLength": 1},
             "timeout": {**seconds, "description": f"Seconds; default {limits.timeout:.0f}."},
