@@ -89,8 +89,8 @@ _DROP_MARKS: Final[LiteralString] = """
     DELETE FROM heads WHERE pruned AND run <= (SELECT run FROM heads WHERE pruned ORDER BY run DESC LIMIT 1 OFFSET %s)
 """
 _MAX_MARKS: Final = 10_000
-"""Marks of purged runs that are kept, those of the newest runs. They refuse the first append of a node that was cut off;
-a later one needs the run's row, and the store knows which journals were pruned."""
+"""Marks of purged runs that are kept, those of the newest runs. They refuse the first append of a node that was cut
+off; a later one needs the run's row, and the store knows which journals were pruned."""
 _SETTLED_PER_STATEMENT: Final = 100
 _MAX_SEQ: Final = 2**62
 _READERS: Final = 2
