@@ -34,8 +34,8 @@ def serving(
     """`holdfast serve` itself, and the address it printed."""
     command = [sys.executable, "-m", "holdfast", "serve", "--port", "0", *arguments]
     variables = os.environ | (environment or {})
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=ROOT, env=variables, **pipes) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, env=variables, stdout=pipe, stderr=pipe) as process:
         try:
             assert process.stdout is not None
             assert select.select([process.stdout], [], [], GUARD)[0]
