@@ -47,6 +47,16 @@ def test_a_body_that_is_no_json_is_refused(shared: Served, body: bytes) -> None:
     assert answer.headers["content-type"] == "application/problem+json"
 
 
+@pytest.mark.parametrize("path", ["/api/sessions", "/v1/chat/completions"])
+def test_many_wrong_fields_are_told_together(shared: Served, path: str) -> None:
+    """Listing each of them would take the server seconds, in which nobody else is answered."""
+    fields = ", ".join(f'"k{n}": 1' for n in range(300_000))
+    answer = shared.http.post(path, content=f"{{{fields}}}", headers={"Content-Type": "application/json"})
+    assert answer.status_code in (400, 422)
+    assert "30000" in answer.text
+    assert "values are invalid" in answer.text
+
+
 def test_a_body_over_the_limit_is_refused(server: Served) -> None:
     """With Content-Length or without, it is not read to its end."""
     sid = server.session()
