@@ -1,5 +1,6 @@
 """MCP servers as real processes, on stdio and over HTTP: calls, results, and what happens when one dies."""
 
+import gzip
 import json
 import os
 import re
@@ -7,13 +8,14 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
+from aiohttp import web
 
 from holdfast import __version__
 from holdfast.ports.model import Media
@@ -24,6 +26,7 @@ from holdfast.tools.mcp.servers import McpServers
 from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
 from tests.harness import GUARD
 from tests.tools.conftest import Bench
+from tests.tools.test_fetch import site
 
 pytestmark = pytest.mark.anyio
 
@@ -207,6 +210,49 @@ async def test_a_server_that_never_lists_its_tools_delays_one_turn(effects: Path
         with anyio.fail_after(GUARD):
             while (await anyio.Path(effects).read_text()).count("tools/list") < 2:
                 await tools_of(servers)
+
+
+@pytest.mark.parametrize("kind", ["json", "compressed", "event stream"])
+async def test_a_remote_server_cannot_fill_the_memory(kind: str) -> None:
+    """L6: a response without an end, or one that unpacks to gigabytes, is given up, and the reason is shown."""
+    sent = 0
+    packed = gzip.compress(b" " * 50_000_000)
+    initialized = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "x", "version": "1"},
+    }
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        asked = await request.json() if request.method == "POST" else {}
+        if asked.get("method") == "initialize":
+            return web.json_response({"jsonrpc": "2.0", "id": asked["id"], "result": initialized})
+        if asked.get("method") != "tools/list":
+            return web.Response(status=405 if request.method == "GET" else 202)
+        event_stream = kind == "event stream"
+        response = web.StreamResponse(
+            headers={"Content-Type": "text/event-stream" if event_stream else "application/json"}
+        )
+        if kind == "compressed":
+            response.headers["Content-Encoding"] = "gzip"
+        await response.prepare(request)
+        with suppress(ConnectionError):
+            await response.write(b"data: " if event_stream else b"")
+            while sent < 200_000_000:
+                await response.write(piece := packed if kind == "compressed" else b" " * 1_000_000)
+                sent += len(piece)
+        return response
+
+    async with site(answer, "127.0.0.1") as found:
+        server = HttpServer("big", f"http://127.0.0.1:{found.port}/mcp")
+        async with connected(server, limits=McpLimits(connect=GUARD)) as servers:
+            with anyio.fail_after(GUARD):
+                assert await servers.tools() == ()
+            problem = servers.states()["big"].failure or ""
+    reasons = {"json": "larger than 32 MB", "compressed": "compressed", "event stream": "1048576 byte limit"}
+    assert reasons[kind] in problem, problem
+    assert sent < 60_000_000
 
 
 async def test_a_malformed_tool_hides_no_other(bench: Bench) -> None:

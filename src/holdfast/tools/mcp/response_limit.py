@@ -1,0 +1,38 @@
+"""Limits what a remote MCP server can make this process keep in memory. The SDK limits the events of streams itself."""
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+import httpx2
+
+MAX_SIZE: Final = 32 * 1024 * 1024  # Bytes of a response
+IDENTITY: Final = {"Accept-Encoding": "identity"}
+
+
+async def limit_response(response: httpx2.Response) -> None:
+    """A response hook. Compressed responses are refused, because a small one can unpack to any size."""
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
+    compressed = response.headers.get("content-encoding", "identity").strip().lower() != "identity"
+    if compressed or not response.headers.get("content-type", "").startswith("text/event-stream"):
+        response.stream = _LimitedStream(response.stream, compressed)
+
+
+class _LimitedStream(httpx2.AsyncByteStream):
+    """Raises StreamError, which the SDK reports as the failure of one request and not of the connection."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, compressed: bool) -> None:
+        self._inner = inner
+        self._compressed = compressed
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self._compressed:
+            raise httpx2.StreamError("The response is compressed, which was not asked for.")
+        size = 0
+        async for chunk in self._inner:
+            size += len(chunk)
+            if size > MAX_SIZE:
+                raise httpx2.StreamError(f"The response is larger than {MAX_SIZE // 2**20} MB.")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
