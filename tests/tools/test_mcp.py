@@ -20,7 +20,7 @@ from aiohttp import web
 from holdfast import __version__
 from holdfast.ports.model import Media
 from holdfast.ports.tool import Tool, ToolError, ToolTraits
-from holdfast.tools.mcp import tool_mapping
+from holdfast.tools.mcp import tool_listing, tool_mapping
 from holdfast.tools.mcp.client import McpLimits
 from holdfast.tools.mcp.servers import McpServers
 from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
@@ -250,7 +250,7 @@ async def test_a_remote_server_cannot_fill_the_memory(kind: str) -> None:
             with anyio.fail_after(GUARD):
                 assert await servers.tools() == ()
             problem = servers.states()["big"].failure or ""
-    reasons = {"json": "larger than 32 MB", "compressed": "compressed", "event stream": "1048576 byte limit"}
+    reasons = {"json": "larger than 8 MB", "compressed": "compressed", "event stream": "1048576 byte limit"}
     assert reasons[kind] in problem, problem
     assert sent < 60_000_000
 
@@ -273,6 +273,14 @@ async def test_a_malformed_tool_hides_no_other(bench: Bench) -> None:
     ]
     async with connected(raw(results={"tools/list": {"tools": tools}})) as servers:
         assert set(await tools_of(servers)) == {"raw__good"}
+
+
+async def test_the_schemas_of_a_server_have_a_limit_together() -> None:
+    """L6: models are sent all of them with every request; those that come first are kept."""
+    schema = {"type": "object", "description": "x" * 90_000}
+    tools = [{"name": f"t{n:02}", "inputSchema": schema} for n in range(20)]
+    listed = tool_listing.keep_valid_tools("many", [{"name": "large", "inputSchema": {"x": "x" * 2_000_000}}, *tools])
+    assert [tool["name"] for tool in listed] == [f"t{n:02}" for n in range(11)]
 
 
 @pytest.mark.parametrize("schema", [{"$ref": "#"}, {"properties": {"a": {"pattern": "^(a+)+$"}}}, {"type": "string"}])

@@ -5,7 +5,7 @@ from typing import Final
 
 import httpx2
 
-MAX_SIZE: Final = 32 * 1024 * 1024  # Bytes of a response
+MAX_SIZE: Final = 8 * 1024 * 1024  # Bytes of a response; the SDK parses it on the event loop
 IDENTITY: Final = {"Accept-Encoding": "identity"}
 
 
