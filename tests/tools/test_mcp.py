@@ -212,11 +212,11 @@ async def test_a_server_that_never_lists_its_tools_delays_one_turn(effects: Path
                 await tools_of(servers)
 
 
-@pytest.mark.parametrize("kind", ["json", "compressed", "event stream"])
+@pytest.mark.parametrize("kind", ["json", "names", "compressed", "event stream"])
 async def test_a_remote_server_cannot_fill_the_memory(kind: str) -> None:
     """L6: a response without an end, or one that unpacks to gigabytes, is given up, and the reason is shown."""
     sent = 0
-    packed = gzip.compress(b" " * 50_000_000)
+    pieces = {"compressed": gzip.compress(b" " * 50_000_000), "names": b'{"a": "b"}, ' * 10_000}
     initialized = {
         "protocolVersion": "2025-06-18",
         "capabilities": {"tools": {}},
@@ -240,7 +240,7 @@ async def test_a_remote_server_cannot_fill_the_memory(kind: str) -> None:
         with suppress(ConnectionError):
             await response.write(b"data: " if event_stream else b"")
             while sent < 200_000_000:
-                await response.write(piece := packed if kind == "compressed" else b" " * 1_000_000)
+                await response.write(piece := pieces.get(kind, b" " * 1_000_000))
                 sent += len(piece)
         return response
 
@@ -250,7 +250,12 @@ async def test_a_remote_server_cannot_fill_the_memory(kind: str) -> None:
             with anyio.fail_after(GUARD):
                 assert await servers.tools() == ()
             problem = servers.states()["big"].failure or ""
-    reasons = {"json": "larger than 8 MB", "compressed": "compressed", "event stream": "1048576 byte limit"}
+    reasons = {
+        "json": "larger than 8 MB",
+        "names": "200000 names",
+        "compressed": "compressed",
+        "event stream": "1048576 byte limit",
+    }
     assert reasons[kind] in problem, problem
     assert sent < 60_000_000
 

@@ -5,7 +5,10 @@ from typing import Final
 
 import httpx2
 
-MAX_SIZE: Final = 8 * 1024 * 1024  # Bytes of a response; the SDK parses it on the event loop
+MAX_SIZE: Final = 8 * 1024 * 1024  # Bytes of a response
+MAX_QUOTES: Final = 400_000
+"""Two for each name and string of a response. The SDK parses it on the event loop, which takes a third of a second for
+so many; an image is a single string."""
 IDENTITY: Final = {"Accept-Encoding": "identity"}
 
 
@@ -27,11 +30,14 @@ class _LimitedStream(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         if self._compressed:
             raise httpx2.StreamError("The response is compressed, which was not asked for.")
-        size = 0
+        size = quotes = 0
         async for chunk in self._inner:
             size += len(chunk)
+            quotes += chunk.count(b'"') - chunk.count(b'\\"')
             if size > MAX_SIZE:
                 raise httpx2.StreamError(f"The response is larger than {MAX_SIZE // 2**20} MB.")
+            if quotes > MAX_QUOTES:
+                raise httpx2.StreamError(f"The response has more than {MAX_QUOTES // 2} names and strings.")
             yield chunk
 
     async def aclose(self) -> None:
