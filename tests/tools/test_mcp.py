@@ -1,5 +1,6 @@
 """MCP servers as real processes, on stdio and over HTTP: calls, results, and what happens when one dies."""
 
+import base64
 import gzip
 import json
 import os
@@ -26,6 +27,7 @@ from holdfast.tools.mcp.servers import McpServers
 from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
 from tests.harness import GUARD
 from tests.tools.conftest import Bench
+from tests.tools.raw_mcp_server import INITIALIZED
 from tests.tools.test_fetch import site
 
 pytestmark = pytest.mark.anyio
@@ -212,22 +214,38 @@ async def test_a_server_that_never_lists_its_tools_delays_one_turn(effects: Path
                 await tools_of(servers)
 
 
+async def test_a_large_image_comes_as_an_event(bench: Bench) -> None:
+    """X5: most servers answer calls with an event stream; a screenshot is one event of megabytes."""
+    image = PNG + bytes(2_000_000)
+
+    async def answer(request: web.Request) -> web.Response:
+        asked = await request.json() if request.method == "POST" else {}
+        block = {"type": "image", "mimeType": "image/png", "data": base64.b64encode(image).decode()}
+        results = {"initialize": INITIALIZED, "tools/list": {"tools": [GOOD]}, "tools/call": {"content": [block]}}
+        if asked.get("method") not in results:
+            return web.Response(status=405 if request.method == "GET" else 202)
+        message = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": results[asked["method"]]})
+        return web.Response(text=f"event: message\ndata: {message}\n\n", content_type="text/event-stream")
+
+    async with (
+        site(answer, "127.0.0.1") as found,
+        connected(HttpServer("big", f"http://127.0.0.1:{found.port}/mcp")) as servers,
+    ):
+        result = await bench.run((await tools_of(servers))["big__good"])
+    assert [media.data for media in result.images] == [image]
+
+
 @pytest.mark.parametrize("kind", ["json", "names", "compressed", "event stream"])
 async def test_a_remote_server_cannot_fill_the_memory(kind: str) -> None:
     """L6: a response without an end, or one that unpacks to gigabytes, is given up, and the reason is shown."""
     sent = 0
     pieces = {"compressed": gzip.compress(b" " * 50_000_000), "names": b'{"a": "b"}, ' * 10_000}
-    initialized = {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {"tools": {}},
-        "serverInfo": {"name": "x", "version": "1"},
-    }
 
     async def answer(request: web.Request) -> web.StreamResponse:
         nonlocal sent
         asked = await request.json() if request.method == "POST" else {}
         if asked.get("method") == "initialize":
-            return web.json_response({"jsonrpc": "2.0", "id": asked["id"], "result": initialized})
+            return web.json_response({"jsonrpc": "2.0", "id": asked["id"], "result": INITIALIZED})
         if asked.get("method") != "tools/list":
             return web.Response(status=405 if request.method == "GET" else 202)
         event_stream = kind == "event stream"
@@ -254,7 +272,7 @@ async def test_a_remote_server_cannot_fill_the_memory(kind: str) -> None:
         "json": "larger than 8 MB",
         "names": "200000 names",
         "compressed": "compressed",
-        "event stream": "1048576 byte limit",
+        "event stream": "8388608 byte limit",
     }
     assert reasons[kind] in problem, problem
     assert sent < 60_000_000

@@ -113,10 +113,12 @@ async def _http(server: HttpServer, closed: anyio.Event, auth: Any) -> AsyncIter
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
+    from holdfast.tools.mcp.response_limit import MAX_SIZE
+
     timeout = httpx2.Timeout(30.0, read=300.0)
     async with (
         guarded_client(server.url, headers=dict(server.headers), timeout=timeout, auth=auth) as client,
-        streamable_http_client(server.url, http_client=client) as (reading, sending),
+        streamable_http_client(server.url, http_client=client, max_sse_event_size=MAX_SIZE) as (reading, sending),
     ):
         yield _WatchedStream(reading, closed, server.name), sending
 
