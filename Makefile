@@ -83,12 +83,13 @@ soak: $(STAMP) servers ## Kill real servers with -9, restart them, compare (SOAK
 	@$(BIN)/python -m tests.crash --kills $(SOAK_KILLS)
 	@$(BIN)/python -m tests.cluster --kills $(CLUSTER_KILLS)
 
-test-agents: $(STAMP) ## Test agents with the real Hermes Agent, installed into build/hermes.
+test-agents: $(STAMP) $(COMPILED) ## Test with the real Hermes Agent and npm's agent programs, in build/hermes and build/adapters.
 	@test -x build/hermes/bin/hermes-acp || { \
 		$(BIN)/python -m venv build/hermes; \
 		build/hermes/bin/python -m pip install -q 'hermes-agent[acp]==0.19.0'; \
 	}
-	@HOLDFAST_HERMES=$$PWD/build/hermes/bin/hermes-acp $(BIN)/python -m pytest -q -m agents tests/acp/test_real_hermes.py
+	@$(BIN)/python -m tests.acp.adapters
+	@HOLDFAST_HERMES=$$PWD/build/hermes/bin/hermes-acp $(BIN)/python -m pytest -q -m agents tests/acp
 
 test-openviking: $(STAMP) ## Test memory with a real OpenViking server, installed into build/openviking (large).
 	@test -x build/openviking/bin/openviking-server || { \

@@ -5,7 +5,7 @@ journaled, and after an interruption the program is told what was shown, which o
 run, and what the user decided."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,19 +45,22 @@ class AcpAgent:
     can_resume: bool = True
 
     async def run(self, turn: Turn, out: AgentOutput) -> str | None:
+        link = await SessionLinks(self.workspaces).read(turn.session.id)
+        begun = link is not None and link.was_prompted_for(turn)
         try:
-            return await self._answer(turn, out, fresh=False)
+            return await self._answer(turn, out, begun, fresh=False)
         except StaleSessionError:
-            return await self._answer(turn, out, fresh=True)
+            return await self._answer(turn, out, begun, fresh=True)
 
-    async def _answer(self, turn: Turn, out: AgentOutput, *, fresh: bool) -> str | None:
-        """`fresh`: in a new session of the program, whatever it has."""
+    async def _answer(self, turn: Turn, out: AgentOutput, begun: bool, *, fresh: bool) -> str | None:
+        """`begun`: the program was prompted for this turn before. `fresh`: in a new session of the program, whatever it
+        has."""
         cwd = await self._directory(turn.session)
         connection = await self.pool.acquire(turn.session.id, self.program, cwd)
         acp_turn = AcpTurn(self.program, self.pool.limits, self.now, connection, turn, out)
         try:
             known = not fresh and await self._has_session(connection, turn)
-            blocks = await self._prompt(connection, turn, known=known)
+            blocks = await self._prompt(connection, turn, begun, known=known)
             await connection.apply_options(turn.session.agent_options)
             try:
                 finish_reason = await acp_turn.run(blocks)
@@ -71,10 +74,18 @@ class AcpAgent:
             raise
         finally:
             self.pool.release(connection)
-        await self.states.write(self.program.name, connection.options.state)
+        await self.states.write(self.program.name, connection.options)
+        await self._note_context(turn.session, acp_turn.translator.context)
         if acp_turn.translator.title and self.on_title is not None:
             await self.on_title(turn, acp_turn.translator.title)
         return finish_reason
+
+    async def _note_context(self, session: Session, reported: tuple[int, int] | None) -> None:
+        links = SessionLinks(self.workspaces)
+        link = await links.read(session.id)
+        if link is not None and reported is not None:
+            used, size = reported
+            await links.write(session.id, replace(link, context_used=used, context_size=size))
 
     async def _directory(self, session: Session) -> Path:
         """The one that the user chose, checked again: the rules, the disk or the server may be others by now."""
@@ -93,18 +104,22 @@ class AcpAgent:
             return connection.session_id == link.session_id
         return await connection.load_session(link.session_id)
 
-    async def _prompt(self, connection: "AgentConnection", turn: Turn, *, known: bool) -> list[dict[str, Any]]:
+    async def _prompt(
+        self, connection: "AgentConnection", turn: Turn, begun: bool, *, known: bool
+    ) -> list[dict[str, Any]]:
         """The content blocks of the prompt. Opens a new session unless the program has the conversation in one."""
         links = SessionLinks(self.workspaces)
         if not known or connection.session_id is None:
             await connection.new_session()
         assert connection.session_id is not None
         where = (self.program.name, connection.session_id, str(connection.cwd))
-        await links.write(turn.session.id, SessionLink(*where, turn.run.id, turn.run.message_id))
+        link = await links.read(turn.session.id) if known else None
+        context = (None, None) if link is None else (link.context_used, link.context_size)
+        await links.write(turn.session.id, SessionLink(*where, turn.run.id, turn.run.message_id, *context))
         question = prompts.question_of(turn)
         history = None if known else prompts.history_text(turn.input, question)
         blocks = [prompts.text_block(history)] if history else []
-        if has_output(turn.transcript.parts) or turn.transcript.lost:
+        if begun or has_output(turn.transcript.parts) or turn.transcript.lost:
             return [*blocks, prompts.text_block(prompts.interruption_text(turn.transcript, turn.decisions, question))]
         if not known and turn.session.system:
             blocks.insert(0, prompts.text_block(turn.session.system))

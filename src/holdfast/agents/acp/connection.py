@@ -16,7 +16,8 @@ from anyio.abc import Process, TaskStatus
 
 from holdfast import __version__
 from holdfast.agents.acp.client_methods import ClientMethods
-from holdfast.agents.acp.inbox import PermissionRequest, SessionUpdate, TurnEnded, TurnInbox
+from holdfast.agents.acp.elicitation import FormRequest, read_form
+from holdfast.agents.acp.inbox import PermissionRequest, SessionUpdate, TerminalOutput, TurnEnded, TurnInbox
 from holdfast.agents.acp.program import AcpLimits, AgentProgram
 from holdfast.agents.acp.session_state import OptionValue, SessionOptions
 from holdfast.agents.acp.transport import LineTransport
@@ -32,7 +33,7 @@ log = logging.getLogger("holdfast.agents")
 PROTOCOL_VERSION: Final = 1
 _AUTH_REQUIRED: Final = -32000
 _MAX_OPTIONS: Final = 20
-_MAX_PERMISSIONS: Final = 100  # Questions of one turn that are open at once
+_MAX_QUESTIONS: Final = 100  # Of one turn that are open at once
 
 
 class AgentConnection:
@@ -49,6 +50,7 @@ class AgentConnection:
         self.usage_before: list[int] = [0, 0, 0, 0]
         self.cost_before = 0.0
         self.options = SessionOptions()
+        self.announced_commands = anyio.Event()
         self._environment = environment
         self._limits = limits
         self._stderr = StderrTail()
@@ -56,9 +58,9 @@ class AgentConnection:
         self._transport: LineTransport | None = None
         self._connection: Connection | None = None
         self._inbox: TurnInbox | None = None
-        self._questions: list[PermissionRequest] = []
+        self._questions: list[PermissionRequest | FormRequest] = []
         self._replayed: list[str] | None = None  # Not None while a session is loaded
-        self._methods = ClientMethods(cwd, environment)
+        self._methods = ClientMethods(cwd, environment, self._note_output)
 
     # ---- life ----
 
@@ -140,7 +142,8 @@ class AgentConnection:
             raise self._failure(f"ended unexpectedly (status {status}). {why}".rstrip(" .")) from None
         except RequestError as error:
             if error.code == _AUTH_REQUIRED:
-                raise self._failure(f"needs a login: {error}. {self._login_help()}", "agent-login") from None
+                why = str(error).rstrip(". ")
+                raise self._failure(f"needs a login: {why}. {self._login_help()}", "agent-login") from None
             raise self._failure(
                 f"answered {method} with an error: {error} {error.data or ''}".rstrip(), "agent"
             ) from None
@@ -154,7 +157,8 @@ class AgentConnection:
     # ---- sessions ----
 
     async def _initialize(self) -> None:
-        capabilities = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
+        files = {"readTextFile": True, "writeTextFile": True}
+        capabilities = {"fs": files, "terminal": True, "elicitation": {"form": {}}}
         about = {"name": "holdfast", "title": "Holdfast", "version": __version__}
         self.info = await self._request(
             "initialize",
@@ -182,12 +186,9 @@ class AgentConnection:
         session_id = result.get("sessionId")
         if not isinstance(session_id, str):
             raise self._failure("opened a session without an id", "agent")
-        self._note_opened(session_id, result)
-        return session_id
-
-    def _note_opened(self, session_id: str, result: Mapping[str, Any]) -> None:
         self.session_id = session_id
-        self.options = SessionOptions(self.options.state.opened(result))
+        self.options = SessionOptions.of_new_session(self.options.state.opened(result))
+        return session_id
 
     async def apply_options(self, chosen: Mapping[str, OptionValue]) -> None:
         """Set the options that the user chose, each once. Raises AgentError if the program has no such choice."""
@@ -221,7 +222,8 @@ class AgentConnection:
         finally:
             self._replayed = None
         if found:
-            self._note_opened(session_id, result)
+            self.session_id = session_id
+            self.options = SessionOptions(self.options.state.opened(result))
         return found
 
     def _where(self) -> dict[str, Any]:
@@ -271,7 +273,12 @@ class AgentConnection:
             self._update(params.get("update"))
             return None
         if method == "session/request_permission":
-            return await self._permission(params)
+            return await self._ask(_read_permission(params))
+        if method == "elicitation/create":
+            try:
+                return await self._ask(read_form(params))
+            except ValueError as error:
+                raise RequestError.invalid_params({"details": str(error)}) from None
         found: Callable[[Mapping[str, Any]], Awaitable[Any]] | None = self._methods.get(method)
         if found is None:
             if is_notification:
@@ -283,6 +290,8 @@ class AgentConnection:
         if not isinstance(update, dict):
             return
         self.options.state = self.options.state.updated(update)
+        if update.get("sessionUpdate") == "available_commands_update":
+            self.announced_commands.set()
         if self._replayed is not None:
             text = replayed_text(update)
             if text is not None and len(self._replayed) < 10:
@@ -290,11 +299,13 @@ class AgentConnection:
         elif self._inbox is not None:
             self._inbox.put(SessionUpdate(update))
 
-    async def _permission(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        call = params.get("toolCall")
-        options = [item for item in params.get("options") or () if isinstance(item, dict)][:_MAX_OPTIONS]
-        question = PermissionRequest(call if isinstance(call, dict) else {}, options, anyio.current_time())
-        if self._inbox is None or len(self._questions) >= _MAX_PERMISSIONS:
+    def _note_output(self, terminal_id: str, text: str) -> None:
+        if self._inbox is not None:
+            self._inbox.put(TerminalOutput(terminal_id, text))
+
+    async def _ask(self, question: PermissionRequest | FormRequest) -> Mapping[str, Any]:
+        """The person's answer; outside of a turn nobody is asked."""
+        if self._inbox is None or len(self._questions) >= _MAX_QUESTIONS:
             question.answer(None)
         else:
             self._questions.append(question)
@@ -304,6 +315,10 @@ class AgentConnection:
         finally:
             if question in self._questions:
                 self._questions.remove(question)
-        if question.option is None:
-            return {"outcome": {"outcome": "cancelled"}}
-        return {"outcome": {"outcome": "selected", "optionId": question.option}}
+        return question.response
+
+
+def _read_permission(params: Mapping[str, Any]) -> PermissionRequest:
+    call, offered = params.get("toolCall"), params.get("options")
+    options = [item for item in (offered if isinstance(offered, list) else ()) if isinstance(item, dict)]
+    return PermissionRequest(call if isinstance(call, dict) else {}, options[:_MAX_OPTIONS], anyio.current_time())

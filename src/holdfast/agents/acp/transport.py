@@ -10,11 +10,13 @@ from anyio.abc import ByteReceiveStream, ByteSendStream
 
 _LONG: Final = 256 * 1024  # A longer line is parsed in a thread, because it takes milliseconds
 _CHUNK: Final = 64 * 1024
+_MAX_OPEN: Final = 200  # Requests of the program that are not answered yet
 
 
 class LineTransport:
     """The transport of `acp.connection.Connection`. Lines that are not JSON-RPC messages are skipped; a line over the
-    limit ends the connection. It reads on only when there is room for more messages."""
+    limit ends the connection. It reads on only when there is room for more messages, and while few requests of the
+    program are open: each of them is a task, also while the program does not read the answers."""
 
     def __init__(
         self,
@@ -30,6 +32,7 @@ class LineTransport:
         self._wait_for_room = wait_for_room
         self._closed = closed  # Set at the end of the program's output
         self._sending = anyio.Lock()
+        self._open = anyio.Semaphore(_MAX_OPEN, max_value=_MAX_OPEN)
         self._pieces: list[bytes] = []  # of a line that is not complete
         self._size = 0
         self._lines: list[bytes] = []  # complete, the next one last
@@ -37,11 +40,16 @@ class LineTransport:
 
     async def send(self, message: dict[str, Any]) -> None:
         data = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        is_answer = "method" not in message
         try:
             async with self._sending:
                 await self._outgoing.send(data + b"\n")
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as error:
-            raise ConnectionError("The program no longer reads its input.") from error
+            if not is_answer:  # nobody waits for an answer to be sent
+                raise ConnectionError("The program no longer reads its input.") from error
+        finally:
+            if is_answer:
+                self._open.release()
 
     async def receive(self) -> dict[str, Any] | None:
         await self._wait_for_room()
@@ -50,6 +58,8 @@ class LineTransport:
                 continue
             message = await to_thread.run_sync(_parse, line) if len(line) > _LONG else _parse(line)
             if message is not None:
+                if "method" in message and "id" in message:
+                    await self._open.acquire()
                 return message
         self._closed.set()
         return None

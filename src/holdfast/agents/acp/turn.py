@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
-from holdfast.agents.acp.inbox import PermissionRequest, SessionUpdate, TurnEnded, TurnInbox
-from holdfast.agents.acp.permissions import chosen_option, options_of
+from holdfast.agents.acp.elicitation import FormRequest
+from holdfast.agents.acp.inbox import PermissionRequest, SessionUpdate, TerminalOutput, TurnEnded, TurnInbox
+from holdfast.agents.acp.permissions import LateGrants, chosen_option, options_of
 from holdfast.agents.acp.program import AcpLimits, AgentProgram
 from holdfast.agents.acp.updates import UpdateTranslator, turn_usage
 from holdfast.core import events as ev
 from holdfast.core.errors import HoldfastError
-from holdfast.ports.agent import AgentError, AgentOutput, Turn
+from holdfast.ports.agent import AgentError, AgentOutput, ApprovalAnswer, Turn
 
 if TYPE_CHECKING:
     from holdfast.agents.acp.connection import AgentConnection
@@ -52,8 +53,10 @@ class AcpTurn:
     _asking: anyio.Lock = field(default_factory=anyio.Lock)  # One question at a time is shown
     _asked: bool = False
     _question: ev.ApprovalRequested | None = None  # The open one
+    _grants: LateGrants = field(init=False)
 
     def __post_init__(self) -> None:
+        self._grants = LateGrants.of_turn(self.turn)
         self.translator = UpdateTranslator(anyio.current_time)
 
     async def run(self, blocks: list[dict[str, Any]]) -> str | None:
@@ -100,8 +103,13 @@ class AcpTurn:
                     case SessionUpdate(update):
                         for event in self.translator.translate(update):
                             await self._write(event)
+                    case TerminalOutput(terminal_id, text):
+                        for event in self.translator.add_terminal_output(terminal_id, text):
+                            await self._write(event)
                     case PermissionRequest():
                         questions.start_soon(self._ask, item)
+                    case FormRequest():
+                        questions.start_soon(self._show_form, item)
                     case TurnEnded():
                         questions.cancel_scope.cancel()
                         self.ended_cleanly = item.error is None
@@ -125,6 +133,11 @@ class AcpTurn:
             self._asked = True
             call_id, name, args = await self._call_of(request)
             options = options_of(request.options)
+            allowing = chosen_option(options, ApprovalAnswer("once"))
+            if allowing is not None and self._grants.take(name, args):
+                await self.out.commit(ev.ToolStarted(call_id, name, args))
+                request.answer(allowing)
+                return
             within = self._time_left(request)
             expires = None if within is None else int((self.now() + within) * 1000)
             reason = f"{self.program.name} asks for permission."
@@ -139,6 +152,15 @@ class AcpTurn:
             else:
                 await self.out.commit(ev.ToolStarted(call_id, name, args))
             request.answer(chosen_option(options, answer))
+
+    async def _show_form(self, request: FormRequest) -> None:
+        async with self._asking:
+            if request.answered.is_set():
+                return
+            self._asked = True
+            request_id, name = self.out.new_approval_id(), self.program.name
+            form = ev.InputRequested(request_id, request.call_id, name, "form", request.message, request.schema)
+            request.answer(await self.out.ask_during_call(form))
 
     async def _call_of(self, request: PermissionRequest) -> tuple[str, str, dict[str, Any]]:
         """The announced call that the question is about, or else the one that it announces."""
@@ -168,7 +190,7 @@ class AcpTurn:
                     if isinstance(ended, SessionUpdate):
                         for event in self.translator.translate(ended.update):
                             self.out.write_nowait(event)
-                    elif isinstance(ended, PermissionRequest):
+                    elif isinstance(ended, PermissionRequest | FormRequest):
                         ended.answer(None)
         is_over = isinstance(ended, TurnEnded) and ended.error is None
         self.ended_cleanly = is_over and not self._asked

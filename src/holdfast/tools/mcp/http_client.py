@@ -14,11 +14,10 @@ _LOCAL_SUFFIXES: Final = (".localhost", ".local", ".lan", ".internal", ".home.ar
 
 
 def guarded_client(server_url: str, **options: Any) -> Any:
-    """An `httpx2.AsyncClient` for the server, whose responses have a limit. Other origins must be public, unless the
-    server itself is local."""
+    """An `httpx2.AsyncClient` for the server. Other origins must be public, unless the server itself is local."""
     import httpx2
 
-    from holdfast.tools.mcp.response_limit import IDENTITY, limit_response
+    from holdfast.http_limits import limited_hooks  # imports httpx2, which the start does not wait for
 
     own = httpx2.URL(server_url)
 
@@ -27,9 +26,10 @@ def guarded_client(server_url: str, **options: Any) -> Any:
         if (url.scheme, url.host, url.port) != (own.scheme, own.host, own.port):
             request.extensions["trace"] = _ConnectionGuard(url.host).check
 
-    guards = [] if _is_on_own_network(server_url) else [guard]
-    headers = {**IDENTITY, **(options.pop("headers", None) or {})}
-    return httpx2.AsyncClient(event_hooks={"request": guards, "response": [limit_response]}, headers=headers, **options)
+    hooks = limited_hooks()
+    if not _is_on_own_network(server_url):
+        hooks["request"].append(guard)
+    return httpx2.AsyncClient(event_hooks=hooks, **options)
 
 
 def _is_on_own_network(url: str) -> bool:
