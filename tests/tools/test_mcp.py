@@ -265,7 +265,7 @@ async def test_a_remote_server_cannot_send_without_an_end(kind: str) -> None:
             with anyio.fail_after(GUARD):
                 assert await servers.tools() == ()
             assert servers.states()["big"].failure
-    assert sent < 60_000_000
+    assert sent < 20_000_000
 
 
 async def test_a_malformed_tool_hides_no_other(bench: Bench) -> None:
