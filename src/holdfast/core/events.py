@@ -272,6 +272,11 @@ class Entry(NamedTuple):
         name, _, rest = self.frame.partition(b"event: ")[2].partition(b"\ndata: ")
         return decode(name.decode(), json.loads(rest))
 
+    def json(self) -> bytes:
+        """As an object with its number and type, for clients that do not read frames."""
+        name, _, data = self.frame.partition(b"event: ")[2].partition(b"\ndata: ")
+        return b'{"seq":%d,"type":"%b","data":%b}' % (self.seq, name, data.rstrip())
+
 
 _TEXT_HEAD: Final = b'\nevent: text.delta\ndata: {"text":"'
 _TEXT_TAIL: Final = b'"}\n\n'
