@@ -76,7 +76,7 @@ class Messages:
             folded = await self._settler.transcript(message.run_id)
         except (StorageError, JournalPrunedError, BrokenSequenceError):  # unreadable, erased meanwhile, or damaged
             return message
-        return with_transcript(message, folded)
+        return with_transcript(message, folded, message.recovery)
 
     async def path(self, mid: MessageId, owner: OwnerId = LOCAL) -> Sequence[Message]:
         """From the first message to this one, as the store has them."""
