@@ -269,7 +269,7 @@ class Entry(NamedTuple):
 
     def event(self) -> Event:
         name, _, rest = self.frame.partition(b"event: ")[2].partition(b"\ndata: ")
-        return decode(name.decode(), json.loads(rest))
+        return decode(name.decode(), json.loads(rest.decode()))
 
 
 _TEXT_HEAD: Final = b'\nevent: text.delta\ndata: {"text":"'

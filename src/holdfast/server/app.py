@@ -19,6 +19,7 @@ from holdfast.server.context import ApiContext
 from holdfast.server.cors_middleware import CorsMiddleware
 from holdfast.server.openai import conversation_routes, stored_completion_routes
 from holdfast.server.openai import routes as openai_routes
+from holdfast.server.route_index import RouteIndex
 from holdfast.server.routes import (
     agents,
     auth,
@@ -65,9 +66,11 @@ def build(api: ApiContext) -> ASGIApp:
         page = await web_app.unknown_page(request) if response.status_code == 404 else None
         return page or response
 
+    routes = [endpoint.route(api) for endpoint in endpoints]
     app = Starlette(
         routes=[
-            *(endpoint.route(api) for endpoint in endpoints),
+            RouteIndex(route for route in routes if RouteIndex.can_hold(route)),
+            *(route for route in routes if not RouteIndex.can_hold(route)),
             Route("/openapi.json", read_openapi, methods=["GET"]),
             auth.open_link(api),
             *web_app.routes(),
