@@ -148,7 +148,6 @@ def _outline(tx: Tx, session: Session) -> Outline:
 
 def input_of_run(tx: Tx, run: Run, session: Session) -> ModelInput:
     """What the run's model is shown of the past now: a compaction during the run counts."""
-    history: list[Message] = []
-    if tx.message(run.user_message_id) is not None:
-        history = tree.path(tx, session, run.user_message_id)
+    question = tx.message(run.user_message_id)
+    history = [] if question is None else [*tree.path(tx, session, question.parent_id), question]
     return model_input(history, tx.compactions(session.id))

@@ -11,8 +11,9 @@ Deliver = Callable[[], int]  # Handles what a stream has received; returns how m
 
 _PAUSE_PER_STREAM: Final = 0.0001
 """Seconds between two batches for each stream in the first: slightly more than handling one piece costs."""
-_PAUSE_PER_FULL_STREAM: Final = 0.0003
-"""The same for a stream that sends faster than a person reads: fewer, larger pieces cost it nothing but fluency."""
+_PAUSE_PER_FULL_STREAM: Final = 0.0009
+"""The same for a stream that sends faster than a person reads: fewer, larger pieces cost it nothing but fluency. One
+alone never waits."""
 _FULL_PIECE: Final = 2048  # Bytes in one piece that show this: about eight tokens
 _MIN_PAUSE: Final = 0.001  # Timers are no finer than this
 _MAX_PAUSE: Final = 0.1  # A longer pause would be visible
@@ -31,7 +32,7 @@ class PausableSource(Protocol):
 class ReadBatcher:
     """The streams of one event loop that have data to handle. A few streams are handled at once. After a batch of many
     the next one waits about as long as the process needs to handle that many pieces; data that arrives meanwhile makes
-    larger pieces, which are cheaper to decode, commit and send. Pauses begin at about 10,000 pieces a second, or 3,000
+    larger pieces, which are cheaper to decode, commit and send. Pauses begin at about 10,000 pieces a second, or 1,000
     of streams at full speed.
 
     A stream that has to wait is not read until shortly before the batch: each read costs a turn of the event loop and
@@ -45,8 +46,8 @@ class ReadBatcher:
     def add(self, deliver: Deliver, loop: asyncio.AbstractEventLoop, source: PausableSource | None = None) -> None:
         self._waiting.append((deliver, source))
         now = loop.time()
-        if source is not None and now < self._next_at - _READ_TIME:
-            self._pause(source, loop)
+        if source is not None:
+            self._pause(source, loop, now)
         if len(self._waiting) == 1:
             if now < self._next_at:
                 loop.call_at(self._next_at, self._deliver_all, loop)
@@ -69,9 +70,11 @@ class ReadBatcher:
         if pause >= _MIN_PAUSE:
             self._next_at = now + min(pause, _MAX_PAUSE)
             for source in full:
-                self._pause(source, loop)
+                self._pause(source, loop, now)
 
-    def _pause(self, source: PausableSource, loop: asyncio.AbstractEventLoop) -> None:
+    def _pause(self, source: PausableSource, loop: asyncio.AbstractEventLoop, now: float) -> None:
+        if now > self._next_at - 2 * _READ_TIME:  # it would be resumed at once
+            return
         source.pause()
         self._paused.append(source)
         if len(self._paused) == 1:
