@@ -271,24 +271,27 @@ def test_a_password_and_a_token(
 
 
 def test_export_and_import(server: Served, open_page: Open) -> None:
-    """All chats are exported to one file; what is there already is not imported again, what was deleted is."""
+    """All chats are exported to one file; importing it leaves what is there alone, and brings back what was deleted."""
     sid = server.session(title="To be kept")
     server.events(server.send(sid, "words")["run"]["id"])
     page = open_page(f"{server.url}/settings#data")
     data = section(page, "Data")
     with page.expect_download() as saved:
         data.get_by_role("link", name="Export all chats").click()
-    exported = saved.value.path().rename(saved.value.path().with_suffix(".jsonl"))
-    kept = page.get_by_role("navigation", name="Chats").get_by_role("link", name="To be kept")
-    for result in ("0 chats imported, 1 unchanged", "1 chat imported"):
+    export = saved.value.path().rename(saved.value.path().with_suffix(".jsonl"))
+    nav = page.get_by_role("navigation", name="Chats")
+
+    def import_export(summary: str) -> None:
         with page.expect_file_chooser() as chosen:
             button(data, "Import chats").click()
-        chosen.value.set_files(exported)
-        expect(data.get_by_role("status")).to_have_text(result)
-        expect(kept).to_have_count(1)
-        if result.startswith("0"):
-            server.call("DELETE", f"/api/sessions/{sid}", expect=204)
-            expect(kept).to_have_count(0)
+        chosen.value.set_files(export)
+        expect(data.get_by_role("status")).to_have_text(summary)
+        expect(nav.get_by_role("link", name="To be kept")).to_have_count(1)
+
+    import_export("0 chats imported, 1 unchanged")
+    server.call("DELETE", f"/api/sessions/{sid}", None, 204)
+    expect(nav.get_by_role("link", name="To be kept")).to_have_count(0)
+    import_export("1 chat imported")
 
 
 def test_import_from_another_application(server: Served, open_page: Open, tmp_path: Path) -> None:

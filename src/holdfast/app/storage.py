@@ -23,7 +23,7 @@ from holdfast.ports.store import Store
 from holdfast.ports.tracing import SpanExporter
 from holdfast.storage import data_dir_check
 from holdfast.storage.file_store import FileStore
-from holdfast.storage.in_memory import InMemoryWakeups
+from holdfast.storage.in_memory import SingleNodeWakeups
 from holdfast.storage.key_file import KeyFile
 from holdfast.storage.peer_hints import PeerNotifier
 from holdfast.storage.sqlite import DataDir, backup, open_embedded
@@ -84,7 +84,7 @@ async def open_embedded_node(
     engine = Engine(
         store=wrapped_store,
         journal=wrapped_journal,
-        wakeups=InMemoryWakeups(),
+        wakeups=SingleNodeWakeups(),
         agents=agents,
         clock=clock,
         ids=RandomIds(),

@@ -121,6 +121,10 @@ class Engine:
         """Ask for an orderly shutdown: `run` drains and returns."""
         self._stop.set()
 
+    async def wait_for_stop(self) -> None:
+        """Returns when the shutdown begins."""
+        await self._stop.wait()
+
     def hurry(self) -> None:
         """The same without waiting: open runs are sealed as interrupted or handed over."""
         self.supervisor.hurry()

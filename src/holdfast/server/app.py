@@ -20,6 +20,7 @@ from holdfast.server.cors_middleware import CorsMiddleware
 from holdfast.server.openai import conversation_routes, stored_completion_routes
 from holdfast.server.openai import routes as openai_routes
 from holdfast.server.root_path import RootPathMiddleware
+from holdfast.server.route_index import RouteIndex
 from holdfast.server.routes import (
     agents,
     auth,
@@ -67,15 +68,16 @@ def build(api: ApiContext) -> ASGIApp:
         page = await web_app.unknown_page(request, api.root_path) if response.status_code == 404 else None
         return page or response
 
-    routes = [
-        *(endpoint.route(api) for endpoint in endpoints),
-        Route("/openapi.json", read_openapi, methods=["GET"]),
-        auth.open_link(api),
-        *web_app.routes(api.root_path),
-        *html_pages.routes(document, api.root_path),
-    ]
+    routes = [endpoint.route(api) for endpoint in endpoints]
     app = Starlette(
-        routes=routes,
+        routes=[
+            RouteIndex(route for route in routes if RouteIndex.can_hold(route)),
+            *(route for route in routes if not RouteIndex.can_hold(route)),
+            Route("/openapi.json", read_openapi, methods=["GET"]),
+            auth.open_link(api),
+            *web_app.routes(api.root_path),
+            *html_pages.routes(document, api.root_path),
+        ],
         exception_handlers=dict.fromkeys(
             (HoldfastError, RequestValidationError, HTTPException, Exception), respond_to_error
         ),

@@ -536,6 +536,18 @@ export type RevokeGrantRequest = {
   readonly scope?: string;
 };
 
+/** Events in order. `next` is the last event's number, or null if there are no events after the cursor yet. */
+export type RunEventListResponse = {
+  readonly items: readonly RunEventResponse[];
+  readonly next: string | null;
+};
+
+export type RunEventResponse = {
+  readonly seq: number;
+  readonly type: string;
+  readonly data: { readonly [key: string]: Json };
+};
+
 export type RunListResponse = {
   readonly items: readonly RunResponse[];
   readonly next: string | null;

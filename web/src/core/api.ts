@@ -149,6 +149,8 @@ export class Api {
   continueRun = (rid: string, key: string, allow: readonly string[] = []) =>
     this.post<api.AcceptedRunResponse>(`/api/runs/${rid}/continue`, allow.length ? { allow } : {}, key);
   cancel = (rid: string) => this.call<Run>("POST", `/api/runs/${rid}/cancel`, undefined, {}, CANCEL_TIMEOUT_MS);
+  events = (rid: string, after: number) =>
+    this.get<api.RunEventListResponse>(`/api/runs/${rid}/events/page${queryString({ after })}`);
   recover = (rid: string) => this.post<Run>(`/api/runs/${rid}/recover`);
   decide = (rid: string, aid: string, decision: Decision, option?: string) =>
     this.post<Run>(`/api/runs/${rid}/approvals/${aid}`, { decision, ...(option === undefined ? {} : { option }) });

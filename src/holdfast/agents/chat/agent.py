@@ -153,7 +153,9 @@ class _ChatLoop:
             self.input = await self.agent.history.reload(self.turn)
         request = await self._compose()
         window = self.model.info, self.agent.limits.compact_at
-        if not self.compacted and context_window.is_nearly_full(request, *window):
+        if not context_window.is_nearly_full(request, *window):
+            return request
+        if not self.compacted:
             await self._compact()
             request = await self._compose()
         return context_window.fit_request(request, *window)

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from holdfast.core.errors import NotAllowedError, NotFoundError
+from holdfast.core.errors import DrainingError, NotAllowedError, NotFoundError
 from holdfast.server import authenticator, security_log
 from holdfast.server.access_rules import CREDENTIALS, Credentials, is_https
 from holdfast.server.authenticator import BROWSER_COOKIE, COOKIE, LOGIN_DAYS
@@ -44,7 +44,9 @@ async def _check_password(api: ApiContext, request: Request, password: str) -> s
     )
     if wait is None:
         raise too_many
-    await anyio.sleep(wait)
+    with anyio.move_on_after(wait):
+        await api.engine.wait_for_stop()
+        raise DrainingError
     failed = api.login_limiter.failed(client)
     try:
         verified = await api.authenticator.verify_password(password, known=known is not None, failed=failed)
