@@ -43,7 +43,7 @@ install: $(STAMP) $(COMPILED) $(WEB) ## Set up .venv, build the web app, downloa
 	@echo "Holdfast is installed. Start it with: make run"
 
 run: $(STAMP) $(COMPILED) $(WEB) ## Serve on http://127.0.0.1:8484 (HOLDFAST_HOST, HOLDFAST_PORT, HOLDFAST_DATA_DIR; flags go in ARGS).
-	@exec $(BIN)/holdfast serve $(ARGS)
+	@exec $(BIN)/holdfast serve --no-model $(ARGS)
 
 test: $(STAMP) $(COMPILED) $(WEB) chromium servers clients ## Run the tests.
 	@$(PYTEST)

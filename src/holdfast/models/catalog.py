@@ -5,14 +5,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
 import anyio
 
 from holdfast.core.child_environment import inherited_variables
 from holdfast.core.parts import Json
-from holdfast.models import embeddings, local_model_prompt, local_model_weights
+from holdfast.models import embeddings, local_model_prompt, local_model_runtime, local_model_weights
 from holdfast.models.default_model import default_model, provider_default
 from holdfast.models.demo_model import DEMO, DemoModel
 from holdfast.models.discovery import ProbeResult, local_servers, probe
@@ -186,8 +185,8 @@ class ModelCatalog:
     def _local_settings(self) -> LocalModelSettings | str:
         """Settings of the local model, or what it lacks."""
         settings = self._settings
-        if find_spec("xllamacpp") is None:
-            return "It needs xllamacpp, which is not installed. Run `pip install xllamacpp`."
+        if not local_model_runtime.is_installed():
+            return f"Its runtime is not installed. Run `holdfast models pull`, or `{local_model_runtime.COMMAND}`."
         path = settings.weights_directory and local_model_weights.find(settings.weights_directory)
         if path is None:
             return "Its weights are not downloaded. Run `holdfast models pull`."

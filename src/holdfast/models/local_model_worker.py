@@ -29,7 +29,7 @@ def main() -> None:
     try:
         server = _load(settings)
     except ImportError:
-        _emit(out, {"failed": "xllamacpp is not installed (pip install xllamacpp)"})
+        _emit(out, {"failed": "its runtime is not installed (pip install 'holdfast[local]')"})
         return
     except Exception as error:  # noqa: BLE001  a process boundary: the parent reports it
         _emit(out, {"failed": str(error) or "the weights could not be loaded"})
