@@ -217,6 +217,7 @@ def lacks_runtime() -> bool:
 
 
 def install_runtime() -> None:
+    """Installs that program unless it is there, and checks that it can be loaded."""
     local_model_runtime.install()
 
 

@@ -70,5 +70,5 @@ def _download(context: CliContext) -> Path:
         file = models.download_weights(partial(report, "Downloading"))
     if models.lacks_runtime():
         context.terminal.note("Installing the program that runs it …")
-        models.install_runtime()
+    models.install_runtime()
     return file

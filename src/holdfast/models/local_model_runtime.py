@@ -19,6 +19,11 @@ class RuntimeInstallError(HoldfastError):
     command: str = COMMAND
 
 
+class RuntimeLoadError(HoldfastError):
+    template = "The runtime of the local model cannot be loaded: {why}."
+    why: str
+
+
 def is_installed() -> bool:
     return find_spec("xllamacpp") is not None
 
@@ -27,6 +32,7 @@ def install() -> None:
     """Installs the extra with pip into the environment that Holdfast runs in. Blocks, for minutes on a slow
     connection. Raises RuntimeInstallError, with what pip said."""
     if is_installed():
+        _check_import()
         return
     if find_spec("pip") is None:  # uvx and `uv tool` make environments without pip, which are not to be changed
         raise RuntimeInstallError("this environment has no pip", "uvx 'holdfast[local]'")
@@ -43,6 +49,23 @@ def install() -> None:
     importlib.invalidate_caches()
     if not is_installed():
         raise RuntimeInstallError("there is no package of it for this system; use another model")
+    _check_import()
+
+
+def _check_import() -> None:
+    """In a process of its own: native code that does not fit this system may end the process."""
+    command = [sys.executable, "-c", "import xllamacpp"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise RuntimeLoadError(load_failure(lines[-1]))
+
+
+def load_failure(reason: str) -> str:
+    """What is wrong with an installed runtime, and what to do about it."""
+    if "libgomp" in reason:  # minimal systems lack it, and Python packages may not bring it
+        return "it needs the system library libgomp; on Debian and Ubuntu, `apt install libgomp1`"
+    return reason.rstrip(".")
 
 
 def pip_failure(output: str) -> str:
