@@ -78,7 +78,8 @@ def main(wanted: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as directory, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         with Served(Fresh("tests.browser.demo_server"), Path(directory) / "data") as server:
-            sessions = DemoSessions(server.ready())
+            server.ready().post("/api/setup/done", expect=204)
+            sessions = DemoSessions(server)
             for scheme in ("light", "dark"):
                 for size in SIZES:
                     _take(browser, sessions, scheme, size, wanted)

@@ -25,7 +25,8 @@ def server(start: Start) -> Served:
 @pytest.fixture(scope="module")
 def demo(fork_server: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with Served(Nursery(fork_server, "tests.browser.demo_server"), tmp_path_factory.mktemp("demo") / "data") as served:
-        yield served.ready()
+        served.ready().post("/api/setup/done", expect=204)
+        yield served
 
 
 def section(page: Page, name: str) -> Any:

@@ -21,6 +21,12 @@ def add(root: typer.Typer, context: CliContext) -> None:
         port: Annotated[
             int | None, typer.Option(help="Port to listen on; 0 picks a free one. Default: 8484", min=0, max=65535)
         ] = None,
+        root_path: Annotated[
+            str | None,
+            typer.Option(
+                help="Path below which a reverse proxy publishes the server, such as /holdfast.", metavar="PATH"
+            ),
+        ] = None,
         open_browser: Annotated[
             bool,
             typer.Option("--open/--no-open", help="Open the browser, on a desktop. Default: if no command is given"),
@@ -36,7 +42,7 @@ def add(root: typer.Typer, context: CliContext) -> None:
         config: ConfigFile = None,
     ) -> None:
         """Start the server and print its address. Stop it with Ctrl-C."""
-        settings = context.config(data_dir, config, host=host, port=port)
+        settings = context.config(data_dir, config, host=host, port=port, root_path=root_path)
         logs.configure(settings.log_level, settings.log_format)
 
         if wants_model(context.terminal, settings, model):

@@ -49,6 +49,7 @@ class RunStarted:
     user_message_id: MessageId
     model: str | None
     agent: str
+    traceparent: str | None = None  # The trace of the request, if runs are traced
 
 
 @dataclass(frozen=True, slots=True)

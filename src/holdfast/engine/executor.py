@@ -144,7 +144,7 @@ class Execution:
             return ev.Failure("limit", f"The answer was stopped at {limit} bytes, the most that one run may produce.")
         if isinstance(error, HoldfastError):
             return ev.Failure(error.code, str(error))
-        log.exception("run %s failed", self.run.id, exc_info=error)
+        log.exception("run %s failed", self.run.id, exc_info=error, extra=self.run.log_extra)
         return ev.Failure("internal", f"The agent failed unexpectedly ({type(error).__name__}: {error}). Try again.")
 
     # ---- answering ----
@@ -226,7 +226,10 @@ class Execution:
 
     def _first_events(self, tx: Tx, run: Run) -> list[ev.Event]:
         """The first events of an empty journal. If there was an earlier execution, its output was lost."""
-        started = ev.RunStarted(run.id, run.session_id, run.message_id, run.user_message_id, run.model, run.agent)
+        tracing = self._node.tracing
+        request = None if tracing is None else tracing.traceparent_of(run.id)
+        ids = run.id, run.session_id, run.message_id, run.user_message_id
+        started = ev.RunStarted(*ids, run.model, run.agent, request)
         return [*run_endings.seed(tx, run, begun=run.epoch > 1), started]
 
     def _is_undecided(self, turn: Turn) -> bool:

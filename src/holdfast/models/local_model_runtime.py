@@ -1,8 +1,10 @@
 """The program that runs the local model, llama.cpp as a Python package. It is large, so it is an extra."""
 
 import importlib
+import os
 import subprocess
 import sys
+import sysconfig
 from importlib.util import find_spec
 
 from holdfast import __version__
@@ -26,6 +28,11 @@ class RuntimeLoadError(HoldfastError):
 
 def is_installed() -> bool:
     return find_spec("xllamacpp") is not None
+
+
+def can_be_installed() -> bool:
+    """Whether it is there already, or pip can add it to this environment."""
+    return is_installed() or (find_spec("pip") is not None and os.access(sysconfig.get_path("purelib"), os.W_OK))
 
 
 def install() -> None:

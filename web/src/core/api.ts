@@ -156,6 +156,12 @@ export class Api {
     if (!response.ok || !response.body) throw await toApiError(response);
     return response.body;
   }
+  /** Starts a long task and returns the stream of its progress. */
+  async startTask(path: string): Promise<ReadableStream<Uint8Array>> {
+    const response = await this.env.fetch(path, { method: "POST" });
+    if (!response.ok || !response.body) throw await toApiError(response);
+    return response.body;
+  }
   upload(file: File): Promise<api.FileResponse> {
     const form = new FormData();
     form.append("file", file);
@@ -170,9 +176,16 @@ function queryString(options: { [name: string]: string | number | boolean | null
   return query.size ? `?${query}` : "";
 }
 
+const PROXY_ERRORS: Readonly<Record<number, string>> = {
+  413: "A proxy in front of the server refused this because it is too large. Raise the proxy's limit (client_max_body_size in nginx).",
+  502: "A proxy in front of the server cannot reach it. Check that the server is running.",
+  504: "A proxy in front of the server did not wait for the answer. Raise the proxy's time limit (proxy_read_timeout in nginx).",
+};
+
 /** Reads problem details (RFC 9457). */
 export async function toApiError(response: Response): Promise<ApiError> {
-  const fallback = `Something went wrong (HTTP ${response.status}).`;
+  // The server explains its errors itself; these are of a proxy in front of it.
+  const fallback = PROXY_ERRORS[response.status] ?? `Something went wrong (HTTP ${response.status}).`;
   try {
     const problem = (await response.json()) as Partial<api.ProblemResponse> & { decision?: string };
     const message =

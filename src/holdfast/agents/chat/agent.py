@@ -165,7 +165,8 @@ class _ChatLoop:
         try:
             await self.agent.history.compact(self.turn, ModelSummarizer(self.model))
         except (HoldfastError, AgentError) as error:
-            log.warning("session %s was not compacted: %s", self.turn.session.id, error)
+            session, extra = self.turn.session.id, self.turn.run.log_extra
+            log.warning("session %s was not compacted: %s", session, error, extra=extra)
         self.input = await self.agent.history.reload(self.turn)
 
     async def _compose(self) -> ModelRequest:
