@@ -198,6 +198,9 @@ class Config(Section):
     """Origins whose pages may call the APIs below /v1. With a password they need a token."""
     password: SecretStr | None = Field(default=None, min_length=1)
     """Takes precedence over the password that `holdfast password` stored."""
+    require_password: bool = False
+    """Whether to create a password at the first start, also on loopback, where it is optional. For containers, in which
+    every connection seems to come from elsewhere or from this machine, whoever makes it."""
     login_idle_days: Number = Field(default=7.0, gt=0.001)
     """Days without use after which a browser must log in again."""
     trusted_proxies: Annotated[tuple[Proxy, ...], BeforeValidator(_split)] = ()

