@@ -204,7 +204,7 @@ def _prepare(page: Page, name: str) -> None:
         page.get_by_label("Model 2").select_option(label="Breeze Small")
         page.get_by_role("textbox", name="Prompt").fill("Write one sentence about the sea.")
         page.get_by_role("button", name="Compare", exact=True).click()
-        expect(page.get_by_role("button", name="Continue this chat")).to_have_count(2)
+        expect(page.get_by_role("button", name="Open in chat")).to_have_count(2)
     if name == "palette":
         expect(page.get_by_role("textbox", name="Message")).to_be_visible()
         page.keyboard.press("Control+k")

@@ -36,6 +36,27 @@ def test_only_the_last_answer_can_be_continued(server: Served, open_page: Open) 
     expect(button(notice(page).first, "Regenerate")).to_be_visible()
     expect(button(notice(page).first, "Continue")).to_have_count(0)
     expect(button(notice(page).last, "Continue")).to_be_visible()
+    expect(notice(page).first).to_contain_text("It can’t be continued: the chat went on after it.")
+    button(notice(page).first, "Regenerate").click()
+    confirmation = page.get_by_role("status", name="Confirmation")
+    expect(confirmation).to_contain_text("Later messages are on the other version")
+    button(confirmation, "Show it").click()
+    expect(notice(page)).to_have_count(2)
+
+
+def test_an_answer_that_failed_before_its_first_word(server: Served, open_page: Open) -> None:
+    """There is nothing to continue: one button tries again, one leads to the settings that mend it."""
+    sid = server.session(title="Keys")
+    server.events(server.send(sid, [{"fail": ["auth", "The key was rejected."]}])["run"]["id"])
+    page = open_page(f"{server.url}/c/{sid}")
+    expect(notice(page)).to_contain_text("The key was rejected.")
+    expect(notice(page).get_by_role("link", name="Open model settings")).to_be_visible()
+    expect(notice(page).get_by_role("button")).to_have_text(["Try again"])
+    button(notice(page), "Try again").click()
+    expect(page.get_by_role("group", name="Versions")).to_contain_text("2/2")
+    wait_idle(page)
+    button(page, "Branch in new chat").click()
+    expect(page.get_by_role("heading", name="Keys (branch)", exact=True)).to_be_visible()
 
 
 def test_a_double_click_on_regenerate_makes_one_answer(server: Served, open_page: Open) -> None:

@@ -104,6 +104,11 @@ def test_versions_of_a_message_and_undo(server: Served, open_page: Open) -> None
     button(confirmation, "Redo").click()
     expect(answers(page)).to_contain_text("first version")
     check_transcript(page, server)
+    for outdate in (button(page, "Redo"), button(page, "New chat")):
+        button(page, "Undo").click()
+        expect(confirmation).to_contain_text("Turn removed")
+        outdate.first.click()
+        expect(confirmation).to_have_text("")  # its Redo means nothing any more
 
 
 def test_the_queue_is_shown_and_editable(server: Served, open_page: Open) -> None:

@@ -45,7 +45,12 @@ def test_a_blind_test_stays_blind_until_the_vote(server: Served, open_page: Open
     wait_finished(panes)
     page.get_by_role("checkbox", name="Blind test").uncheck()
     expect(panes.nth(0).get_by_role("heading")).to_have_text("Answer A")
+    expect(panes.nth(0)).not_to_contain_text("First token")  # the speed would tell the name
+    page.get_by_role("textbox", name="Prompt").fill("The next one")
+    page.get_by_role("combobox", name="Model 2").select_option(label="Default model")
     page.reload()
+    expect(page.get_by_role("textbox", name="Prompt")).to_have_value("The next one")
+    expect(page.get_by_role("combobox", name="Model 2")).to_have_value("")
     expect(panes.nth(1)).to_contain_text("An answer.")
     expect(panes.nth(1).get_by_role("heading")).to_have_text("Answer B")
     button(panes.nth(1), "Pick as best").click()
@@ -71,7 +76,7 @@ def test_comparisons_are_kept_apart_from_chats(server: Served, open_page: Open) 
     expect(recent).to_contain_text("An answer.")  # the prompt, which is its title
     recent.get_by_role("button", name="Open").click()
     expect(panes.nth(1)).to_contain_text("An answer.")
-    button(panes.nth(0), "Continue this chat").click()
+    button(panes.nth(0), "Open in chat").click()
     expect(answers(page)).to_contain_text("An answer.")
     assert len(server.get("/api/sessions")["items"]) == 1
     page.goto(f"{server.url}/compare")

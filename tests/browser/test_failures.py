@@ -90,6 +90,9 @@ def test_a_message_sent_while_the_server_is_away(start: Start, open_page: Open, 
     server.kill()
     send(page, "into the dark")
     expect(page.get_by_text("Will be sent when reconnected")).to_be_visible()
+    chats = page.get_by_role("navigation", name="Chats")
+    expect(chats.get_by_role("listitem")).to_contain_text(["Unsent"])  # a mark on its chat, not a row of its own
+    expect(chats.locator("[aria-current=page]")).to_have_count(1)
     again = start(port=urllib.parse.urlsplit(server.url).port)
     expect(answers(page)).to_have_count(2)
     check_transcript(page, again)

@@ -130,6 +130,7 @@ def test_what_was_typed_in_a_chat_deleted_elsewhere_is_kept(
     page.reload()
     expect(unsent.get_by_role("link")).to_have_count(2)
     unsent.get_by_role("link", name="half a thought").click()
+    expect(page).to_have_title("Chat not found · Holdfast")
     kept = page.get_by_role("region", name="Unsent messages")
     assert axe_violations(page) == []
     expect(kept).to_contain_text(re.compile("waiting.*half a thought", re.DOTALL))

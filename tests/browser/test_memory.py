@@ -22,8 +22,9 @@ def test_a_chat_is_remembered_and_recalled_in_the_next(start: Start, open_page: 
     assert axe_violations(page) == []
     button(panel, "Save to memory").click()
     expect(panel.get_by_role("status")).to_contain_text("1 turn remembered. Up to date.")
+    expect(panel.get_by_role("status").get_by_role("listitem")).to_contain_text("lives in Lisbon")
     expect(button(panel, "Save to memory")).to_be_disabled()
-    page.keyboard.press("Escape")
+    button(panel, "Close").click()
     button(page, "New chat").click()
     expect(page.get_by_role("article")).to_have_count(0)
     send(page, "Where do I live?", shows="Where do I live?")

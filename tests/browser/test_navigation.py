@@ -86,10 +86,17 @@ def test_login_leads_back(server: Served, open_page: Open, console_errors: Conso
     page.context.clear_cookies()
     message_box(page).press("Enter")
     expect(page).to_have_url(re.compile(r"/login\?next="))
-    expect(page.get_by_role("alert")).to_contain_text("You were logged out")
+    expect(page.get_by_role("status")).to_contain_text("You were logged out")
     log_in(page)
     expect(answers(page)).to_have_count(2)  # what was sent without a login is sent after it
     assert page.url == f"{server.url}/c/{sid}#here"
+    page.goto(f"{server.url}/settings#access")
+    page.evaluate("() => localStorage.setItem('holdfast.theme', 'dark')")
+    button(page, "Log out").click()
+    expect(page).to_have_url(re.compile(r"/login"))
+    expect(page.get_by_role("status")).to_have_text("You’re logged out.")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    assert page.evaluate("() => getComputedStyle(document.documentElement).colorScheme") == "dark"  # as it was chosen
     page.goto(f"{server.url}/login?next=//evil.example/")
     log_in(page)
     expect(page).to_have_url(f"{server.url}/")
@@ -147,6 +154,76 @@ def test_rename_selects_the_title(server: Served, open_page: Open) -> None:
     page.keyboard.type("New title")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="New title", exact=True)).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Search chats and commands").fill("rename")
+    page.keyboard.press("Enter")
+    page.get_by_role("textbox", name="Title").fill("Newest title")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Newest title", exact=True)).to_be_visible()
+
+
+def test_a_chat_is_moved_to_a_project_of_the_list(server: Served, open_page: Open) -> None:
+    """Projects that exist are offered, so that a typo makes no new one; a new one is made by choice."""
+    server.call("PATCH", f"/api/sessions/{server.session(title='Other')}", {"project": "Harbour"})
+    sid = server.session(title="Kept")
+    page = open_page(f"{server.url}/c/{sid}")
+    for project, name in (("Harbour", None), ("New project…", "Lighthouse"), ("No project", None)):
+        choose(page, "Move to project")
+        form = page.get_by_role("dialog", name="Move to project")
+        form.get_by_role("combobox", name="Project").select_option(label=project)
+        if name is not None:
+            form.get_by_role("textbox").fill(name)
+        with page.expect_response(lambda response: response.request.method == "PATCH"):
+            button(form, "Move").click()
+        expected = {"No project": None, "Harbour": "Harbour"}.get(project, name)
+        assert server.get(f"/api/sessions/{sid}")["project"] == expected
+
+
+def test_the_drawer_by_keyboard(server: Served, open_page: Open) -> None:
+    """On a narrow screen the drawer takes the focus; Escape and Back close it, and leave the page where it was."""
+    server.session(title="Elsewhere")
+    page = open_page(f"{server.url}/activity", width=390)
+    page.goto(f"{server.url}/settings")
+    opener, closer = button(page, "Open sidebar"), button(page.get_by_role("navigation", name="Chats"), "Close sidebar")
+    opener.press("Enter")
+    expect(closer).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(closer).not_to_be_visible()
+    expect(opener).to_be_focused()
+    opener.press("Enter")
+    expect(closer).to_be_focused()
+    page.go_back()
+    expect(closer).not_to_be_visible()
+    expect(page).to_have_url(f"{server.url}/settings")
+    opener.press("Enter")
+    page.get_by_role("navigation", name="Chats").get_by_role("link", name="Elsewhere").click()
+    expect(page.get_by_role("heading", name="Elsewhere")).to_be_visible()
+    expect(closer).not_to_be_visible()
+    page.go_back()
+    expect(page).to_have_url(f"{server.url}/settings")
+
+
+def test_shortcuts(server: Served, open_page: Open) -> None:
+    """A question mark lists the shortcuts, except where it is typed; one opens a new chat, one hides the sidebar."""
+    page = open_page(f"{server.url}/activity")
+    expect(page.get_by_role("heading", name="Activity")).to_be_visible()
+    page.keyboard.press("?")
+    listed = page.get_by_role("dialog", name="Keyboard shortcuts")
+    expect(listed).to_contain_text("New chat")
+    button(listed, "Close").click()
+    page.keyboard.press("Control+Shift+O")
+    expect(message_box(page)).to_be_focused()
+    page.keyboard.press("?")
+    expect(message_box(page)).to_have_value("?")
+    expect(listed).to_have_count(0)
+    chats = page.get_by_role("navigation", name="Chats")
+    page.keyboard.press("Control+Shift+S")
+    expect(chats).not_to_be_visible()
+    page.reload()
+    expect(button(page, "Show sidebar")).to_be_visible()
+    expect(chats).not_to_be_visible()
+    button(page, "Show sidebar").click()
+    expect(chats).to_be_visible()
 
 
 def choose(page: Page, item: str) -> None:
@@ -161,9 +238,22 @@ def test_a_chat_is_archived_and_brought_back(server: Served, open_page: Open) ->
     choose(page, "Archive")
     expect(page.get_by_role("status", name="Confirmation")).to_contain_text("Chat archived")
     expect(page.get_by_role("heading", name="What can I help with?")).to_be_visible()
+    chats = page.get_by_role("navigation", name="Chats")
+    expect(chats).to_contain_text("No active chats")
+    archived = page.get_by_role("heading", name="Archived chats")
     button(page, "Archived").click()
-    expect(page.get_by_role("heading", name="Archived chats")).to_be_visible()
-    page.get_by_role("navigation", name="Chats").get_by_role("link", name="Kept").click()
+    expect(archived).to_be_visible()
+    button(page, "New chat").click()
+    expect(archived).to_have_count(0)  # where the new chat will be
+    button(page, "Archived").click()
+    expect(archived).to_be_visible()
+    chats.get_by_role("link", name="Kept").click()
+    button(page.get_by_role("note", name="Archived"), "Unarchive").click()
+    expect(archived).to_have_count(0)
+    expect(page.get_by_role("note", name="Archived")).to_have_count(0)
+    choose(page, "Archive")
+    button(page, "Archived").click()
+    chats.get_by_role("link", name="Kept").click()
     choose(page, "Unarchive")
     expect(page.get_by_role("heading", name="Archived chats")).to_have_count(0)
     expect(page.get_by_role("navigation", name="Chats").get_by_role("link", name="Kept")).to_be_visible()
@@ -176,7 +266,8 @@ def test_answers_are_announced(server: Served, open_page: Open) -> None:
     """A live region says that an answer is being generated, then what it says or how it ended; not each word of it,
     and nothing that was there before."""
     page = open_page(server.url)
-    send(page, [{"say": "Half "}, {"meet": "g"}, {"say": "and whole."}], shows="Half")
+    send(page, [{"say": "## Half "}, {"meet": "g"}, {"say": "and **whole**."}], shows="Half")
+    expect(page.get_by_role("heading", name="Half", level=3)).to_be_visible()  # below the title of the chat
     region = page.locator("[aria-live=polite][data-announcement]")
     expect(region).to_have_text("Generating answer…")
     server.order(open="g")

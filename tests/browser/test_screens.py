@@ -150,7 +150,7 @@ def test_compare_six_panes_beside_two_tabs(server: Served, open_page: Open) -> N
     for n in (0, 1, 3, 4, 5):
         expect(panes.nth(n)).to_contain_text("Done.")
     assert "Done." not in panes.nth(2).inner_text()
-    button(panes.nth(0), "Continue this chat").click()
+    button(panes.nth(0), "Open in chat").click()
     expect(answers(page)).to_contain_text("Pane. Done.")
     check_transcript(page, server)
 

@@ -40,7 +40,8 @@ def page(title: str, body: str, root_path: str = "") -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)} · Holdfast</title>"
-        '<link rel="icon" href="/static/icon.svg"><link rel="stylesheet" href="/static/holdfast.css"></head>'
+        '<link rel="icon" href="/static/icon.svg"><link rel="stylesheet" href="/static/holdfast.css">'
+        '<script src="/static/app/theme.js"></script></head>'
         f"<body><main>{body}</main></body></html>"
     )
     return html.replace('="/', f'="{root_path}/')
@@ -69,7 +70,8 @@ _LOGIN = (
     '<form id="login" class="card"><img src="/static/icon.svg" alt="" width="48" height="48"><h1>Holdfast</h1>'
     '<label for="password">Password</label>'
     '<input id="password" name="password" type="password" autocomplete="current-password" required autofocus>'
-    '<p id="problem" role="alert"></p><button type="submit">Log in</button></form>'
+    '<p id="problem" role="alert"></p><p id="status" role="status"></p><button type="submit">Log in</button>'
+    "<p><small>Forgot it? Run <code>holdfast password</code> on the server to set a new one.</small></p></form>"
     '<script src="/static/login.js" defer></script>'
 )
 

@@ -19,7 +19,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Returns the text to show for a caught error. */
+/** Returns the text to show for a caught error; empty if the user canceled the action. */
 export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
@@ -57,7 +57,8 @@ export class Api {
       return await this.request<T>(method, path, body, headers, timeoutMs);
     } catch (error) {
       const asks = error instanceof ApiError && error.code === "reauthentication-required";
-      if (!asks || !(await this.confirmPassword())) throw error;
+      if (!asks) throw error;
+      if (!(await this.confirmPassword())) throw new ApiError(error.status, "canceled", ""); // nothing to report
       return await this.request<T>(method, path, body, headers, timeoutMs);
     }
   }
@@ -161,7 +162,7 @@ export class Api {
     return this.get<api.RunListResponse>(`/api/runs${queryString(options)}`);
   }
   run = (rid: string) => this.get<Run>(`/api/runs/${rid}`);
-  models = () => this.get<api.ModelListResponse>("/api/models");
+  models = (refresh = false) => this.get<api.ModelListResponse>(`/api/models${queryString({ refresh })}`);
   agents = () => this.get<api.AgentListResponse>("/api/agents");
   agentOptions = (agent: string, sid: string | null) =>
     this.get<api.AgentOptionsResponse>(

@@ -58,6 +58,7 @@ export class App {
     this.sessions = new SessionList(env, this.api, (problem) => this.problem.set(problem));
     this.outbox = new Outbox(env, this.api, {
       onSessionCreated: (session, firstMessage) => {
+        if (this.sessions.state.get().archived) this.sessions.showArchived(false); // the list that it is in
         this.sessions.nameByMessage(session.id, firstMessage);
         this.sessions.put(session);
       },
@@ -69,6 +70,7 @@ export class App {
     this.drafts = new Drafts(env);
     this.newChat = new NewChat(env);
     this.toasts = new Toasts(env);
+    this.api.onWrite((path) => this.toasts.onWrite(path));
     this.background = new BackgroundMonitor(env, this.api);
   }
 
@@ -179,12 +181,14 @@ export class App {
     for (const listener of this.listeners) listener({ kind: "reset" });
   }
 
-  async loadCatalog(): Promise<void> {
+  /** With `refresh`, the server asks every provider again. Returns false if it could not be reached. */
+  async loadCatalog(refresh = false): Promise<boolean> {
     try {
-      const [models, agents] = await Promise.all([this.api.models(), this.api.agents()]);
+      const [models, agents] = await Promise.all([this.api.models(refresh), this.api.agents()]);
       this.catalog.set({ models: models.items, defaultModel: models.default, agents: agents.items, loaded: true });
+      return true;
     } catch {
-      // Loaded again on reconnect.
+      return false; // loaded again on reconnect
     }
   }
 

@@ -11,6 +11,8 @@ export interface SessionListState {
   readonly next: string | null;
   readonly loaded: boolean;
   readonly archived: boolean;
+  /** Whether there are archived chats, as far as it matters: known while the list is empty. */
+  readonly hasArchived: boolean;
   readonly query: string;
   /** null unless a search is active. */
   readonly results: readonly Session[] | null;
@@ -37,6 +39,7 @@ export class SessionList {
     next: null,
     loaded: false,
     archived: false,
+    hasArchived: false,
     query: "",
     results: null,
     nextResults: null,
@@ -60,8 +63,10 @@ export class SessionList {
     const { archived } = this.state.get();
     try {
       const page = await this.api.sessions({ archived });
+      const empty = !archived && !page.items.length;
+      const hasArchived = empty && (await this.api.sessions({ archived: true, limit: 1 })).items.length > 0;
       if (this.state.get().archived !== archived) return;
-      this.state.patch({ items: sorted(page.items.map(this.named)), next: page.next, loaded: true });
+      this.state.patch({ items: sorted(page.items.map(this.named)), next: page.next, loaded: true, hasArchived });
     } catch {
       // The banner shows the lost connection; the feed refreshes the list on reconnect.
     }
@@ -150,7 +155,8 @@ export class SessionList {
     const { items, archived } = this.state.get();
     const others = items.filter((item) => item.id !== session.id);
     const listed = session.archived === archived && session.settings?.source !== "compare";
-    this.state.patch({ items: listed ? sorted([session, ...others]) : others });
+    const hasArchived = this.state.get().hasArchived || session.archived;
+    this.state.patch({ items: listed ? sorted([session, ...others]) : others, hasArchived });
   }
 
   private async reloadDirty(): Promise<void> {

@@ -44,6 +44,8 @@ const PAGE_SIZE = 50;
 /** The largest page, for messages that are far up. */
 const FIND_PAGE_SIZE = 200;
 const MAX_PAGES_TO_FIND = 100;
+/** So that the title of a branch is no longer than the server allows. */
+const MAX_BRANCH_TITLE = 180;
 /** How often output in recovery is read again; each read makes the server try too (J2). */
 const RECOVERY_POLL_MS = 3000;
 
@@ -293,8 +295,9 @@ export class Thread {
     const stopped = await this.act(() => this.api.cancel(run));
     if (!stopped) this.state.patch({ stopping: null }); // the button can be pressed again
   };
-  retry = (mid: string) => {
-    const body = { message_id: mid, ...this.withModel() };
+  /** With `model`, another one than the chat's answers this time. */
+  retry = (mid: string, model?: string) => {
+    const body = { message_id: mid, ...this.withModel(), ...(model ? { model } : {}) };
     return this.actOnce(`retry ${JSON.stringify(body)}`, (key) => this.api.retry(this.sid, body, key));
   };
   edit = (mid: string, text: string, files: readonly FilePart[]) => {
@@ -310,7 +313,13 @@ export class Thread {
     this.act(() => this.api.decide(rid, aid, decision, option));
   answerInput = (rid: string, id: string, answer: InputAnswer) => this.act(() => this.api.answerInput(rid, id, answer));
   switchBranch = (mid: string) => this.act(() => this.api.patchSession(this.sid, { head: mid }));
-  fork = (mid: string) => this.act(() => this.api.fork(this.sid, mid));
+  fork = (mid: string) =>
+    this.act(async () => {
+      const session = await this.api.fork(this.sid, mid);
+      if (!session.title) return session;
+      const title = `${session.title.slice(0, MAX_BRANCH_TITLE)} (branch)`;
+      return this.api.patchSession(session.id, { title }).catch(() => session); // the branch is there anyway
+    });
   undo = () => this.act(() => this.api.undo(this.sid));
   redo = () => this.act(() => this.api.redo(this.sid));
   compact = () => this.act(() => this.api.compact(this.sid));

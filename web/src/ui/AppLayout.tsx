@@ -11,15 +11,18 @@ import { preventFileNavigation } from "./chat/use-file-drop.ts";
 import { useApp, useStore } from "./context.ts";
 import { ErrorBoundary } from "./ErrorBoundary.tsx";
 import { lazyComponent } from "./lazy-load.ts";
+import { openNewChat } from "./new-chat.ts";
 import { navigate, parseRoute, type Route, usePath } from "./router.tsx";
+import { ShortcutsDialog, useShortcuts } from "./Shortcuts.tsx";
 import { Setup, SetupGate } from "./setup/SetupGate.tsx";
 import { Sidebar } from "./sidebar/Sidebar.tsx";
-import { closeSidebar, sidebarOpen } from "./sidebar/sidebar-state.ts";
+import { closeSidebar, openSidebar, sidebarCollapsed, sidebarOpen, toggleSidebar } from "./sidebar/sidebar-state.ts";
+import { useDrawer } from "./sidebar/use-drawer.ts";
 import { Alert } from "./widgets/Alert.tsx";
 import { Button } from "./widgets/buttons.tsx";
 import { PromptDialog } from "./widgets/PromptDialog.tsx";
 import { PulseDot } from "./widgets/PulseDot.tsx";
-import { CenteredScreen } from "./widgets/Screen.tsx";
+import { CenteredScreen, usePageTitle } from "./widgets/Screen.tsx";
 import { Spinner } from "./widgets/Spinner.tsx";
 import { ToastBox } from "./widgets/ToastBox.tsx";
 
@@ -33,28 +36,32 @@ export function AppLayout() {
   const route = parseRoute(path);
   const narrow = useMediaQuery("(max-width: 760px)");
   const drawerOpen = useStore(sidebarOpen);
-  const connection = useStore(useApp().connection);
+  const app = useApp();
+  const connection = useStore(app.connection);
+  const { toasts } = app;
   const [palette, setPalette] = useState(false);
+  const [shortcuts, setShortcuts] = useState(false);
+  const collapsed = useStore(sidebarCollapsed);
   const sid = route.screen === "chat" ? route.sid : null;
   useEffect(() => {
     if (sid) rememberSession(sid);
   }, [sid]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs on every navigation
+  useEffect(() => toasts.leaveChat(sid), [toasts, sid, path]);
   useEffect(preventFileNavigation, []);
-  useEffect(() => {
-    const onKeyDown = (event: KeyboardEvent) => {
-      if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "k") return;
-      event.preventDefault();
-      setPalette((open) => !open);
-    };
-    addEventListener("keydown", onKeyDown);
-    return () => removeEventListener("keydown", onKeyDown);
-  }, []);
+  useDrawer(narrow && drawerOpen);
+  useShortcuts({
+    onPalette: () => setPalette((open) => !open),
+    onShortcuts: () => setShortcuts(true),
+    onNewChat: () => openNewChat(app),
+    onSidebar: () => (narrow ? openSidebar() : toggleSidebar()),
+  });
   return (
     <div className={styles.layout} data-connection={connection}>
       <a className={styles.skipLink} href="#main">
         Skip to content
       </a>
-      <Sidebar inert={narrow && !drawerOpen} />
+      <Sidebar inert={narrow && !drawerOpen} collapsed={!narrow && collapsed} />
       {narrow && drawerOpen && (
         <button type="button" className={styles.backdrop} aria-label="Close sidebar" onClick={closeSidebar} />
       )}
@@ -76,7 +83,8 @@ export function AppLayout() {
       <PromptDialog />
       <ToastBox />
       <BackgroundNotifications />
-      {palette && <CommandPalette onClose={() => setPalette(false)} />}
+      {palette && <CommandPalette onClose={() => setPalette(false)} onShortcuts={() => setShortcuts(true)} />}
+      {shortcuts && <ShortcutsDialog onClose={() => setShortcuts(false)} />}
     </div>
   );
 }
@@ -109,10 +117,11 @@ function CurrentScreen({ route }: { route: Route }) {
 }
 
 function PageNotFound() {
+  usePageTitle("Page not found");
   return (
     <CenteredScreen>
       <h1>Page not found</h1>
-      <p>Nothing is at this address.</p>
+      <p>This page doesn’t exist.</p>
       <Button variant="primary" onClick={() => navigate("/")}>
         New chat
       </Button>

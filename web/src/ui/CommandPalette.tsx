@@ -6,7 +6,10 @@ import type { Session } from "../core/types.ts";
 import styles from "./CommandPalette.module.css";
 import { undoTurn } from "./chat/turn-actions.ts";
 import { useApp, useStore } from "./context.ts";
+import { openNewChat } from "./new-chat.ts";
 import { chatAddress, navigate } from "./router.tsx";
+import { renameChat, toggleArchived } from "./sidebar/session-actions.ts";
+import { toggleSidebar } from "./sidebar/sidebar-state.ts";
 import { setTheme } from "./theme.ts";
 import { Dialog } from "./widgets/Dialog.tsx";
 import { type Choice, Picker } from "./widgets/Picker.tsx";
@@ -37,7 +40,15 @@ function useChatSearch({ api }: App): [readonly Session[], (query: string) => vo
   return [found, search];
 }
 
-export function CommandPalette({ onClose }: { onClose: () => void }) {
+function sessionActions(app: App, session: Session): Command[] {
+  const actions = [
+    ["Rename chat", () => renameChat(app, session)],
+    [session.archived ? "Unarchive chat" : "Archive chat", () => toggleArchived(app, session)],
+  ] as const;
+  return actions.map(([name, run]) => ({ id: name, name, group: "Actions", run: () => void run() }));
+}
+
+export function CommandPalette({ onClose, onShortcuts }: { onClose: () => void; onShortcuts: () => void }) {
   const app = useApp();
   const { items } = useStore(app.sessions.state);
   const thread = useStore(app.thread);
@@ -68,10 +79,11 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
           ...(session?.active_run ? [action("Stop generating", () => thread.stop())] : []),
           ...(session?.head ? [action("Undo last turn", () => undoTurn(app, thread))] : []),
           ...(session?.can_redo ? [action("Redo", () => thread.redo())] : []),
+          ...(session ? sessionActions(app, session) : []),
         ]
       : [];
     return [
-      goTo("New chat", "/"),
+      { ...goTo("New chat", "/"), run: () => openNewChat(app) },
       goTo("Compare models", "/compare"),
       goTo("Activity", "/activity"),
       goTo("Settings", "/settings"),
@@ -79,10 +91,12 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
       action("Light theme", () => setTheme("light")),
       action("Dark theme", () => setTheme("dark")),
       action("System theme", () => setTheme("system")),
+      action("Show or hide the sidebar", toggleSidebar),
+      action("Keyboard shortcuts", onShortcuts),
       ...found.map((session) => ({ ...openChat(session), found: true })),
       ...items.filter((session) => !found.some(({ id }) => id === session.id)).map(openChat),
     ];
-  }, [app, items, found, thread]);
+  }, [app, items, found, thread, onShortcuts]);
   const choose = (command: Command) => {
     onClose();
     command.run();

@@ -24,9 +24,23 @@ function readAddress(): void {
 
 export function navigate(to: string, replace = false): void {
   const address = withRoot(to);
-  if (replace || address === location.pathname + location.hash) history.replaceState(null, "", address);
+  const same = address === location.pathname + location.hash;
+  if (replace || same || isDrawerEntry()) history.replaceState(null, "", address);
   else history.pushState(null, "", address);
   readAddress();
+}
+
+const DRAWER = "drawer";
+const isDrawerEntry = (): boolean => history.state === DRAWER;
+
+/** Adds a history entry for the open drawer, so that Back closes it. Navigating replaces the entry. */
+export function openDrawerEntry(): void {
+  if (!isDrawerEntry()) history.pushState(DRAWER, "", location.href);
+}
+
+/** Removes the entry of a drawer that was closed without going back or navigating. */
+export function leaveDrawerEntry(): void {
+  if (isDrawerEntry()) history.back();
 }
 
 export function parseRoute(pathname: string): Route {

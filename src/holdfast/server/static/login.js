@@ -3,16 +3,31 @@ const form = document.getElementById("login");
 const problem = document.getElementById("problem");
 const button = form.querySelector("button");
 
-if (new URLSearchParams(location.search).has("logged_out")) {
-  problem.textContent = "You were logged out. Log in to continue where you were.";
+const status = document.getElementById("status");
+if (leftByChoice()) {
+  status.textContent = "You’re logged out.";
+} else if (new URLSearchParams(location.search).has("logged_out")) {
+  status.textContent = "You were logged out. Log in to continue where you were.";
+}
+
+/** Whether the user pressed Log out. */
+function leftByChoice() {
+  try {
+    const left = sessionStorage.getItem("holdfast.left") !== null;
+    sessionStorage.removeItem("holdfast.left");
+    return left;
+  } catch {
+    return false; // storage is disabled
+  }
 }
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
   problem.textContent = "";
+  status.textContent = "";
   button.disabled = true;
   const slow = setTimeout(() => {
-    problem.textContent = "Still checking. Several wrong passwords in a row slow this down.";
+    status.textContent = "Still checking. Several wrong passwords in a row slow this down.";
   }, 2000);
   try {
     const response = await fetch(`${root}/api/login`, {
@@ -30,6 +45,7 @@ form.addEventListener("submit", async (event) => {
     problem.textContent = "The server is unreachable. Check that it is running.";
   }
   clearTimeout(slow);
+  status.textContent = "";
   button.disabled = false;
   form.password.select();
 });

@@ -2,11 +2,16 @@
 
 import { useEffect, useRef, useState } from "react";
 import type { ThreadMessage } from "../../core/thread.ts";
+import { toolLabel } from "../../core/tool-results.ts";
+import { withoutMarkdown } from "../../core/without-markdown.ts";
 import text from "../widgets/text.module.css";
 import { textOf } from "./MessageParts.tsx";
 
 /** Longer answers are announced by their beginning; the rest is in the conversation. */
 const MAX_LENGTH = 2000;
+
+/** After that the region is empty: whoever reads on finds the answer once. */
+const SHOWN_MS = 10_000;
 
 const ENDINGS = {
   streaming: "",
@@ -16,31 +21,46 @@ const ENDINGS = {
   interrupted: "Answer interrupted.",
 } as const;
 
+/** The answer in plain words; of an answer that was continued, what is new. */
+function spokenText(answer: string, before: string): string {
+  const fresh = before && answer.startsWith(before) ? answer.slice(before.length) : answer;
+  const words = withoutMarkdown(fresh.slice(0, 2 * MAX_LENGTH));
+  return words.length > MAX_LENGTH || fresh.length > 2 * MAX_LENGTH ? `${words.slice(0, MAX_LENGTH)}…` : words;
+}
+
 export function AnswerAnnouncer({ messages }: { messages: readonly ThreadMessage[] }) {
   const last = messages.at(-1);
   const id = last?.role === "assistant" ? last.id : null;
   const status = last?.status ?? "complete";
   const approval = last?.approval?.name ?? null;
   const asking = last?.input?.server ?? null;
+  const parent = last?.parent_id ?? null;
   const answer = useRef("");
   answer.current = last && status !== "streaming" ? textOf(last.parts) : "";
   const growing = useRef<string | null>(null);
+  /** The text of the last answer that had ended. */
+  const settled = useRef({ parent, text: "" });
   const announced = useRef<string | null>(null);
   const [announcement, setAnnouncement] = useState("");
   useEffect(() => {
     if (id !== announced.current) setAnnouncement(""); // another answer is shown, as after Undo
     announced.current = id;
     if (id === null) return;
-    if (approval !== null) setAnnouncement(`${approval} needs your approval.`);
+    if (approval !== null) setAnnouncement(`${toolLabel(approval)} needs your approval.`);
     else if (asking !== null) setAnnouncement(`${asking} asks you something.`);
     else if (status === "streaming") setAnnouncement("Generating answer…");
     else if (growing.current === id) {
-      const content = answer.current;
-      const shown = content.length > MAX_LENGTH ? `${content.slice(0, MAX_LENGTH)}…` : content;
-      setAnnouncement(ENDINGS[status] || shown); // who stops an answer has read it
+      const before = settled.current.parent === parent ? settled.current.text : "";
+      setAnnouncement(ENDINGS[status] || spokenText(answer.current, before)); // who stops an answer has read it
     }
     growing.current = status === "streaming" ? id : null;
-  }, [id, status, approval, asking]);
+    if (status !== "streaming") settled.current = { parent, text: answer.current };
+  }, [id, parent, status, approval, asking]);
+  useEffect(() => {
+    if (!announcement || status === "streaming") return;
+    const timer = setTimeout(() => setAnnouncement(""), SHOWN_MS);
+    return () => clearTimeout(timer);
+  }, [announcement, status]);
   return (
     <p className={text.visuallyHidden} aria-live="polite" data-announcement>
       {announcement}

@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "react";
 import { escapeInvisible } from "../../core/invisible-characters.ts";
+import { toolLabel } from "../../core/tool-results.ts";
 import type { ApprovalOption, ApprovalRequest, Decision } from "../../core/types.ts";
 import { Button } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
@@ -9,6 +10,9 @@ import { Icon } from "../widgets/icons.tsx";
 import text from "../widgets/text.module.css";
 import styles from "./Approval.module.css";
 import { CallDetails } from "./CallDetails.tsx";
+
+/** The reason of most requests, which the question says already. */
+const USUAL_REASON = "This tool needs your approval.";
 
 const CHOICES: readonly ApprovalOption[] = [
   { id: "once", decision: "once", name: "Allow once" },
@@ -65,10 +69,10 @@ export function Approval({ request, onDecide, now = Date.now }: Props) {
       <p className={styles.question}>
         <Icon name="tool" />
         <span>
-          Allow <strong>{escapeInvisible(request.name)}</strong> to run?
+          Allow <strong>{toolLabel(escapeInvisible(request.name))}</strong> to run?
         </span>
       </p>
-      {request.reason && <p>{escapeInvisible(request.reason)}</p>}
+      {request.reason && request.reason !== USUAL_REASON && <p>{escapeInvisible(request.reason)}</p>}
       <CallDetails args={request.args} />
       {request.expires_at !== null && <Countdown until={request.expires_at} now={now} />}
       <div className={text.row}>

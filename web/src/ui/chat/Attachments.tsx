@@ -1,7 +1,7 @@
 // Files attached to a message: uploaded at once, shown with a preview, removable.
 
 import { useCallback, useState } from "react";
-import { errorMessage } from "../../core/api.ts";
+import { ApiError, errorMessage } from "../../core/api.ts";
 import type { FilePart, Model } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
 import { formatSize } from "../format.ts";
@@ -15,6 +15,8 @@ interface Upload {
   readonly id: string;
   readonly file: File;
   readonly problem: string | null;
+  /** Whether the same file may be accepted later. */
+  readonly canRetry: boolean;
 }
 
 export function useUploads(initial: () => readonly FilePart[]) {
@@ -23,7 +25,7 @@ export function useUploads(initial: () => readonly FilePart[]) {
   const [pending, setPending] = useState<readonly Upload[]>([]);
   const upload = useCallback(
     async (file: File, id = env.newId()) => {
-      const started = { id, file, problem: null };
+      const started = { id, file, problem: null, canRetry: false };
       setPending((now) =>
         now.some((item) => item.id === id) ? now.map((item) => (item.id === id ? started : item)) : [...now, started],
       );
@@ -34,7 +36,8 @@ export function useUploads(initial: () => readonly FilePart[]) {
         setPending((now) => now.filter((item) => item.id !== id));
       } catch (error) {
         const problem = errorMessage(error);
-        setPending((now) => now.map((item) => (item.id === id ? { ...item, problem } : item)));
+        const canRetry = error instanceof ApiError && (error.isTransient || error.status >= 429);
+        setPending((now) => now.map((item) => (item.id === id ? { ...item, problem, canRetry } : item)));
       }
     },
     [api, env],
@@ -99,7 +102,9 @@ export function Attachments({ uploads, modelId }: Props) {
           </span>
           {item.problem && (
             <>
-              <IconButton name={`Retry ${item.file.name}`} icon="retry" onClick={() => uploads.retry(item)} />
+              {item.canRetry && (
+                <IconButton name={`Retry ${item.file.name}`} icon="retry" onClick={() => uploads.retry(item)} />
+              )}
               <IconButton name={`Dismiss ${item.file.name}`} icon="close" onClick={() => uploads.dismiss(item.id)} />
             </>
           )}

@@ -8,11 +8,13 @@ import type { Outgoing } from "../../core/outbox.ts";
 import type { Thread } from "../../core/thread.ts";
 import type { FilePart } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
+import { openNewChat } from "../new-chat.ts";
 import { navigate } from "../router.tsx";
 import { Alert } from "../widgets/Alert.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import { ScreenHeader } from "../widgets/Screen.tsx";
 import { AgentDifferences, AgentOptions } from "./AgentOptions.tsx";
+import { ArchivedBanner } from "./ArchivedBanner.tsx";
 import styles from "./Chat.module.css";
 import { ChatHeader } from "./ChatHeader.tsx";
 import { ChatNotFound } from "./ChatNotFound.tsx";
@@ -51,6 +53,7 @@ function OpenChat({ thread }: { thread: Thread }) {
   return (
     <div className={styles.chat}>
       <ChatHeader thread={thread} session={session} />
+      {session?.archived && <ArchivedBanner sid={thread.sid} />}
       <ThreadView thread={thread} state={state} />
       <div className={styles.dock}>
         {state.problem && <Alert text={state.problem} onDismiss={thread.dismissProblem} />}
@@ -187,7 +190,7 @@ function slashCommands(app: App, thread: Thread): SlashCommand[] {
     if (last) void thread.retry(last.id);
   };
   return [
-    { name: "new", description: "Start a new chat", run: () => navigate("/") },
+    { name: "new", description: "Start a new chat", run: () => openNewChat(app) },
     { name: "stop", description: "Stop generating", run: () => void thread.stop() },
     { name: "undo", description: "Undo last turn", run: () => void undoTurn(app, thread) },
     { name: "redo", description: "Redo", run: () => void thread.redo() },

@@ -3,12 +3,13 @@
 import { useApp, useStore } from "../context.ts";
 import { navigate } from "../router.tsx";
 import { Button } from "../widgets/buttons.tsx";
-import { CenteredScreen } from "../widgets/Screen.tsx";
+import { CenteredScreen, usePageTitle } from "../widgets/Screen.tsx";
 import text from "../widgets/text.module.css";
 import styles from "./Chat.module.css";
 
 export function ChatNotFound({ sid }: { sid: string }) {
   const app = useApp();
+  usePageTitle("Chat not found");
   const sent = useStore(app.outbox.state).filter((item) => item.sid === sid && item.state !== "stored");
   const draft = app.drafts.read(sid);
   const unsent = [...sent, draft].filter((item) => item.text || item.files.length);

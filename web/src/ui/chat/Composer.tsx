@@ -144,6 +144,7 @@ export function Composer(props: Props) {
           void send();
         }}
       >
+        {draggedOver && <p className={styles.dropHint}>Drop files here</p>}
         <SlashCommandList {...slash} />
         {prompts.problem && <Alert text={prompts.problem} onDismiss={prompts.dismiss} />}
         {unknown !== null && (

@@ -18,6 +18,8 @@ import styles from "./Message.module.css";
 import { MessageEditor } from "./MessageEditor.tsx";
 import { MessageParts, textOf } from "./MessageParts.tsx";
 import { Notice } from "./Notice.tsx";
+import { RegenerateMenu } from "./RegenerateMenu.tsx";
+import { editMessage } from "./turn-actions.ts";
 
 interface Props {
   message: ThreadMessage;
@@ -32,7 +34,8 @@ export const MessageView = memo(function MessageView(props: Props) {
 });
 
 function UserMessage({ message, thread }: Props) {
-  const { drafts } = useApp();
+  const app = useApp();
+  const { drafts } = app;
   const draftId = editDraft(message.id);
   // A change that was left unsent is shown again, without taking the focus.
   const [editing, setEditing] = useState<"restored" | "chosen" | null>(() =>
@@ -51,7 +54,7 @@ function UserMessage({ message, thread }: Props) {
           autoFocus={editing === "chosen"}
           onClose={() => setEditing(null)}
           onDone={async (edited) => {
-            if (!(await thread.edit(message.id, edited, files))) return;
+            if (!(await editMessage(app, thread, message.id, edited, files))) return;
             drafts.write(draftId, NO_DRAFT);
             setEditing(null);
             focusMessageBox();
@@ -133,17 +136,11 @@ function AssistantActions({ message, thread }: { message: ThreadMessage; thread:
     const session = await thread.fork(message.id);
     if (session) navigate(`/c/${session.id}`);
   };
-  const regenerate = async () => {
-    focusMessageBox(); // the button is about to go
-    await thread.retry(message.id);
-  };
   return (
     <footer className={styles.actions}>
       <VersionSwitcher message={message} thread={thread} />
       <CopyButton text={() => textOf(message.parts)} />
-      {message.status === "complete" && message.reason === null && (
-        <IconButton name="Regenerate" icon="retry" onClick={() => void regenerate()} />
-      )}
+      {message.status === "complete" && message.reason === null && <RegenerateMenu message={message} thread={thread} />}
       <IconButton name="Branch in new chat" icon="fork" onClick={() => void fork()} />
       {run_id && (
         <Link className={iconButtonClass} href={`/runs/${run_id}`} aria-label="Flight recorder" title="Flight recorder">

@@ -3,6 +3,7 @@
 import { memo, type ReactNode, useEffect, useRef, useState } from "react";
 import { escapeInvisible } from "../../core/invisible-characters.ts";
 import { summarizeArguments } from "../../core/tool-arguments.ts";
+import { failedExitCode, repeatsOutput, toolLabel } from "../../core/tool-results.ts";
 import type {
   FilePart,
   Json,
@@ -135,21 +136,25 @@ const TOOL_STATES: Readonly<Record<ToolState, string>> = {
 
 const ToolCard = memo(function ToolCard({ part }: { part: ToolPart }) {
   const [choice, setChoice] = useExpanded(part);
-  const state = part.state === "done" && part.is_error ? "Failed" : TOOL_STATES[part.state];
+  const exitCode = failedExitCode(part);
+  const failed = part.state === "done" && (part.is_error || exitCode !== null);
+  const state = failed ? "Failed" : TOOL_STATES[part.state];
   const took = part.duration_ms !== undefined && part.state === "done" ? ` · ${formatDuration(part.duration_ms)}` : "";
+  const exit = exitCode === null ? "" : ` · exit code ${exitCode}`;
   return (
     <Card
       label={`Tool ${part.name}`}
       icon="tool"
-      className={part.is_error ? styles.failed : styles[part.state]}
+      className={failed ? styles.failed : styles[part.state]}
       header={
         <>
-          <span className={styles.toolName}>{escapeInvisible(part.name) || "Tool"}</span>
+          <span className={styles.toolName}>{toolLabel(escapeInvisible(part.name)) || "Tool"}</span>
           <span className={classNames(text.ellipsis, styles.summary)}>
             {escapeInvisible(summarizeArguments(part.args))}
           </span>
           <span className={styles.toolState}>
             {state}
+            {exit}
             {took}
           </span>
         </>
@@ -163,7 +168,7 @@ const ToolCard = memo(function ToolCard({ part }: { part: ToolPart }) {
           Its end was not reported. It may or may not have finished: check before running it again.
         </p>
       )}
-      {part.output && part.output !== part.result && <ValueBlock name="Output" value={part.output} />}
+      {part.output && !repeatsOutput(part) && <ValueBlock name="Output" value={part.output} />}
       {part.state === "denied" && <ValueBlock name="Reason" value={part.result} />}
       {part.state === "done" && <ValueBlock name={part.is_error ? "Error" : "Result"} value={part.result} />}
     </Card>
@@ -231,13 +236,13 @@ const PlanCard = memo(function PlanCard({ part: { entries } }: { part: PlanPart 
 function MemoryCard({ part }: { part: RememberedPart }) {
   const { items, note } = part;
   return (
-    <details className={classNames(styles.card, styles.memory)}>
-      <summary className={styles.cardHeader}>
+    <details className={styles.memory}>
+      <summary>
         <Icon name="spark" />
         <span>{items.length ? `Used ${items.length} ${items.length === 1 ? "memory" : "memories"}` : "Memory"}</span>
         {note && <span className={classNames(text.ellipsis, styles.summary)}>{note}</span>}
       </summary>
-      <ul className={styles.cardBody}>
+      <ul>
         {items.map((item) => (
           <li key={formatJson(item)}>
             {typeof item.text === "string" ? item.text : formatJson(item)} <MemorySource source={item.source ?? null} />

@@ -60,7 +60,7 @@ function QueuedMessage({ item, thread, editing, onEdit }: QueuedMessageProps) {
     focusMessageBox(); // the button is about to go
     if (!(await thread.cancelQueued(item.run.id))) return;
     const undo = () => void outbox.add(thread.sid, { text: content, files, model: thread.model });
-    toasts.show("Removed from queue", { name: "Undo", run: undo });
+    toasts.show("Removed from queue", { name: "Undo", run: undo }, thread.sid);
   };
   if (editing) {
     return (

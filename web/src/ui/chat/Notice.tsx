@@ -5,9 +5,13 @@ import { unansweredCalls } from "../../core/late-grants.ts";
 import type { Thread, ThreadMessage } from "../../core/thread.ts";
 import { summarizeArguments } from "../../core/tool-arguments.ts";
 import type { ToolPart } from "../../core/types.ts";
-import { Button } from "../widgets/buttons.tsx";
+import { useApp } from "../context.ts";
+import { Link } from "../router.tsx";
+import { Button, buttonClass } from "../widgets/buttons.tsx";
 import { NoticeBox, type NoticeKind } from "../widgets/NoticeBox.tsx";
+import text from "../widgets/text.module.css";
 import { focusMessageBox } from "./focus.ts";
+import { compactContext, regenerate } from "./turn-actions.ts";
 
 interface Props {
   message: ThreadMessage;
@@ -53,12 +57,21 @@ function describe(message: ThreadMessage, unanswered: readonly ToolPart[]): { ki
   return unanswered.length ? { kind: "warning", text: describeUnanswered(unanswered) } : null;
 }
 
+/** Failures that the settings of the models can mend. */
+const MODEL_PROBLEMS: ReadonlySet<string> = new Set(["auth", "bad-request", "protocol", "unavailable"]);
+
+/** Whether the model said nothing at all, so that there is nothing to continue. */
+const isEmpty = ({ parts }: ThreadMessage): boolean => parts.every((part) => part.type === "remembered");
+
 export function Notice({ message, thread, busy, canContinue, last }: Props) {
+  const app = useApp();
   const unanswered = last && canContinue && message.run_id ? unansweredCalls(message.parts) : [];
   const notice = describe(message, unanswered);
   if (!notice) return null;
   const complete = message.status === "complete" && message.reason === null;
-  const { run_id: run, recovery } = message;
+  const { run_id: run, recovery, error } = message;
+  const failedEmpty = message.status === "failed" && isEmpty(message);
+  const continuable = run !== null && canContinue && !complete && recovery?.state !== "pending" && !failedEmpty;
   const act = (work: () => Promise<unknown>) => {
     focusMessageBox(); // the button is about to go
     void work();
@@ -81,15 +94,28 @@ export function Notice({ message, thread, busy, canContinue, last }: Props) {
           Allow and continue
         </Button>
       )}
-      {run && last && canContinue && !complete && recovery?.state !== "pending" && (
+      {continuable && last && (
         <Button disabled={busy} onClick={() => act(() => thread.continueRun(run))}>
           Continue
         </Button>
       )}
-      {!complete && <Button onClick={() => act(() => thread.retry(message.id))}>Regenerate</Button>}
+      {!complete && (
+        <Button onClick={() => act(() => regenerate(app, thread, message.id))}>
+          {failedEmpty ? "Try again" : "Regenerate"}
+        </Button>
+      )}
+      {error && MODEL_PROBLEMS.has(error.code) && failedEmpty && (
+        <Link className={buttonClass()} href="/settings#models">
+          Open model settings
+        </Link>
+      )}
+      {error?.code === "context-length" && last && (
+        <Button onClick={() => act(() => compactContext(app, thread))}>Compact</Button>
+      )}
       {run && recovery && recovery.state !== "recovered" && (
         <Button onClick={() => void thread.recover(run)}>Retry recovery</Button>
       )}
+      {continuable && !last && <span className={text.quiet}>It can’t be continued: the chat went on after it.</span>}
     </NoticeBox>
   );
 }

@@ -2,9 +2,35 @@
 
 import type { App } from "../../core/app.ts";
 import type { Thread } from "../../core/thread.ts";
+import type { FilePart } from "../../core/types.ts";
 
 export async function undoTurn({ toasts }: App, thread: Thread): Promise<void> {
-  if (await thread.undo()) toasts.show("Turn removed", { name: "Redo", run: () => void thread.redo() });
+  if (await thread.undo()) toasts.show("Turn removed", { name: "Redo", run: () => void thread.redo() }, thread.sid);
+}
+
+/** Answers a message again. Says where the later messages are: they stay with the version that was shown. */
+export async function regenerate({ toasts }: App, thread: Thread, mid: string, model?: string): Promise<void> {
+  const hidesLater = thread.state.get().messages.at(-1)?.id !== mid;
+  if ((await thread.retry(mid, model)) && hidesLater) reportOtherVersion(toasts, thread, mid);
+}
+
+/** Changes a message that was sent. Returns whether the server accepted it. */
+export async function editMessage(
+  { toasts }: App,
+  thread: Thread,
+  mid: string,
+  text: string,
+  files: readonly FilePart[],
+): Promise<boolean> {
+  const hidesLater = (thread.state.get().messages.at(-2)?.id ?? mid) !== mid;
+  if (!(await thread.edit(mid, text, files))) return false;
+  if (hidesLater) reportOtherVersion(toasts, thread, mid);
+  return true;
+}
+
+function reportOtherVersion(toasts: App["toasts"], thread: Thread, mid: string): void {
+  const show = { name: "Show it", run: () => void thread.switchBranch(mid) };
+  toasts.show("Later messages are on the other version", show, thread.sid);
 }
 
 export async function compactContext({ toasts }: App, thread: Thread): Promise<void> {

@@ -1,7 +1,7 @@
 // Sends one prompt to two to six models and shows their answers side by side. The address names the sessions, so that a
 // reload shows them again.
 
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useMemo } from "react";
 import { type Choice, Comparison, type Pane } from "../../core/comparison.ts";
 import { useApp, useStore } from "../context.ts";
 import { withRoot } from "../root-path.ts";
@@ -16,12 +16,13 @@ import { CompareForm } from "./CompareForm.tsx";
 import { ComparePane } from "./ComparePane.tsx";
 import { optionName, useCompareOptions } from "./compare-options.ts";
 import { RecentComparisons } from "./RecentComparisons.tsx";
+import { useSavedChoice } from "./use-saved-choice.ts";
 
 export default function Compare() {
   const comparison = useComparison();
   const { prompt, panes, blind, best, running, problem } = useStore(comparison.state);
   const options = useCompareOptions();
-  const [startBlind, setStartBlind] = useState(false);
+  const [startBlind, setStartBlind] = useSavedChoice("blind", false);
   const hidden = blind && best === null;
   const start = (prompt: string, choices: readonly Choice[]) =>
     void comparison.start(prompt, startBlind ? shuffle(choices) : choices, startBlind);
@@ -71,8 +72,9 @@ export default function Compare() {
             position={n + 1}
             pane={pane}
             name={hidden ? `Answer ${"ABCDEF"[n]}` : optionName(pane.choice, options)}
+            hidden={hidden}
             best={best === n}
-            onPickBest={best === null && !running ? () => void comparison.vote(n) : null}
+            onPickBest={best === null && !running && canBeBest(pane) ? () => void comparison.vote(n) : null}
             onDecide={(...answer) => comparison.decide(pane.runId ?? "", ...answer)}
             onAnswer={(requestId, answer) => comparison.answerInput(pane.runId ?? "", requestId, answer)}
             onStop={() => pane.runId && void comparison.stop(pane.runId)}
@@ -101,6 +103,10 @@ function useComparison(): Comparison {
   }, [comparison, shown, problem]);
   return comparison;
 }
+
+/** Whether there is an answer to vote for. */
+const canBeBest = ({ transcript: { status, parts } }: Pane): boolean =>
+  status !== "failed" && parts.some((part) => part.type === "text");
 
 const MAX_RESTORED = 12;
 

@@ -1,4 +1,3 @@
-import { useState } from "react";
 import type { Choice } from "../../core/comparison.ts";
 import { Button, IconButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
@@ -7,6 +6,7 @@ import { isSubmitKey } from "../widgets/keyboard.ts";
 import promptBox from "../widgets/prompt-box.module.css";
 import styles from "./Compare.module.css";
 import { type CompareOption, useSelectedOptions } from "./compare-options.ts";
+import { useSavedChoice } from "./use-saved-choice.ts";
 
 const MAX_PANES = 6;
 
@@ -20,7 +20,7 @@ interface Props {
 
 /** The prompt, the models to compare, and the blind test option. */
 export function CompareForm({ options, running, blind, onBlindChange, onStart }: Props) {
-  const [prompt, setPrompt] = useState("");
+  const [prompt, setPrompt] = useSavedChoice("prompt", "");
   const [selected, setSelected] = useSelectedOptions(options);
   const ready = prompt.trim() !== "" && !running;
   const submit = () => {

@@ -1,4 +1,4 @@
-import { isUnfinished, type Pane } from "../../core/comparison.ts";
+import type { Pane } from "../../core/comparison.ts";
 import type { Transcript } from "../../core/fold.ts";
 import type { Decision, InputAnswer } from "../../core/types.ts";
 import { Approval } from "../chat/Approval.tsx";
@@ -15,8 +15,10 @@ interface Props {
   position: number;
   pane: Pane;
   name: string;
+  /** Whether the names are hidden until the vote; the speed would tell them. */
+  hidden: boolean;
   best: boolean;
-  /** null unless a blind test waits for the choice. */
+  /** null unless a vote can be cast for it. */
   onPickBest: (() => void) | null;
   onDecide: (approvalId: string, decision: Decision, option?: string) => Promise<unknown>;
   onAnswer: (requestId: string, answer: InputAnswer) => Promise<unknown>;
@@ -25,7 +27,8 @@ interface Props {
 }
 
 /** One model's answer. */
-export function ComparePane({ position, pane, name, best, onPickBest, onDecide, onAnswer, onStop, onContinue }: Props) {
+export function ComparePane(props: Props) {
+  const { position, pane, name, hidden, best, onPickBest, onDecide, onAnswer, onStop, onContinue } = props;
   const { transcript } = pane;
   const growing = transcript.status === "streaming";
   return (
@@ -36,7 +39,7 @@ export function ComparePane({ position, pane, name, best, onPickBest, onDecide, 
     >
       <header>
         <h2>{name}</h2>
-        <span className={text.quiet}>{speed(pane)}</span>
+        {!hidden && <span className={text.quiet}>{speed(pane)}</span>}
       </header>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
       <div className={styles.body} tabIndex={0}>
@@ -52,7 +55,7 @@ export function ComparePane({ position, pane, name, best, onPickBest, onDecide, 
           </Button>
         ) : (
           <Button small onClick={onContinue}>
-            {isUnfinished(transcript) ? "Continue answer in a chat" : "Continue this chat"}
+            Open in chat
           </Button>
         )}
         {onPickBest && (
@@ -66,8 +69,10 @@ export function ComparePane({ position, pane, name, best, onPickBest, onDecide, 
   );
 }
 
-function PaneNotice({ transcript: { status, error } }: { transcript: Transcript }) {
-  if (status === "cancelled") return <NoticeBox kind="neutral" text="Stopped" />;
+function PaneNotice({ transcript: { status, reason, error } }: { transcript: Transcript }) {
+  if (status === "cancelled") {
+    return <NoticeBox kind="neutral" text={reason === "disconnected" ? "Stopped: the page was closed" : "Stopped"} />;
+  }
   if (status === "failed") return <NoticeBox kind="error" text={error?.message ?? "Something went wrong"} />;
   if (status === "interrupted") return <NoticeBox kind="warning" text="Interrupted" />;
   return null;

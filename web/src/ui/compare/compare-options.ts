@@ -1,8 +1,9 @@
 // The models and agents that can be compared.
 
-import { useMemo, useState } from "react";
+import { useMemo } from "react";
 import type { Choice } from "../../core/comparison.ts";
 import { useApp, useStore } from "../context.ts";
+import { useSavedChoice } from "./use-saved-choice.ts";
 
 export interface CompareOption {
   readonly id: string;
@@ -18,7 +19,7 @@ export function useCompareOptions(): readonly CompareOption[] {
       ...models
         .filter((model) => model.available)
         .map((model) => ({ id: `model:${model.id}`, name: model.name, choice: { model: model.id } })),
-      ...(agents.length > 1 ? agents : []).map((agent) => ({
+      ...(agents.length > 1 ? agents.filter((agent) => agent.available) : []).map((agent) => ({
         id: `agent:${agent.name}`,
         name: `${agent.name} (agent)`,
         choice: { agent: agent.name },
@@ -31,7 +32,7 @@ export function useCompareOptions(): readonly CompareOption[] {
 /** The selected option ids, one per pane: at first the default model and another one. */
 export function useSelectedOptions(options: readonly CompareOption[]) {
   const { defaultModel } = useStore(useApp().catalog);
-  const [picked, setPicked] = useState<readonly string[] | null>(null);
+  const [picked, setPicked] = useSavedChoice<readonly string[] | null>("models", null);
   const other = options.find(({ choice }) => choice.model && choice.model !== defaultModel)?.id ?? "";
   return [picked ?? ["", other], setPicked] as const;
 }

@@ -96,7 +96,13 @@ function FormulaSpan(props: ComponentProps<"span"> & FormulaData) {
   );
 }
 
+/** The title of the chat is the page's heading of level 1: those of an answer are below it. */
 const COMPONENTS: Components = {
+  h1: ({ children }) => <h2 data-level="1">{children}</h2>,
+  h2: ({ children }) => <h3 data-level="2">{children}</h3>,
+  h3: ({ children }) => <h4>{children}</h4>,
+  h4: ({ children }) => <h5>{children}</h5>,
+  h5: ({ children }) => <h6>{children}</h6>,
   a: Anchor,
   img: Image,
   table: Table,

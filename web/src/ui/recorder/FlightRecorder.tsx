@@ -2,14 +2,16 @@
 
 import { useEffect, useMemo, useState } from "react";
 import { Recording } from "../../core/recording.ts";
+import { firstWords } from "../../core/session-list.ts";
 import { buildTimeline, type Timeline } from "../../core/timeline.ts";
 import type { Run, RunEvent } from "../../core/types.ts";
-import { MessageParts } from "../chat/MessageParts.tsx";
+import { MessageParts, textOf } from "../chat/MessageParts.tsx";
 import { useApp, useStore } from "../context.ts";
 import { formatCount, formatDateTime, formatDuration, RUN_STATUS } from "../format.ts";
 import { Link } from "../router.tsx";
 import { Alert } from "../widgets/Alert.tsx";
 import { Button, buttonClass } from "../widgets/buttons.tsx";
+import { classNames } from "../widgets/class-names.ts";
 import { CenteredScreen, ScrollingScreen } from "../widgets/Screen.tsx";
 import text from "../widgets/text.module.css";
 import { EventList } from "./EventList.tsx";
@@ -30,6 +32,7 @@ export default function FlightRecorder({ rid }: { rid: string }) {
 function OpenRecording({ recording, rid }: { recording: Recording; rid: string }) {
   const { env } = useApp();
   const run = useRun(rid);
+  const question = useQuestion(run);
   const { events, outcome } = useStore(recording.state);
   const timeline = useMemo(() => buildTimeline(events), [events]);
   const [chosen, setChosen] = useState<number | null>(null); // null follows the newest event
@@ -69,7 +72,9 @@ function OpenRecording({ recording, rid }: { recording: Recording; rid: string }
       }
     >
       {outcome === "pruned" && <Alert text="Recording expired" />}
+      {question && <p className={classNames(text.quiet, styles.question)}>{question}</p>}
       <dl className={styles.figures}>
+        {run?.model && <Figure name="Model" value={run.model} />}
         <Figure name="Status" value={run ? RUN_STATUS[run.status] : "…"} />
         <Figure name="Started" value={run?.started_at ? formatDateTime(run.started_at) : "—"} />
         <Figure name="Duration" value={totalDuration(run, timeline)} />
@@ -99,6 +104,24 @@ function useRun(rid: string): Run | null {
     return app.onChange((change) => change.run_id === rid && load());
   }, [app, rid]);
   return run;
+}
+
+/** The message that the run answers, if it is among the newest of its chat; else the title of the chat. */
+function useQuestion(run: Run | null): string | null {
+  const { api } = useApp();
+  const [question, setQuestion] = useState<string | null>(null);
+  const [sid, mid] = [run?.session_id, run?.user_message_id];
+  useEffect(() => {
+    if (!sid) return;
+    Promise.all([api.session(sid), api.messages(sid)]).then(
+      ([{ title }, { items }]) => {
+        const asked = textOf(items.find((message) => message.id === mid)?.parts ?? []);
+        setQuestion(firstWords(asked) || title || null);
+      },
+      () => undefined,
+    );
+  }, [api, sid, mid]);
+  return question && `“${question}”`;
 }
 
 function Figure({ name, value }: { name: string; value: string }) {

@@ -1,6 +1,6 @@
 // The password, the devices that are logged in, and access tokens for scripts and apps.
 
-import { type FormEvent, useEffect, useState } from "react";
+import { type FormEvent, useEffect, useId, useState } from "react";
 import { errorMessage } from "../../core/api.ts";
 import type { CreatedTokenResponse, LoginResponse, TokenResponse } from "../../core/api-types.ts";
 import { useApp } from "../context.ts";
@@ -28,46 +28,70 @@ export function Access(props: SettingsProps) {
 function Password({ settings, reload }: SettingsProps) {
   const { api } = useApp();
   const [result, setResult] = useState<string | null>(null);
+  const [visible, setVisible] = useState(false);
+  const hint = useId();
+  const type = visible ? "text" : "password";
   const isSet = settings?.password_set ?? false;
   const change = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = event.currentTarget;
     const fields = new FormData(form);
+    if (fields.get("new") !== fields.get("repeat")) return setResult("The passwords don’t match. Type them again.");
     try {
       await api.post("/api/password", { new: fields.get("new"), ...(isSet ? { current: fields.get("current") } : {}) });
       form.reset();
-      setResult("Password saved. Other devices were logged out, and all tokens were revoked.");
+      const changed = "Password changed. Other devices were logged out, and all tokens were revoked.";
+      setResult(isSet ? changed : "Password set. Use it to log in from now on.");
       await reload();
     } catch (error) {
       setResult(errorMessage(error));
     }
   };
   const logOut = async () => {
+    announceLogout();
     await api.post("/api/logout").catch(() => undefined);
     location.assign(withRoot("/login"));
   };
   return (
     <>
       <p className={text.quiet}>
-        {isSet ? "Password protection is on." : "No password set. Only your user account on this computer has access."}
+        {isSet ? "Password protection is on." : "No password set. Only your user account on this computer has access."}{" "}
+        <span id={hint}>A password has at least 8 characters.</span>
       </p>
       <form className={forms.inline} aria-label="Password" onSubmit={(event) => void change(event)}>
         {isSet && (
           <label>
             Current password
-            <input type="password" name="current" autoComplete="current-password" required />
+            <input type={type} name="current" autoComplete="current-password" required />
           </label>
         )}
         <label>
           New password
-          <input type="password" name="new" autoComplete="new-password" minLength={8} required />
+          <input type={type} name="new" autoComplete="new-password" minLength={8} required aria-describedby={hint} />
+        </label>
+        <label>
+          Repeat new password
+          <input type={type} name="repeat" autoComplete="new-password" required />
         </label>
         <Button type="submit">{isSet ? "Change password" : "Set password"}</Button>
         {isSet && <Button onClick={() => void logOut()}>Log out</Button>}
+        <label className={forms.checkbox}>
+          <input type="checkbox" checked={visible} onChange={(event) => setVisible(event.target.checked)} />
+          Show password
+        </label>
       </form>
       {result && <p role="status">{result}</p>}
     </>
   );
+}
+
+/** Tells the login page that the user asked for it: another request may lead there first, as to an expired login. */
+function announceLogout(): void {
+  try {
+    sessionStorage.setItem("holdfast.left", "1");
+  } catch {
+    // Storage is disabled: the login page says that the login has ended.
+  }
 }
 
 const DEVICES_REFRESH_MS = 10_000;
@@ -94,6 +118,7 @@ function Devices() {
     const { confirmed } = await askConfirmation("Log out everywhere?", detail, "Log out everywhere");
     if (!confirmed) return;
     try {
+      announceLogout();
       await api.call("DELETE", "/api/logins");
       location.assign(withRoot("/login"));
     } catch (error) {
@@ -132,6 +157,17 @@ function Tokens() {
     }
     await reload();
   };
+  const revoke = async (id: string, name: string) => {
+    const detail = "Apps and scripts that use it will stop working.";
+    if (!(await askConfirmation(`Revoke “${name}”?`, detail, "Revoke")).confirmed) return;
+    try {
+      await api.call("DELETE", `/api/tokens/${id}`);
+      setProblem(null);
+    } catch (error) {
+      setProblem(errorMessage(error));
+    }
+    await reload();
+  };
   return (
     <>
       <h3 className={text.subsectionTitle}>Tokens</h3>
@@ -152,11 +188,7 @@ function Tokens() {
       <ItemList label="Tokens">
         {tokens.map(({ id, name, created_at }) => (
           <Item key={id} title={name} facts={[`Created ${formatTime(created_at)}`]}>
-            <ItemAction
-              name="Revoke"
-              of={name}
-              onClick={() => void api.call("DELETE", `/api/tokens/${id}`).then(reload)}
-            />
+            <ItemAction name="Revoke" of={name} onClick={() => void revoke(id, name)} />
           </Item>
         ))}
       </ItemList>

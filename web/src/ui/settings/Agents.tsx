@@ -1,6 +1,7 @@
 // The agents: those of Holdfast itself, programs that were found or configured, and programs that were added here.
 
 import { type ReactNode, useEffect, useState } from "react";
+import { AGENT_DESCRIPTIONS } from "../../core/agent-descriptions.ts";
 import { errorMessage } from "../../core/api.ts";
 import type { AgentTestResponse } from "../../core/api-types.ts";
 import { joinCommand } from "../../core/command-line.ts";
@@ -10,6 +11,7 @@ import { askConfirmation } from "../dialogs.ts";
 import { formatDuration } from "../format.ts";
 import { Link } from "../router.tsx";
 import { Button } from "../widgets/buttons.tsx";
+import { InlineCode } from "../widgets/InlineCode.tsx";
 import { Item, ItemAction, ItemList } from "../widgets/ItemList.tsx";
 import text from "../widgets/text.module.css";
 import { AgentDialog } from "./AgentDialog.tsx";
@@ -77,7 +79,7 @@ function AgentItem({ agent, passwordSet }: { agent: Agent; passwordSet: boolean 
       status={available ? { text: "Available", kind: "good" } : { text: "Not installed", kind: "neutral" }}
       title={name}
       facts={[
-        is_program ? joinCommand(command) : `Built-in · ${resumes}`,
+        is_program ? joinCommand(command) : [AGENT_DESCRIPTIONS[name] ?? "Built-in", resumes].join(" · "),
         agent.cwd && `in ${agent.cwd}`,
         env.length > 0 && `Variables: ${env.join(", ")}`,
       ]}
@@ -121,17 +123,6 @@ function AgentItem({ agent, passwordSet }: { agent: Agent; passwordSet: boolean 
 }
 
 /** Text with commands between backticks. */
-function InlineCode({ text: content }: { text: string }) {
-  return content.split("`").map((piece, n) =>
-    n % 2 === 1 ? (
-      // biome-ignore lint/suspicious/noArrayIndexKey: pieces have no other identity
-      <code key={n}>{piece}</code>
-    ) : (
-      piece
-    ),
-  );
-}
-
 function TestStatus({ name, state }: { name: string; state: TestState }) {
   return (
     <div role="status">

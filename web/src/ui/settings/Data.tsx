@@ -1,5 +1,6 @@
 import { useRef, useState } from "react";
 import { errorMessage } from "../../core/api.ts";
+import type { SettingsResponse } from "../../core/api-types.ts";
 import { type ImportProgress, type ImportSummary, importFile } from "../../core/chat-import.ts";
 import { useApp } from "../context.ts";
 import { withRoot } from "../root-path.ts";
@@ -8,8 +9,15 @@ import { classNames } from "../widgets/class-names.ts";
 import forms from "../widgets/forms.module.css";
 import { Item, ItemList } from "../widgets/ItemList.tsx";
 import styles from "./Settings.module.css";
+import type { SettingsProps } from "./use-settings.ts";
 
-const BACKUP_COMMAND = "holdfast backup DIRECTORY";
+/** The command that backs up this server, as far as the server tells where its data is. */
+function backupCommand(settings: SettingsResponse | null): string {
+  const directory = settings?.data_dir;
+  if (!directory) return "holdfast backup --data-dir DATA_DIRECTORY BACKUP_DIRECTORY";
+  return `holdfast backup --data-dir ${/^[\w/.+-]+$/.test(directory) ? directory : JSON.stringify(directory)} BACKUP_DIRECTORY`;
+}
+
 const SOURCES = [
   ["", "Detect source"],
   ["chatgpt", "ChatGPT"],
@@ -20,7 +28,8 @@ const SOURCES = [
   ["hermes-webui", "Hermes WebUI"],
 ] as const;
 
-export function Data() {
+export function Data({ settings }: SettingsProps) {
+  const command = backupCommand(settings);
   return (
     <ItemList>
       <Item
@@ -34,11 +43,13 @@ export function Data() {
       <ImportItem />
       <Item
         title="Backup"
-        facts={["Back up everything, including recordings and settings, while the server runs. In a terminal:"]}
+        facts={[
+          "Back up everything, settings included, while the server runs. In a terminal on the server, with its data directory:",
+        ]}
         details={
           <p className={styles.command}>
-            <code>{BACKUP_COMMAND}</code>
-            <CopyButton text={() => BACKUP_COMMAND} name="Copy command" />
+            <code>{command}</code>
+            <CopyButton text={() => command} name="Copy command" />
           </p>
         }
       />

@@ -1,13 +1,15 @@
 // Adds or changes an MCP server. Stored secrets are named and never shown; an empty field keeps them.
 
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useId, useState } from "react";
 import { errorMessage } from "../../core/api.ts";
 import type { McpServerRequest, McpServerResponse } from "../../core/api-types.ts";
 import { joinCommand, splitCommand } from "../../core/command-line.ts";
 import { useApp } from "../context.ts";
+import { Link } from "../router.tsx";
 import { Alert } from "../widgets/Alert.tsx";
 import { Button, FormButtons } from "../widgets/buttons.tsx";
 import { Dialog, dialogBodyClass } from "../widgets/Dialog.tsx";
+import forms from "../widgets/forms.module.css";
 import { Segments } from "../widgets/Segments.tsx";
 import text from "../widgets/text.module.css";
 import styles from "./McpServerDialog.module.css";
@@ -19,13 +21,16 @@ const KINDS = [
 ] as const;
 
 interface Props {
+  /** Without a password, no local command can be added here. */
+  passwordSet: boolean;
   /** The server to change; without it one is added. */
   server?: McpServerResponse;
   onClose: () => void;
   onSaved: () => Promise<void>;
 }
 
-export function McpServerDialog({ server, onClose, onSaved }: Props) {
+export function McpServerDialog({ server, passwordSet, onClose, onSaved }: Props) {
+  const hint = useId();
   const { api } = useApp();
   const [kind, setKind] = useState(server?.kind ?? "http");
   const [secrets, setSecrets] = useState(() => storedSecrets(secretNames(server)));
@@ -69,11 +74,25 @@ export function McpServerDialog({ server, onClose, onSaved }: Props) {
               <input
                 name="name"
                 required
+                maxLength={32}
                 pattern="[a-z0-9][a-z0-9_\-]{0,31}"
                 title="Lowercase letters, digits, - and _"
+                aria-describedby={hint}
               />
+              <span id={hint} className={forms.hint}>
+                Lowercase letters, digits, - and _, for example my-tides
+              </span>
             </label>
           </>
+        )}
+        {kind === "stdio" && !passwordSet && !server && (
+          <p role="note">
+            Local commands need a server password.{" "}
+            <Link href="/settings#access" onClick={onClose}>
+              Set a password
+            </Link>{" "}
+            first, or add the command to holdfast.toml.
+          </p>
         )}
         {kind === "http" ? <RemoteFields server={server} /> : <CommandFields server={server} />}
         <SecretFields
@@ -92,7 +111,7 @@ export function McpServerDialog({ server, onClose, onSaved }: Props) {
         {problem && <Alert text={problem} />}
         <FormButtons>
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" variant="primary">
+          <Button type="submit" variant="primary" disabled={kind === "stdio" && !passwordSet && !server}>
             {server ? "Save" : "Add"}
           </Button>
         </FormButtons>

@@ -9,9 +9,10 @@ import { Button } from "../widgets/buttons.tsx";
 import { Item, ItemAction, ItemList, type StatusKind } from "../widgets/ItemList.tsx";
 import text from "../widgets/text.module.css";
 import { McpServerDialog } from "./McpServerDialog.tsx";
-import { useItems } from "./use-settings.ts";
+import { type SettingsProps, useItems } from "./use-settings.ts";
 
-export function McpServers() {
+export function McpServers({ settings }: SettingsProps) {
+  const passwordSet = settings?.password_set ?? false;
   const [servers, reload] = useItems<McpServerResponse>("/api/mcp");
   const [adding, setAdding] = useState(false);
   useEffect(() => {
@@ -27,11 +28,11 @@ export function McpServers() {
       </p>
       <ItemList label="MCP servers">
         {servers.map((server) => (
-          <ServerItem key={server.name} server={server} reload={reload} />
+          <ServerItem key={server.name} server={server} passwordSet={passwordSet} reload={reload} />
         ))}
       </ItemList>
       <Button onClick={() => setAdding(true)}>Add server</Button>
-      {adding && <McpServerDialog onClose={() => setAdding(false)} onSaved={reload} />}
+      {adding && <McpServerDialog passwordSet={passwordSet} onClose={() => setAdding(false)} onSaved={reload} />}
     </>
   );
 }
@@ -41,7 +42,13 @@ function statusOf({ connected, failure }: McpServerResponse): { text: string; ki
   return failure ? { text: "Failed", kind: "bad" } : { text: "Idle", kind: "neutral" };
 }
 
-function ServerItem({ server, reload }: { server: McpServerResponse; reload: () => Promise<void> }) {
+interface ServerItemProps {
+  server: McpServerResponse;
+  passwordSet: boolean;
+  reload: () => Promise<void>;
+}
+
+function ServerItem({ server, passwordSet, reload }: ServerItemProps) {
   const { api } = useApp();
   const [result, setResult] = useState<{ text: string; ok: boolean } | null>(null);
   const [editing, setEditing] = useState(false);
@@ -108,7 +115,9 @@ function ServerItem({ server, reload }: { server: McpServerResponse; reload: () 
       <ItemAction name="Test" of={server.name} onClick={() => void test()} />
       {server.editable && <ItemAction name="Edit" of={server.name} onClick={() => setEditing(true)} />}
       {server.editable && <ItemAction name="Remove" of={server.name} onClick={() => void remove()} />}
-      {editing && <McpServerDialog server={server} onClose={() => setEditing(false)} onSaved={reload} />}
+      {editing && (
+        <McpServerDialog server={server} passwordSet={passwordSet} onClose={() => setEditing(false)} onSaved={reload} />
+      )}
     </Item>
   );
 }

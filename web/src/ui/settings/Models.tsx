@@ -36,15 +36,39 @@ export function Models(props: SettingsProps) {
         <Link className={buttonClass()} href="/setup">
           Connect a model
         </Link>
-        <Button onClick={() => void app.loadCatalog()}>Refresh</Button>
+        <RefreshButton />
       </div>
       <ApiKeys {...props} />
     </>
   );
 }
 
+function RefreshButton() {
+  const app = useApp();
+  const [state, setState] = useState<"refreshing" | "updated" | null>(null);
+  const refresh = async () => {
+    setState("refreshing");
+    setState((await app.loadCatalog(true)) ? "updated" : null);
+  };
+  return (
+    <>
+      <Button disabled={state === "refreshing"} onClick={() => void refresh()}>
+        {state === "refreshing" ? "Refreshing…" : "Refresh"}
+      </Button>
+      <span className={text.quiet} role="status">
+        {state === "updated" ? "Updated just now" : ""}
+      </span>
+    </>
+  );
+}
+
+const MAX_SHOWN_ANSWER = 60;
+
 function describe({ ok, answer, reason, took_ms }: ModelTestResponse): string {
-  return ok ? `Answered “${answer?.slice(0, 60) ?? ""}” in ${formatDuration(took_ms)}` : (reason ?? "Test failed.");
+  if (!ok) return reason ?? "Test failed.";
+  const whole = answer ?? "";
+  const shown = whole.length > MAX_SHOWN_ANSWER ? `${whole.slice(0, MAX_SHOWN_ANSWER).trimEnd()}…` : whole;
+  return `Answered “${shown}” in ${formatDuration(took_ms)}`;
 }
 
 function ModelItem({
@@ -80,7 +104,7 @@ function ModelItem({
         )
       }
     >
-      <ItemAction name="Test" of={name} disabled={!available || result === "testing"} onClick={() => void test()} />
+      <ItemAction name="Test" of={name} disabled={result === "testing"} onClick={() => void test()} />
       {isDefault ? (
         <strong>Default</strong>
       ) : (
@@ -113,7 +137,11 @@ function ApiKeys({ settings, reload }: SettingsProps) {
     const key = (await askText(`API key for ${name}`, `API key (sent to ${base_url})`, "", true))?.trim();
     if (key) await change(app.api.call<ProviderKeyResponse>("PUT", `/api/settings/keys/${name}`, { key }));
   };
-  const removeKey = (provider: string) => change(app.api.call<undefined>("DELETE", `/api/settings/keys/${provider}`));
+  const removeKey = async (provider: string) => {
+    const detail = "Its models cannot be used until you set a key again.";
+    if (!(await askConfirmation(`Remove the key of ${provider}?`, detail, "Remove key")).confirmed) return;
+    await change(app.api.call<undefined>("DELETE", `/api/settings/keys/${provider}`));
+  };
   const remove = async (name: string) => {
     const { confirmed } = await askConfirmation(`Remove ${name}?`, "Its address and key are deleted.", "Remove");
     if (confirmed) await change(app.api.call<undefined>("DELETE", `/api/providers/${name}`));

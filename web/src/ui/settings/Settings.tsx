@@ -1,4 +1,4 @@
-import { type ComponentType, type RefObject, useEffect, useRef } from "react";
+import { type ComponentType, type RefObject, useEffect, useRef, useState } from "react";
 import { Link, useTarget } from "../router.tsx";
 import { Alert } from "../widgets/Alert.tsx";
 import { ScrollingScreen } from "../widgets/Screen.tsx";
@@ -49,17 +49,51 @@ function useSectionInAddress(sections: RefObject<HTMLElement | null>): void {
   }, [target, sections]);
 }
 
+/** The id of the section that is being read: the last one that begins in the upper part of the window. */
+function useShownSection(sections: RefObject<HTMLElement | null>, loaded: boolean): string | null {
+  const [shown, setShown] = useState<string | null>(null);
+  useEffect(() => {
+    const box = sections.current;
+    const scroller = box?.closest("[data-scroll-container]");
+    if (!box || !scroller || !loaded) return;
+    const look = () => {
+      const all = [...box.querySelectorAll("section[id]")];
+      const atEnd = scroller.scrollTop + scroller.clientHeight >= scroller.scrollHeight - 2;
+      const begun = all.filter((section) => section.getBoundingClientRect().top < innerHeight * READ_FROM);
+      setShown((atEnd ? all.at(-1) : (begun.at(-1) ?? all[0]))?.id ?? null);
+    };
+    look();
+    scroller.addEventListener("scroll", look, { passive: true });
+    const observer = new ResizeObserver(look);
+    observer.observe(box);
+    return () => {
+      scroller.removeEventListener("scroll", look);
+      observer.disconnect();
+    };
+  }, [sections, loaded]);
+  return shown;
+}
+
+const READ_FROM = 0.3;
+
 export default function Settings() {
   const { problem, ...props } = useSettings();
   const sections = useRef<HTMLDivElement>(null);
   useSectionInAddress(sections);
+  const current = useShownSection(sections, props.settings !== null);
+  const nav = useRef<HTMLElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs when another section is current
+  useEffect(() => {
+    const link = nav.current?.querySelector<HTMLElement>("[aria-current]");
+    if (nav.current && link) nav.current.scrollLeft = link.offsetLeft - nav.current.clientWidth / 3; // on narrow screens
+  }, [current]);
   const shown = SECTIONS.filter(([id]) => id !== "memory" || props.settings?.memory);
   return (
     <ScrollingScreen title="Settings">
       <div className={styles.settings}>
-        <nav className={styles.nav} aria-label="Settings">
+        <nav className={styles.nav} aria-label="Settings" ref={nav}>
           {shown.map(([id, name]) => (
-            <Link key={id} href={`/settings#${id}`}>
+            <Link key={id} href={`/settings#${id}`} aria-current={id === current ? "true" : undefined}>
               {name}
             </Link>
           ))}

@@ -1,14 +1,15 @@
 // Agents, and the rules for their tools.
 
+import { useState } from "react";
 import type { ToolResponse } from "../../core/api-types.ts";
 import { useApp } from "../context.ts";
-import { askText } from "../dialogs.ts";
 import { Button } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import forms from "../widgets/forms.module.css";
 import { Item, ItemAction, ItemList } from "../widgets/ItemList.tsx";
 import text from "../widgets/text.module.css";
 import { Agents } from "./Agents.tsx";
+import { RuleDialog } from "./RuleDialog.tsx";
 import { type Rule, type SettingsProps, useItems } from "./use-settings.ts";
 
 const RULES: readonly (readonly [Rule, string])[] = [
@@ -46,10 +47,7 @@ export function Tools({ settings, change, reload }: SettingsProps) {
     const { [name]: _, ...others } = rules;
     return change({ tools: rule === "" ? others : { ...others, [name]: rule } });
   };
-  const addRule = async () => {
-    const name = (await askText("Add rule", "Tool name or pattern, for example github__*", ""))?.trim();
-    if (name) await setRule(name, "ask");
-  };
+  const [adding, setAdding] = useState(false);
   const revoke = async (tool: string, scope: string) => {
     await api.post("/api/settings/grants/revoke", { tool, scope }).catch(() => undefined);
     await reload();
@@ -87,7 +85,8 @@ export function Tools({ settings, change, reload }: SettingsProps) {
           </Item>
         ))}
       </ItemList>
-      <Button onClick={() => void addRule()}>Add rule</Button>
+      <Button onClick={() => setAdding(true)}>Add rule</Button>
+      {adding && <RuleDialog onClose={() => setAdding(false)} onAdd={(name, rule) => void setRule(name, rule)} />}
       {settings && settings.grants.length > 0 && <h3 className={text.subsectionTitle}>Always allowed</h3>}
       <ItemList label="Always allowed">
         {settings?.grants.map(({ tool, scope }) => (

@@ -1,19 +1,21 @@
 // Shows which turns of a chat are in memory, and which are not yet.
 
 import { useCallback, useEffect, useState } from "react";
-import { errorMessage } from "../../core/api.ts";
-import type { MemoryStatusResponse } from "../../core/api-types.ts";
+import { type Api, errorMessage } from "../../core/api.ts";
+import type { FactListResponse, FactResponse, MemoryStatusResponse } from "../../core/api-types.ts";
 import { useApp } from "../context.ts";
 import { Link } from "../router.tsx";
 import { Alert } from "../widgets/Alert.tsx";
 import { Button, buttonClass, FormButtons } from "../widgets/buttons.tsx";
 import { Dialog, dialogBodyClass } from "../widgets/Dialog.tsx";
+import styles from "./MemoryDialog.module.css";
 
 export function MemoryDialog({ sid, onClose }: { sid: string; onClose: () => void }) {
   const { api } = useApp();
   const [status, setStatus] = useState<MemoryStatusResponse | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
+  const [saved, setSaved] = useState<readonly FactResponse[] | null>(null);
   const load = useCallback(async (request: Promise<MemoryStatusResponse>) => {
     setBusy(true);
     try {
@@ -24,6 +26,13 @@ export function MemoryDialog({ sid, onClose }: { sid: string; onClose: () => voi
     }
     setBusy(false);
   }, []);
+  const save = async () => {
+    const before = await savedFacts(api, sid);
+    setSaved(null);
+    await load(api.post<MemoryStatusResponse>(`/api/sessions/${sid}/memory/commit`, {}));
+    const known = new Set(before.map(({ id, text }) => id + text));
+    setSaved((await savedFacts(api, sid)).filter(({ id, text }) => !known.has(id + text)));
+  };
   useEffect(() => {
     void load(api.get<MemoryStatusResponse>(`/api/sessions/${sid}/memory`));
   }, [api, sid, load]);
@@ -31,7 +40,10 @@ export function MemoryDialog({ sid, onClose }: { sid: string; onClose: () => voi
     <Dialog name="Chat memory" onClose={onClose}>
       <div className={dialogBodyClass}>
         <h2>Chat memory</h2>
-        {status && <p role="status">{describe(status)}</p>}
+        <div role="status" className={styles.status}>
+          {status && <p>{busy || status.committing ? "Saving to memory…" : describe(status)}</p>}
+          {saved && !busy && !problem && <SavedFacts facts={saved} />}
+        </div>
         {status?.last_error && <Alert text={`Could not save memories: ${status.last_error}`} />}
         {problem && <Alert text={problem} />}
         <FormButtons>
@@ -41,20 +53,42 @@ export function MemoryDialog({ sid, onClose }: { sid: string; onClose: () => voi
           <Button
             variant="primary"
             disabled={busy || !status?.dirty_turns || status.committing}
-            onClick={() => void load(api.post<MemoryStatusResponse>(`/api/sessions/${sid}/memory/commit`, {}))}
+            onClick={() => void save()}
           >
             Save to memory
           </Button>
+          <Button onClick={onClose}>Close</Button>
         </FormButtons>
       </div>
     </Dialog>
   );
 }
 
-function describe({ dirty_turns: dirty, committed_turns: saved, committing, provider }: MemoryStatusResponse): string {
+function SavedFacts({ facts }: { facts: readonly FactResponse[] }) {
+  if (!facts.length) return <p>Nothing new was worth remembering.</p>;
+  return (
+    <>
+      <p>Saved:</p>
+      <ul>
+        {facts.map(({ id, text }) => (
+          <li key={id}>{text}</li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+const MAX_FACTS = 200;
+
+/** The newest memories that came from this chat. */
+async function savedFacts(api: Api, sid: string): Promise<readonly FactResponse[]> {
+  const page = await api.get<FactListResponse>(`/api/memory?limit=${MAX_FACTS}`).catch(() => null);
+  return page?.items.filter((fact) => fact.session_id === sid) ?? [];
+}
+
+function describe({ dirty_turns: dirty, committed_turns: saved, provider }: MemoryStatusResponse): string {
   if (provider === "none") return "Memory is off for this chat.";
   const turns = (n: number) => `${n} ${n === 1 ? "turn" : "turns"}`;
-  if (committing) return "Saving to memory…";
   if (!dirty) return saved ? `${turns(saved)} remembered. Up to date.` : "Nothing to remember yet.";
   return `${saved ? `${turns(saved)} remembered, ` : ""}${turns(dirty)} not remembered yet`;
 }

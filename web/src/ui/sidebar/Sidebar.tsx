@@ -2,11 +2,15 @@
 
 import { memo, useEffect, useMemo, useRef, useState } from "react";
 import { searchWords, startNearMatch, wordPattern } from "../../core/search.ts";
+import type { SessionListState } from "../../core/session-list.ts";
 import type { Session } from "../../core/types.ts";
+import { withoutMarkdown } from "../../core/without-markdown.ts";
 import { useApp, useStore } from "../context.ts";
 import { ageGroup } from "../format.ts";
+import { openNewChat } from "../new-chat.ts";
 import { withRoot } from "../root-path.ts";
-import { chatAddress, Link, navigate, usePath } from "../router.tsx";
+import { chatAddress, Link, usePath } from "../router.tsx";
+import { isMac, MODIFIER } from "../Shortcuts.tsx";
 import { IconButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import { Icon, type IconName } from "../widgets/icons.tsx";
@@ -16,7 +20,7 @@ import { Chunk, toChunks, VisibilityObserver } from "../widgets/VirtualList.tsx"
 import { SessionMenu } from "./SessionMenu.tsx";
 import styles from "./Sidebar.module.css";
 import { SourceBadge } from "./SourceBadge.tsx";
-import { closeSidebar, sidebarOpen } from "./sidebar-state.ts";
+import { closeSidebar, sidebarOpen, toggleSidebar } from "./sidebar-state.ts";
 
 const CHUNK_SIZE = 25;
 const RENDER_MARGIN = 600;
@@ -28,28 +32,34 @@ const SCREENS: readonly (readonly [string, string, IconName])[] = [
   ["/settings", "Settings", "gear"],
 ];
 
-export function Sidebar({ inert }: { inert: boolean }) {
-  const { sessions } = useApp();
+export function Sidebar({ inert, collapsed }: { inert: boolean; collapsed: boolean }) {
+  const app = useApp();
+  const { sessions } = app;
   const state = useStore(sessions.state);
   const path = usePath();
   const open = useStore(sidebarOpen);
   const shown = state.results ?? state.items;
   const nextPage = state.results ? state.nextResults : state.next;
   return (
-    <nav className={classNames(styles.sidebar, open && styles.open)} aria-label="Chats" inert={inert}>
+    <nav
+      className={classNames(styles.sidebar, open && styles.open, collapsed && styles.collapsed)}
+      aria-label="Chats"
+      inert={inert}
+    >
       <div className={styles.top}>
         <Link href="/" className={styles.brand} onClick={closeSidebar}>
           <img src={withRoot("/static/icon.svg")} alt="" width="26" height="26" />
           Holdfast
         </Link>
         <IconButton name="Close sidebar" icon="close" className={text.onlyNarrow} onClick={closeSidebar} />
+        <IconButton name="Hide sidebar" icon="sidebar" className={text.onlyWide} onClick={toggleSidebar} />
       </div>
       <button
         type="button"
         className={styles.newChat}
         onClick={() => {
           closeSidebar();
-          navigate("/");
+          openNewChat(app);
         }}
       >
         <Icon name="plus" />
@@ -63,14 +73,10 @@ export function Sidebar({ inert }: { inert: boolean }) {
         data-scroll-container
         onClick={(event) => event.target instanceof Element && event.target.closest("a") && closeSidebar()}
       >
-        <UnsentMessages path={path} />
+        <UnsentMessages path={path} listed={shown} />
         {state.archived && !state.results && <h2 className={styles.listTitle}>Archived chats</h2>}
         <SessionGroups sessions={shown} path={path} searching={state.results !== null} />
-        {state.loaded && !shown.length && (
-          <p className={classNames(text.quiet, styles.empty)}>
-            {state.results ? "No matches" : state.archived ? "No archived chats" : "No chats yet"}
-          </p>
-        )}
+        {state.loaded && !shown.length && <p className={classNames(text.quiet, styles.empty)}>{emptyText(state)}</p>}
         {nextPage !== null && <LoadMore key={nextPage} />}
       </div>
       <div className={styles.bottom}>
@@ -100,10 +106,19 @@ export function Sidebar({ inert }: { inert: boolean }) {
   );
 }
 
-/** Links to messages that no chat shows: of chats that could not be created yet, or were deleted. */
-function UnsentMessages({ path }: { path: string }) {
+function emptyText({ results, archived, hasArchived }: SessionListState): string {
+  if (results) return "No matches";
+  if (archived) return "No archived chats";
+  return hasArchived ? "No active chats" : "No chats yet";
+}
+
+/** Links to messages whose chats are not in the list: they could not be created yet, or were deleted. */
+function UnsentMessages({ path, listed }: { path: string; listed: readonly Session[] }) {
   const { outbox, drafts, lostDrafts } = useApp();
-  const sent = useStore(outbox.state).filter((item) => item.state !== "stored" && (!item.sid || item.problem));
+  const isListed = (sid: string) => listed.some((session) => session.id === sid);
+  const sent = useStore(outbox.state).filter(
+    (item) => item.state !== "stored" && (!item.sid || (item.problem && !isListed(item.sid))),
+  );
   const lost = useStore(lostDrafts).map((sid) => ({ key: sid, sid, ...drafts.read(sid) }));
   const unsent = [...sent, ...lost].filter((item) => item.text || item.files.length);
   if (!unsent.length) return null;
@@ -138,12 +153,14 @@ function SearchBox() {
         type="search"
         aria-label="Search chats"
         placeholder="Search chats"
+        title={`Search chats. ${MODIFIER}+K also searches commands.`}
         onChange={(event) => {
           const { value } = event.target;
           clearTimeout(timer.current);
           timer.current = setTimeout(() => void sessions.search(value), SEARCH_DELAY_MS);
         }}
       />
+      <kbd>{isMac ? "⌘K" : "Ctrl K"}</kbd>
     </search>
   );
 }
@@ -157,6 +174,8 @@ interface SessionGroupsProps {
 function SessionGroups({ sessions, path, searching }: SessionGroupsProps) {
   const [observer] = useState(() => new VisibilityObserver(RENDER_MARGIN));
   const groups = useMemo(() => groupSessions(sessions, searching), [sessions, searching]);
+  const outgoing = useStore(useApp().outbox.state);
+  const unsent = new Set(outgoing.filter((item) => item.state !== "stored" && item.problem).map((item) => item.sid));
   return [...groups].map(([name, items]) => (
     <section key={name} aria-label={name} className={styles.group}>
       <h2>{name}</h2>
@@ -164,7 +183,12 @@ function SessionGroups({ sessions, path, searching }: SessionGroupsProps) {
         <Chunk key={chunk.key} observer={observer} as="ul">
           {() =>
             chunk.items.map((session) => (
-              <SessionRow key={session.id} session={session} current={path === `/c/${session.id}`} />
+              <SessionRow
+                key={session.id}
+                session={session}
+                current={path === `/c/${session.id}`}
+                unsent={unsent.has(session.id)}
+              />
             ))
           }
         </Chunk>
@@ -189,17 +213,26 @@ function groupSessions(sessions: readonly Session[], searching: boolean): Map<st
   );
 }
 
-const SessionRow = memo(function SessionRow({ session, current }: { session: Session; current: boolean }) {
+interface SessionRowProps {
+  session: Session;
+  current: boolean;
+  /** Whether a message to it waits for the connection, or was refused. */
+  unsent: boolean;
+}
+
+const SessionRow = memo(function SessionRow({ session, current, unsent }: SessionRowProps) {
   return (
     <li className={classNames(styles.session, current && styles.current)}>
       <Link href={chatAddress(session)} aria-current={current ? "page" : undefined}>
         <span className={classNames(text.ellipsis, styles.title)}>
           <Highlighted text={session.title || "Untitled chat"} />
+          {session.match && session.archived && <span className={styles.mark}>Archived</span>}
+          {unsent && <span className={styles.mark}>Unsent</span>}
         </span>
         <SourceBadge session={session} />
         {session.match?.excerpt && (
           <span className={styles.excerpt}>
-            <Highlighted text={session.match.excerpt} excerpt />
+            <Highlighted text={withoutMarkdown(session.match.excerpt)} excerpt />
           </span>
         )}
         {session.tags.length > 0 && (

@@ -3,6 +3,7 @@
 import type { ReactNode } from "react";
 import { Button } from "./buttons.tsx";
 import { classNames } from "./class-names.ts";
+import { InlineCode } from "./InlineCode.tsx";
 import styles from "./ItemList.module.css";
 
 export function ItemList({ children, label }: { children: ReactNode; label?: string }) {
@@ -32,7 +33,11 @@ export function Item({ status, title, facts = [], details, children }: ItemProps
       {status && <span className={classNames(styles.status, styles[status.kind])}>{status.text}</span>}
       <div className={styles.main}>
         <div className={styles.title}>{title}</div>
-        {summary && <div className={styles.facts}>{summary}</div>}
+        {summary && (
+          <div className={styles.facts}>
+            <InlineCode text={summary} />
+          </div>
+        )}
         {details}
       </div>
       {children && <div className={styles.actions}>{children}</div>}

@@ -7,13 +7,22 @@ import popover from "./popover.module.css";
 import { usePopoverPosition } from "./use-popover-position.ts";
 
 export interface MenuItem {
+  /** Where names are not unique. */
+  readonly id?: string;
   readonly name: string;
   readonly icon: IconName;
   readonly danger?: boolean;
   readonly run: () => void;
 }
 
-export function Menu({ name, items }: { name: string; items: readonly MenuItem[] }) {
+interface Props {
+  name: string;
+  items: readonly MenuItem[];
+  /** The icon of its button. */
+  icon?: IconName;
+}
+
+export function Menu({ name, items, icon = "more" }: Props) {
   const [open, setOpen] = useState(false);
   const [rendered, setRendered] = useState(false); // before it opens, so that its size is known
   const button = useRef<HTMLButtonElement>(null);
@@ -43,7 +52,7 @@ export function Menu({ name, items }: { name: string; items: readonly MenuItem[]
         aria-expanded={open}
         popoverTarget={id}
       >
-        <Icon name="more" />
+        <Icon name={icon} />
       </button>
       <div
         ref={box}
@@ -62,7 +71,7 @@ export function Menu({ name, items }: { name: string; items: readonly MenuItem[]
       >
         {(rendered ? items : []).map((item) => (
           <button
-            key={item.name}
+            key={item.id ?? item.name}
             type="button"
             role="menuitem"
             className={item.danger ? styles.danger : undefined}

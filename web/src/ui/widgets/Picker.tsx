@@ -2,6 +2,7 @@
 
 import { Fragment, type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from "react";
 import { classNames } from "./class-names.ts";
+import { InlineCode } from "./InlineCode.tsx";
 import styles from "./Picker.module.css";
 import text from "./text.module.css";
 
@@ -106,7 +107,11 @@ export function Picker<T extends Choice>({ label, choices, onChoose, autoFocus =
               <span className={classNames(text.ellipsis, styles.name)}>{choice.name}</span>
               {choice.note && <span className={styles.note}>{choice.note}</span>}
               {choice.selected && <span className={styles.note}>✓</span>}
-              {choice.detail && <span className={styles.detail}>{choice.detail}</span>}
+              {choice.detail && (
+                <span className={styles.detail}>
+                  <InlineCode text={choice.detail} />
+                </span>
+              )}
             </div>
           </Fragment>
         ))}

@@ -1,11 +1,19 @@
 // The frames of full-page screens: a header with the title, and the content below it.
 
 import { type HTMLAttributes, type ReactNode, useEffect } from "react";
-import { openSidebar } from "../sidebar/sidebar-state.ts";
+import { useStore } from "../context.ts";
+import { openSidebar, sidebarCollapsed, toggleSidebar } from "../sidebar/sidebar-state.ts";
 import { IconButton } from "./buttons.tsx";
 import { classNames } from "./class-names.ts";
 import styles from "./Screen.module.css";
 import text from "./text.module.css";
+
+/** Sets the title of the browser's tab. */
+export function usePageTitle(title: string): void {
+  useEffect(() => {
+    document.title = `${title} · Holdfast`;
+  }, [title]);
+}
 
 interface HeaderProps {
   title: string;
@@ -15,12 +23,12 @@ interface HeaderProps {
 
 /** Shows the title, also as the document's, after the note; opens the sidebar on narrow screens; `children` are the actions. */
 export function ScreenHeader({ title, note, children }: HeaderProps) {
-  useEffect(() => {
-    document.title = `${note ? `${note} · ` : ""}${title} · Holdfast`;
-  }, [title, note]);
+  const collapsed = useStore(sidebarCollapsed);
+  usePageTitle(note ? `${note} · ${title}` : title);
   return (
     <header className={styles.header}>
       <IconButton name="Open sidebar" icon="menu" className={text.onlyNarrow} onClick={openSidebar} />
+      {collapsed && <IconButton name="Show sidebar" icon="sidebar" className={text.onlyWide} onClick={toggleSidebar} />}
       <h1 className={classNames(text.ellipsis, styles.title)}>{title}</h1>
       {children}
     </header>
@@ -38,7 +46,7 @@ export function ScrollingScreen({
   children: ReactNode;
 }) {
   return (
-    <div className={styles.scrolling}>
+    <div className={styles.scrolling} data-scroll-container>
       <ScreenHeader title={title}>{actions}</ScreenHeader>
       {children}
     </div>
