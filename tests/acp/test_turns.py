@@ -280,7 +280,7 @@ def test_a_session_that_is_not_there_any_more_is_told_again(start: Start, progra
     sid = open_session(served)
     turn(served, sid, {"say": "The word is teapot."})
     program.behave(mode)
-    _kill_idle(program.prompts[0]["pid"])
+    _kill_idle(served, program.prompts[0]["pid"])
     turn(served, sid, {"say": "two"})
     first, second = program.prompts
     assert first["session"] != second["session"]
@@ -383,11 +383,16 @@ def test_a_replay_is_not_journaled(start: Start, program: Program) -> None:
     assert program.prompts[0]["session"] == program.prompts[1]["session"]
 
 
-def _kill_idle(pid: int) -> None:
-    """Kills a program between turns, and waits until the server has collected the process that supervised it."""
-    parent = int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+def _kill_idle(served: Served, pid: int) -> None:
+    """Kills a program between turns, and waits until the server has collected a process."""
+    before = _children(served)
     os.kill(pid, signal.SIGKILL)
-    until(lambda: not Path(f"/proc/{parent}").exists())
+    until(lambda: _children(served) < before)
+
+
+def _children(served: Served) -> set[str]:
+    tasks = Path(f"/proc/{served.process.pid}/task").iterdir()
+    return {child for task in tasks for child in (task / "children").read_text().split()}
 
 
 def _lives(pid: int) -> bool:

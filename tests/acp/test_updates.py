@@ -13,7 +13,7 @@ def output(call_id: str, text: str, **fields: Any) -> dict[str, Any]:
 
 
 def test_of_a_long_output_only_what_can_be_shown_is_held() -> None:
-    """Open calls with 100 MB of output between them take less than half of that, and results have the end of the output."""
+    """Open calls with 100 MB of output take less than half of that, and results have the end of the output."""
     translator = UpdateTranslator(lambda: 0.0)
     tracemalloc.start()
     try:
