@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 
-BEHAVIOUR, EFFECTS = sys.argv[1:]
+BEHAVIOUR, EFFECTS = (*sys.argv[1:], os.devnull)[:2]
 PROMPTS: list[object] = []  # Ids of prompts that are not answered yet
 
 
