@@ -1,5 +1,6 @@
 """Executes the examples of the documentation, and checks that its reference is complete."""
 
+import json
 import os
 import re
 import shutil
@@ -28,6 +29,7 @@ from holdfast.server.app import native_endpoints
 from tests.http.client import Served
 from tests.http.conftest import fresh as server
 from tests.http.conftest import http_nursery, start
+from tests.nursery import ForkServer, Nursery
 
 __all__ = ["http_nursery", "server", "start"]
 
@@ -111,6 +113,31 @@ def test_agents_of_the_guide_are_valid(tmp_path: Path) -> None:
     assert (programs["hermes"].command, programs["hermes"].args) == ("hermes", ("acp",))
     assert programs["hermes"].env == {"HERMES_HOME": "/srv/hermes"}
     assert (programs["mine"].args, programs["mine"].answer_within) == (("--acp",), 60)
+
+
+def test_calls_of_the_agents_guide_work(tmp_path: Path, fork_server: ForkServer) -> None:
+    """The shell example tests a program in Hermes' place, lists what it offers and starts a chat in a directory."""
+    if shutil.which("curl") is None:
+        pytest.skip("this machine has no curl")
+    modes = {"currentModeId": "ask", "availableModes": [{"id": name, "name": name} for name in ("ask", "accept_edits")]}
+    (tmp_path / "offers").write_text(json.dumps({"modes": modes}))
+    section = {"command": sys.executable, "args": ["-m", "tests.acp.scripted_program", str(tmp_path)]}
+    agents = {"hermes": {**section, "env": {"PYTHONPATH": str(DOCS.parent)}}}
+    text = example(DOCS / "how-to" / "agents.md", "bash").replace("~/project", str(tmp_path))
+    nursery = Nursery(fork_server, "tests.chat.server")
+    settings = {"agents": agents, "agent_directories": [str(tmp_path)], "environment": {}}
+    with Served(nursery, tmp_path / "data", **settings) as served:
+        environ = {"HOLDFAST_URL": served.ready().url, "PATH": os.environ["PATH"]}
+        command = ["bash", "-euo", "pipefail", "-c", text]
+        done = subprocess.run(command, check=False, env=environ, capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stderr) == (0, "")
+    tested, offered, directories, session = (
+        json.loads(part) for part in done.stdout.replace("}{", "}\n{").splitlines()
+    )
+    assert (tested["ok"], tested["login_required"]) == (True, False)
+    assert offered["options"][0]["default"] == "ask"
+    assert directories["allowed"] == [str(tmp_path)]
+    assert (session["cwd"], session["agent_options"]) == (str(tmp_path), {"mode": "accept_edits"})
 
 
 def test_commands_of_the_agents_guide_work(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """A scripted agent program, built with the protocol package's agent side: `python -m tests.acp.scripted_program HOME`.
 
 A prompt's text ends in `@@` and a JSON list of actions, which it plays. Sessions and the prompts that it was given are
-kept in files of HOME, so that it can be killed and started again. `mode` in HOME/mode changes how it behaves."""
+kept in files of HOME, so that it can be killed and started again. HOME/mode changes how it behaves, HOME/next has the
+actions for the next prompt instead of its own."""
 
 import asyncio
 import json
@@ -43,6 +44,7 @@ class ScriptedProgram:
         self._cancelled = asyncio.Event()
         mode = home / "mode"
         self._mode = mode.read_text() if mode.exists() else ""
+        self._chosen: dict[str, Any] = {}
         self._announcing: asyncio.Future[None] | None = None
 
     def on_connect(self, conn: Any) -> None:
@@ -86,10 +88,10 @@ class ScriptedProgram:
 
     async def set_config_option(self, session_id: str, config_id: str, value: Any, **_: Any) -> Any:
         self._note("chosen.jsonl", [config_id, value])
+        self._chosen[config_id] = value
         offered = json.loads((self._home / "offers").read_text())
         for option in offered["configOptions"]:
-            if option["id"] == config_id:
-                option["currentValue"] = value
+            option["currentValue"] = self._chosen.get(option["id"], option["currentValue"])
         return SetSessionConfigOptionResponse.model_validate(offered)
 
     async def load_session(self, cwd: str, session_id: str, **_: Any) -> LoadSessionResponse:
@@ -128,6 +130,9 @@ class ScriptedProgram:
         self._remember(session_id, "user", text)
         self._cancelled.clear()
         told = text.rpartition("@@")[2].partition("\n</")[0] if "interrupted" not in text else ""
+        if (self._home / "next").exists():
+            told = (self._home / "next").read_text().rpartition("@@")[2]
+            (self._home / "next").unlink()
         actions = json.loads(told) if told.startswith("[") else [{"say": "Continued."}]
         playing = asyncio.ensure_future(self._play(session_id, actions))
         stopping = asyncio.ensure_future(self._cancelled.wait())
@@ -161,7 +166,8 @@ class ScriptedProgram:
                     answer = await self._client.request_permission(session_id, request.tool_call, request.options)
                     outcome = answer.outcome.model_dump(by_alias=True, exclude_none=True)
                     self._note("answers.jsonl", outcome)
-                    await self._client.session_update(session_id, update_agent_message_text(json.dumps(outcome)))
+                    if not action.get("quiet"):
+                        await self._client.session_update(session_id, update_agent_message_text(json.dumps(outcome)))
                     if "effect" in action and outcome.get("optionId") == "allow_once":
                         self._note("effects.jsonl", action["effect"])
                 case {"form": schema, "message": message}:

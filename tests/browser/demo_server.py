@@ -3,6 +3,7 @@
 `python -m tests.browser.demo_server SETTINGS` takes the settings as JSON."""
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,8 +12,10 @@ from typing import Any, Final
 import anyio
 
 from holdfast import logs
+from holdfast.agents.acp.program import AcpLimits
 from holdfast.agents.scripted import Action, CallTool, Fail, Hang, Say, ScriptedAgent, Think
 from holdfast.app import lifecycle
+from holdfast.app.agent_programs import AgentTable, AppAgentPrograms
 from holdfast.app.agents import AgentServices
 from holdfast.app.late_engine import LateEngine
 from holdfast.app.memory import MemoryProviderTable
@@ -115,7 +118,7 @@ def script(turn: Turn) -> Sequence[Action]:
 
 
 class FakeModels:
-    async def list(self) -> Sequence[ModelInfo]:
+    async def list(self, *, refresh: bool = False) -> Sequence[ModelInfo]:
         reason = "No API key. Set one in the settings."
         tools: frozenset[Ability] = frozenset({"tools"})
         return [
@@ -219,8 +222,22 @@ def build_agents(config: Config, keys: KeyringStore, engine: LateEngine) -> Agen
     async def context_usage(sid: SessionId) -> tuple[str, int, int | None]:
         return "house/atlas-large", 2146, 128_000
 
-    agents, memory = {"chat": ScriptedAgent(script)}, MemoryProviderTable(config, {}, engine)
-    return AgentServices(agents, FakeModels(), context_usage=context_usage, memory=memory, tool_admin=FakeTools())
+    environment, home = {"PATH": os.environ["PATH"]}, config.data_dir / "no-home"
+    programs = AppAgentPrograms.build(config, keys, engine, environment, home, AcpLimits())
+
+    async def measure(sid: SessionId) -> tuple[str, int, int | None]:
+        session = (await engine.engine.sessions.get(sid)).session
+        return await (context_usage(sid) if session.agent == "chat" else programs.context(session))
+
+    return AgentServices(
+        AgentTable({"chat": ScriptedAgent(script)}, programs),
+        FakeModels(),
+        context_usage=measure,
+        memory=MemoryProviderTable(config, {}, engine),
+        tool_admin=FakeTools(),
+        programs=programs,
+        run=programs.pool.run,
+    )
 
 
 def main(arguments: Sequence[str]) -> int:

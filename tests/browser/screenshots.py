@@ -1,18 +1,21 @@
 """`make screenshots`: every screen, light and dark, desktop and phone, into build/screenshots. Those that the README
-shows are copied to docs/pictures. `python -m tests.browser.screenshots settings chat` takes only some."""
+and the guides show are copied to docs/pictures. `python -m tests.browser.screenshots settings chat` takes only some."""
 
+import json
+import os
 import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser.conftest import CHROMIUM, missing_requirement
 from tests.browser.demo_server import ANSWERS
+from tests.browser.test_agents import COMMANDS, OFFERS, OPTIONS, update
 from tests.http.client import Served
 from tests.nursery import Fresh
 
@@ -21,14 +24,65 @@ OUT: Final = ROOT / "build" / "screenshots"
 README: Final = (
     *("chat-desk-light", "chat-desk-dark", "compare-desk-light", "recorder-desk-light", "activity-desk-dark"),
     *("tools-desk-dark", "chat-phone-light", "drawer-phone-dark", "approval-phone-light"),
+    *("agent-desk-light", "agent-approval-phone-light"),  # of the guide about agents
 )
 SIZES: Final = {"desk": (1280, 840), "phone": (360, 740)}
+WORKING: Final = "Rename the lamp module and run the tests"
+ASKING: Final = "Remove the old logs"
+UNANSWERED: Final = "Publish the charts"
+AGENT_TURNS: Final[dict[str, list[Any]]] = {
+    UNANSWERED: [
+        {"say": "The charts are built. I would publish them with one command."},
+        {"ask": {"toolCallId": "t1", "kind": "execute", "title": "make publish"}, "options": OPTIONS, "quiet": True},
+        {"say": "I did not publish them, because I was not allowed to."},
+    ],
+    WORKING: [
+        {"think": "The module is imported in two places."},
+        update(
+            "plan",
+            entries=[
+                {"content": "Rename lamp.py to light.py", "status": "completed", "priority": "high"},
+                {"content": "Change both imports", "status": "completed", "priority": "medium"},
+                {"content": "Run the tests", "status": "in_progress", "priority": "medium"},
+            ],
+        ),
+        update(
+            "tool_call",
+            toolCallId="t1",
+            title="Change both imports",
+            kind="edit",
+            content=[
+                {"type": "diff", "path": "tower/main.py", "oldText": "import lamp", "newText": "import light"},
+                {
+                    "type": "diff",
+                    "path": "tower/night.py",
+                    "oldText": "from lamp import on",
+                    "newText": "from light import on",
+                },
+            ],
+            locations=[{"path": "tower/main.py", "line": 3}, {"path": "tower/night.py", "line": 1}],
+            status="completed",
+        ),
+        {"call": "create_terminal", "params": {"command": "echo '4 passed in 0.12s'"}},
+        update("tool_call", toolCallId="t2", title="pytest -q", kind="execute"),
+        update("tool_call_update", toolCallId="t2", content=[{"type": "terminal", "terminalId": "term_1"}]),
+        {"call": "wait_for_terminal_exit", "params": {"terminal_id": "term_1"}},
+        update("tool_call_update", toolCallId="t2", status="completed"),
+        update("usage_update", used=38_000, size=200_000, cost={"amount": 0.0312, "currency": "USD"}),
+        {"usage": [12_400, 860]},
+        {"say": "The module is now called `light`, and all **4 tests pass**."},
+    ],
+    ASKING: [
+        {"say": "There are 31 log files from last year. I would remove them."},
+        {"ask": {"toolCallId": "t1", "kind": "execute", "title": "rm logs/2025-*"}, "options": OPTIONS},
+    ],
+}
 
 
 class DemoSessions:
     """Sessions with something to show."""
 
-    def __init__(self, server: Served) -> None:
+    def __init__(self, server: Served, home: Path) -> None:
         self.server = server
         titles = ("Tide table for Brest", "Publish the site", "Minutes, in short", "The brochure in Breton", "Knots")
         self.sessions: dict[str, str] = {}
@@ -48,8 +102,33 @@ class DemoSessions:
         server.call("PATCH", f"/api/sessions/{aside}", {"archived": True})
         server.call("PATCH", f"/api/sessions/{self.sessions['Knots']}", {"pinned": True})
 
+        self._start_agents(home)
+
+    def _start_agents(self, home: Path) -> None:
+        """A chat with an agent program that asks, one whose question nobody answered, and one at its end."""
+        project = home / "lighthouse"
+        project.mkdir()
+        (home / "offers").write_text(json.dumps(OFFERS))
+        (home / "commands").write_text(json.dumps(COMMANDS))
+        for title, actions in AGENT_TURNS.items():
+            agent = "goose" if title == UNANSWERED else "hermes"
+            chosen = {"agent_options": {"mode": "edit"}, "cwd": str(project)}
+            sid = self.sessions[title] = self.server.session(title=title, agent=agent, **chosen)
+            (home / "next").write_text("@@" + json.dumps(actions))
+            rid = self.runs[title] = self.server.send(sid, title)["run"]["id"]
+            with self.server.watch(rid) as stream:
+                while (frame := stream.next()) is not None:
+                    if frame.event == "approval.requested" and title == ASKING:
+                        break
+
     def paths(self) -> dict[str, str]:
         return {
+            "agent": f"/c/{self.sessions[WORKING]}",
+            "agent-approval": f"/c/{self.sessions[ASKING]}",
+            "agent-unanswered": f"/c/{self.sessions[UNANSWERED]}",
+            "agent-options": f"/c/{self.sessions[WORKING]}",
+            "agent-picker": "/",
+            "agents": "/settings#tools",
             "home": "/",
             "chat": f"/c/{self.sessions['Tide table for Brest']}",
             "approval": f"/c/{self.sessions['Publish the site']}",
@@ -77,8 +156,9 @@ def main(wanted: Sequence[str]) -> int:
     OUT.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as directory, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        with Served(Fresh("tests.browser.demo_server"), Path(directory) / "data") as server:
-            sessions = DemoSessions(server.ready())
+        settings = _agent_programs(Path(directory))
+        with Served(Fresh("tests.browser.demo_server"), Path(directory) / "data", **settings) as server:
+            sessions = DemoSessions(server.ready(), Path(directory))
             for scheme in ("light", "dark"):
                 for size in SIZES:
                     _take(browser, sessions, scheme, size, wanted)
@@ -88,6 +168,17 @@ def main(wanted: Sequence[str]) -> int:
         shutil.copy(OUT / f"{name}.png", ROOT / "docs" / "pictures" / f"{name}.png")
     print(f"{len(list(OUT.iterdir()))} pictures in {OUT}")
     return 0
+
+
+def _agent_programs(directory: Path) -> dict[str, Any]:
+    """Puts `hermes` and `goose` on the PATH, which both are the scripted program; goose does not wait for long."""
+    script = f"#!/bin/sh\ncd {ROOT} && exec {sys.executable} -m tests.acp.scripted_program {directory}\n"
+    (directory / "bin").mkdir()
+    for name in ("hermes", "goose"):
+        (directory / "bin" / name).write_text(script)
+        (directory / "bin" / name).chmod(0o700)
+    os.environ["PATH"] = f"{directory / 'bin'}:{os.environ['PATH']}"
+    return {"agents": {"goose": {"answer_within": 1.5}}, "agent_directories": [str(directory)]}
 
 
 def _take(
@@ -119,7 +210,20 @@ def _prepare(page: Page, name: str) -> None:
         expect(page.get_by_role("combobox", name="Search chats and commands")).to_be_focused()
     if name == "drawer":
         page.get_by_role("button", name="Open sidebar").click()
-    if name in ("settings", "tools", "memory"):
+    if name == "agent-options":
+        page.get_by_role("button", name="Agent options").click()
+        expect(page.get_by_role("combobox", name="Mode", exact=True)).to_be_visible()
+    if name == "agent-picker":
+        page.get_by_role("button", name="Model: ").click()
+        page.get_by_role("combobox", name="Search models and agents").press("End")
+    if name == "agent":
+        for tool in ("edit", "execute"):
+            page.get_by_role("region", name=f"Tool {tool}").get_by_role("button").click()
+        page.get_by_role("region", name="Conversation").evaluate("box => { box.scrollTop = box.scrollHeight }")
+    if name == "agents":
+        page.get_by_role("button", name="Test: hermes").click()
+        expect(page.get_by_role("status").filter(has_text="Scripted")).to_be_visible()
+    if name in ("settings", "tools", "memory", "agents"):
         expect(page.get_by_text("Server is healthy")).to_have_count(1)
         page.evaluate("() => document.getElementById(location.hash.slice(1))?.scrollIntoView()")
     if name in ("chat", "recorder"):

@@ -160,6 +160,9 @@ def test_the_error_output_of_a_program_is_shown(admin: Served) -> None:
     assert not tried["ok"]
     assert "no such database" in tried["reason"]
     assert admin.get("/api/mcp")["items"][0]["stderr"] == "no such database"
+    admin.call("PUT", "/api/mcp/broken", {"command": "no-such-program"}, 204)
+    tried = admin.post("/api/mcp/broken/test", {}, 200)
+    assert "command not found: no-such-program" in tried["reason"]
 
 
 def test_servers_of_the_configuration_stay_there(start: Start) -> None:
@@ -246,27 +249,44 @@ def test_a_key_that_the_settings_do_not_hold_is_not_removed_there(start: Start, 
 
 
 @contextmanager
-def rejecting_provider() -> Iterator[str]:
-    """A server that answers every request with 401."""
+def provider_that_lists(models: list[str] | None) -> Iterator[str]:
+    """A server that lists these models, or answers every request with 401."""
 
-    class Rejecting(BaseHTTPRequestHandler):
+    class Listing(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(401)
-            self.send_header("Content-Length", "0")
+            body = json.dumps({"data": [{"id": name} for name in models or ()]}).encode()
+            self.send_response(401 if models is None else 200)
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
+            self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Rejecting) as standing:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Listing) as standing:
         Thread(target=standing.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{standing.server_port}/v1"
         standing.shutdown()
 
 
+def test_a_refreshed_list_of_models_is_the_providers(start: Start) -> None:
+    """Refreshing asks every provider first: a recent list does not hide that one has changed."""
+    listed = ["one"]
+    with provider_that_lists(listed) as address:
+        server = start(more={"providers": {"work": {"base_url": address}}})
+        assert names(server, "/api/models") == ["work/one"]
+        listed[:] = ["two"]
+        assert names(server, "/api/models") == ["work/one"]
+        assert names(server, "/api/models?refresh=true") == ["work/two"]
+
+
+def names(server: Served, path: str) -> list[str]:
+    return [item["id"] for item in server.get(path)["items"] if item["id"].startswith("work/")]
+
+
 def test_a_key_that_the_provider_rejects_is_not_stored(start: Start) -> None:
     """A wrong key is refused with the provider's reason, and the default model stays what it was."""
-    with rejecting_provider() as address:
+    with provider_that_lists(None) as address:
         more = {"providers": {"strict": {"base_url": address}, "other": {"base_url": address, "models": ["m"]}}}
         server = start(more=more)
         before = server.get("/api/models")["default"]

@@ -109,7 +109,7 @@ def test_permission_is_asked_in_the_terminal(shared: Served) -> None:
             terminal.until("? shell ls: The tool needs approval.")
             terminal.until("Allow? [y]es once, [s]ession, [a]lways, [n]o: ")
             terminal.say(answer)
-            terminal.until("decision:")
+            terminal.until("Denied" if state == "denied" else "Allowed")
         terminal.quit("/quit\n")
     tools = [part for message in shown(shared.data_dir) for part in message["parts"] if part["type"] == "tool"]
     assert [tool["state"] for tool in tools] == ["done", "denied"] * 2
@@ -124,7 +124,7 @@ def test_a_call_that_needs_approval_is_shown_as_it_will_run(shared: Served) -> N
         terminal.until("; rm é\u200d: The tool needs approval.")
         terminal.until("[n]o: ")
         terminal.say("d\n")
-        terminal.until("decision: deny")
+        terminal.until("Denied")
         assert terminal.end() == 0
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.terminal import as_json, holdfast, ok, refused
-from tests.engine.test_transfer import nameless
+from tests.engine.test_transfer import from_elsewhere, nameless
 from tests.http.client import Served
 from tests.nursery import Nursery
 
@@ -64,6 +64,9 @@ def _sections(data: bytes) -> list[Any]:
 def test_through_a_pipe_into_a_running_server(server: Served, tides: str) -> None:
     """A session exported to stdout and imported from stdin arrives with its file."""
     text = holdfast("export", tides, data=server.data_dir).stdout
+    [known] = json.loads(holdfast("import", "-", "--json", data=server.data_dir, stdin=text).stdout)
+    assert (known["session_id"], known["messages"], known["is_new"]) == (tides, 0, False)
+    text = from_elsewhere(text)
     [taken] = json.loads(holdfast("import", "-", "--json", data=server.data_dir, stdin=text).stdout)
     assert (taken["title"], taken["messages"], taken["files"]) == ("Tides", 3, 1)
     messages = server.call("GET", f"/api/sessions/{taken['session_id']}/messages")["items"]
@@ -108,7 +111,7 @@ def test_what_is_no_export_is_refused(server: Served, tmp_path: Path) -> None:
     empty, other = tmp_path / "empty", tmp_path / "other"
     empty.write_bytes(b"")
     other.write_bytes(b"\x7fELF\0\0\n")
-    unknown = "is not an export that Holdfast knows"
+    unknown = "is not a chat export that Holdfast recognizes"
     for file, message in ((empty, "the file is empty"), (other, unknown), (tmp_path / "none", "Cannot read")):
         refused("import", file, data=server.data_dir, message=message)
 
@@ -120,6 +123,7 @@ def test_what_an_import_says_of_a_file_is_a_hint(server: Served, tides: str) -> 
         b'"name":"notes.txt","media_type":"text/plain"', b'"name":"../n","media_type":"text/html\\r\\nX: y"'
     )
     assert claimed != text
+    claimed = from_elsewhere(claimed).replace(b'"other_', b'"another_')
     [taken] = json.loads(holdfast("import", "-", "--json", data=server.data_dir, stdin=claimed).stdout)
     [question, _] = server.call("GET", f"/api/sessions/{taken['session_id']}/messages")["items"]
     [file] = [part for part in question["parts"] if part["type"] == "file"]

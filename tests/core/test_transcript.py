@@ -1,6 +1,7 @@
 """The fold of events into a message, over any prefix of the journal."""
 
 import json
+import time
 from dataclasses import replace
 from itertools import pairwise
 from typing import get_args
@@ -574,3 +575,18 @@ def test_times_change_nothing_but_how_long_was_thought(told: list[ev.Event], tim
         for part in fold(numbered(told)).parts
     ]
     assert plain == bare
+
+
+@pytest.mark.parametrize("in_steps", [False, True], ids=["at once", "step by step"])
+def test_an_answer_of_many_calls_is_folded_in_time(in_steps: bool) -> None:
+    """30,000 calls take a small part of the five seconds that settling has; a search per call would take minutes."""
+    said: list[ev.Event] = []
+    for n in range(30_000):
+        said += [ev.StepStarted(n)] if in_steps else []
+        said += [ev.ToolStarted(f"c{n}", "ls", {}), ev.ToolFinished(f"c{n}", "x")]
+    said += [] if in_steps else [ev.ToolFinished(f"c{n}", "y") for n in range(30_000)]
+    journal = list(numbered(said))
+    began = time.process_time()
+    found = fold(journal)
+    assert time.process_time() - began < 5
+    assert [part.result for part in found.parts if isinstance(part, ToolPart)] == ["x" if in_steps else "y"] * 30_000

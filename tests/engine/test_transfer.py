@@ -63,18 +63,23 @@ def lines(data: bytes) -> list[dict[str, Any]]:
 
 
 def nameless(data: bytes) -> list[dict[str, Any]]:
-    """The export with each id replaced by the number of its first appearance."""
+    """The export with each id replaced by the number of its first appearance, and without the origin of imports."""
     seen: dict[str, int] = {}
 
     def rename(value: Any, key: str = "") -> Any:
         if isinstance(value, dict):
-            return {name: rename(item, name) for name, item in value.items()}
+            return {name: rename(item, name) for name, item in value.items() if name != "origin"} or None
         if isinstance(value, list):
             return [rename(item, key) for item in value]
         ids = ("id", "parent_id", "message_id", "file_id", "head", "redo")
         return seen.setdefault(value, len(seen)) if key in ids and isinstance(value, str) else value
 
     return [rename(line) for line in lines(data)]
+
+
+def from_elsewhere(data: bytes) -> bytes:
+    """The export as another server would have written it: its sessions do not exist here."""
+    return data.replace(b'"version":1,"id":"', b'"version":1,"id":"other_')
 
 
 async def a_full_session(it: Running) -> SessionId:
@@ -103,7 +108,7 @@ async def test_an_export_taken_in_is_exported_alike(world: AnyWorld, tmp_path: P
     async with running(in_turn(*SCRIPTS), world, files=FileStore(tmp_path / "files")) as it:
         sid = await a_full_session(it)
         first = await export(it, sid)
-        [taken] = await take(it, first)
+        [taken] = await take(it, from_elsewhere(first))
         assert (taken.messages, taken.files) == (7, 1)
         assert taken.session.id != sid
         second = await export(it, taken.session.id)
@@ -119,7 +124,7 @@ async def test_an_export_taken_in_is_exported_alike(world: AnyWorld, tmp_path: P
 async def test_a_session_that_was_taken_in_can_be_used(world: AnyWorld, tmp_path: Path) -> None:
     """What came from elsewhere is listed, found, shown, redone and answered like any other."""
     async with running(in_turn(*SCRIPTS, [Say("more")]), world, files=FileStore(tmp_path / "files")) as it:
-        [taken] = await take(it, await export(it, await a_full_session(it)))
+        [taken] = await take(it, from_elsewhere(await export(it, await a_full_session(it))))
         sid = taken.session.id
         listed = await it.engine.sessions.list(SessionQuery(taken.session.owner))
         assert sid in [view.session.id for view in listed]
@@ -135,7 +140,27 @@ async def test_sections_may_follow_one_another(memory: World, tmp_path: Path) ->
         one, two = await a_full_session(it), await it.new_session()
         await it.turn(two)
         both = await export(it, one) + await export(it, two)
-        assert [taken.messages for taken in await take(it, both)] == [7, 2]
+        assert [taken.messages for taken in await take(it, from_elsewhere(both))] == [7, 2]
+
+
+async def test_importing_again_adds_only_what_is_new(world: AnyWorld, tmp_path: Path) -> None:
+    """What is here already is left alone: the exported session itself, and one that was imported before. Messages that
+    were added at its origin arrive; a session that was cleared or deleted here comes back."""
+    async with running(in_turn(*SCRIPTS, [Say("x")], [Say("y")]), world, files=FileStore(tmp_path / "files")) as it:
+        sid = await a_full_session(it)
+        first = await export(it, sid)
+        [known] = await take(it, first)
+        assert (known.session.id, known.messages, known.is_new) == (sid, 0, False)
+        [copy] = await take(it, from_elsewhere(first))
+        [again] = await take(it, from_elsewhere(first))
+        assert (again.session.id, again.messages, again.is_new) == (copy.session.id, 0, False)
+        await it.turn(sid, "One more")
+        [grown] = await take(it, from_elsewhere(await export(it, sid)))
+        assert (grown.session.id, grown.messages, grown.is_new) == (copy.session.id, 2, False)
+        await it.engine.sessions.clear(sid)
+        [restored] = await take(it, first)
+        assert (restored.messages, restored.is_new) == (7, True)
+        assert len(await it.engine.sessions.list(SessionQuery(restored.session.owner))) == 3
 
 
 async def test_what_is_being_written_is_left_out(memory: World, tmp_path: Path) -> None:
@@ -147,7 +172,7 @@ async def test_what_is_being_written_is_left_out(memory: World, tmp_path: Path) 
         found = lines(data := await export(it, run.session_id))
         assert [line["type"] for line in found] == ["session", "message", "end"]
         assert found[0]["head"] == found[1]["id"] == run.user_message_id
-        assert [taken.messages for taken in await take(it, data)] == [1]
+        assert [taken.messages for taken in await take(it, from_elsewhere(data))] == [1]
         it.release("there")
         await it.engine.runs.cancel(run.id)
 

@@ -10,10 +10,10 @@ from holdfast.agents.scripted import Action, CallTool, Meet, Say, ScriptedAgent
 from holdfast.core.errors import AlreadyDecidedError, NotAllowedError, NotFoundError
 from holdfast.core.events import ApprovalRequested, ApprovalResolved, Decision
 from holdfast.core.ids import ApprovalId, OwnerId, SessionId
+from holdfast.core.late_grants import NO_ANSWER
 from holdfast.core.parts import TextPart, ToolPart
 from holdfast.core.recovery import RecoveryPolicy
 from holdfast.core.run import Run
-from holdfast.engine.agent_output import NO_ANSWER
 from holdfast.engine.transactions import run_endings, takeover
 from holdfast.ports.agent import AgentOutput, ApprovalAnswer, Turn
 from tests.engine.checks import check_idle, check_one_end

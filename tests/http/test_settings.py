@@ -1,11 +1,13 @@
 """Settings and passwords. Keys are stored and never returned."""
 
 import stat
+from urllib.parse import unquote
 
 import httpx
 
 from holdfast.server.authenticator import set_password
 from holdfast.storage.key_file import KeyFile
+from tests.engine.test_transfer import from_elsewhere
 from tests.http.client import Served
 from tests.http.conftest import Start
 
@@ -95,7 +97,21 @@ def test_all_sessions_are_exported_at_once(start: Start) -> None:
     everything = server.http.get("/api/export")
     assert "attachment" in everything.headers["content-disposition"]
     headers = {"Content-Type": "application/x-ndjson"}
-    taken = server.http.post("/api/import", content=everything.content, headers=headers)
+    taken = server.http.post("/api/import", content=from_elsewhere(everything.content), headers=headers)
     assert taken.status_code == 201, taken.text
     found = [(item["title"], server.answer(item["session_id"])["parts"]) for item in taken.json()["items"]]
     assert sorted(found) == sorted(kept)
+
+
+def test_exports_are_named_by_their_chat(shared: Served) -> None:
+    """A download has the chat's title and day as its name, without what file systems refuse."""
+    sid = shared.session(title="Tides: high/low?\u202e")
+    for query, ending in (("", "jsonl"), ("?format=markdown", "md")):
+        name = shared.http.get(f"/api/sessions/{sid}/export{query}").headers["content-disposition"]
+        day = shared.get(f"/api/sessions/{sid}")["updated_at"][:10]
+        assert unquote(name) == f"attachment; filename*=UTF-8''Tides high low {day}.{ending}"
+
+
+def test_the_owner_is_told_where_the_data_is(shared: Served) -> None:
+    """The settings name the data directory, for the command that makes a backup."""
+    assert shared.get("/api/settings")["data_dir"] == str(shared.data_dir)

@@ -2,7 +2,7 @@
 
 from holdfast.core.events import Usage
 from holdfast.importers.fields import usage
-from holdfast.models.token_counts import MAX_TOKENS
+from holdfast.models.usage import MAX_TOKENS
 
 
 def test_token_counts_have_the_bound_of_providers() -> None:

@@ -77,7 +77,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     source = tmp_path / "export"
     source.mkdir()
     (source / "conversations.json").symlink_to(tmp_path / "elsewhere.json")
-    with pytest.raises(InvalidInputError, match="is not an export that Holdfast knows"):
+    with pytest.raises(InvalidInputError, match="is not a chat export that Holdfast recognizes"):
         convert_file(source)
 
 

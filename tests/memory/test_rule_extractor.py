@@ -1,5 +1,7 @@
 """Facts that the rules find in simple sentences, and sentences that they skip."""
 
+import time
+
 import pytest
 
 from holdfast.core.ids import MessageId, RunId
@@ -89,3 +91,11 @@ def test_a_fact_without_a_topic_is_identified_by_its_words() -> None:
     )
     assert one == two
     assert one != other
+
+
+@pytest.mark.parametrize("piece", ["“", "“x", "”“", '"', "`", "```", "> ", "\n>", " ", "a.", "I ", "I live in A "])
+def test_long_texts_take_linear_time(piece: str) -> None:
+    """The longest message that the API takes is read in a moment, whatever it repeats: the server waits for it."""
+    began = time.process_time()
+    extract([turn(piece * (1_000_000 // len(piece)))])
+    assert time.process_time() - began < 5

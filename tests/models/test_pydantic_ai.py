@@ -1,6 +1,7 @@
 """Anthropic and Google through pydantic-ai's models, against upstreams that speak their wire formats."""
 
 import base64
+import gzip
 import json
 import sys
 from collections.abc import AsyncIterator
@@ -229,6 +230,27 @@ async def test_cancel_in_mid_stream_closes_the_upstream(kind: ProviderKind, scri
                     scope.cancel()
         assert seen == [TextDelta("Half")]
         await up.closed()
+
+
+PACKED = gzip.compress(bytes(40_000_000))
+PACKED_HEADERS = {"Content-Type": "text/event-stream", "Content-Encoding": "gzip"}
+
+
+@pytest.mark.parametrize("kind", ["anthropic", "google"])
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        ([Head(headers=PACKED_HEADERS), Chunk(PACKED), End()], "compressed"),
+        ([Head(), *[Chunk(b"x" * 1_000_000)] * 40, End()], "too large"),
+    ],
+    ids=["compressed", "one line"],
+)
+async def test_an_answer_without_end_is_refused(kind: ProviderKind, script: Script, problem: str) -> None:
+    """A line of an answer has a limit, and a compressed answer, which can expand a thousand times, is not read."""
+    async with upstream(script) as up, asked(kind, up) as model:
+        got = await outcome(model)
+    assert got.code == "protocol"
+    assert problem in str(got.failed)
 
 
 @pytest.mark.parametrize("kind", ["anthropic", "google"])

@@ -1,5 +1,6 @@
 """What providers' words and statuses mean, and what people are told."""
 
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -80,3 +81,17 @@ def test_an_unavailable_provider_is_told_from_an_unreachable_one() -> None:
     lost = explain(UpstreamError("unavailable", "host not found", source="connection"), ACME, "big-model")
     assert str(lost) == "Could not reach Acme (api.acme.example): host not found. Try again in a minute."
     assert {failed.code, lost.code} == {"unavailable"}
+
+
+def test_a_missing_key_is_not_called_wrong() -> None:
+    """Where no key is set, people are told to set one, not to check it."""
+    keyless = replace(ACME, api_key=None)
+    sentence = str(explain(UpstreamError("auth", "Unauthorized"), keyless, "big-model"))
+    assert "needs an API key, and none is set" in sentence
+    assert "rejected" not in sentence
+
+
+def test_a_broken_answer_can_be_continued() -> None:
+    """A connection that breaks in the middle of an answer says so, and what to do."""
+    broken = UpstreamError("unavailable", "the connection broke", retry=True, source="answer")
+    assert "Acme broke in the middle of the answer. Continue it" in str(explain(broken, ACME, "big-model"))

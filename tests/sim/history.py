@@ -208,8 +208,7 @@ class _History:
                 script = script_of(ledger.asked[run.user_message_id], self._plan.scripts)
                 for problem in invariants.said_problems(run, message.parts, script):
                     ledger.blame(problem)
-        clients.watchers.closing = False
         late = [run for run, _ in runs if run is not None and not run.is_open and run.recovery is None]
         for run in chance.sample(late, min(1, len(late))):
             story = ledger.stories[run.id]
-            clients.watchers.follow(run.id, Watch((), after=chance.randint(0, len(story.entries))), pick)
+            clients.watchers.follow(run.id, Watch((), after=chance.randint(0, len(story.entries))), pick, late=True)

@@ -22,9 +22,11 @@ _NOTHING = Story()
 class Cursor:
     """What one client has seen of one run, over all its connections."""
 
-    def __init__(self, run: RunId, at: int) -> None:
+    def __init__(self, run: RunId, at: int, *, late: bool = False) -> None:
         self.run = run
         self.at = at
+        self.late = late
+        """It comes after everybody else was disconnected."""
         self.ended = False
         """It was given the terminal event, or was told that there is nothing more to come."""
         self.follows = sum(run.encode()) % 2 == 0
@@ -52,7 +54,7 @@ class Watchers:
         self.closing = False
 
     def close(self) -> None:
-        """Disconnect every client."""
+        """Disconnect every client for good: only late ones connect after this."""
         self.closing = True
         for scope in self._scopes:
             scope.cancel()
@@ -120,9 +122,9 @@ class Watchers:
 
     # ---- a run, over many connections ----
 
-    def follow(self, rid: RunId, watch: Watch, pick: int) -> None:
+    def follow(self, rid: RunId, watch: Watch, pick: int, *, late: bool = False) -> None:
         story = self._ledger.stories.get(rid, _NOTHING)
-        cursor = Cursor(rid, min(watch.after, len(story.entries)))
+        cursor = Cursor(rid, min(watch.after, len(story.entries)), late=late)
         self.following.append(cursor)
         self._tg.start_soon(self._follow, cursor, watch, pick)
 
@@ -130,7 +132,7 @@ class Watchers:
         limits: list[int | None] = list(reversed(watch.leaves))
         before: Node | None = None
         patience = 0.5
-        while not cursor.ended and not self.closing:
+        while not cursor.ended and (cursor.late or not self.closing):
             node = self._world.live(pick)
             if node is not None:
                 if before is not None:

@@ -13,7 +13,7 @@ from holdfast.agents.acp.agent import AcpAgent
 from holdfast.agents.acp.directories import DirectoryRules
 from holdfast.agents.acp.pool import AgentPool
 from holdfast.agents.acp.program import KNOWN, AcpLimits, AgentProgram
-from holdfast.agents.acp.session_links import AgentStateFiles
+from holdfast.agents.acp.session_links import AgentStateFiles, SessionLinks
 from holdfast.app.late_engine import LateEngine
 from holdfast.app.storage import WORKSPACES
 from holdfast.app.stored_secrets import StoredSecrets
@@ -30,6 +30,7 @@ from holdfast.system import SystemClock
 _ENV_PREFIX: Final = "agent-env:"  # Before the agent's name, in the keyring
 _SETTING: Final = "agents"
 _MAX_ADDED: Final = 50
+_ANNOUNCED_WITHIN: Final = 0.5  # Seconds after a session is opened in which programs name their commands
 _OWN: Final = frozenset({"chat", "direct"})  # Names of the agents that are part of Holdfast
 
 
@@ -192,14 +193,26 @@ class AppAgentPrograms:
 
     async def options(self, name: str, session: Session | None) -> AgentOptionsResponse:
         await self._found(name)
+        offered = await self.states.read(name)
         running = None if session is None else self.pool.running(session.id)
         if running is not None and running.program.name == name:
             state = running.options.state
         else:
-            state = await self.states.read(name)
+            state = offered
             for option, value in (session.agent_options if session is not None else {}).items():
                 state = state.chosen(option, value)
-        return AgentOptionsResponse.model_validate(asdict(state))
+        defaults = {option.id: option.value for option in offered.options}
+        found = asdict(state)
+        for item in found["options"]:
+            item["default"] = defaults.get(item["id"], item["value"])
+        return AgentOptionsResponse.model_validate(found)
+
+    async def context(self, session: Session) -> tuple[str, int, int | None]:
+        """The agent's name, and how much of its context it said that the session uses; 0 and None if it did not."""
+        link = await SessionLinks(self.workspaces).read(session.id)
+        if link is None or link.agent != session.agent or link.context_used is None:
+            return session.agent, 0, None
+        return session.agent, link.context_used, link.context_size
 
     async def apply_options(self, session: Session) -> None:
         """A program that is not running, or does not answer, gets them with its next turn."""
@@ -222,12 +235,14 @@ class AppAgentPrograms:
         problem: AgentError | None = None
         try:
             await connection.new_session()
+            with anyio.move_on_after(_ANNOUNCED_WITHIN):
+                await connection.announced_commands.wait()
         except AgentError as error:
             problem = error
         finally:
             connection.close()
         if problem is None:
-            await self.states.write(name, connection.options.state)
+            await self.states.write(name, connection.options)
         return _test_result(started, connection.info, ok=True, problem=problem)
 
 

@@ -95,8 +95,13 @@ def build_agents(
         has_person=_has_person,
     )
 
+    own: dict[str, Agent] = {"chat": chat, DIRECT: DirectAgent(models.find_for_turn, late_engine)}
     limits = program_limits or AcpLimits()
     programs = AppAgentPrograms.build(config, keys, late_engine, environment, home, limits)
+
+    async def context_usage(sid: SessionId) -> tuple[str, int, int | None]:
+        session = (await late_engine.engine.sessions.get(sid)).session
+        return await (helpers.context_usage(sid) if session.agent in own else programs.context(session))
 
     async def run(*, task_status: TaskStatus[None]) -> None:
         async with models.catalog, anyio.create_task_group() as tasks:
@@ -104,11 +109,11 @@ def build_agents(
             await tool_admin.mcp.run(task_status=task_status)
 
     return AgentServices(
-        AgentTable({"chat": chat, DIRECT: DirectAgent(models.find_for_turn, late_engine)}, programs),
+        AgentTable(own, programs),
         models,
         helpers.summarizer,
         None if config.titles == "off" else helpers.titler,
-        helpers.context_usage,
+        context_usage,
         tool_admin,
         programs,
         MemoryProviderTable(config, environment, late_engine, helpers.fact_extractor),

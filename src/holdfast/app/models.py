@@ -50,9 +50,9 @@ class ConfiguredModels:
         self._keys_in_use = keys.read().provider_keys
         self.catalog = make_catalog(_catalog_settings(config, self._keys_in_use, environment, home), SystemClock())
 
-    async def list(self) -> Sequence[ModelInfo]:
+    async def list(self, *, refresh: bool = False) -> Sequence[ModelInfo]:
         self._refresh_keys()
-        return await self.catalog.list()
+        return await self.catalog.list(refresh=refresh)
 
     async def default(self) -> str:
         return await self._default((await self._late_engine.engine.preferences.settings(LOCAL)).get("default_model"))
@@ -196,8 +196,12 @@ async def check_models(config: Config, environment: Mapping[str, str], home: Pat
 def summarize_models(models: Sequence[tuple[str, str | None]], default: str | None, origin: str) -> CheckResult:
     """`models` have the reason why they are unavailable, or None; `origin` says whose they are."""
     unavailable = [f"{name}: {reason}" for name, reason in models if reason is not None]
-    text = f"{len(models) - len(unavailable)} available in {origin}, default {default}"
-    return CheckResult("models", (default, None) in models, "; ".join([text, *unavailable[:5]]))
+    is_usable = (default, None) in models
+    named = f"default {default}"
+    if not is_usable and all(name != default for name, _ in models):
+        named = f"but the default {default} is not among them: choose another in the settings"
+    text = f"{len(models) - len(unavailable)} available in {origin}, {named}"
+    return CheckResult("models", is_usable, "; ".join([text, *unavailable[:5]]))
 
 
 def download_model(report: Callable[[int, int], None]) -> Path:

@@ -80,7 +80,8 @@ def add(root: typer.Typer, context: CliContext) -> None:
                     ("FAIL", "yellow") if not each.ok else ("WARN", "yellow") if each.warning else ("ok  ", "")
                 )
                 context.terminal.line(f"{mark}  {each.what}: {each.text}", style)
-            verdict = f"{failed} of {len(findings)} checks need attention." if failed else "All checks passed."
+            need = "needs" if failed == 1 else "need"
+            verdict = f"{failed} of {len(findings)} checks {need} attention." if failed else "All checks passed."
             noted = f" {warnings} warning{'s' if warnings > 1 else ''}." if warnings else ""
             context.terminal.note(verdict + noted)
         raise typer.Exit(ExitCode.FAILED if failed else ExitCode.OK)

@@ -40,7 +40,7 @@ def add(app: typer.Typer, context: CliContext) -> None:
         data_dir: DataDir = None,
         config: ConfigFile = None,
     ) -> None:
-        """Import chats from a `holdfast export` file as new chats, or from another application.
+        """Import chats from a `holdfast export` file or another application. Importing again adds only what is new.
 
         An invalid file changes nothing. Importing the chats of another application again adds only what is new.
 

@@ -22,9 +22,9 @@ def add(root: typer.Typer, context: CliContext) -> None:
             return
         rows = []
         for item in found["items"]:
-            state = item["name"] if item["available"] else f"{item['name']}: {item['reason'] or 'unavailable'}"
-            rows.append((item["id"], "default" if item["id"] == found["default"] else "", state))
-        context.terminal.table(("model", "", "state"), rows)
+            state = "available" if item["available"] else item["reason"] or "unavailable"
+            rows.append((item["id"], item["name"], "default" if item["id"] == found["default"] else "", state))
+        context.terminal.table(("model", "name", "", "state"), rows)
 
     @app.command("pull", epilog="Example: holdfast models pull")
     def pull() -> None:

@@ -17,6 +17,12 @@ RECOVERY: Final = {
     "recovered": " Its output was recovered.",
     "none": " No output was recovered.",
 }
+_DECISIONS: Final = {
+    "once": "Allowed",
+    "session": "Allowed for this chat",
+    "always": "Always allowed",
+    "deny": "Denied",
+}
 _MAX_APPROVAL: Final = 20_000  # A call that needs approval is shown whole
 
 
@@ -46,7 +52,7 @@ class AnswerPrinter:
                 call = f"{data.get('name')} {format_value(data.get('args'))}"
                 self._print_note(f"? {call}: {data.get('reason')}", "yellow", _MAX_APPROVAL)
             case "approval.resolved", data:
-                self._print_note(f"  decision: {data.get('decision')}")
+                self._print_note(f"  {_DECISIONS.get(str(data.get('decision')), 'Answered')}")
             case "input.requested", data:
                 self._print_note(f"? {data.get('server')}: {data.get('message')} (answer in the web app)", "yellow")
             case "input.resolved", data:
@@ -54,7 +60,7 @@ class AnswerPrinter:
             case "plan.updated", {"entries": list(entries)}:
                 self._print_note(f"☰ {plan_summary(entries)}")
             case "run.resumed", _:
-                self._print_note("(resumed)")
+                self._print_note("(continued)")
             case _:
                 pass
 

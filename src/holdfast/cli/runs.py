@@ -41,7 +41,7 @@ def add(root: typer.Typer, context: CliContext) -> None:
         context.terminal.items(
             found,
             as_json,
-            ("run", "status", "age", "model", "session"),
+            ("run", "status", "age", "model", "chat"),
             lambda run: (
                 run["id"],
                 run["status"],

@@ -6,7 +6,7 @@ idempotency keys are not exported: an imported message belongs to no run.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -51,7 +51,13 @@ class ExportedSession:
     compactions: list[Compaction] = field(default_factory=list)
     files: dict[FileId, ExportedFile] = field(default_factory=dict)
 
+    @property
+    def source(self) -> Origin:
+        """Its origin; of our own exports, the session that was exported."""
+        return self.origin or Origin(_OWN_APP, self.session.id)
 
+
+_OWN_APP: Final = "holdfast"
 EARLIEST: Final = -62_135_596_800.0  # The first second of year 1 and the last of year 9999
 LATEST: Final = 253_402_300_799.0
 
@@ -85,21 +91,19 @@ def file_id(origin: Origin, owner: OwnerId, fid: FileId) -> FileId:
     return FileId(derived_id("file", session_id(origin, owner), fid))
 
 
-def with_new_ids(
-    section: ExportedSession, owner: OwnerId, new_id: Callable[[str], str], files: Mapping[FileId, FilePart]
+def with_derived_ids(
+    section: ExportedSession, owner: OwnerId, files: Mapping[FileId, FilePart]
 ) -> tuple[Session, list[Message], list[Compaction]]:
-    """The section with new ids, whether or not its own are in use here, in the order of the messages, and with the
-    files as stored here. The ids of a section with an origin are derived from it."""
-    origin, settings = section.origin, section.session.settings
-    if origin is None:
-        sid = SessionId(new_id("ses"))
-        ids = {message.id: MessageId(new_id("msg")) for message in section.messages}
-    else:
-        sid = session_id(origin, owner)
-        ids = {message.id: MessageId(derived_id("msg", sid, message.id)) for message in section.messages}
+    """The section with ids that are derived from its source, whether or not its own are in use here, in the order of
+    the messages, and with the files as stored here."""
+    origin = section.source
+    sid = session_id(origin, owner)
+    ids = {message.id: MessageId(derived_id("msg", sid, message.id)) for message in section.messages}
     head = None if section.session.head is None else ids[section.session.head]
-    if origin is not None:
-        settings = {**(settings or {}), "origin": {"app": origin.app, "id": origin.id, "head": head}}
+    settings = {
+        **(section.session.settings or {}),
+        "origin": {"app": origin.app, "id": origin.id, "head": head},
+    }
     redo = tuple(ids[mid] for mid in section.session.redo)
     session = replace(section.session, id=sid, owner=owner, head=head, redo=redo, settings=settings)
     messages = [

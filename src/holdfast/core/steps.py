@@ -39,10 +39,25 @@ def step_starts(parts: Sequence[Part]) -> list[int]:
 def open_step(parts: Sequence[Part]) -> Sequence[Part]:
     """The parts of the last step if the model was cut off in it, so that its next answer continues the step; empty if
     the step has a complete call: an answer after that is another step."""
-    starts = step_starts(parts)
-    step = parts[starts[-1] :] if starts else ()
+    step = parts[_last_start(parts) :]
     asked = any(isinstance(p, ToolPart) and (p.state in SETTLED or complete_args(p) is not None) for p in step)
     return () if asked else step
+
+
+def _last_start(parts: Sequence[Part]) -> int:
+    """Where the last step begins. Looks at no more parts than the step has, because it is asked at each step."""
+    start = len(parts)
+    later: ModelPart | None = None
+    for at in range(len(parts) - 1, -1, -1):
+        part = parts[at]
+        if not isinstance(part, ModelPart):
+            continue
+        if later is not None:
+            begins = begins_by_position((part,), later) if later.begins_step is None else later.begins_step
+            if begins:
+                return start
+        start, later = at, part
+    return start
 
 
 def unfinished_text(parts: Sequence[Part]) -> str | None:

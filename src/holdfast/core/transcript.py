@@ -111,6 +111,8 @@ class _Builder:
         self.parts: list[Part] = list(onto.parts)
         self.pieces: dict[tuple[int, str], list[str]] = {}  # (part, field) -> text to be appended to it
         self.plan_at: int | None = None  # Where the plan is, once it was looked for; parts are never removed
+        self.tools_at: dict[str, int] = {}  # Where the newest tool part of each call id is
+        self.indexed = 0  # Parts that `tools_at` covers
         self.last_seq = onto.last_seq
         self.status: MessageStatus = onto.status
         self.ending: ev.RunEnded | None = None
@@ -279,11 +281,12 @@ class _Builder:
 
     def _find(self, call_id: str) -> int | None:
         """The newest tool part with this call id: providers may reuse an id in a later step."""
-        for where in range(len(self.parts) - 1, -1, -1):
+        for where in range(self.indexed, len(self.parts)):
             part = self.parts[where]
-            if isinstance(part, ToolPart) and part.call_id == call_id:
-                return where
-        return None
+            if isinstance(part, ToolPart):
+                self.tools_at[part.call_id] = where
+        self.indexed = len(self.parts)
+        return self.tools_at.get(call_id)
 
     def _open(self, call_id: str) -> int | None:
         where = self._find(call_id)

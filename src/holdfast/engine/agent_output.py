@@ -18,6 +18,7 @@ from holdfast.core.events import (
     ToolFinished,
 )
 from holdfast.core.ids import ApprovalId
+from holdfast.core.late_grants import NO_ANSWER
 from holdfast.core.run import Run
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.output_buffer import OutputBuffer
@@ -27,7 +28,6 @@ from holdfast.ports.agent import ApprovalAnswer, InputAnswer
 from holdfast.ports.store import Tx
 from holdfast.ports.wakeups import Wake
 
-NO_ANSWER: Final = "Nobody answered in time, so it was denied."
 _NO_INPUT: Final = "Nobody answered in time."
 _WITHDRAWN: Final = "The call ended before an answer."
 

@@ -10,8 +10,8 @@ from holdfast.core.errors import NotFoundError
 from holdfast.core.ids import LOCAL, FileId, OwnerId
 from holdfast.core.parts import FilePart
 from holdfast.core.run import Run
-from holdfast.engine.admission import check_disk_space
 from holdfast.engine.node_context import NodeContext
+from holdfast.engine.readiness import check_disk_space
 from holdfast.ports.files import Files, IncomingFile
 from holdfast.ports.store import StoredFile, Tx
 

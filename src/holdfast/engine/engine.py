@@ -8,7 +8,6 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from holdfast.core.ids import NodeId
 from holdfast.core.lease import NodeIdentity
-from holdfast.engine.admission import Admission
 from holdfast.engine.attached_connections import AttachedConnections
 from holdfast.engine.attachments import Attachments
 from holdfast.engine.executor import ExecutorDeps
@@ -18,6 +17,7 @@ from holdfast.engine.local_runs import LocalRuns
 from holdfast.engine.messages import Messages
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.preferences import Preferences
+from holdfast.engine.readiness import Readiness
 from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.retention import Retention
 from holdfast.engine.run_feed import RunFeed
@@ -84,22 +84,22 @@ class Engine:
         self.supervisor = Supervisor(deps)
         self.attachments = Attachments(context, files)
         self.retention = Retention(context, self.attachments, workspaces, memory is not None)
-        self.admission = Admission(context, lambda: self.supervisor.draining)
-        self.sweeper = Sweeper(context, recovery, self.supervisor, self.retention, self.admission, self.session_memory)
+        self.readiness = Readiness(context, lambda: self.supervisor.draining)
+        self.sweeper = Sweeper(context, recovery, self.supervisor, self.retention, self.readiness, self.session_memory)
         self._works = settings.max_runs > 0  # A short-lived command executes nothing and commits no memory
         self._stop = anyio.Event()
         self._writing = anyio.CancelScope(shield=True)
         # What servers and commands call, by subject.
         reader = SettlingReader(context, self.feed, recovery)
-        self.sessions = Sessions(context, reader, self.supervisor, self.admission)
+        self.sessions = Sessions(context, reader, self.supervisor, self.readiness)
         self.messages = Messages(context, self.settler, reader)
-        self.runs = Runs(context, reader, self.feed, self.supervisor, self.admission, recovery)
+        self.runs = Runs(context, reader, self.feed, self.supervisor, self.readiness, recovery)
         self.subscriptions = Subscriptions(context, self.feed, reader)
         self.connections = AttachedConnections(context, self.feed, self.supervisor)
         self.titles = Titles(context, self.settler)
         self.memory_facts = MemoryFacts(store, ids)
         self.preferences = Preferences(store)
-        self.transfer = Transfer(self.sessions, self.messages, self.attachments, ids)
+        self.transfer = Transfer(self.sessions, self.messages, self.attachments)
 
     async def ping(self) -> None:
         """Raises StorageError unless both the store and the journal answer."""

@@ -209,7 +209,7 @@ class Execution:
             raise AgentError("session-gone", "The session was deleted.")
         asked = None if self._begun.approval is None else tx.approval(self._begun.approval.approval_id)
         opening: list[ev.Event] = []
-        decisions: dict[str, ev.Decision] = {}
+        decisions: dict[str, ev.Decision] = dict.fromkeys(approvals.granted_calls(tx, run), "once")
         if self._begun.last_seq:
             opening.append(ev.RunResumed(run.epoch))
             if asked is not None and asked.decision is not None:

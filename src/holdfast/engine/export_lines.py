@@ -306,7 +306,7 @@ class ImportReader:
                 self._section = ExportedSession(_read_session(data), _read_origin(data))
                 self._message_ids, self._expected = set(), _IN_SESSION
             case "message":
-                self._add_message(_validate(_MessageLine, data).message(self._open.session.id))
+                self._add_message(_validate(_MessageLine, data).message(self.section.session.id))
             case "compaction":
                 self._add_compaction(_validate(_CompactionLine, data))
             case "file":
@@ -318,12 +318,8 @@ class ImportReader:
         return None
 
     @property
-    def origin(self) -> Origin | None:
-        """The origin of the session that is being read."""
-        return None if self._section is None else self._section.origin
-
-    @property
-    def _open(self) -> ExportedSession:
+    def section(self) -> ExportedSession:
+        """What has been read of the current session. There must be one."""
         assert self._section is not None
         return self._section
 
@@ -333,22 +329,22 @@ class ImportReader:
         if message.parent_id is not None and message.parent_id not in self._message_ids:
             raise InvalidInputError("parent_id", f"{message.parent_id!r} is not an earlier message of this session")
         self._message_ids.add(message.id)
-        self._open.messages.append(message)
+        self.section.messages.append(message)
 
     def _add_compaction(self, line: _CompactionLine) -> None:
         self._check_message_id(line.message_id, "message_id")
-        sid = self._open.session.id
-        self._open.compactions.append(Compaction(sid, _NO_OWNER, line.message_id, line.summary, line.created_at))
+        sid = self.section.session.id
+        self.section.compactions.append(Compaction(sid, _NO_OWNER, line.message_id, line.summary, line.created_at))
 
     def _check_message_id(self, mid: MessageId, field: str) -> None:
         if mid not in self._message_ids:
             raise InvalidInputError(field, f"{mid!r} is not a message of this session")
 
     def _start_file(self, line: _FileLine) -> ImportStep:
-        if line.id in self._open.files:
+        if line.id in self.section.files:
             raise InvalidInputError("id", f"{line.id!r} appears twice")
         file = ExportedFile(**dict(line))
-        self._open.files[file.id] = file
+        self.section.files[file.id] = file
         if not file.missing:
             if not file.size:
                 raise InvalidInputError("size", "must not be 0")
@@ -374,7 +370,7 @@ class ImportReader:
         return FileChunk(self._file, data, last=True)
 
     def _end(self, line: _EndLine) -> ImportStep:
-        section = self._open
+        section = self.section
         for name, stated, found in (
             ("messages", line.messages, len(section.messages)),
             ("compactions", line.compactions, len(section.compactions)),

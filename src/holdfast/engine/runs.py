@@ -14,9 +14,9 @@ from holdfast.core.model_input import ModelInput
 from holdfast.core.parts import Json, Part, all_to_json
 from holdfast.core.run import OPEN, Lifetime, Run
 from holdfast.core.session import Message, Session
-from holdfast.engine.admission import Admission
 from holdfast.engine.messages import input_of_run
 from holdfast.engine.node_context import NodeContext
+from holdfast.engine.readiness import Readiness
 from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.settling_reader import SettlingReader
@@ -35,7 +35,7 @@ class Runs:
     _reader: SettlingReader
     _feed: RunFeed
     _supervisor: Supervisor
-    _admission: Admission
+    _readiness: Readiness
     _recovery: RunRecovery
 
     # ---- starting ----
@@ -109,14 +109,24 @@ class Runs:
         return await self._accept(partial(accept.edit, mid=mid, if_version=if_version), sid, parts, options, owner)
 
     async def continue_run(
-        self, rid: RunId, *, owner: OwnerId = LOCAL, key: str | None = None, model: str | None = None
+        self,
+        rid: RunId,
+        *,
+        owner: OwnerId = LOCAL,
+        key: str | None = None,
+        model: str | None = None,
+        allow: frozenset[str] = frozenset(),
     ) -> Accepted:
-        """A new run that goes on from what this one produced."""
+        """A new run that goes on from what this one produced. With `allow`, calls that nobody answered in time, only
+        the first call makes one, whatever its key: a repeat returns that run."""
         run = await self.get(rid, owner)
         if run.is_unread:  # its output must be known before it can go on
             run = await self.recover(rid, owner)
         options = RunOptions(["continue", rid, model], key, model=model)
-        return await self._accept(partial(accept.continue_run, rid=rid), run.session_id, (), options, owner)
+        if allow:
+            options = RunOptions(["continue", rid, model, sorted(allow)], f"allow {rid}", model=model)
+        work = partial(accept.continue_run, rid=rid, allow=allow)
+        return await self._accept(work, run.session_id, (), options, owner)
 
     async def edit_queued(self, rid: RunId, parts: Sequence[Part], owner: OwnerId = LOCAL) -> Accepted:
         return await self._node.transact(partial(accept.edit_queued, rid=rid, owner=owner, parts=tuple(parts)))
@@ -158,7 +168,7 @@ class Runs:
         return accepted
 
     async def _accept_once(self, request: accept.TurnRequest, work: Callable[[Tx], Accepted]) -> Accepted:
-        refusal = await self._admission.refusal()
+        refusal = await self._readiness.refusal()
         if refusal is not None:
             before = await self._node.store.read(
                 lambda tx: find_repeated(tx, request.owner, request.session_id, request.options)

@@ -13,8 +13,8 @@ from holdfast.core.ids import LOCAL, MessageId, OwnerId, SessionId
 from holdfast.core.model_input import ModelInput, model_input
 from holdfast.core.run import Run
 from holdfast.core.session import Compaction, Message, Session
-from holdfast.engine.admission import Admission
 from holdfast.engine.node_context import NodeContext
+from holdfast.engine.readiness import Readiness
 from holdfast.engine.session_memory import BOUNDARY
 from holdfast.engine.settling_reader import SettlingReader
 from holdfast.engine.supervisor import Supervisor
@@ -54,7 +54,7 @@ class Sessions:
     _node: NodeContext
     _reader: SettlingReader
     _supervisor: Supervisor
-    _admission: Admission
+    _readiness: Readiness
 
     # ---- reading ----
 
@@ -114,26 +114,31 @@ class Sessions:
             partial(session_edits.fork, sid=sid, owner=owner, last=last, new_sid=new, new_ids=ids)
         )
 
-    async def add_imported(
-        self, session: Session, messages: Sequence[Message], compactions: Sequence[Compaction]
-    ) -> Session:
-        """Store a session from an export, all of it or nothing. Its ids must be new ones of `ids`."""
-        await self._admit()
-        return await self._node.transact(
-            partial(session_edits.adopt, session=session, messages=messages, compactions=compactions)
-        )
+    async def find_with_messages(
+        self, sid: SessionId, mids: Sequence[MessageId], owner: OwnerId = LOCAL
+    ) -> Session | None:
+        """The session, if it exists and has all these messages."""
+
+        def find(tx: Tx) -> Session | None:
+            session = tx.session(sid)
+            if session is None or session.owner != owner or session.deleted_at is not None:
+                return None
+            found = (tx.message(mid) for mid in mids)
+            return session if all(each is not None and each.session_id == sid for each in found) else None
+
+        return await self._node.store.read(find)
 
     async def merge_imported(
         self, session: Session, messages: Sequence[Message], compactions: Sequence[Compaction]
     ) -> session_edits.Merged:
-        """Store a session of another application, or what is new in it since the last import. Its ids are derived."""
+        """Store an exported session, or what is new in it since the last import. Its ids are derived."""
         await self._admit()
         return await self._node.transact(
             partial(session_edits.merge, session=session, messages=messages, compactions=compactions)
         )
 
     async def _admit(self) -> None:
-        refusal = await self._admission.refusal()
+        refusal = await self._readiness.refusal()
         if refusal is not None:
             raise refusal
 

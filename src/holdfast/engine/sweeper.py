@@ -6,8 +6,8 @@ from typing import Final
 
 import anyio
 
-from holdfast.engine.admission import Admission
 from holdfast.engine.node_context import NodeContext
+from holdfast.engine.readiness import Readiness
 from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.retention import Retention
 from holdfast.engine.session_memory import SessionMemory
@@ -25,7 +25,7 @@ class Sweeper:
     _recovery: RunRecovery
     _supervisor: Supervisor
     _retention: Retention
-    _admission: Admission
+    _readiness: Readiness
     _memory: SessionMemory | None = None
 
     async def run(self) -> None:
@@ -44,7 +44,7 @@ class Sweeper:
     async def tick(self) -> None:
         """Do every task once. One that fails does not stop the others and is tried again at the next tick."""
         await self._run_chores(
-            self._admission.refusal,  # opens a journal that was damaged and has been replaced
+            self._readiness.refusal,  # opens a journal that was damaged and has been replaced
             self._recovery.hand_back,
             self.end_orphans,
             self.retry_pending,
@@ -55,7 +55,7 @@ class Sweeper:
 
     async def start(self) -> None:
         """Before anybody is served: no run of an earlier process is shown as running."""
-        await self._run_chores(self._admission.check_journal, self.end_orphans, self.retry_pending)
+        await self._run_chores(self._readiness.check_journal, self.end_orphans, self.retry_pending)
         if self._memory is not None and self._node.settings.max_runs > 0:
             await self._run_chores(self._memory.start)
 

@@ -19,7 +19,6 @@ from holdfast.engine.attachments import Attachments
 from holdfast.engine.export_lines import FileChunk, ImportReader, ImportStep
 from holdfast.engine.messages import Messages
 from holdfast.engine.sessions import Sessions
-from holdfast.ports.clock import Ids
 from holdfast.ports.files import IncomingFile
 from holdfast.ports.store import SessionQuery
 
@@ -63,7 +62,6 @@ class Transfer:
     _sessions: Sessions
     _messages: Messages
     _attachments: Attachments
-    _ids: Ids
 
     # ---- export ----
 
@@ -134,7 +132,7 @@ class Transfer:
     # ---- import ----
 
     def importing(self, rules: FileRules, owner: OwnerId = LOCAL) -> "Import":
-        return Import(self._sessions, self._attachments, self._ids, rules, owner)
+        return Import(self._sessions, self._attachments, rules, owner)
 
 
 @dataclass(slots=True, eq=False)
@@ -143,7 +141,6 @@ class Import:
 
     _sessions: Sessions
     _attachments: Attachments
-    _ids: Ids
     _rules: FileRules
     _owner: OwnerId
     _reader: ImportReader = field(default_factory=ImportReader)
@@ -213,23 +210,22 @@ class Import:
         return ()
 
     async def _store(self, section: ExportedSession) -> ImportedSession:
-        fresh = export_format.with_new_ids(section, self._owner, self._ids.new, self._files)
         if section.origin is None:
-            session = await self._sessions.add_imported(*fresh)
-            return ImportedSession(session, len(section.messages), len(section.files))
-        merged = await self._sessions.merge_imported(*fresh)
+            mids = [message.id for message in section.messages]
+            known = await self._sessions.find_with_messages(section.session.id, mids, self._owner)
+            if known is not None:  # it was exported here, and nothing of it has been erased
+                return ImportedSession(known, 0, 0, is_new=False)
+        derived = export_format.with_derived_ids(section, self._owner, self._files)
+        merged = await self._sessions.merge_imported(*derived)
         skipped = self._skipped if merged.refusal is None else [merged.refusal]
         return ImportedSession(merged.session, merged.added, len(section.files), merged.is_new, tuple(skipped))
 
     async def _begin(self, note: ExportedFile) -> None:
-        fid = self._derived_id(note)
         if note.missing:
-            self._leave_out(note, fid)
+            self._leave_out(note)
         elif (problem := self._rules.size_problem(note)) is not None:
-            if fid is None:
-                raise self._refused(f"file {note.id!r} {problem}")
-            self._leave_out(note, fid, problem)
-        elif fid is not None and (known := await self._find(fid)) is not None:
+            self._leave_out(note, problem)
+        elif (known := await self._find(self._derived_id(note))) is not None:
             self._files[note.id] = known
         else:
             self._start = b""
@@ -237,25 +233,26 @@ class Import:
 
     async def _keep(self, note: ExportedFile, incoming: IncomingFile) -> None:
         kind = self._rules.media_type(self._start, note.media_type)
-        fid = self._derived_id(note)
         if kind is not None:
-            kept = await self._attachments.add(incoming, self._rules.label(note.name), kind, self._owner, fid)
+            name = self._rules.label(note.name)
+            kept = await self._attachments.add(incoming, name, kind, self._owner, self._derived_id(note))
             self._files[note.id] = kept.part()
-        elif fid is None:
-            raise self._refused(f"file {note.id!r} {self._rules.type_problem(self._start, note)}")
         else:
-            self._leave_out(note, fid, self._rules.type_problem(self._start, note))
+            self._leave_out(note, self._rules.type_problem(self._start, note))
         self._open.close()
         self._incoming = None
 
-    def _derived_id(self, note: ExportedFile) -> FileId | None:
-        origin = self._reader.origin
-        return None if origin is None else export_format.file_id(origin, self._owner, note.id)
+    def _derived_id(self, note: ExportedFile) -> FileId:
+        return export_format.file_id(self._reader.section.source, self._owner, note.id)
 
-    def _leave_out(self, note: ExportedFile, fid: FileId | None, problem: str | None = None) -> None:
-        """Keep a file's name without its content. One of another application is not shown as an image."""
-        name, kind = self._rules.label(note.name), note.media_type if fid is None else _UNKNOWN
-        self._files[note.id] = FilePart(fid or FileId(self._ids.new("file")), name, kind, note.size)
+    def _leave_out(self, note: ExportedFile, problem: str | None = None) -> None:
+        """Keep a file's name without its content. One of another application is not shown as an image; one of ours must
+        not have a problem."""
+        is_ours = self._reader.section.origin is None
+        if is_ours and problem is not None:
+            raise InvalidInputError(f"line {self._reader.lines}", f"file {note.id!r} {problem}")
+        name, kind = self._rules.label(note.name), note.media_type if is_ours else _UNKNOWN
+        self._files[note.id] = FilePart(self._derived_id(note), name, kind, note.size)
         if problem is not None:
             self._skipped.append(f"file {name} {problem}")
 
@@ -264,6 +261,3 @@ class Import:
             return (await self._attachments.file(fid, self._owner)).part()
         except NotFoundError:
             return None
-
-    def _refused(self, why: str) -> InvalidInputError:
-        return InvalidInputError(f"line {self._reader.lines}", why)

@@ -18,7 +18,7 @@ Object = Mapping[str, Any]
 
 _MAX_DEPTH: Final = 64  # Levels of a tool's arguments or result
 _MILLISECONDS: Final = 100_000_000_000.0  # Larger times are milliseconds: in seconds it is the year 5138
-_MAX_TOKENS: Final = 2**40  # As in `models.token_counts`, which the server must not reach through this module
+_MAX_TOKENS: Final = 2**40  # As in `models.usage`, which the server must not reach through this module
 
 
 def require_object(value: Json, place: str) -> Object:

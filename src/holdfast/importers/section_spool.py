@@ -43,7 +43,7 @@ class SectionIndex:
             self._size += len(line)
         if self._size > MAX_SESSION:
             raise InvalidInputError(f"line {self._reader.lines}", f"the session is larger than {MAX_SESSION} bytes")
-        if self._rules is not None and self._reader.origin is None:  # those of other applications are left out
+        if self._rules is not None and self._reader.section.origin is None:  # those of other applications are left out
             self._check_file(self._rules, step)
         if isinstance(step, ExportedSession):
             self.sections.append((self._start, self._at))

@@ -85,7 +85,8 @@ def detect(files: SourceFiles) -> SourceApp:
         if (app := _detect_json(files, name)) is not None:
             return app
     raise InvalidInputError(
-        files.shown_as, f"is not an export that Holdfast knows. Choose what it is from: {', '.join(_READERS)}"
+        files.shown_as,
+        f"is not a chat export that Holdfast recognizes. If it is one, say of which app: {', '.join(_READERS)}",
     )
 
 

@@ -109,10 +109,10 @@ class ModelCatalog:
         """Asks the provider for its models with this key."""
         return await self._probe(config)
 
-    async def list(self) -> Sequence[ModelInfo]:
-        """All models; unavailable ones carry the reason. Waits for a provider only if nothing is known of it yet: an
-        old list is returned and refreshed in the background."""
-        await self._lists.refresh(self._providers)
+    async def list(self, *, refresh: bool = False) -> Sequence[ModelInfo]:
+        """All models; unavailable ones carry the reason. Unless `refresh` is set, waits for a provider only if nothing
+        is known of it yet: an old list is returned and refreshed in the background."""
+        await self._lists.refresh(self._providers, all_now=refresh)
         infos = [info for config in self._providers for info in self._lists.infos(config)]
         return [*infos, self._local_info(), DEMO]
 

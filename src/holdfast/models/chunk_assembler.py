@@ -6,9 +6,9 @@ from typing import Final
 
 from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, Usage
 from holdfast.core.parts import Json
-from holdfast.models.token_counts import is_token_count, known_token_count
 from holdfast.models.tool_call_assembler import PartialToolCall, ToolCallAssembler
 from holdfast.models.upstream_errors import UpstreamError, from_error
+from holdfast.models.usage import parse_usage
 from holdfast.ports.model import Delta, ToolCall
 
 _TEXT: Final = object()
@@ -78,7 +78,7 @@ class ChunkAssembler:
             return
         usage = chunk.get("usage")
         if type(usage) is dict:
-            self.usage = _usage(usage) or self.usage
+            self.usage = parse_usage(usage) or self.usage
 
     # ---- one choice ----
 
@@ -206,22 +206,6 @@ def _detail_text(details: Json) -> str:
 def _is_error(chunk: dict[str, Json]) -> bool:
     has_message = isinstance(chunk.get("message"), str) and ("code" in chunk or "type" in chunk)
     return has_message or chunk.get("object") == "error" or bool(chunk.get("detail"))
-
-
-def _usage(usage: dict[str, Json]) -> Usage | None:
-    read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    if not is_token_count(read) or not is_token_count(written):
-        return None
-    cost = usage.get("cost")
-    known = isinstance(cost, int | float) and 0 <= cost < 1e9
-    cached = _count(usage.get("prompt_tokens_details"), "cached_tokens")
-    cached = _count(usage, "prompt_cache_hit_tokens") if cached is None else cached  # DeepSeek's
-    reasoning = _count(usage.get("completion_tokens_details"), "reasoning_tokens")
-    return Usage(read, written, float(cost or 0) if known else None, cached, reasoning)
-
-
-def _count(details: Json, name: str) -> int | None:
-    return known_token_count(details.get(name)) if type(details) is dict else None
 
 
 def _kind_of(value: Json) -> str:

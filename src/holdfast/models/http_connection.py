@@ -241,7 +241,7 @@ class HttpConnection(asyncio.Protocol):
         elif response is not None and error is None and self._body_ends_with_connection():
             response.finish()
         elif response is not None:
-            broken = UpstreamError("unavailable", "the connection broke in the middle of the answer", retry=True)
+            broken = UpstreamError("unavailable", "the connection broke", retry=True, source="answer")
             response.finish(HttpError(broken))
         self._response = None
 

@@ -35,16 +35,17 @@ class ModelListCache:
         """Drops the list of a provider whose key or address has changed."""
         self._lists.pop(name, None)
 
-    async def refresh(self, providers: Sequence[ProviderConfig]) -> None:
-        """Asks the providers whose list is missing or old, and waits for the missing ones."""
+    async def refresh(self, providers: Sequence[ProviderConfig], *, all_now: bool = False) -> None:
+        """Asks the providers whose list is missing or old, and waits for the missing ones; or asks all and waits."""
         assert self.group is not None, "the catalog is used within `async with`"
         for config in providers:
-            if not config.models and self._is_old(config.name) and config.name not in self._refreshing:
+            is_due = all_now or self._is_old(config.name)
+            if not config.models and is_due and config.name not in self._refreshing:
                 self._refreshing[config.name] = anyio.Event()
                 self.group.start_soon(self._refresh, config)
         for config in providers:
             done = self._refreshing.get(config.name)
-            if done is not None and config.name not in self._lists:
+            if done is not None and (all_now or config.name not in self._lists):
                 await done.wait()
 
     def infos(self, config: ProviderConfig) -> Sequence[ModelInfo]:

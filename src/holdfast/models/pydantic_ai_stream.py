@@ -13,20 +13,22 @@ from pydantic_ai.models import Model as LibraryModel
 from pydantic_ai.models import StreamedResponse
 
 from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, Usage
+from holdfast.http_limits import limited_hooks
 from holdfast.models.http_connection import HttpError
 from holdfast.models.openai_request import call_ids
 from holdfast.models.provider_config import ProviderConfig, base_url
 from holdfast.models.pydantic_ai_messages import messages, parameters, provider_data, settings
 from holdfast.models.pydantic_ai_models import LibraryClient, PydanticAIModel
 from holdfast.models.request_policy import Timeouts
-from holdfast.models.token_counts import is_token_count, known_token_count
 from holdfast.models.tool_call_assembler import args_text, claim_id, parse_args
 from holdfast.models.upstream_errors import UpstreamError, from_error
+from holdfast.models.usage import is_token_count, known_token_count
 from holdfast.ports.model import Delta, ModelRequest, Take, ToolCall
 
 _ANSWER_HEADER = "x-holdfast-answer"
 """A request header with the id of the answer. It is removed before the request is sent."""
 _FINISH = {"tool_call": "tool_calls"}
+_MAX_LINE = 4 * 1024 * 1024  # Bytes; the libraries copy a line again with each piece of it
 
 
 class ClosableHttpClient(httpx2.AsyncClient):
@@ -34,7 +36,8 @@ class ClosableHttpClient(httpx2.AsyncClient):
     cancellation leaves to the garbage collector."""
 
     def __init__(self, timeouts: Timeouts) -> None:
-        super().__init__(timeout=httpx2.Timeout(timeouts.first_token, connect=timeouts.connect))
+        limits = httpx2.Timeout(timeouts.first_token, connect=timeouts.connect)
+        super().__init__(timeout=limits, event_hooks=limited_hooks(_MAX_LINE))
         self._open: dict[str, httpx2.Response] = {}
         self.answer_ids = map(str, itertools.count(1))
 
@@ -214,6 +217,8 @@ def classify_exception(error: Exception) -> UpstreamError:
         case exceptions.ContentFilterError():
             return UpstreamError("refused", "its content filter stopped the answer")
         case exceptions.ModelAPIError() | httpx2.HTTPError():
+            if (refused := _find_refusal(error)) is not None:
+                return UpstreamError("protocol", str(refused))
             return UpstreamError(
                 "unavailable",
                 "the connection failed or broke in the middle of the answer",
@@ -226,3 +231,10 @@ def classify_exception(error: Exception) -> UpstreamError:
             return UpstreamError("bad-request", str(error))
         case _:
             return UpstreamError("unavailable", f"its client library failed with {type(error).__name__}")
+
+
+def _find_refusal(error: BaseException | None) -> httpx2.DecodingError | None:
+    """The reason of `http_limits`, which the libraries wrap in errors of their own."""
+    while error is not None and not isinstance(error, httpx2.DecodingError):
+        error = error.__cause__
+    return error

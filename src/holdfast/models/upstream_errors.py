@@ -26,7 +26,8 @@ class UpstreamError:
     detail: str
     retry: bool = False  # Whether the same request may succeed shortly
     after: float | None = None  # Seconds that the provider asks to wait before the next attempt
-    source: Literal["provider", "connection"] | None = None  # Where the error in `detail` comes from, if it matters
+    source: Literal["provider", "connection", "answer"] | None = None
+    """Where the error in `detail` comes from, if it matters; `answer`: the connection broke in the middle of one."""
 
 
 _KEYWORDS: Mapping[Code, str] = {
@@ -51,7 +52,7 @@ _SENTENCES: Mapping[Code, str] = {
     "auth": "{provider} rejected the API key ({detail}). Check {key_name} and its access to {model}.",
     "rate-limit": "{provider} is limiting requests ({detail}). Try again {when}, or check your plan.",
     "context-length": "The conversation is too long for {model} ({detail}). Compact it or start a new chat.",
-    "unavailable": "{provider} at {address} is not available ({detail}). Try again in a minute.",
+    "unavailable": "{provider} at {address} is not available: {detail}. Try again in a minute.",
     "timeout": "{provider} at {address} took too long ({detail}). Try again, or choose another model.",
     "protocol": "{provider} at {address} sent an invalid response ({detail}). Check its base URL.",
     "refused": "{provider} refused to answer ({detail}). Try rephrasing your message.",
@@ -61,8 +62,10 @@ _SENTENCES: Mapping[Code, str] = {
 _UNAVAILABLE: Mapping[str, str] = {
     "provider": '{provider} returned an error: "{detail}". Try again in a minute.',
     "connection": "Could not reach {provider} ({address}): {detail}. Try again in a minute.",
+    "answer": "The connection to {provider} broke in the middle of the answer. Continue it, or try again.",
 }
 """Sentences about an `unavailable` provider by the source of the error."""
+_NO_KEY = "{provider} needs an API key, and none is set ({detail}). Add one in Settings → Models, or set {key_name}."
 _RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 _SHORTEST_SECRET = 8
 _PERMANENT = "insufficient_quota|billing|credit"
@@ -97,6 +100,8 @@ def from_error(error: Json, status: int | None = None, after: float | None = Non
 def explain(error: UpstreamError, config: ProviderConfig, model: str) -> ModelError:
     """The failure as a sentence: what happened, why and what to do."""
     told = _UNAVAILABLE.get(error.source or "") if error.code == "unavailable" else None
+    if error.code == "auth" and not config.api_key:
+        told = _NO_KEY
     sentence = (told or _SENTENCES[error.code]).format(
         provider=title(config),
         model=model,

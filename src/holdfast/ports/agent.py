@@ -22,7 +22,8 @@ class Turn:
     input: ModelInput
     transcript: Transcript
     decisions: Mapping[str, Decision]
-    """Answers to the question the run stopped at, by call id; a tool with an unknown outcome needs a new approval."""
+    """Answers to the question the run stopped at, by call id; a tool with an unknown outcome needs a new approval. Of a
+    continuing run, also the calls that a person allowed after nobody had answered in time."""
     preferences: Mapping[str, Json] = field(default_factory=dict)  # The owner's settings when the turn began
 
 

@@ -27,7 +27,9 @@ MakeBackup = Callable[[Path, BackupProgress], Awaitable[Mapping[str, int]]]
 
 
 class AvailableModels(Protocol):
-    async def list(self) -> Sequence[ModelInfo]: ...
+    async def list(self, *, refresh: bool = False) -> Sequence[ModelInfo]:
+        """All models. With `refresh`, every provider is asked first."""
+
     async def default(self) -> str | None: ...
     def providers(self) -> Sequence[ProviderStatus]:
         """The providers that are configured or can be."""

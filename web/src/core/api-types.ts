@@ -22,6 +22,16 @@ export type AgentDirectoriesResponse = {
   readonly recent: readonly string[];
 };
 
+export type AgentDirectoryRequest = {
+  /** The directory that an agent program works in, an absolute path on the server; without it, a directory of the session's own. Also stored as `settings.cwd`. */
+  readonly path: string;
+};
+
+export type AgentDirectoryResponse = {
+  /** The directory without links. */
+  readonly path: string;
+};
+
 export type AgentListResponse = {
   readonly items: readonly AgentResponse[];
 };
@@ -38,6 +48,8 @@ export type AgentOptionResponse = {
   /** mode, model, thought_level, another word, or empty. */
   readonly category: string;
   readonly value: string | boolean;
+  /** What the program begins a new session with. */
+  readonly default: string | boolean;
   readonly choices: readonly AgentOptionChoiceResponse[];
 };
 
@@ -126,6 +138,8 @@ export type ComparisonRequest = {
 
 export type ContinueRunRequest = {
   readonly model?: string | null;
+  /** Ids of calls that were denied because nobody answered in time, and that are allowed now. Of several such requests for a run the first counts; a repeat returns its run. */
+  readonly allow?: readonly string[];
 };
 
 export type CreateSessionRequest = {
@@ -592,6 +606,8 @@ export type SettingsResponse = {
   readonly password_set: boolean;
   /** Whether this server has a memory. */
   readonly memory: boolean;
+  /** Where the data is; null if it is in PostgreSQL. */
+  readonly data_dir: string | null;
   readonly version: string;
 };
 

@@ -27,6 +27,10 @@ export function errorMessage(error: unknown): string {
 const TIMEOUT_MS = 30_000;
 /** The server answers a cancel within two seconds. */
 const CANCEL_TIMEOUT_MS = 8000;
+/** A program has a minute to start, and another one to open a session. */
+const AGENT_TEST_TIMEOUT_MS = 150_000;
+/** The `Date` header has whole seconds: half a second is lost on average. */
+const DATE_HEADER_LOSS_MS = 500;
 
 export const UNREACHABLE = "The server is unreachable. Check your connection and try again.";
 
@@ -35,7 +39,12 @@ export class Api {
   /** Asks for the password before a sensitive change, with the reason why the last one was wrong; null: canceled. */
   askPassword: ((problem: string | null) => Promise<string | null>) | null = null;
 
+  /** How far the server's clock is ahead of this device's, in milliseconds. */
+  clockOffset = 0;
+
   constructor(private readonly env: Env) {}
+
+  serverNow = (): number => this.env.now() + this.clockOffset;
 
   async call<T>(
     method: string,
@@ -93,6 +102,8 @@ export class Api {
     }
     try {
       const response = await this.env.fetch(path, init);
+      const date = Date.parse(response.headers.get("Date") ?? "");
+      if (!Number.isNaN(date)) this.clockOffset = date + DATE_HEADER_LOSS_MS - this.env.now();
       // A wrong password is a 401 without a challenge.
       if (response.status === 401 && response.headers.has("WWW-Authenticate")) this.env.openLogin();
       if (!response.ok) throw await toApiError(response);
@@ -134,7 +145,8 @@ export class Api {
     this.post<api.AcceptedRunResponse>(`/api/sessions/${sid}/retry`, body, key);
   edit = (sid: string, body: api.EditMessageRequest, key: string) =>
     this.post<api.AcceptedRunResponse>(`/api/sessions/${sid}/edit`, body, key);
-  continueRun = (rid: string, key: string) => this.post<api.AcceptedRunResponse>(`/api/runs/${rid}/continue`, {}, key);
+  continueRun = (rid: string, key: string, allow: readonly string[] = []) =>
+    this.post<api.AcceptedRunResponse>(`/api/runs/${rid}/continue`, allow.length ? { allow } : {}, key);
   cancel = (rid: string) => this.call<Run>("POST", `/api/runs/${rid}/cancel`, undefined, {}, CANCEL_TIMEOUT_MS);
   recover = (rid: string) => this.post<Run>(`/api/runs/${rid}/recover`);
   decide = (rid: string, aid: string, decision: Decision, option?: string) =>
@@ -149,6 +161,20 @@ export class Api {
   run = (rid: string) => this.get<Run>(`/api/runs/${rid}`);
   models = () => this.get<api.ModelListResponse>("/api/models");
   agents = () => this.get<api.AgentListResponse>("/api/agents");
+  agentOptions = (agent: string, sid: string | null) =>
+    this.get<api.AgentOptionsResponse>(
+      `/api/agents/${encodeURIComponent(agent)}/options${queryString({ session_id: sid })}`,
+    );
+  agentDirectories = () => this.get<api.AgentDirectoriesResponse>("/api/agents/directories");
+  checkDirectory = (path: string) => this.post<api.AgentDirectoryResponse>("/api/agents/directories/check", { path });
+  testAgent = (agent: string) =>
+    this.call<api.AgentTestResponse>(
+      "POST",
+      `/api/agents/${encodeURIComponent(agent)}/test`,
+      undefined,
+      {},
+      AGENT_TEST_TIMEOUT_MS,
+    );
   /** Sends a file as it is, however long that takes, and returns the response to be read as a stream. */
   async sendFile(path: string, file: File): Promise<ReadableStream<Uint8Array>> {
     const headers = { "Content-Type": "application/octet-stream" };

@@ -5,6 +5,7 @@ import { BackgroundMonitor } from "./background-monitor.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import { Drafts, NEW_CHAT, NO_DRAFT } from "./drafts.ts";
 import type { Env } from "./env.ts";
+import { NewChat } from "./new-chat.ts";
 import { Outbox } from "./outbox.ts";
 import { SessionList } from "./session-list.ts";
 import type { Frame } from "./sse-parser.ts";
@@ -38,6 +39,7 @@ export class App {
   readonly sessions: SessionList;
   readonly outbox: Outbox;
   readonly drafts: Drafts;
+  readonly newChat: NewChat;
   readonly background: BackgroundMonitor;
   readonly toasts: Toasts;
   readonly connection = new Store<Connection>("connecting");
@@ -65,6 +67,7 @@ export class App {
       },
     });
     this.drafts = new Drafts(env);
+    this.newChat = new NewChat(env);
     this.toasts = new Toasts(env);
     this.background = new BackgroundMonitor(env, this.api);
   }
@@ -184,13 +187,17 @@ export class App {
     }
   }
 
+  readonly isProgram = (agent: string): boolean =>
+    this.catalog.get().agents.some((item) => item.name === agent && item.is_program);
+
   readonly defaultModel = (): string | null => this.catalog.get().defaultModel;
 
   openThread(sid: string | null): void {
     const current = this.thread.get();
     if ((current?.sid ?? null) === sid) return;
     current?.close();
-    const next = sid === null ? null : new Thread(this.env, this.api, this.outbox, sid, this.defaultModel);
+    const next =
+      sid === null ? null : new Thread(this.env, this.api, this.outbox, sid, this.defaultModel, this.isProgram);
     next?.state.subscribe(() => this.nameUntitled(next));
     this.thread.set(next);
     void next?.refresh();

@@ -95,6 +95,9 @@ export function fold(events: Iterable<RunEvent>, base: Transcript = EMPTY): Tran
 class TranscriptBuilder {
   private parts: Part[];
   private rest: Omit<Transcript, "parts">;
+  /** Where the newest tool part of each call id is, among the first `indexed` parts. */
+  private toolsAt = new Map<string, number>();
+  private indexed = 0;
 
   constructor(base: Transcript) {
     this.parts = [...base.parts];
@@ -234,11 +237,13 @@ class TranscriptBuilder {
 
   /** Finds the newest part of a call: a provider may reuse an id in a later step. */
   private findTool(callId: string): { index: number; tool: ToolPart } | null {
-    for (let index = this.parts.length - 1; index >= 0; index--) {
-      const part = this.parts[index];
-      if (part?.type === "tool" && part.call_id === callId) return { index, tool: part };
+    for (; this.indexed < this.parts.length; this.indexed++) {
+      const part = this.parts[this.indexed];
+      if (part?.type === "tool") this.toolsAt.set(part.call_id, this.indexed);
     }
-    return null;
+    const index = this.toolsAt.get(callId) ?? -1;
+    const tool = this.parts[index];
+    return tool?.type === "tool" ? { index, tool } : null;
   }
 
   private findOpenTool(callId: string): { index: number; tool: ToolPart } | null {

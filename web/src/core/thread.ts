@@ -63,6 +63,8 @@ export class Thread {
     private readonly outbox: Outbox,
     readonly sid: string,
     private readonly defaultModel: () => string | null = () => null,
+    /** Whether an agent runs as a program, which has a model of its own. */
+    private readonly isProgram: (agent: string) => boolean = () => false,
   ) {
     this.state = new Store<ThreadState>({
       sid,
@@ -270,7 +272,9 @@ export class Thread {
 
   /** The model that the page shows. Messages are sent with its name, so that no other model answers. */
   get model(): string | undefined {
-    return this.state.get().session?.model ?? this.defaultModel() ?? undefined;
+    const { session } = this.state.get();
+    if (session && this.isProgram(session.agent)) return undefined;
+    return session?.model ?? this.defaultModel() ?? undefined;
   }
 
   reportProblem = (problem: string) => this.state.patch({ problem });
@@ -293,6 +297,9 @@ export class Thread {
     return this.actOnce(`edit ${JSON.stringify(body)}`, (key) => this.api.edit(this.sid, body, key));
   };
   continueRun = (rid: string) => this.actOnce(`continue ${rid}`, (key) => this.api.continueRun(rid, key));
+  /** Continues a run whose agent denied these calls because nobody answered in time, and allows them. */
+  allowAndContinue = (rid: string, calls: readonly string[]) =>
+    this.actOnce(`allow ${rid}`, (key) => this.api.continueRun(rid, key, calls));
   recover = (rid: string) => this.act(() => this.api.recover(rid));
   decide = (rid: string, aid: string, decision: Decision, option?: string) =>
     this.act(() => this.api.decide(rid, aid, decision, option));
@@ -306,6 +313,16 @@ export class Thread {
   editQueued = (rid: string, text: string, files: readonly FilePart[]) =>
     this.act(() => this.api.editQueued(rid, inputOf(text, files)));
   patch = (fields: UpdateSessionRequest) => this.act(() => this.api.patchSession(this.sid, fields));
+  /** Changes the chat, and returns why it could not be changed, for those who show it where it was tried. */
+  tryPatch = async (fields: UpdateSessionRequest): Promise<string | null> => {
+    try {
+      await this.api.patchSession(this.sid, fields);
+      await this.refresh();
+      return null;
+    } catch (error) {
+      return errorMessage(error);
+    }
+  };
 }
 
 function withTranscript(message: Message, transcript: Transcript): ThreadMessage {

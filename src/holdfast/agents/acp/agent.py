@@ -5,7 +5,7 @@ journaled, and after an interruption the program is told what was shown, which o
 run, and what the user decided."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,10 +74,18 @@ class AcpAgent:
             raise
         finally:
             self.pool.release(connection)
-        await self.states.write(self.program.name, connection.options.state)
+        await self.states.write(self.program.name, connection.options)
+        await self._note_context(turn.session, acp_turn.translator.context)
         if acp_turn.translator.title and self.on_title is not None:
             await self.on_title(turn, acp_turn.translator.title)
         return finish_reason
+
+    async def _note_context(self, session: Session, reported: tuple[int, int] | None) -> None:
+        links = SessionLinks(self.workspaces)
+        link = await links.read(session.id)
+        if link is not None and reported is not None:
+            used, size = reported
+            await links.write(session.id, replace(link, context_used=used, context_size=size))
 
     async def _directory(self, session: Session) -> Path:
         """The one that the user chose, checked again: the rules, the disk or the server may be others by now."""
@@ -105,7 +113,9 @@ class AcpAgent:
             await connection.new_session()
         assert connection.session_id is not None
         where = (self.program.name, connection.session_id, str(connection.cwd))
-        await links.write(turn.session.id, SessionLink(*where, turn.run.id, turn.run.message_id))
+        link = await links.read(turn.session.id) if known else None
+        context = (None, None) if link is None else (link.context_used, link.context_size)
+        await links.write(turn.session.id, SessionLink(*where, turn.run.id, turn.run.message_id, *context))
         question = prompts.question_of(turn)
         history = None if known else prompts.history_text(turn.input, question)
         blocks = [prompts.text_block(history)] if history else []

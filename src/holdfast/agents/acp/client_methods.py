@@ -3,7 +3,9 @@
 Files are opened by the jail of the file tools, which follows no links. Commands run under the subreaper as the shell
 tool's do; the program could start them itself as well, so they are not asked about here."""
 
+from codecs import getincrementaldecoder
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,12 +21,18 @@ from holdfast.tools.workspace.jail import Jail, split_path
 MAX_FILE: Final = 10 * 1024 * 1024
 _MAX_TERMINALS: Final = 16
 _MAX_OUTPUT: Final = 1024 * 1024  # Bytes of a command's output that are kept
+_MAX_SHOWN: Final = 200_000  # Characters of a command's output that are reported
 
 ClientMethod = Callable[[Mapping[str, Any]], Awaitable[Any]]
 
 
 class ClientMethods:
-    def __init__(self, cwd: Path, environment: Mapping[str, str]) -> None:
+    """`on_output` is called with a terminal's id and what its command printed."""
+
+    def __init__(
+        self, cwd: Path, environment: Mapping[str, str], on_output: Callable[[str, str], None] = lambda *_: None
+    ) -> None:
+        self._on_output = on_output
         self._cwd = cwd
         self._environment = environment
         self._jail = Jail(cwd)
@@ -104,7 +112,8 @@ class ClientMethods:
         kept = min(limit, _MAX_OUTPUT) if isinstance(limit, int) and limit >= 0 else _MAX_OUTPUT
         self._started += 1
         name = f"term_{self._started}"
-        terminal = self._terminals[name] = _Terminal(kept)  # before it starts, so that the limit holds
+        # before it starts, so that the limit holds
+        terminal = self._terminals[name] = _Terminal(kept, partial(self._on_output, name))
         words = [command, *args] if args else ["/bin/sh", "-c", command]
         try:
             await self._tasks.start(terminal.run, words, cwd, {**self._environment, **extra})
@@ -142,7 +151,9 @@ class ClientMethods:
 class _Terminal:
     """One command and the end of its output."""
 
-    def __init__(self, max_output: int) -> None:
+    def __init__(self, max_output: int, on_output: Callable[[str], None]) -> None:
+        self._on_output = on_output
+        self._shown = 0  # Characters that `on_output` was called with
         self._max_output = max_output
         self._output = bytearray()  # cheap to shorten at its beginning
         self._killed = anyio.Event()
@@ -182,7 +193,12 @@ class _Terminal:
 
     async def _read(self, process: Process, scope: anyio.CancelScope) -> None:
         assert process.stdout is not None
+        decoder = getincrementaldecoder("utf-8")("replace")
         async for chunk in process.stdout:
+            text = decoder.decode(chunk)[: _MAX_SHOWN - self._shown]
+            if text:
+                self._shown += len(text)
+                self._on_output(text)
             self._output += chunk
             if len(self._output) > self._max_output:
                 self.truncated = True

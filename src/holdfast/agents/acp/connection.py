@@ -17,7 +17,7 @@ from anyio.abc import Process, TaskStatus
 from holdfast import __version__
 from holdfast.agents.acp.client_methods import ClientMethods
 from holdfast.agents.acp.elicitation import FormRequest, read_form
-from holdfast.agents.acp.inbox import PermissionRequest, SessionUpdate, TurnEnded, TurnInbox
+from holdfast.agents.acp.inbox import PermissionRequest, SessionUpdate, TerminalOutput, TurnEnded, TurnInbox
 from holdfast.agents.acp.program import AcpLimits, AgentProgram
 from holdfast.agents.acp.session_state import OptionValue, SessionOptions
 from holdfast.agents.acp.transport import LineTransport
@@ -50,6 +50,7 @@ class AgentConnection:
         self.usage_before: list[int] = [0, 0, 0, 0]
         self.cost_before = 0.0
         self.options = SessionOptions()
+        self.announced_commands = anyio.Event()
         self._environment = environment
         self._limits = limits
         self._stderr = StderrTail()
@@ -59,7 +60,7 @@ class AgentConnection:
         self._inbox: TurnInbox | None = None
         self._questions: list[PermissionRequest | FormRequest] = []
         self._replayed: list[str] | None = None  # Not None while a session is loaded
-        self._methods = ClientMethods(cwd, environment)
+        self._methods = ClientMethods(cwd, environment, self._note_output)
 
     # ---- life ----
 
@@ -185,12 +186,9 @@ class AgentConnection:
         session_id = result.get("sessionId")
         if not isinstance(session_id, str):
             raise self._failure("opened a session without an id", "agent")
-        self._note_opened(session_id, result)
-        return session_id
-
-    def _note_opened(self, session_id: str, result: Mapping[str, Any]) -> None:
         self.session_id = session_id
-        self.options = SessionOptions(self.options.state.opened(result))
+        self.options = SessionOptions.of_new_session(self.options.state.opened(result))
+        return session_id
 
     async def apply_options(self, chosen: Mapping[str, OptionValue]) -> None:
         """Set the options that the user chose, each once. Raises AgentError if the program has no such choice."""
@@ -224,7 +222,8 @@ class AgentConnection:
         finally:
             self._replayed = None
         if found:
-            self._note_opened(session_id, result)
+            self.session_id = session_id
+            self.options = SessionOptions(self.options.state.opened(result))
         return found
 
     def _where(self) -> dict[str, Any]:
@@ -292,12 +291,18 @@ class AgentConnection:
         if not isinstance(update, dict):
             return
         self.options.state = self.options.state.updated(update)
+        if update.get("sessionUpdate") == "available_commands_update":
+            self.announced_commands.set()
         if self._replayed is not None:
             text = replayed_text(update)
             if text is not None and len(self._replayed) < 10:
                 self._replayed.append(text[:200])
         elif self._inbox is not None:
             self._inbox.put(SessionUpdate(update))
+
+    def _note_output(self, terminal_id: str, text: str) -> None:
+        if self._inbox is not None:
+            self._inbox.put(TerminalOutput(terminal_id, text))
 
     async def _ask(self, question: PermissionRequest | FormRequest) -> Mapping[str, Any]:
         """The person's answer; outside of a turn nobody is asked."""

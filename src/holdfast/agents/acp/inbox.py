@@ -3,11 +3,13 @@
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import anyio
 
 from holdfast.agents.acp.elicitation import FormRequest
+
+_MERGED: Final = 4096  # Characters of terminal output up to which more is added
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,18 @@ class PermissionRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class TerminalOutput:
+    """What the command of a terminal printed."""
+
+    terminal_id: str
+    text: str
+
+    def precedes(self, other: "TerminalOutput") -> bool:
+        """Whether both can be one item: a command may print byte by byte."""
+        return self.terminal_id == other.terminal_id and len(self.text) < _MERGED
+
+
+@dataclass(frozen=True, slots=True)
 class TurnEnded:
     """The program answered the prompt, or failed to."""
 
@@ -46,7 +60,7 @@ class TurnEnded:
     error: Exception | None = None
 
 
-InboxItem = SessionUpdate | PermissionRequest | FormRequest | TurnEnded
+InboxItem = SessionUpdate | TerminalOutput | PermissionRequest | FormRequest | TurnEnded
 
 
 class TurnInbox:
@@ -58,7 +72,11 @@ class TurnInbox:
         self._changed = anyio.Event()
 
     def put(self, item: InboxItem) -> None:
-        self._items.append(item)
+        last = self._items[-1] if self._items else None
+        if isinstance(item, TerminalOutput) and isinstance(last, TerminalOutput) and last.precedes(item):
+            self._items[-1] = TerminalOutput(item.terminal_id, last.text + item.text)
+        else:
+            self._items.append(item)
         self._notify()
 
     async def get(self) -> InboxItem:

@@ -1,11 +1,12 @@
-"""A program's options for a question, as decisions of ours and back."""
+"""A program's options for a question, as decisions of ours and back, and the calls that a person allowed in advance."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 from holdfast.core.events import Decision
-from holdfast.core.parts import Json
-from holdfast.ports.agent import ApprovalAnswer
+from holdfast.core.parts import Json, Part, ToolPart
+from holdfast.ports.agent import ApprovalAnswer, Turn
 
 
 def options_of(options: Sequence[Mapping[str, Any]]) -> list[dict[str, Json]]:
@@ -36,3 +37,37 @@ def chosen_option(options: Sequence[Mapping[str, Json]], answer: ApprovalAnswer)
         alike = [option for option in options if option["decision"] == "once"]
     found = next(iter(named or alike), None)
     return None if found is None else str(found["id"])
+
+
+@dataclass(slots=True)
+class LateGrants:
+    """Calls that a person allowed after nobody had answered in time. Each allows one call of the same name with the
+    same arguments; whatever else the program asks for is a question."""
+
+    _calls: list[tuple[str, Json]] = field(default_factory=list)
+
+    @classmethod
+    def of_turn(cls, turn: Turn) -> Self:
+        return cls([_call(part) for part in allowed_later(turn.transcript.parts, turn.decisions)])
+
+    def take(self, name: str, args: Json) -> bool:
+        call = _call(ToolPart("", name, args, "pending"))
+        if call not in self._calls:
+            return False
+        self._calls.remove(call)
+        return True
+
+
+def allowed_later(parts: Sequence[Part], decisions: Mapping[str, Decision]) -> list[ToolPart]:
+    """The denied calls that a person has allowed since, without those that an earlier execution of the run made."""
+    tools = [part for part in parts if isinstance(part, ToolPart)]
+    made = [_call(part) for part in tools if part.state in ("running", "done", "unknown")]
+    allowed = [part for part in tools if part.state == "denied" and decisions.get(part.call_id, "deny") != "deny"]
+    return [part for part in allowed if _call(part) not in made]
+
+
+def _call(part: ToolPart) -> tuple[str, Json]:
+    """What is compared. A program may name the lines that it will change only once it has begun."""
+    if isinstance(part.args, dict):
+        return part.name, {key: value for key, value in part.args.items() if key != "locations"}
+    return part.name, part.args

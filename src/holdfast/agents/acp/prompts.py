@@ -5,8 +5,10 @@ import base64
 from collections.abc import Mapping
 from typing import Any, Final
 
+from holdfast.agents.acp.permissions import allowed_later
 from holdfast.agents.chat.attachments import FileReader, read_attachments
 from holdfast.agents.message_text import parts_as_text
+from holdfast.core.events import Decision
 from holdfast.core.model_input import ModelInput
 from holdfast.core.parts import FilePart, TextPart, ToolPart
 from holdfast.core.session import Message
@@ -63,10 +65,16 @@ def history_text(past: ModelInput, question: Message | None) -> str | None:
     return f"This conversation has happened before, and you take it up now:\n\n<conversation>\n{text}\n</conversation>"
 
 
-def interruption_text(transcript: Transcript, decisions: Mapping[str, str], question: Message | None) -> str:
-    """Describes an interrupted answer: the text that the user saw, and the state of each tool call."""
+_INTERRUPTED: Final = "Your answer to the user's last message was interrupted. Continue it now."
+_ALLOWED: Final = """You asked for permission, and nobody answered in time. The user has now allowed what is marked \
+below: do exactly that, then complete your answer to the user's last message."""
+
+
+def interruption_text(transcript: Transcript, decisions: Mapping[str, Decision], question: Message | None) -> str:
+    """Describes an unfinished answer: the text that the user saw, and the state of each tool call."""
     tools = [part for part in transcript.parts if isinstance(part, ToolPart)]
-    lines = ["Your answer to the user's last message was interrupted. Continue it now."]
+    allowed = allowed_later(tools, decisions)
+    lines = [_ALLOWED if allowed else _INTERRUPTED]
     if question is not None:
         lines.append(f"The message was:\n<message>\n{parts_as_text(question.parts)}\n</message>")
     shown = "".join(part.text for part in transcript.parts if isinstance(part, TextPart))
@@ -74,7 +82,7 @@ def interruption_text(transcript: Transcript, decisions: Mapping[str, str], ques
         lines.append(f"The user has seen this of it; do not repeat it:\n<shown>\n{shown[-_MAX_SHOWN:]}\n</shown>")
     elif not tools:
         lines.append("The user has seen nothing of it. You may have begun: look before you do something again.")
-    lines += [f"- {_tool_line(part, decisions.get(part.call_id))}" for part in tools]
+    lines += [f"- {_tool_line(part, decisions.get(part.call_id), allowed=part in allowed)}" for part in tools]
     return "\n\n".join(lines)
 
 
@@ -85,9 +93,11 @@ _STATES: Final = {
 }
 
 
-def _tool_line(part: ToolPart, decision: str | None) -> str:
+def _tool_line(part: ToolPart, decision: Decision | None, *, allowed: bool) -> str:
     args = part.args if isinstance(part.args, dict) else {}
     what = f"{part.name} ({args.get('title') or shorten(as_text(part.args), 200)})"
+    if allowed:
+        return f"The tool {what} was not run, because nobody answered in time. The user now allows it: run it."
     state = _STATES.get(part.state, "was not run")
     result = "" if part.result is None else f": {shorten(as_text(part.result), _MAX_RESULT)}"
     asked = f" The user decided: {decision}." if decision else ""

@@ -2,13 +2,12 @@
 
 import json
 import os
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from anyio import to_thread
 
-from holdfast.agents.acp.session_state import AgentSessionState
+from holdfast.agents.acp.session_state import AgentSessionState, SessionOptions
 from holdfast.agents.chat.workspaces import agent_session_file
 from holdfast.core.ids import SessionId
 from holdfast.ports.agent import Turn
@@ -21,6 +20,8 @@ class SessionLink:
     cwd: str
     run_id: str  # The last run that it was prompted for
     message_id: str  # The answer of that run
+    context_used: int | None = None  # Tokens, as the program last reported them
+    context_size: int | None = None
 
     def knows(self, turn: Turn) -> bool:
         """Whether the program's session is the conversation up to this turn: not after a retry, an edit or an undo."""
@@ -60,15 +61,15 @@ class SessionLinks:
 
 @dataclass(frozen=True, slots=True)
 class AgentStateFiles:
-    """What each program offered last, for chats in which it does not run yet."""
+    """What each program offers in a new session, for chats in which it does not run yet."""
 
     root: Path
 
     async def read(self, agent: str) -> AgentSessionState:
         return await to_thread.run_sync(self._read, agent)
 
-    async def write(self, agent: str, state: AgentSessionState) -> None:
-        await to_thread.run_sync(self._write, agent, state)
+    async def write(self, agent: str, options: SessionOptions) -> None:
+        await to_thread.run_sync(self._write, agent, options)
 
     def _path(self, agent: str) -> Path:
         return self.root / f"{agent}.agent-state.json"  # not the name of a session's file, which ends in .agent.json
@@ -79,12 +80,11 @@ class AgentStateFiles:
         except (OSError, ValueError, TypeError, KeyError):
             return AgentSessionState()
 
-    def _write(self, agent: str, state: AgentSessionState) -> None:
-        text = json.dumps(asdict(state))
-        with suppress(OSError):
-            if self._path(agent).read_text("utf-8") == text:
-                return
-        _replace(self._path(agent), text)
+    def _write(self, agent: str, options: SessionOptions) -> None:
+        known = self._read(agent)
+        offered = options.offered(known)
+        if offered != known:
+            _replace(self._path(agent), json.dumps(asdict(offered)))
 
 
 def _replace(path: Path, text: str) -> None:

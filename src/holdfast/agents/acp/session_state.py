@@ -103,6 +103,19 @@ class SessionOptions:
 
     state: AgentSessionState = field(default_factory=AgentSessionState)
     applied: dict[str, OptionValue] = field(default_factory=dict)
+    initial: Mapping[str, OptionValue] = field(default_factory=dict)
+    """The values that the program began a new session with; empty if the session was loaded."""
+
+    @classmethod
+    def of_new_session(cls, state: AgentSessionState) -> Self:
+        return cls(state, initial={option.id: option.value for option in state.options})
+
+    def offered(self, known: AgentSessionState) -> AgentSessionState:
+        """What the program offers in a new session. `known`: what it offered in an earlier one."""
+        state = self.state
+        for option_id, value in {**{option.id: option.value for option in known.options}, **self.initial}.items():
+            state = state.chosen(option_id, value)
+        return state
 
     def to_apply(self, chosen: Mapping[str, OptionValue]) -> list[tuple[AgentOption, OptionValue]]:
         """What is to be set now. An option that the program does not have belongs to another agent."""

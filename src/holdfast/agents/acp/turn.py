@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 
 from holdfast.agents.acp.elicitation import FormRequest
-from holdfast.agents.acp.inbox import PermissionRequest, SessionUpdate, TurnEnded, TurnInbox
-from holdfast.agents.acp.permissions import chosen_option, options_of
+from holdfast.agents.acp.inbox import PermissionRequest, SessionUpdate, TerminalOutput, TurnEnded, TurnInbox
+from holdfast.agents.acp.permissions import LateGrants, chosen_option, options_of
 from holdfast.agents.acp.program import AcpLimits, AgentProgram
 from holdfast.agents.acp.updates import UpdateTranslator, turn_usage
 from holdfast.core import events as ev
 from holdfast.core.errors import HoldfastError
-from holdfast.ports.agent import AgentError, AgentOutput, Turn
+from holdfast.ports.agent import AgentError, AgentOutput, ApprovalAnswer, Turn
 
 if TYPE_CHECKING:
     from holdfast.agents.acp.connection import AgentConnection
@@ -53,8 +53,10 @@ class AcpTurn:
     _asking: anyio.Lock = field(default_factory=anyio.Lock)  # One question at a time is shown
     _asked: bool = False
     _question: ev.ApprovalRequested | None = None  # The open one
+    _grants: LateGrants = field(init=False)
 
     def __post_init__(self) -> None:
+        self._grants = LateGrants.of_turn(self.turn)
         self.translator = UpdateTranslator(anyio.current_time)
 
     async def run(self, blocks: list[dict[str, Any]]) -> str | None:
@@ -101,6 +103,9 @@ class AcpTurn:
                     case SessionUpdate(update):
                         for event in self.translator.translate(update):
                             await self._write(event)
+                    case TerminalOutput(terminal_id, text):
+                        for event in self.translator.add_terminal_output(terminal_id, text):
+                            await self._write(event)
                     case PermissionRequest():
                         questions.start_soon(self._ask, item)
                     case FormRequest():
@@ -128,6 +133,11 @@ class AcpTurn:
             self._asked = True
             call_id, name, args = await self._call_of(request)
             options = options_of(request.options)
+            allowing = chosen_option(options, ApprovalAnswer("once"))
+            if allowing is not None and self._grants.take(name, args):
+                await self.out.commit(ev.ToolStarted(call_id, name, args))
+                request.answer(allowing)
+                return
             within = self._time_left(request)
             expires = None if within is None else int((self.now() + within) * 1000)
             reason = f"{self.program.name} asks for permission."

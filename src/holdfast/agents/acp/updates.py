@@ -6,7 +6,7 @@ started at once, and is shown as *unknown* if the turn ends without its result."
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.core import events as ev
@@ -20,6 +20,7 @@ _MAX_PLAN: Final = 200  # Entries of a plan
 _MAX_TITLE: Final = 500
 _MAX_ID: Final = 200
 _MAX_KIND: Final = 50
+_MAX_TERMINALS: Final = 20  # Whose output is remembered
 _PLAN_STATUS: Final = ("pending", "in_progress", "completed")
 
 
@@ -32,6 +33,29 @@ class _Call:
     kind: str = ""
     shown: str = ""  # Output so far
     text: str = ""  # Its content as the program last sent it
+    terminals: dict[str, int] = field(default_factory=dict)  # Id -> characters of its output that were shown
+
+
+class TerminalText:
+    """The beginning of what a command printed."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self.length = 0
+
+    def add(self, text: str) -> None:
+        kept = text[: max(0, _MAX_OUTPUT - self.length)]
+        self._pieces.append(kept)
+        self.length += len(kept)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._pieces)
+
+    def after(self, position: int) -> str:
+        if position + len(self._pieces[-1]) == self.length:
+            return self._pieces[-1]
+        return self.text[position:]
 
 
 class UpdateTranslator:
@@ -41,10 +65,12 @@ class UpdateTranslator:
         self._now = now
         self._open: dict[str, _Call] = {}
         self._over: set[str] = set()
+        self._terminals: dict[str, TerminalText] = {}
         self.answer_start = ""  # Up to 1,000 characters of the answer's text
         self.called_tools = False
         self.title: str | None = None
         self.cost: float | None = None  # Of the program's session so far
+        self.context: tuple[int, int] | None = None  # Tokens in use, and the most there can be
 
     def translate(self, update: Mapping[str, Any]) -> list[ev.Event]:
         match update.get("sessionUpdate"):
@@ -63,9 +89,32 @@ class UpdateTranslator:
                 self.title = _text(update.get("title"), _MAX_TITLE) or self.title
             case "usage_update":
                 self._note_cost(update.get("cost"))
+                used, size = update.get("used"), update.get("size")
+                if isinstance(used, int) and isinstance(size, int) and used >= 0 and size > 0:
+                    self.context = (used, size)
             case _:
                 pass
         return []
+
+    def add_terminal_output(self, terminal_id: str, text: str) -> list[ev.Event]:
+        """What a command printed: it is output of the calls that show its terminal."""
+        if terminal_id not in self._terminals and len(self._terminals) >= _MAX_TERMINALS:
+            self._terminals.pop(next(iter(self._terminals)))
+        self._terminals.setdefault(terminal_id, TerminalText()).add(text)
+        return [
+            event
+            for call_id, call in self._open.items()
+            if terminal_id in call.terminals
+            for event in self._show_terminal(call_id, call, terminal_id)
+        ]
+
+    def _show_terminal(self, call_id: str, call: _Call, terminal_id: str) -> list[ev.Event]:
+        terminal = self._terminals.get(terminal_id)
+        if terminal is None:
+            return []
+        new = terminal.after(call.terminals[terminal_id])
+        call.terminals[terminal_id] = terminal.length
+        return [ev.ToolDelta(call_id, output_delta=piece) for piece in _pieces(new)]
 
     def call_asked_about(self, asked: Mapping[str, Any]) -> str:
         """The id of the call that a question is about, empty if it has none. Programs may ask under an id of their own:
@@ -102,6 +151,9 @@ class UpdateTranslator:
             self.called_tools = True
             events.append(ev.ToolStarted(call_id, name, args))
         events += self._output(call_id, call, update.get("content"))
+        for terminal_id in _terminal_ids(update.get("content")):
+            call.terminals.setdefault(terminal_id, 0)
+            events += self._show_terminal(call_id, call, terminal_id)
         if update.get("status") in ("completed", "failed"):
             events.append(self._finish(call_id, call, update))
         return events
@@ -116,8 +168,11 @@ class UpdateTranslator:
             args |= raw
         elif raw is not None:
             args["input"] = raw
-        for diff in _diffs(update.get("content")):
-            args |= {"path": diff["path"], "old_text": diff["oldText"] or "", "new_text": diff["newText"]}
+        diffs = list(_diffs(update.get("content")))
+        if len(diffs) == 1:
+            args |= diffs[0]
+        elif diffs:
+            args["edits"] = diffs
         places = [place for item in _items(update.get("locations")) if (place := _location(item))]
         if places:
             args["locations"] = places
@@ -139,7 +194,9 @@ class UpdateTranslator:
 
     def _finish(self, call_id: str, call: _Call, update: Mapping[str, Any]) -> ev.ToolFinished:
         raw = update.get("rawOutput")
-        result: Json = shorten(call.text, MAX_RESULT) if call.text else None
+        shown = [self._terminals[terminal].text for terminal in call.terminals if terminal in self._terminals]
+        text = "\n".join(filter(None, [*shown, call.text]))
+        result: Json = shorten(text, MAX_RESULT) if text else None
         if result is None and raw is not None:
             text = as_text(raw)
             result = raw if not is_too_deep(raw) and len(text) <= MAX_RESULT else shorten(text, MAX_RESULT)
@@ -190,11 +247,16 @@ def _plan(entries: Any) -> list[ev.Event]:
     return [ev.PlanUpdated(tuple(found))]
 
 
-def _diffs(content: Any) -> Iterable[Mapping[str, Any]]:
+def _diffs(content: Any) -> Iterable[dict[str, Json]]:
     for item in _items(content):
         old = item.get("oldText")
         if item.get("type") == "diff" and isinstance(item.get("newText"), str) and isinstance(old, str | None):
-            yield {"path": _text(item.get("path"), 4000), "oldText": old, "newText": item["newText"]}
+            yield {"path": _text(item.get("path"), 4000), "old_text": old or "", "new_text": item["newText"]}
+
+
+def _terminal_ids(content: Any) -> list[str]:
+    named = (_text(item.get("terminalId"), _MAX_ID) for item in _items(content) if item.get("type") == "terminal")
+    return [terminal_id for terminal_id in named if terminal_id][:_MAX_TERMINALS]
 
 
 def _location(item: Mapping[str, Any]) -> str:

@@ -11,12 +11,13 @@ from typing import Final, Literal
 from holdfast.core import message_tree as tree
 from holdfast.core.errors import KeyReusedError, NotAllowedError, NotFoundError, QuotaExceededError, SessionBusyError
 from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
+from holdfast.core.late_grants import unanswered_calls
 from holdfast.core.lease import NodeIdentity
 from holdfast.core.parts import FilePart, Json, Part
 from holdfast.core.run import Lifetime, Run
 from holdfast.core.session import Message, Session
 from holdfast.core.transcript import CUT_SHORT
-from holdfast.engine.transactions import session_edits
+from holdfast.engine.transactions import approvals, session_edits
 from holdfast.engine.transactions.cancel_requests import SUPERSEDED, set_intent, stop_hidden
 from holdfast.engine.transactions.row_access import (
     get_message,
@@ -120,22 +121,28 @@ def edit(tx: Tx, request: TurnRequest, mid: MessageId, if_version: int | None = 
     return add_turn(tx, request, session, tx.open_runs(session.id), parent=old.parent_id)
 
 
-def continue_run(tx: Tx, request: TurnRequest, rid: RunId) -> Accepted:
-    """A new run that goes on where `rid` stopped. Its message takes the earlier one's place in the shown branch."""
+def continue_run(tx: Tx, request: TurnRequest, rid: RunId, allow: frozenset[str] = frozenset()) -> Accepted:
+    """A new run that goes on where `rid` stopped. Its message takes the earlier one's place in the shown branch. It may
+    make the calls in `allow`, which were denied because nobody answered in time."""
     earlier = get_run(tx, rid, request.owner)
     session = get_session(tx, request.session_id, request.owner)
     if others := tx.open_runs(session.id):
         raise SessionBusyError(session.id, others[0].id)
     if earlier.is_pending or earlier.is_unread:
         raise NotAllowedError("continue", "its output has not been recovered yet")
-    if earlier.status == "complete" and earlier.finish_reason not in CUT_SHORT:
+    if earlier.status == "complete" and earlier.finish_reason not in CUT_SHORT and not allow:
         raise NotAllowedError("continue", "the run is already complete")
     message = tree.node(tx, session, earlier.message_id)
+    if not allow <= unanswered_calls(message.parts):
+        raise NotAllowedError("allow it now", "only calls that nobody answered in time can be allowed later")
     asked = tree.question(tx, session, message.id)
     agent, model = request.options.agent or earlier.agent, request.options.model or earlier.model
     options = replace(request.options, agent=agent, model=model, settings=earlier.settings)
     request = replace(request, options=options)
-    return add_turn(tx, request, session, others, parent=asked.id, question=asked, continues=earlier.id)
+    accepted = add_turn(tx, request, session, others, parent=asked.id, question=asked, continues=earlier.id)
+    if allow:
+        approvals.grant(tx, accepted.run, allow)
+    return accepted
 
 
 def branch(tx: Tx, request: TurnRequest, below: MessageId | None, past: Sequence[Message] = ()) -> Accepted:

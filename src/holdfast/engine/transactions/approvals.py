@@ -15,6 +15,7 @@ from holdfast.ports.agent import InputAnswer
 from holdfast.ports.store import Approval, Tx
 
 _INPUT: Final = "holdfast.input"  # Marks the row of a running tool's question
+_CALLS: Final = "holdfast.calls"  # Those of a grant
 
 
 def ask(tx: Tx, rid: RunId, epoch: int, asked: ApprovalRequested) -> bool:
@@ -107,6 +108,21 @@ def decide(tx: Tx, rid: RunId, aid: ApprovalId, owner: OwnerId, decision: Decisi
     if run.status != "waiting":
         return run
     return put_run(tx, step(run, "decide" if run.lease is None else "answer"))
+
+
+def grant(tx: Tx, run: Run, calls: frozenset[str]) -> None:
+    """Store which denied calls of the earlier run a continuing run may make after all."""
+    row = Approval(_grant_id(run.id), run.owner, run.id, run.session_id, "", "", {_CALLS: sorted(calls)}, "", tx.now)
+    tx.put_approval(replace(row, decision="once", decided_at=tx.now))
+
+
+def granted_calls(tx: Tx, run: Run) -> frozenset[str]:
+    row = None if run.continues is None else tx.approval(_grant_id(run.id))
+    return frozenset() if row is None else frozenset(row.args[_CALLS])
+
+
+def _grant_id(rid: RunId) -> ApprovalId:
+    return ApprovalId(f"grant_{rid}")
 
 
 def expire(tx: Tx, asked_before: float, note: str, limit: int) -> list[Run]:

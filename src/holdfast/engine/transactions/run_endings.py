@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from holdfast.core.errors import NotAllowedError
 from holdfast.core.events import Event, RunResumed
 from holdfast.core.ids import OwnerId, RunId
+from holdfast.core.late_grants import mark_allowed
 from holdfast.core.lease import NodeIdentity
 from holdfast.core.run import ENDING_VERB, Intent, Recovery, Run, after
 from holdfast.core.seed_events import seed_events
 from holdfast.core.session import Session, with_transcript
 from holdfast.core.transcript import Transcript
-from holdfast.engine.transactions import memory
+from holdfast.engine.transactions import approvals, memory
 from holdfast.engine.transactions.cancel_requests import set_intent
 from holdfast.engine.transactions.memory import MemoryPolicy
 from holdfast.engine.transactions.row_access import get_run, put_active_session, put_approval, put_run
@@ -36,7 +37,8 @@ def seed(tx: Tx, run: Run, *, begun: bool) -> list[Event]:
     events: list[Event] = [RunResumed(run.epoch)] if begun or unknown else []
     if run.continues is not None:
         message = None if earlier is None else tx.message(earlier.message_id)
-        events += seed_events(run.continues, () if message is None else message.parts)
+        parts = () if message is None else message.parts
+        events += seed_events(run.continues, mark_allowed(parts, approvals.granted_calls(tx, run)))
     return events
 
 

@@ -50,6 +50,14 @@ async def list_directories(api: ApiContext) -> s.AgentDirectoriesResponse:
     return s.AgentDirectoriesResponse(allowed=list(allowed), recent=[path for path in recent if path][:_RECENT])
 
 
+@router.post("/directories/check")
+async def check_directory(api: ApiContext, body: s.AgentDirectoryRequest) -> s.AgentDirectoryResponse:
+    """Check whether agent programs may work in a directory; if not, the error says why."""
+    if api.programs is None:
+        raise NotAllowedError("choose a directory", "this server has no agent programs")
+    return s.AgentDirectoryResponse(path=await api.programs.resolve_directory(body.path))
+
+
 @router.post("/{name}/test")
 async def try_agent(api: ApiContext, name: AgentName) -> s.AgentTestResponse:
     """Start an agent's program, ask who it is, and open an empty session. This uses no tokens."""

@@ -18,7 +18,7 @@ async def healthz() -> HealthResponse:
 @router.get("/readyz")
 async def readyz(api: ApiContext) -> HealthResponse:
     """Storage is reachable and the server accepts new runs."""
-    refusal = await api.engine.admission.refusal()
+    refusal = await api.engine.readiness.refusal()
     if refusal is not None:
         raise refusal
     await api.engine.ping()

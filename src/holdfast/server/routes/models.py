@@ -1,8 +1,9 @@
 """Models that sessions can use, and a test of one model."""
 
-from typing import Final
+from typing import Annotated, Final
 
 import anyio
+from pydantic import Field
 
 from holdfast.ports.agent import AgentError
 from holdfast.server.context import ApiContext
@@ -12,15 +13,17 @@ from holdfast.server.schemas import models as s
 
 router = Router("models", "/api")
 
+Refresh = Annotated[bool, Field(description="Ask every provider now, instead of answering from recent lists.")]
+
 _TEST_TIMEOUT: Final = 60.0  # Seconds. A local model may have to be loaded first.
 
 
 @router.get("/models")
-async def list_models(api: ApiContext) -> s.ModelListResponse:
+async def list_models(api: ApiContext, refresh: Refresh = False) -> s.ModelListResponse:
     """List models; for those that are unavailable, with the reason."""
     if api.models is None:
         return s.ModelListResponse(items=[], default=None)
-    items = [s.ModelDetailsResponse.model_validate(model) for model in await api.models.list()]
+    items = [s.ModelDetailsResponse.model_validate(model) for model in await api.models.list(refresh=refresh)]
     return s.ModelListResponse(items=items, default=await api.models.default())
 
 

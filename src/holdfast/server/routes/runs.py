@@ -140,8 +140,9 @@ async def continue_run(
     api: ApiContext, rid: p.RunIdPath, body: s.ContinueRunRequest | None = None, key: p.IdempotencyKey = None
 ) -> Response:
     """Start a run that continues where this one stopped, without repeating finished work."""
-    model = None if body is None else body.model
-    return _respond(await api.engine.runs.continue_run(rid, key=key, model=model))
+    body = body or s.ContinueRunRequest()
+    allow = frozenset(body.allow)
+    return _respond(await api.engine.runs.continue_run(rid, key=key, model=body.model, allow=allow))
 
 
 @router.post("/runs/{rid}/recover")

@@ -30,6 +30,7 @@ async def read_settings(api: ApiContext) -> s.SettingsResponse:
         providers=[_provider(status) for status in providers],
         password_set=api.authenticator.password_set,
         memory=api.engine.session_memory is not None,
+        data_dir=None if api.data_dir is None or api.backup is None else str(api.data_dir),
         version=__version__,
     )
 

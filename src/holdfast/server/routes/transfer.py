@@ -1,6 +1,7 @@
 """Export, import and backup."""
 
 import json
+import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from holdfast.core.errors import HoldfastError, NotAllowedError
+from holdfast.core.export_format import iso_timestamp
 from holdfast.engine.transfer import FileRules, ImportedSession
 from holdfast.importers.sources import SourceApp
 from holdfast.server import security_log
@@ -42,23 +44,32 @@ _NDJSON: Final = {"Content-Type": NDJSON, "Cache-Control": "no-store"}
 async def export_session(api: ApiContext, sid: SessionIdPath, format: Literal["json", "markdown"] = "json") -> Response:
     """Export a session with its files for backup or import; `markdown`: the shown branch, for reading."""
     deadline = api.limits.streams.write_deadline
+    session = (await api.engine.sessions.get(sid)).session
+    name = _file_name(session.title or "Untitled chat", session.updated_at)
     if format == "json":
-        return Download(api.engine.transfer.export(sid), f"{sid}.jsonl", _NDJSON, deadline)
+        return Download(api.engine.transfer.export(sid), f"{name}.jsonl", _NDJSON, deadline)
     markdown = {"Content-Type": "text/markdown; charset=utf-8", "Cache-Control": "no-store"}
-    return Download(api.engine.transfer.read(sid), f"{sid}.md", markdown, deadline)
+    return Download(api.engine.transfer.read(sid), f"{name}.md", markdown, deadline)
+
+
+def _file_name(title: str, at: float) -> str:
+    """The title without what file systems refuse, and the day."""
+    name = " ".join(clean_file_name(re.sub(r'[<>:"/\\|?*]', " ", title)).split())
+    return f"{name[:80].strip('. ') or 'chat'} {iso_timestamp(at)[:10]}"
 
 
 @router.get("/export", responses={200: _EXPORT})
 async def export_all(api: ApiContext) -> Response:
     """Export all sessions, archived ones included. Sessions deleted during the export are left out."""
     deadline = api.limits.streams.write_deadline
-    return Download(api.engine.transfer.export_all(), "holdfast.jsonl", _NDJSON, deadline)
+    name = _file_name("Holdfast chats", api.engine.clock.now())
+    return Download(api.engine.transfer.export_all(), f"{name}.jsonl", _NDJSON, deadline)
 
 
 @router.post("/import", status=201, raw_body={NDJSON: {"type": "string", "format": "binary"}})
 async def import_sessions(api: ApiContext, request: Request) -> ImportResponse:
-    """Import exported sessions, under new ids. Each session is imported completely or not at all; an error names the
-    line."""
+    """Import exported sessions. Each is imported completely or not at all; an error names the line. What is stored
+    already, here or by an earlier import, is left alone."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != NDJSON:
         raise HTTPException(415, f"Send the export as {NDJSON}.")
     importing = api.engine.transfer.importing(FileRules(api.limits.max_file, detect_media_type, clean_file_name))
@@ -87,7 +98,7 @@ async def import_file(
 ) -> EventStream:
     """Import a file of Holdfast or of another application; without `source` it is detected, and `name` is its name in
     errors. The stream reports `progress`, then `done` with a summary or `failed`. An invalid file changes nothing, and
-    importing another application's file again adds only what is new."""
+    importing a file again adds only what is new."""
     rules = FileRules(api.limits.max_file, detect_media_type, clean_file_name)
     importing = ChatImportSource(api, rules, source, clean_file_name(name))
     try:

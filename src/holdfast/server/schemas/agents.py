@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from holdfast.server.schemas.base import RequestModel, ResponseModel
+from holdfast.server.schemas.sessions import WorkingDirectory
 from holdfast.server.schemas.settings import VariableName
 
 
@@ -68,6 +69,7 @@ class AgentOptionResponse(ResponseModel):
     name: str
     category: Annotated[str, Field(description="mode, model, thought_level, another word, or empty.")]
     value: str | bool
+    default: Annotated[str | bool, Field(description="What the program begins a new session with.")]
     choices: list[AgentOptionChoiceResponse]
 
 
@@ -82,6 +84,14 @@ class AgentOptionsResponse(ResponseModel):
 
     options: list[AgentOptionResponse]
     commands: list[AgentCommandResponse]
+
+
+class AgentDirectoryRequest(RequestModel):
+    path: WorkingDirectory
+
+
+class AgentDirectoryResponse(ResponseModel):
+    path: Annotated[str, Field(description="The directory without links.")]
 
 
 class AgentDirectoriesResponse(ResponseModel):

@@ -63,6 +63,14 @@ class EditQueuedRunRequest(RequestModel):
 
 class ContinueRunRequest(RequestModel):
     model: Name | None = None
+    allow: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=200)]],
+        Field(
+            max_length=20,
+            description="Ids of calls that were denied because nobody answered in time, and that are allowed now. Of "
+            "several such requests for a run the first counts; a repeat returns its run.",
+        ),
+    ] = Field(default_factory=list)
 
 
 class RetryRequest(RequestModel):

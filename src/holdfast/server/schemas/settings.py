@@ -58,6 +58,7 @@ class SettingsResponse(ResponseModel):
     providers: list[ProviderResponse]
     password_set: bool
     memory: Annotated[bool, Field(description="Whether this server has a memory.")]
+    data_dir: Annotated[str | None, Field(description="Where the data is; null if it is in PostgreSQL.")]
     version: str
 
 

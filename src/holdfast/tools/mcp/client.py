@@ -20,7 +20,7 @@ from holdfast.tools.mcp.prompts import McpPrompt
 from holdfast.tools.mcp.resource_tools import resource_tools
 from holdfast.tools.mcp.server_requests import ActiveCall
 from holdfast.tools.mcp.tool_listing import MAX_TOOLS
-from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer
+from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
 from holdfast.tools.stderr_tail import StderrTail
 
 log = logging.getLogger("holdfast.tools")
@@ -124,13 +124,23 @@ class McpClient:
 
     def _failed(self, what: str, error: Exception) -> ToolError:
         """Begins a pause, which doubles with each failure."""
-        self._failure = why = _reason(error)
+        self._failure = why = self._reason(error)
         if printed := self._stderr.text:
             why = f"{why}. Its error output ends with: {printed[-1000:]}"
         pause = min(self._limits.first_pause * 2**self._failures, self._limits.longest_pause)
         self._failures = min(self._failures + 1, 30)
         self.retry_at = anyio.current_time() + pause
         return ToolError(f"{what}: {why}")
+
+    def _reason(self, error: BaseException) -> str:
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        if isinstance(error, TimeoutError):
+            return "it did not answer in time"
+        if isinstance(error, FileNotFoundError) and isinstance(self.server, StdioServer):
+            where = "" if self.server.cwd is None else f", or the directory {self.server.cwd} does not exist"
+            return f"command not found: {self.server.command}{where}"
+        return str(error) or type(error).__name__
 
     def _tool(self, tool: Any, instructions: str) -> "McpTool":
         name = tool_mapping.tool_name(self.server.name, tool.name)
@@ -219,14 +229,6 @@ def _is_answer(error: Exception) -> bool:
     from mcp.types import CONNECTION_CLOSED, INVALID_REQUEST
 
     return isinstance(error, MCPError) and error.code not in (CONNECTION_CLOSED, INVALID_REQUEST)
-
-
-def _reason(error: BaseException) -> str:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if isinstance(error, TimeoutError):
-        return "it did not answer in time"
-    return str(error) or type(error).__name__
 
 
 @dataclass(frozen=True, slots=True)

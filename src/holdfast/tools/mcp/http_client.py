@@ -17,6 +17,8 @@ def guarded_client(server_url: str, **options: Any) -> Any:
     """An `httpx2.AsyncClient` for the server. Other origins must be public, unless the server itself is local."""
     import httpx2
 
+    from holdfast.http_limits import limited_hooks  # imports httpx2, which the start does not wait for
+
     own = httpx2.URL(server_url)
 
     async def guard(request: httpx2.Request) -> None:
@@ -24,7 +26,9 @@ def guarded_client(server_url: str, **options: Any) -> Any:
         if (url.scheme, url.host, url.port) != (own.scheme, own.host, own.port):
             request.extensions["trace"] = _ConnectionGuard(url.host).check
 
-    hooks = {} if _is_on_own_network(server_url) else {"request": [guard]}
+    hooks = limited_hooks()
+    if not _is_on_own_network(server_url):
+        hooks["request"].append(guard)
     return httpx2.AsyncClient(event_hooks=hooks, **options)
 
 

@@ -8,7 +8,7 @@ import { classNames } from "../widgets/class-names.ts";
 import { Icon } from "../widgets/icons.tsx";
 import text from "../widgets/text.module.css";
 import styles from "./Approval.module.css";
-import { ToolArguments } from "./ToolArguments.tsx";
+import { CallDetails } from "./CallDetails.tsx";
 
 const CHOICES: readonly ApprovalOption[] = [
   { id: "once", decision: "once", name: "Allow once" },
@@ -19,16 +19,29 @@ const CHOICES: readonly ApprovalOption[] = [
 
 const defaultOptions = (always: boolean) => CHOICES.filter(({ decision }) => decision !== "always" || always);
 
-/** How long the agent waits for an answer before it denies by itself. */
-function Countdown({ until }: { until: number }) {
-  const [now, setNow] = useState(Date.now);
+const TICK_MS = 500;
+const URGENT_SECONDS = 10;
+
+/** How long the agent waits for an answer before it denies by itself, by the server's clock. */
+function Countdown({ until, now }: { until: number; now: () => number }) {
+  const [left, setLeft] = useState(() => until - now());
+  const [whole] = useState(left);
   useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), 1000);
+    const timer = setInterval(() => setLeft(until - now()), TICK_MS);
     return () => clearInterval(timer);
-  }, []);
-  const seconds = Math.max(0, Math.ceil((until - now) / 1000));
+  }, [now, until]);
+  const seconds = Math.max(0, Math.ceil(left / 1000));
+  const urgent = seconds <= URGENT_SECONDS;
   return (
-    <p className={text.quiet}>{seconds ? `Denied in ${seconds} s without an answer` : "Denied: no answer in time"}</p>
+    <div className={classNames(styles.countdown, urgent && styles.urgent)}>
+      <span role="timer">
+        {seconds ? `${seconds} s left to answer, then it is denied` : "No answer in time: denied"}
+      </span>
+      <progress max={Math.max(1, whole)} value={Math.max(0, left)} aria-hidden="true" />
+      <span className={text.visuallyHidden} role="status">
+        {urgent && seconds > 0 ? `Less than ${URGENT_SECONDS} seconds left to answer` : ""}
+      </span>
+    </div>
   );
 }
 
@@ -36,9 +49,11 @@ interface Props {
   request: ApprovalRequest;
   /** Returns something falsy if the decision could not be sent. */
   onDecide: (approvalId: string, decision: Decision, option?: string) => Promise<unknown>;
+  /** The server's time, in milliseconds since the epoch. */
+  now?: () => number;
 }
 
-export function Approval({ request, onDecide }: Props) {
+export function Approval({ request, onDecide, now = Date.now }: Props) {
   const [sending, setSending] = useState(false);
   const decide = async ({ decision, name }: ApprovalOption) => {
     setSending(true);
@@ -54,8 +69,8 @@ export function Approval({ request, onDecide }: Props) {
         </span>
       </p>
       {request.reason && <p>{escapeInvisible(request.reason)}</p>}
-      <ToolArguments args={request.args} />
-      {request.expires_at !== null && <Countdown until={request.expires_at} />}
+      <CallDetails args={request.args} />
+      {request.expires_at !== null && <Countdown until={request.expires_at} now={now} />}
       <div className={text.row}>
         {(request.options ?? defaultOptions(request.always)).map((option) => (
           <Button

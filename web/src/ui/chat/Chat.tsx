@@ -1,6 +1,7 @@
 // The chat screen: header, messages, queue and composer.
 
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useMemo } from "react";
+import { errorMessage } from "../../core/api.ts";
 import type { App } from "../../core/app.ts";
 import { NEW_CHAT } from "../../core/drafts.ts";
 import type { Outgoing } from "../../core/outbox.ts";
@@ -11,6 +12,7 @@ import { navigate } from "../router.tsx";
 import { Alert } from "../widgets/Alert.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import { ScreenHeader } from "../widgets/Screen.tsx";
+import { AgentDifferences, AgentOptions } from "./AgentOptions.tsx";
 import styles from "./Chat.module.css";
 import { ChatHeader } from "./ChatHeader.tsx";
 import { ChatNotFound } from "./ChatNotFound.tsx";
@@ -18,10 +20,11 @@ import { Composer } from "./Composer.tsx";
 import { ContextMeter } from "./ContextMeter.tsx";
 import { lastSession } from "./last-session.ts";
 import { MessageQueue } from "./MessageQueue.tsx";
-import { ModelPicker } from "./ModelPicker.tsx";
+import { type ModelChange, ModelPicker } from "./ModelPicker.tsx";
 import type { SlashCommand } from "./SlashCommands.tsx";
 import { ThreadView } from "./ThreadView.tsx";
 import { compactContext, undoTurn } from "./turn-actions.ts";
+import { type OptionValue, useAgentOptions } from "./use-agent-options.ts";
 import { Welcome } from "./Welcome.tsx";
 
 export function Chat({ sid }: { sid: string | null }) {
@@ -38,9 +41,13 @@ function OpenChat({ thread }: { thread: Thread }) {
   const state = useStore(thread.state);
   const { session } = state;
   const commands = useMemo(() => slashCommands(app, thread), [app, thread]);
+  const program = useProgram(session?.agent ?? null);
+  const settled = state.messages.findLast(({ status }) => status !== "streaming")?.id;
+  const { offers, reload } = useAgentOptions(program, thread.sid, settled);
   const sent = useStore(app.outbox.state).filter((item) => item.sid === thread.sid && isOnItsWay(item));
   if (state.notFound) return <ChatNotFound sid={thread.sid} />;
   const running = session?.active_run != null;
+  const onChooseAgent = (change: ModelChange) => void thread.patch(forAgent(app, change, session?.agent));
   return (
     <div className={styles.chat}>
       <ChatHeader thread={thread} session={session} />
@@ -57,15 +64,42 @@ function OpenChat({ thread }: { thread: Thread }) {
             app.outbox.add(thread.sid, { text, files, model: thread.model });
             return true;
           }}
-          commands={commands}
+          commands={program === null ? commands : commands.filter(({ name }) => name !== "compact")}
+          agentCommands={offers.commands}
           modelId={session?.model ?? null}
+          above={session && program && <AgentDifferences cwd={session.cwd} options={offers.options} />}
         >
-          {session && <ModelPicker selected={session} onChoose={(fields) => void thread.patch(fields)} />}
-          <ContextMeter sid={thread.sid} messages={state.messages} />
+          {session && <ModelPicker selected={session} onChoose={onChooseAgent} />}
+          {session && program && (
+            <AgentOptions
+              agent={program}
+              cwd={session.cwd}
+              options={offers.options}
+              onChooseDirectory={(cwd) => thread.tryPatch({ cwd })}
+              onChooseOption={(id, value) =>
+                thread.tryPatch({ agent_options: { ...session.agent_options, [id]: value } })
+              }
+              reload={reload}
+            />
+          )}
+          <ContextMeter sid={thread.sid} agent={session?.agent} messages={state.messages} />
         </Composer>
       </div>
     </div>
   );
+}
+
+/** The agent's name if it runs as a program. */
+function useProgram(agent: string | null): string | null {
+  const { agents } = useStore(useApp().catalog);
+  return agents.some((item) => item.name === agent && item.is_program) ? agent : null;
+}
+
+/** Options belong to one agent, and a program has a model of its own. */
+function forAgent(app: App, change: ModelChange, before: string | null | undefined) {
+  if (change.agent === undefined || change.agent === before) return change;
+  const cleared = app.isProgram(change.agent) ? { model: null } : { cwd: null };
+  return { ...change, ...cleared, agent_options: null };
 }
 
 /** Whether the server may have the message by now, or will have it in a moment. */
@@ -73,13 +107,37 @@ const isOnItsWay = (item: Outgoing) => item.state !== "refused" && item.problem 
 
 function NewChat() {
   const app = useApp();
-  const [selected, setSelected] = useState<{ model?: string; agent?: string }>({});
+  const { agents, loaded } = useStore(app.catalog);
+  const choices = useStore(app.newChat.choices);
+  const removed = loaded && choices.agent != null && !agents.some(({ name }) => name === choices.agent);
+  const selected = removed ? {} : choices;
+  const program = useProgram(selected.agent ?? null);
+  const { offers, reload } = useAgentOptions(program, null, null);
+  const options = offers.options.map((option) => ({
+    ...option,
+    value: selected.agent_options?.[option.id] ?? option.value,
+  }));
+  const cwd = selected.cwd ?? null;
   const send = (text: string, files: readonly FilePart[]) => {
     const previous = lastSession();
     const chat = { ...selected, ...(previous ? { previous_session_id: previous } : {}) }; // U4
-    const model = selected.model ?? app.defaultModel() ?? undefined; // the one that is shown
+    // The model that is shown; an agent that is a program has its own.
+    const model = program ? undefined : (selected.model ?? app.defaultModel() ?? undefined);
     navigate(`/new/${app.outbox.addChat(chat, { text, files, model })}`);
+    app.newChat.clear();
     return true;
+  };
+  const chooseDirectory = async (path: string | null) => {
+    try {
+      app.newChat.choose({ cwd: path === null ? null : (await app.api.checkDirectory(path)).path });
+      return null;
+    } catch (error) {
+      return errorMessage(error);
+    }
+  };
+  const chooseOption = async (id: string, value: OptionValue) => {
+    app.newChat.choose({ agent_options: { ...app.newChat.choices.get().agent_options, [id]: value } });
+    return null;
   };
   return (
     <div className={classNames(styles.chat, styles.newChat)}>
@@ -93,12 +151,24 @@ function NewChat() {
           onStop={() => undefined}
           onSend={send}
           commands={GENERAL_COMMANDS}
+          agentCommands={offers.commands}
           modelId={selected.model ?? null}
+          above={program && <AgentDifferences cwd={cwd} options={options} />}
         >
           <ModelPicker
             selected={{ model: selected.model ?? null, agent: selected.agent ?? "chat" }}
-            onChoose={(fields) => setSelected((now) => ({ ...now, ...fields }))}
+            onChoose={(change) => app.newChat.choose(forAgent(app, change, selected.agent))}
           />
+          {program && (
+            <AgentOptions
+              agent={program}
+              cwd={cwd}
+              options={options}
+              onChooseDirectory={chooseDirectory}
+              onChooseOption={chooseOption}
+              reload={reload}
+            />
+          )}
         </Composer>
       </div>
     </div>

@@ -9,6 +9,7 @@ import {
   useRef,
   useState,
 } from "react";
+import type { AgentCommandResponse } from "../../core/api-types.ts";
 import { NO_DRAFT } from "../../core/drafts.ts";
 import type { FilePart } from "../../core/types.ts";
 import { useApp } from "../context.ts";
@@ -35,6 +36,10 @@ interface Props {
   commands: readonly SlashCommand[];
   /** The model that will read the attachments; null: the default model. */
   modelId?: string | null;
+  /** Commands of the chat's agent, which are sent as messages. */
+  agentCommands?: readonly AgentCommandResponse[];
+  /** Shown above the message. */
+  above?: ReactNode;
   children?: ReactNode;
 }
 
@@ -43,7 +48,19 @@ const MAX_HEIGHT = 320;
 /** The name of the command that a text looks like: a slash and a word, then a space or nothing. */
 const commandName = (text: string): string | null => /^\/([a-z][\w:.-]*)(?=\s|$)/i.exec(text)?.[1] ?? null;
 
-export function Composer({ draftId, busy, stopping, onSend, onStop, commands, modelId = null, children }: Props) {
+export function Composer(props: Props) {
+  const {
+    draftId,
+    busy,
+    stopping,
+    onSend,
+    onStop,
+    commands,
+    modelId = null,
+    agentCommands = [],
+    above,
+    children,
+  } = props;
   const { drafts } = useApp();
   const [text, setText] = useState(() => drafts.read(draftId).text);
   const uploads = useUploads(() => drafts.read(draftId).files);
@@ -51,7 +68,15 @@ export function Composer({ draftId, busy, stopping, onSend, onStop, commands, mo
   const area = useRef<HTMLTextAreaElement>(null);
   const fileInput = useRef<HTMLInputElement>(null);
   const prompts = useMcpPrompts(text.startsWith("/"), setText);
-  const slash = useSlashCommands(text, [...commands, ...prompts.commands], () => setText(""));
+  const own = new Set(commands.map(({ name }) => name));
+  const agents = agentCommands
+    .filter(({ name }) => !own.has(name))
+    .map(({ name, description, hint }) => ({
+      name,
+      description: hint ? `${description} (${hint})` : description,
+      run: () => (hint === null ? void submit(`/${name}`) : setText(`/${name} `)),
+    }));
+  const slash = useSlashCommands(text, [...commands, ...agents, ...prompts.commands], () => setText(""));
   const [unknown, setUnknown] = useState<string | null>(null);
   const { files } = uploads;
 
@@ -85,14 +110,17 @@ export function Composer({ draftId, busy, stopping, onSend, onStop, commands, mo
     if (command) return slash.run(command);
     if (!ready) return;
     const typed = asMessage ? null : commandName(text);
-    setUnknown(typed);
-    if (typed !== null) return;
+    const unknown = agents.some(({ name }) => name === typed) ? null : typed;
+    setUnknown(unknown);
+    if (unknown === null) await submit(text);
+  };
+  const submit = async (message: string) => {
     setText("");
     uploads.clear();
     drafts.write(draftId, NO_DRAFT); // sending may leave this screen before any effect runs
     focusMessageBox();
-    if (await onSend(text, files)) return;
-    setText((typed) => typed || text);
+    if (await onSend(message, files)) return;
+    setText((typed) => typed || message);
     uploads.restore(files);
   };
   const onKeyDown = (event: KeyboardEvent) => {
@@ -128,6 +156,7 @@ export function Composer({ draftId, busy, stopping, onSend, onStop, commands, mo
             </Button>
           </p>
         )}
+        {above}
         <Attachments uploads={uploads} modelId={modelId} />
         <textarea
           ref={area}

@@ -5,17 +5,24 @@ import { useApp, useStore } from "../context.ts";
 import { formatCount } from "../format.ts";
 import styles from "./ContextMeter.module.css";
 
-/** How much of the model's context window is used, as estimated by the server after each answer. */
-export function ContextMeter({ sid, messages }: { sid: string; messages: readonly ThreadMessage[] }) {
+interface Props {
+  sid: string;
+  agent: string | undefined;
+  messages: readonly ThreadMessage[];
+}
+
+/** How much of the context window is used: an estimate of the server after each answer, or what the agent reported. */
+export function ContextMeter({ sid, agent, messages }: Props) {
   const { api, catalog } = useApp();
-  const { models } = useStore(catalog);
+  const { models, agents } = useStore(catalog);
   const [usage, setUsage] = useState<SessionContextResponse | null>(null);
   const last = messages.at(-1);
-  const settled = models.length > 0 && last && last.status !== "streaming" ? last.id : null;
+  const measured = models.length > 0 || agents.some(({ name, is_program }) => is_program && name === agent);
+  const settled = measured && last && last.status !== "streaming" ? last.id : null;
   useEffect(() => {
-    if (!settled) return;
+    if (!settled || !agent) return;
     api.get<SessionContextResponse>(`/api/sessions/${sid}/context`).then(setUsage, () => setUsage(null));
-  }, [api, sid, settled]);
+  }, [api, sid, settled, agent]);
   if (!usage?.limit) return null;
   const { used, limit } = usage;
   const label = `Context used: about ${formatCount(used)} of ${formatCount(limit)} tokens`;

@@ -20,8 +20,14 @@ const FIELDS: readonly (readonly [string, string])[] = [
   ["before", "after"],
 ];
 
-/** Returns the edit that a tool's arguments describe, if any. */
-export function editOf(args: Json): Edit | null {
+/** Returns the edits that a tool's arguments describe: one, or those in a list of edits. */
+export function editsOf(args: Json): readonly Edit[] {
+  const listed = isJsonObject(args) && Array.isArray(args.edits) ? args.edits : [args];
+  const edits = listed.map(editOf);
+  return edits.every((edit) => edit !== null) ? edits : [];
+}
+
+function editOf(args: Json): Edit | null {
   if (!isJsonObject(args)) return null;
   for (const [old, fresh] of FIELDS) {
     const [before, after] = [args[old], args[fresh]];
@@ -68,7 +74,7 @@ const SIGNS = { same: " ", removed: "−", added: "+" } as const;
 export function Diff({ before, after, name }: Edit) {
   return (
     <div className={text.block}>
-      <h4>{escapeInvisible(name)}</h4>
+      <p className={text.blockTitle}>{escapeInvisible(name)}</p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
       <pre className={styles.diff} tabIndex={0}>
         {diffLines(before, after).map(([kind, line], n) => (

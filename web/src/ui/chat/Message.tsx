@@ -76,6 +76,7 @@ function UserMessage({ message, thread }: Props) {
 }
 
 function AssistantMessage({ message, thread, busy, canContinue, last }: Props) {
+  const { api } = useApp();
   const growing = message.status === "streaming";
   return (
     <article
@@ -87,7 +88,11 @@ function AssistantMessage({ message, thread, busy, canContinue, last }: Props) {
     >
       <MessageParts parts={message.parts} growing={growing} plain={false} />
       {message.approval && message.run_id && (
-        <Approval request={message.approval} onDecide={(...answer) => thread.decide(message.run_id ?? "", ...answer)} />
+        <Approval
+          request={message.approval}
+          onDecide={(...answer) => thread.decide(message.run_id ?? "", ...answer)}
+          now={api.serverNow}
+        />
       )}
       {message.input && message.run_id && (
         <InputForm

@@ -21,9 +21,8 @@ import { classNames } from "../widgets/class-names.ts";
 import { Icon, type IconName } from "../widgets/icons.tsx";
 import text from "../widgets/text.module.css";
 import { useExpanded } from "../widgets/VirtualList.tsx";
-import { Diff, editOf } from "./Diff.tsx";
+import { CallDetails } from "./CallDetails.tsx";
 import styles from "./MessageParts.module.css";
-import { ToolArguments } from "./ToolArguments.tsx";
 
 export function textOf(parts: readonly Part[]): string {
   return parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
@@ -137,7 +136,6 @@ const ToolCard = memo(function ToolCard({ part }: { part: ToolPart }) {
   const [choice, setChoice] = useExpanded(part);
   const state = part.state === "done" && part.is_error ? "Failed" : TOOL_STATES[part.state];
   const took = part.duration_ms !== undefined && part.state === "done" ? ` · ${formatDuration(part.duration_ms)}` : "";
-  const edit = editOf(part.args);
   return (
     <Card
       label={`Tool ${part.name}`}
@@ -158,13 +156,13 @@ const ToolCard = memo(function ToolCard({ part }: { part: ToolPart }) {
       expanded={choice ?? (part.state === "running" || part.state === "unknown" || part.is_error)}
       onToggle={setChoice}
     >
-      {edit ? <Diff {...edit} /> : <ToolArguments args={part.args} />}
+      <CallDetails args={part.args} />
       {part.state === "unknown" && (
         <p className={text.quiet}>
-          The server stopped while this ran. It may or may not have finished: check before running it again.
+          Its end was not reported. It may or may not have finished: check before running it again.
         </p>
       )}
-      {part.output && <ValueBlock name="Output" value={part.output} />}
+      {part.output && part.output !== part.result && <ValueBlock name="Output" value={part.output} />}
       {part.state === "denied" && <ValueBlock name="Reason" value={part.result} />}
       {part.state === "done" && <ValueBlock name={part.is_error ? "Error" : "Result"} value={part.result} />}
     </Card>
@@ -175,7 +173,7 @@ function ValueBlock({ name, value }: { name: string; value: Json }) {
   if (value === null || value === "") return null;
   return (
     <div className={text.block}>
-      <h4>{name}</h4>
+      <p className={text.blockTitle}>{name}</p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
       <pre tabIndex={0}>{formatJson(value)}</pre>
     </div>

@@ -14,50 +14,53 @@ interface Selection {
   readonly model: string | null;
   readonly agent: string | null;
 }
-type Change = { readonly model: string; readonly agent?: string } | { readonly agent: string };
+export type ModelChange = { readonly model?: string; readonly agent?: string };
 
 const BUILT_IN = "chat";
 interface ModelChoice extends Choice {
-  readonly change: Change;
+  readonly change: ModelChange;
 }
 
-/** The agents that can be used, if there are several, and the selected one. */
-function offered(agents: readonly Agent[], selected: string | null): readonly Agent[] {
-  const found = agents.filter((item) => item.available || item.name === selected);
-  return found.length > 1 ? found : [];
+/** The agents, if there are several: those that can be used first. */
+function offered(agents: readonly Agent[]): readonly Agent[] {
+  return agents.length > 1 ? agents.toSorted((a, b) => Number(b.available) - Number(a.available)) : [];
 }
 
 /** Chooses the model, and the agent if there are several. */
-export function ModelPicker({ selected, onChoose }: { selected: Selection; onChoose: (change: Change) => void }) {
-  const { models, agents, defaultModel } = useStore(useApp().catalog);
+export function ModelPicker({ selected, onChoose }: { selected: Selection; onChoose: (change: ModelChange) => void }) {
+  const { models, agents, defaultModel, loaded } = useStore(useApp().catalog);
   const [open, setOpen] = useState(false);
   const button = useRef<HTMLButtonElement>(null);
   const box = useRef<HTMLDivElement>(null);
   usePopoverPosition(button, box, open);
   const model = selected.model ?? defaultModel;
-  // An agent that runs as a program has a model of its own; choosing one of ours goes back to the built-in agent.
-  const program = agents.find((item) => item.name === selected.agent && item.is_program);
+  // An agent that runs as a program has a model of its own; choosing one of ours goes back to the built-in agent. One
+  // that is not listed was removed.
+  const usesModels = !loaded || agents.some((item) => item.name === selected.agent && !item.is_program);
   const choices: ModelChoice[] = [
     ...models.map((item) => ({
       id: `model:${item.id}`,
       name: item.name,
-      note: item.available ? item.provider : (item.reason ?? "Unavailable"),
+      note: item.provider,
+      ...(item.available ? {} : { detail: item.reason ?? "Unavailable" }),
       group: "Models",
       disabled: !item.available,
-      selected: !program && item.id === model,
-      change: program ? { model: item.id, agent: BUILT_IN } : { model: item.id },
+      selected: usesModels && item.id === model,
+      change: usesModels ? { model: item.id } : { model: item.id, agent: BUILT_IN },
     })),
-    ...offered(agents, selected.agent).map(({ name, reason }) => ({
+    ...offered(agents).map(({ name, reason, is_program }) => ({
       id: `agent:${name}`,
       name,
+      note: is_program ? undefined : "Built-in",
       group: "Agents",
-      ...(reason === null ? {} : { note: reason, disabled: true }),
+      ...(reason === null ? {} : { detail: reason, disabled: true }),
       selected: name === selected.agent,
       change: { agent: name },
     })),
   ];
   if (!choices.length) return null;
-  const name = program?.name ?? models.find((item) => item.id === model)?.name ?? model ?? "Select a model";
+  const modelName = models.find((item) => item.id === model)?.name ?? model ?? "Select a model";
+  const name = usesModels ? modelName : selected.agent;
   const choose = ({ change }: ModelChoice) => {
     onChoose(change);
     box.current?.hidePopover();
@@ -86,7 +89,7 @@ export function ModelPicker({ selected, onChoose }: { selected: Selection; onCho
         aria-label="Model and agent"
         onToggle={(event) => setOpen(event.newState === "open")}
       >
-        {open && <Picker label="Search models" choices={choices} onChoose={choose} autoFocus />}
+        {open && <Picker label="Search models and agents" choices={choices} onChoose={choose} autoFocus />}
       </div>
     </>
   );

@@ -1,6 +1,6 @@
 // Commands in the message box: a slash and the first letters of a command's name.
 
-import { type KeyboardEvent, useState } from "react";
+import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import { classNames } from "../widgets/class-names.ts";
 import picker from "../widgets/Picker.module.css";
 import popover from "../widgets/popover.module.css";
@@ -40,9 +40,13 @@ export function useSlashCommands(text: string, commands: readonly SlashCommand[]
 }
 
 export function SlashCommandList({ found, active, run }: Omit<ReturnType<typeof useSlashCommands>, "onKeyDown">) {
+  const list = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    list.current?.children[active]?.scrollIntoView({ block: "nearest" });
+  }, [active]);
   if (!found.length) return null;
   return (
-    <div className={classNames(popover.floating, styles.list)} role="listbox" aria-label="Commands">
+    <div ref={list} className={classNames(popover.floating, styles.list)} role="listbox" aria-label="Commands">
       {found.map((command, n) => (
         // biome-ignore lint/a11y/useKeyWithClickEvents: the message box handles the keys
         // biome-ignore lint/a11y/useFocusableInteractive: the message box keeps the focus
@@ -55,7 +59,7 @@ export function SlashCommandList({ found, active, run }: Omit<ReturnType<typeof 
           onClick={() => run(command)}
         >
           <span className={classNames(text.ellipsis, picker.name)}>/{command.name}</span>
-          <span className={picker.note}>{command.description}</span>
+          <span className={classNames(picker.note, styles.description)}>{command.description}</span>
         </div>
       ))}
     </div>

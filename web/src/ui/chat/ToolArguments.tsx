@@ -8,7 +8,7 @@ export function ToolArguments({ args }: { args: Json }) {
   const list = listArguments(args);
   return list.map(({ name, text: content }) => (
     <div key={name} className={text.block}>
-      {name !== null && list.length > 1 && <h4>{escapeInvisible(name)}</h4>}
+      {name !== null && list.length > 1 && <p className={text.blockTitle}>{escapeInvisible(name)}</p>}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
       <pre tabIndex={0}>{escapeInvisible(content)}</pre>
     </div>

@@ -3,14 +3,15 @@
 import { type FormEvent, useState } from "react";
 import { errorMessage } from "../../core/api.ts";
 import type { McpServerRequest, McpServerResponse } from "../../core/api-types.ts";
+import { joinCommand, splitCommand } from "../../core/command-line.ts";
 import { useApp } from "../context.ts";
 import { Alert } from "../widgets/Alert.tsx";
-import { Button, FormButtons, IconButton } from "../widgets/buttons.tsx";
+import { Button, FormButtons } from "../widgets/buttons.tsx";
 import { Dialog, dialogBodyClass } from "../widgets/Dialog.tsx";
-import forms from "../widgets/forms.module.css";
 import { Segments } from "../widgets/Segments.tsx";
 import text from "../widgets/text.module.css";
 import styles from "./McpServerDialog.module.css";
+import { SecretFields, secretValues, storedSecrets } from "./SecretFields.tsx";
 
 const KINDS = [
   ["http", "Remote (HTTP)"],
@@ -27,17 +28,13 @@ interface Props {
 export function McpServerDialog({ server, onClose, onSaved }: Props) {
   const { api } = useApp();
   const [kind, setKind] = useState(server?.kind ?? "http");
-  const [secrets, setSecrets] = useState(() => storedSecrets(server));
+  const [secrets, setSecrets] = useState(() => storedSecrets(secretNames(server)));
   const [problem, setProblem] = useState<string | null>(null);
   const save = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const fields = new FormData(event.currentTarget);
     const field = (name: string) => String(fields.get(name) ?? "").trim();
-    const values = Object.fromEntries(
-      secrets
-        .filter(({ name }) => name.trim())
-        .map(({ name, value, stored }) => [name.trim(), stored && !value ? null : value]),
-    );
+    const values = secretValues(secrets);
     const [command = "", ...args] = splitCommand(field("command"));
     const body: McpServerRequest =
       kind === "stdio"
@@ -140,77 +137,6 @@ function CommandFields({ server }: { server: McpServerResponse | undefined }) {
   );
 }
 
-interface Secret {
-  readonly id: number;
-  readonly name: string;
-  readonly value: string;
-  /** Whether the server has a value for it. */
-  readonly stored: boolean;
-}
-
-function storedSecrets(server: McpServerResponse | undefined): readonly Secret[] {
-  const names = server ? ((server.kind === "http" ? server.headers : server.env) ?? []) : [];
-  return names.map((name, id) => ({ id, name, value: "", stored: true }));
-}
-
-interface SecretFieldsProps {
-  title: string;
-  add: string;
-  secrets: readonly Secret[];
-  onChange: (secrets: readonly Secret[]) => void;
-}
-
-function SecretFields({ title, add, secrets, onChange }: SecretFieldsProps) {
-  const change = (id: number, fields: Partial<Secret>) =>
-    onChange(secrets.map((secret) => (secret.id === id ? { ...secret, ...fields } : secret)));
-  const next = Math.max(-1, ...secrets.map(({ id }) => id)) + 1;
-  return (
-    <fieldset className={styles.secrets}>
-      <legend>{title} (optional)</legend>
-      {secrets.map(({ id, name, value, stored }) => (
-        <div key={id} className={styles.secret}>
-          <input
-            className={forms.field}
-            aria-label="Name"
-            placeholder="Name"
-            value={name}
-            readOnly={stored}
-            required
-            autoComplete="off"
-            onChange={(event) => change(id, { name: event.target.value })}
-          />
-          <input
-            className={forms.field}
-            aria-label={`Value of ${name}`}
-            type="password"
-            placeholder={stored ? "Stored; empty keeps it" : "Value"}
-            value={value}
-            required={!stored}
-            autoComplete="off"
-            onChange={(event) => change(id, { value: event.target.value })}
-          />
-          <IconButton
-            name={`Remove ${name || "row"}`}
-            icon="close"
-            onClick={() => onChange(secrets.filter((secret) => secret.id !== id))}
-          />
-        </div>
-      ))}
-      <Button small onClick={() => onChange([...secrets, { id: next, name: "", value: "", stored: false }])}>
-        {add}
-      </Button>
-    </fieldset>
-  );
-}
-
-/** Splits a command line into words; quotes keep words together. */
-function splitCommand(line: string): string[] {
-  return [...line.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(([, a, b, c]) => a ?? b ?? c ?? "");
-}
-
-/** The inverse of `splitCommand`. */
-function joinCommand(words: readonly string[]): string {
-  return words
-    .map((word) => (/^[^\s"']+$/.test(word) ? word : word.includes('"') ? `'${word}'` : `"${word}"`))
-    .join(" ");
+function secretNames(server: McpServerResponse | undefined): readonly string[] {
+  return server ? ((server.kind === "http" ? server.headers : server.env) ?? []) : [];
 }

@@ -1,15 +1,14 @@
 // Agents, and the rules for their tools.
 
-import { useState } from "react";
-import type { AgentTestResponse, ToolResponse } from "../../core/api-types.ts";
-import type { Agent } from "../../core/types.ts";
-import { useApp, useStore } from "../context.ts";
+import type { ToolResponse } from "../../core/api-types.ts";
+import { useApp } from "../context.ts";
 import { askText } from "../dialogs.ts";
 import { Button } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import forms from "../widgets/forms.module.css";
 import { Item, ItemAction, ItemList } from "../widgets/ItemList.tsx";
 import text from "../widgets/text.module.css";
+import { Agents } from "./Agents.tsx";
 import { type Rule, type SettingsProps, useItems } from "./use-settings.ts";
 
 const RULES: readonly (readonly [Rule, string])[] = [
@@ -38,27 +37,8 @@ function matches(pattern: string, tool: string): boolean {
   }
 }
 
-function AgentItem({ agent }: { agent: Agent }) {
-  const { api } = useApp();
-  const [state, setState] = useState<string | null>(null);
-  const test = async () => {
-    setState("Testing…");
-    const result = await api.post<AgentTestResponse>(`/api/agents/${agent.name}/test`, {}).catch(() => null);
-    if (!result) setState("The server could not be reached. Try again.");
-    else if (!result.ok) setState(result.reason);
-    else setState(`${[result.program, result.version].filter(Boolean).join(" ")} answered in ${result.took_ms} ms`);
-  };
-  const resumes = agent.can_continue ? "Resumes after a restart" : "Starts over after a restart";
-  return (
-    <Item title={agent.name} facts={[agent.reason ?? resumes, agent.is_program && "Runs as its own program", state]}>
-      {agent.is_program && agent.available && <ItemAction name="Test" of={agent.name} onClick={() => void test()} />}
-    </Item>
-  );
-}
-
 export function Tools({ settings, change, reload }: SettingsProps) {
-  const { api, catalog } = useApp();
-  const { agents } = useStore(catalog);
+  const { api } = useApp();
   const [tools] = useItems<ToolResponse>("/api/tools");
   const rules = settings?.tools ?? {};
   const patterns = Object.keys(rules).filter((name) => !tools.some((tool) => tool.name === name));
@@ -76,11 +56,7 @@ export function Tools({ settings, change, reload }: SettingsProps) {
   };
   return (
     <>
-      <ItemList label="Agents">
-        {agents.map((agent) => (
-          <AgentItem key={agent.name} agent={agent} />
-        ))}
-      </ItemList>
+      <Agents passwordSet={settings?.password_set ?? false} />
       <h3 className={text.subsectionTitle}>Tool permissions</h3>
       <p className={text.quiet}>
         Tools without a rule use their default: read-only tools run, tools that change something ask first.

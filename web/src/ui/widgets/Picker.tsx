@@ -9,6 +9,8 @@ export interface Choice {
   readonly id: string;
   readonly name: string;
   readonly note?: string | undefined;
+  /** Shown below the name, such as why it cannot be chosen. */
+  readonly detail?: string | undefined;
   readonly group: string;
   readonly disabled?: boolean;
   readonly selected?: boolean;
@@ -27,7 +29,7 @@ interface Props<T extends Choice> {
 
 function matches(choice: Choice, query: string): boolean {
   if (choice.found) return true;
-  const searched = `${choice.name} ${choice.note ?? ""} ${choice.group}`.toLowerCase();
+  const searched = `${choice.name} ${choice.note ?? ""} ${choice.detail ?? ""} ${choice.group}`.toLowerCase();
   return query
     .toLowerCase()
     .split(/\s+/)
@@ -104,6 +106,7 @@ export function Picker<T extends Choice>({ label, choices, onChoose, autoFocus =
               <span className={classNames(text.ellipsis, styles.name)}>{choice.name}</span>
               {choice.note && <span className={styles.note}>{choice.note}</span>}
               {choice.selected && <span className={styles.note}>✓</span>}
+              {choice.detail && <span className={styles.detail}>{choice.detail}</span>}
             </div>
           </Fragment>
         ))}

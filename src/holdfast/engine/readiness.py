@@ -16,7 +16,7 @@ log = logging.getLogger("holdfast.engine")
 _RECHECK: Final = 5.0  # Seconds between two attempts to open a damaged journal: a person may have replaced it
 
 
-class Admission:
+class Readiness:
     def __init__(self, node: NodeContext, is_draining: Callable[[], bool]) -> None:
         self._node = node
         self._is_draining = is_draining

@@ -1,0 +1,50 @@
+"""Limits on the responses that libraries read through httpx2, whose clients have none: a whole body, one line of an
+event stream, and no compression, because a megabyte can expand to a gigabyte."""
+
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any, Final
+
+import httpx2
+
+MAX_BODY: Final = 32 * 1024 * 1024  # Bytes of a response that is not an event stream
+
+
+def limited_hooks(max_line: int = MAX_BODY) -> dict[str, list[Any]]:
+    """Event hooks of a client; they apply to redirects and to requests for signing in too. `max_line`: bytes of each
+    line of an event stream."""
+    return {"request": [_refuse_compression], "response": [partial(_limit, max_line)]}
+
+
+async def _refuse_compression(request: httpx2.Request) -> None:
+    request.headers["Accept-Encoding"] = "identity"
+
+
+async def _limit(max_line: int, response: httpx2.Response) -> None:
+    if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise httpx2.DecodingError("its answer is compressed, which was not asked for", request=response.request)
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
+    in_lines = response.headers.get("content-type", "").startswith("text/event-stream")
+    limit = max_line if in_lines else MAX_BODY
+    response.stream = _LimitedStream(response.stream, response.request, limit, in_lines=in_lines)
+
+
+class _LimitedStream(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream, request: httpx2.Request, limit: int, *, in_lines: bool) -> None:
+        self._stream = stream
+        self._request = request
+        self._limit = limit
+        self._in_lines = in_lines
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._stream:
+            size += len(chunk)
+            if self._in_lines and (newline := chunk.rfind(b"\n")) >= 0:
+                size = len(chunk) - newline - 1
+            if size > self._limit:
+                raise httpx2.DecodingError("its answer is too large", request=self._request)
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

@@ -1,0 +1,35 @@
+"""Usage that providers report: tokens and costs."""
+
+from typing import Final, TypeGuard
+
+from holdfast.core.events import Usage
+from holdfast.core.parts import Json
+
+MAX_TOKENS: Final = 2**40
+"""Far above what a call can use; the sums over a run stay below 2**53, up to which JSON numbers are exact."""
+
+
+def is_token_count(value: object) -> TypeGuard[int]:
+    return type(value) is int and 0 <= value <= MAX_TOKENS
+
+
+def known_token_count(value: object) -> int | None:
+    return value if is_token_count(value) else None
+
+
+def parse_usage(usage: dict[str, Json]) -> Usage | None:
+    """What an OpenAI-compatible server reports: tokens and, where it names it, the cost. Costs are never computed here:
+    prices of models are not known."""
+    read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if not is_token_count(read) or not is_token_count(written):
+        return None
+    cost = usage.get("cost")
+    known = isinstance(cost, int | float) and 0 <= cost < 1e9
+    cached = _count(usage.get("prompt_tokens_details"), "cached_tokens")
+    cached = _count(usage, "prompt_cache_hit_tokens") if cached is None else cached  # DeepSeek's
+    reasoning = _count(usage.get("completion_tokens_details"), "reasoning_tokens")
+    return Usage(read, written, float(cost or 0) if known else None, cached, reasoning)
+
+
+def _count(details: Json, name: str) -> int | None:
+    return known_token_count(details.get(name)) if type(details) is dict else None
