@@ -1,10 +1,13 @@
-"""Imports of 100,000 messages: `holdfast import` as a process of its own, through a running server and without one."""
+"""Imports of 100,000 messages: `holdfast import` as a process of its own, through a running server and without one.
+
+They are to take less than a minute. What is measured is the processor time, because a busy machine makes the other time
+longer; an idle one takes about as long as the two processes need in turn."""
 
 import json
+import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Final
 
@@ -17,11 +20,11 @@ from tests.nursery import Nursery
 
 __all__ = ["http_nursery"]
 
-SECONDS: Final = 60.0
+SECONDS: Final = 40.0  # Of the processor
 MEGABYTES: Final = 200
 CODE: Final = """
-import atexit, sys
-atexit.register(lambda: sys.stderr.write(open("/proc/self/status").read()))
+import atexit, sys, time
+atexit.register(lambda: sys.stderr.write(open("/proc/self/status").read() + f"CPU: {time.process_time()}"))
 from holdfast.__main__ import main
 main()
 """
@@ -34,6 +37,11 @@ def peak(status: str) -> int:
     return int(found[1]) // 1024
 
 
+def processor_time(pid: int) -> float:
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
 LARGE: Final = [pytest.mark.soak, pytest.mark.timeout(600)]
 CASES: Final = [(app, served, 1000, 50) for app in APPS for served in (False, True)]
 
@@ -43,15 +51,14 @@ CASES: Final = [(app, served, 1000, 50) for app in APPS for served in (False, Tr
     [("claude", False, 20, 5), *(pytest.param(*case, marks=LARGE) for case in CASES)],
 )
 def test_many_messages(app: str, served: bool, chats: int, turns: int, tmp_path: Path, http_nursery: Nursery) -> None:
-    """Each message is imported once, in under a minute and within 200 MB; a second import adds nothing."""
+    """Each message is imported once, in time and within 200 MB; a second import adds nothing."""
     source = write_export(app, tmp_path, chats, turns)
     data = tmp_path / "data"
     command = [sys.executable, "-c", CODE, "import", "--from", app, "--json", "--data-dir", str(data), str(source)]
 
     def import_all() -> tuple[int, int, int]:
-        started = time.monotonic()
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        assert time.monotonic() - started < SECONDS
+        assert float(done.stderr.rpartition("CPU: ")[2]) < SECONDS
         assert peak(done.stderr) < MEGABYTES
         summary = json.loads(done.stdout)
         assert summary["skipped_count"] == 0
@@ -63,5 +70,7 @@ def test_many_messages(app: str, served: bool, chats: int, turns: int, tmp_path:
         return
     with Served(http_nursery, data) as server:
         server.ready()
+        before = processor_time(server.process.pid)
         assert import_all() == (chats, 0, 2 * chats * turns)
+        assert processor_time(server.process.pid) - before < SECONDS
         assert peak(Path(f"/proc/{server.process.pid}/status").read_text()) < MEGABYTES
