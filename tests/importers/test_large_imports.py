@@ -20,7 +20,7 @@ from tests.nursery import Nursery
 
 __all__ = ["http_nursery"]
 
-SECONDS: Final = 40.0  # Of the processor
+SECONDS: Final = 30.0  # Of the processor, for each of the processes
 MEGABYTES: Final = 200
 CODE: Final = """
 import atexit, sys, time
