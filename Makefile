@@ -12,6 +12,7 @@ COMPILED := .venv/.compiled
 WEB := .venv/.web
 PLOTTING := .venv/.plotting
 DOCS := .venv/.docs
+DIST_TOOLS := build/dist-tools
 SOURCES := $(shell find src -name '*.py')
 WEB_SOURCES := $(shell find web -path web/node_modules -prune -o -type f -print)
 PYTHONS ?= python3 python3.14 python3.13 python3.12 python3.11 python
@@ -25,6 +26,10 @@ SOAK_KILLS ?= 500
 CLUSTER_KILLS ?= 50
 FUZZ_EXAMPLES ?= 5000
 WEIGHTS ?= yes
+INSTALL_SUITE ?= bookworm
+# The version that `make test-install` upgrades from: the last release, or else the sources of some time ago.
+INSTALL_PREVIOUS ?= $(shell git describe --tags --abbrev=0 --match 'v*' HEAD^ 2>/dev/null || \
+	git rev-list --first-parent -n 1 --skip=40 HEAD 2>/dev/null)
 # Bytecode is written whatever the environment says: every worker and every server of a test would compile the tests anew.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 -q
 PEERS := litellm open-webui
@@ -34,7 +39,7 @@ PEER_open-webui := open-webui
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help install run test test-all check docs bench bench-peers sim mutants fuzz soak screenshots clean chromium servers clients \
-	test-agents test-openviking test-interop
+	test-agents test-openviking test-interop dist test-install
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,7 +48,7 @@ install: $(STAMP) $(COMPILED) $(WEB) ## Set up .venv, build the web app, downloa
 	@echo "Holdfast is installed. Start it with: make run"
 
 run: $(STAMP) $(COMPILED) $(WEB) ## Serve on http://127.0.0.1:8484 (HOLDFAST_HOST, HOLDFAST_PORT, HOLDFAST_DATA_DIR; flags go in ARGS).
-	@exec $(BIN)/holdfast serve $(ARGS)
+	@exec $(BIN)/holdfast serve --no-model $(ARGS)
 
 test: $(STAMP) $(COMPILED) $(WEB) chromium servers clients ## Run the tests.
 	@$(PYTEST)
@@ -103,6 +108,33 @@ test-openviking: $(STAMP) ## Test memory with a real OpenViking server, installe
 test-interop: $(STAMP) $(COMPILED) ## Test with SDKs, coding agents and MCP servers of others, installed into build/interop (3 GB).
 	@$(BIN)/python -m tests.interop.environments
 	@$(PYTEST) --dist=loadfile -m interop tests/interop
+
+dist: $(DIST_TOOLS) ## Build the wheel and the source distribution into dist.
+	@rm -rf dist
+	@$(DIST_TOOLS)/bin/python -m build --outdir dist . > build/dist.log 2>&1 || { tail -n 30 build/dist.log >&2; exit 1; }
+	@$(DIST_TOOLS)/bin/twine check --strict dist/*
+	@ls -l dist
+
+# The previous version gets a lower number, so that pip upgrades from it.
+test-install: $(STAMP) dist ## Install the wheel in a bare Debian root, chat, kill -9, upgrade, uninstall (root, mmdebstrap).
+	@[ -n "$(INSTALL_PREVIOUS)" ] || { echo "Name a commit to upgrade from: INSTALL_PREVIOUS=…" >&2; exit 1; }
+	@previous=build/previous-$$(git rev-parse --short "$(INSTALL_PREVIOUS)^{commit}"); \
+	if ! ls $$previous/*.whl >/dev/null 2>&1; then \
+		rm -rf $$previous && mkdir -p $$previous/source; \
+		git archive "$(INSTALL_PREVIOUS)" | tar -x -C $$previous/source; \
+		sed -i 's/^__version__ = .*/__version__ = "0.0.9"/' $$previous/source/src/holdfast/__init__.py; \
+		$(DIST_TOOLS)/bin/python -m build --wheel --outdir $$previous $$previous/source > $$previous/build.log 2>&1 || \
+			{ tail -n 30 $$previous/build.log >&2; exit 1; }; \
+		rm -rf $$previous/source; \
+	fi; \
+	command -v mmdebstrap >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		apt-get install -qq -y --no-install-recommends mmdebstrap >/dev/null 2>&1; } || true; \
+	$(BIN)/python -m tests.install --suite $(INSTALL_SUITE) --archive build/debian-$(INSTALL_SUITE).tar \
+		--wheel dist/*.whl --previous $$previous/*.whl
+
+$(DIST_TOOLS):
+	@$(BIN)/python -m venv $@ 2>/dev/null || python3 -m venv $@
+	@$@/bin/python -m pip install -q build twine || { rm -rf $@; exit 1; }
 
 screenshots: $(STAMP) $(WEB) chromium ## Take the screenshots that the documentation shows.
 	@$(BIN)/python -m tests.browser.screenshots

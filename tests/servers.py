@@ -128,27 +128,23 @@ class PostgresServer:
         return self.url(name)
 
 
-class Nginx:
-    """In front of three nodes, set up by what docs/how-to/cluster.md shows."""
+HOW_TO: Final = Path(__file__).parents[1] / "docs" / "how-to"
 
-    def __init__(self, ports: Sequence[int]) -> None:
+
+class Nginx:
+    """With its defaults, except for what `block` says within `http`. `PORT` in it is a port that is free."""
+
+    def __init__(self, block: str) -> None:
         self._program = needs(shutil.which("nginx") or shutil.which("/usr/sbin/nginx"), "nginx-light")
         self.directory = Path(tempfile.mkdtemp(prefix="hf-nginx-"))
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        page = (Path(__file__).parents[1] / "docs" / "how-to" / "cluster.md").read_text()
-        (block,) = re.findall(r"```nginx\n(.*?)```", page, re.DOTALL)
-        nodes = iter(ports)
-        block = re.sub(r"server 10\.[0-9.]+:8484", lambda _: f"server 127.0.0.1:{next(nodes)}", block)
-        block = block.replace("listen 443 ssl;", f"listen 127.0.0.1:{self.port};")
-        # A node without a password takes nothing from a proxy that says so; the tests' nodes mostly have none.
-        block = block.replace("proxy_set_header X-Forwarded-Proto $scheme;", "")
         temporary = "".join(f"{kind}_temp_path {self.directory}/{kind};\n" for kind in _TEMPORARY)
         (self.directory / "nginx.conf").write_text(
             f"daemon off; pid {self.directory}/pid; error_log {self.directory}/errors warn; worker_processes 1;\n"
             f"{'user root;' if os.geteuid() == 0 else ''}\n"
             "events { worker_connections 2000; }\n"
-            f"http {{ access_log off; {temporary} {block} }}\n"
+            f"http {{ access_log off; {temporary} {block.replace('PORT', str(self.port))} }}\n"
         )
         command = [self._program, "-p", str(self.directory), "-c", str(self.directory / "nginx.conf")]
         self._process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
@@ -163,6 +159,16 @@ class Nginx:
         self._process.terminate()
         self._process.wait(_GUARD)
         shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def load_balancer(ports: Sequence[int]) -> Nginx:
+    """In front of three nodes, set up by what docs/how-to/cluster.md shows."""
+    (block,) = re.findall(r"```nginx\n(.*?)```", (HOW_TO / "cluster.md").read_text(), re.DOTALL)
+    nodes = iter(ports)
+    block = re.sub(r"server 10\.[0-9.]+:8484", lambda _: f"server 127.0.0.1:{next(nodes)}", block)
+    # A node without a password takes nothing from a proxy that says so; the tests' nodes mostly have none.
+    block = block.replace("proxy_set_header X-Forwarded-Proto $scheme;", "")
+    return Nginx(block.replace("listen 443 ssl;", "listen 127.0.0.1:PORT;"))
 
 
 class Wire:

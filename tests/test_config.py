@@ -318,3 +318,11 @@ def test_config_show_names_units_and_what_is_not_set(tmp_path: Path) -> None:
     values = {name: value for name, value, _ in (line.split("\t") for line in shown.splitlines() if "\t" in line)}
     assert {values[name] for name in ("cors_origins", "trusted_proxies", "password", "node_id")} == {"(not set)"}
     assert (values["drain"], values["retention_days"], values["max_file_mb"]) == ("10 s", "30 days", "50 MB")
+
+
+@pytest.mark.parametrize("path", ["holdfast", "//host", "/a b", "/../x", "/x?y", '/"', "https://host/x"])
+def test_a_root_path_is_a_path(path: str) -> None:
+    """It becomes part of headers and pages."""
+    with pytest.raises(ValueError, match="must be a path such as /holdfast"):
+        Config(data_dir=Path("x"), root_path=path)
+    assert [Config(data_dir=Path("x"), root_path=good).root_path for good in ("/", "/a/b/")] == ["", "/a/b"]

@@ -13,7 +13,7 @@ function onlyWoff2(): Plugin {
 }
 
 export default defineConfig({
-  base: "/static/app/",
+  base: "./", // scripts and styles find each other wherever the app is published; `pack.mjs` completes the page
   plugins: [{ ...onlyWoff2(), enforce: "pre" }],
   build: {
     outDir: "../src/holdfast/server/static/app",

@@ -68,6 +68,13 @@ def _check_origin(origin: str) -> str:
     return origin.lower()
 
 
+def _check_root_path(path: str) -> str:
+    path = path.rstrip("/")
+    if path and not re.fullmatch(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*){1,10}", path):
+        raise ValueError("must be a path such as /holdfast, of letters, digits and . _ ~ -")
+    return path
+
+
 def _url_scheme(*schemes: str) -> AfterValidator:
     def check(url: str) -> str:
         if url.partition("://")[0] not in schemes:
@@ -168,6 +175,8 @@ class Config(Section):
     data_dir: Directory
     host: Text = "127.0.0.1"
     port: Whole = Field(default=8484, ge=0, le=65535)
+    root_path: Annotated[str, Field(max_length=200), AfterValidator(_check_root_path)] = ""
+    """The path below which a reverse proxy publishes the server, such as /holdfast."""
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lowercase)] = "warning"
     log_format: Annotated[Literal["text", "json"], BeforeValidator(_lowercase)] = "text"
     retention_days: Number = Field(default=30.0, ge=0)
@@ -189,6 +198,9 @@ class Config(Section):
     """Origins whose pages may call the APIs below /v1. With a password they need a token."""
     password: SecretStr | None = Field(default=None, min_length=1)
     """Takes precedence over the password that `holdfast password` stored."""
+    require_password: bool = False
+    """Whether to create a password at the first start, also on loopback, where it is optional. For containers, in which
+    every connection seems to come from elsewhere or from this machine, whoever makes it."""
     login_idle_days: Number = Field(default=7.0, gt=0.001)
     """Days without use after which a browser must log in again."""
     trusted_proxies: Annotated[tuple[Proxy, ...], BeforeValidator(_split)] = ()

@@ -8,6 +8,9 @@ from typing import Any, Final
 import httpx2
 
 MAX_BODY: Final = 32 * 1024 * 1024  # Bytes of a response that is not an event stream
+MAX_QUOTES: Final = 400_000
+"""Two for each name and string of a body, or of a line of an event stream. Libraries parse JSON on the event loop,
+which takes a third of a second for so many; an image is a single string."""
 
 
 def limited_hooks(max_line: int = MAX_BODY) -> dict[str, list[Any]]:
@@ -37,11 +40,14 @@ class _LimitedStream(httpx2.AsyncByteStream):
         self._in_lines = in_lines
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
+        size = quotes = 0
         async for chunk in self._stream:
             size += len(chunk)
+            quotes += chunk.count(b'"') - chunk.count(b'\\"')
+            if quotes > MAX_QUOTES:
+                raise httpx2.DecodingError("its answer has too many names and strings", request=self._request)
             if self._in_lines and (newline := chunk.rfind(b"\n")) >= 0:
-                size = len(chunk) - newline - 1
+                size, quotes = len(chunk) - newline - 1, chunk.count(b'"', newline)
             if size > self._limit:
                 raise httpx2.DecodingError("its answer is too large", request=self._request)
             yield chunk

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+_IDS: Final = ("run", "session")  # Fields that every line shows
 ALWAYS_LOGGED: Final = "holdfast.security"
 """The logger whose events are written at every level."""
 
@@ -34,7 +35,9 @@ class TextLineFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  overridden
-        return _escape(super().formatMessage(record))
+        fields = getattr(record, "fields", {})
+        ids = [f"{name}={fields[name]}" for name in _IDS if name in fields and str(fields[name]) not in record.message]
+        return _escape(" ".join([super().formatMessage(record), *ids]))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802  overridden
         return _indent(super().formatException(ei).splitlines())

@@ -33,6 +33,17 @@ class RandomIds:
         return f"{prefix}_{''.join(digits)}"
 
 
+def unsupported_reason(platform: str) -> str | None:
+    """Why Holdfast does not run on this system, and what to do instead; None if it does."""
+    if platform != "win32":
+        return None
+    return (
+        "Holdfast does not run on Windows itself: the lock of its data directory, the flushing of directories to disk "
+        "and the process groups of tools need Linux or macOS. Install it in WSL 2 (`wsl --install`, then `pip install "
+        "holdfast` there), or run the container image."
+    )
+
+
 def hide_process_memory() -> None:
     """On Linux, keeps processes of the same user, such as an agent's commands, from reading the keys in this process's
     environment and memory. Also disables core dumps. Child processes are not affected."""

@@ -37,6 +37,11 @@ def axe_violations(page: Page) -> list[Any]:
     return [(item["id"], [(node["target"], node["failureSummary"]) for node in item["nodes"]]) for item in found]
 
 
+def start_chatting(page: Page) -> None:
+    """Leave the first screen of a new server, which has found a model."""
+    button(page, "Start chatting").click()
+
+
 def message_box(page: Page) -> Locator:
     return page.get_by_role("textbox", name="Message", exact=True)
 

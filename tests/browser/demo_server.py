@@ -5,7 +5,7 @@
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from holdfast.core.ids import SessionId
 from holdfast.core.parts import plain_text
 from holdfast.ports.agent import Turn
 from holdfast.ports.keyring import KeyringStore
-from holdfast.ports.model import Ability, ModelInfo, ProviderStatus
+from holdfast.ports.model import Ability, ModelInfo, ProviderCheck, ProviderStatus
 from holdfast.server.event_loop import ServerEventLoop
 from holdfast.server.schemas.settings import (
     McpPromptArgumentResponse,
@@ -145,6 +145,20 @@ class FakeModels:
 
     async def set_key(self, provider: str, key: str | None) -> str | None:
         return "Could not reach Anthropic (api.anthropic.com)."
+
+    async def discover(self) -> Sequence[ProviderCheck]:
+        return []
+
+    async def connect(self, provider: str | None, address: str | None, key: str | None) -> ProviderCheck:
+        raise NotImplementedError
+
+    async def remove(self, name: str) -> None: ...
+
+    @property
+    def download_size(self) -> int | None:
+        return None
+
+    async def download(self, report: Callable[[int, int], None]) -> None: ...
 
 
 def _mcp_server(

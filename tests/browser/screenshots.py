@@ -158,7 +158,8 @@ def main(wanted: Sequence[str]) -> int:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         settings = _agent_programs(Path(directory))
         with Served(Fresh("tests.browser.demo_server"), Path(directory) / "data", **settings) as server:
-            sessions = DemoSessions(server.ready(), Path(directory))
+            server.ready().post("/api/setup/done", expect=204)
+            sessions = DemoSessions(server, Path(directory))
             for scheme in ("light", "dark"):
                 for size in SIZES:
                     _take(browser, sessions, scheme, size, wanted)

@@ -10,7 +10,17 @@ from playwright.sync_api import Locator, Page, Route, expect
 
 from holdfast.storage.key_file import KeyFile
 from tests.acp.conftest import Program, chat_nursery, open_session, play, preloaded, program, start, up
-from tests.browser.chat_page import answers, axe_violations, button, message_box, notice, send, session_of, wait_idle
+from tests.browser.chat_page import (
+    answers,
+    axe_violations,
+    button,
+    message_box,
+    notice,
+    send,
+    session_of,
+    start_chatting,
+    wait_idle,
+)
 from tests.browser.conftest import ConsoleErrors, Open
 from tests.http.conftest import Start
 from tests.http.streams import until
@@ -129,6 +139,7 @@ def test_a_new_chat_chooses_where_and_how_its_agent_works(
     console_errors.expect("422")
     served = start(agent_directories=[str(project.parent)])
     page = open_page(served.url, width=360, height=740)
+    start_chatting(page)
     choose_agent(page, "scripted")
     button(page, "Agent options").click()
     panel = options(page)
@@ -232,6 +243,7 @@ def test_agents_are_next_to_models_in_the_picker(
     one."""
     served = start(environment={"PATH": str(tmp_path)})
     page = open_page(served.url)
+    start_chatting(page)
     page.get_by_role("button", name="Model: ").click()
     hermes = page.get_by_role("option", name="hermes")
     expect(hermes).to_contain_text("hermes was not found on the PATH. Install it with")
@@ -300,6 +312,7 @@ def test_an_agent_is_added_tested_edited_and_removed(
     page = open_page(served.url)
     page.get_by_label("Password").fill(PASSWORD)
     page.keyboard.press("Enter")
+    start_chatting(page)
     expect(message_box(page)).to_be_visible()
     page.goto(f"{served.url}/settings#tools")
     tools = page.get_by_role("region", name="Agents and tools", exact=True)

@@ -66,6 +66,19 @@ def test_a_request_that_is_repeated_is_shown(server: Served, open_page: Open) ->
     check_transcript(page, server)
 
 
+def test_without_event_streams_an_approval_can_be_answered(
+    server: Served, open_page: Open, context: BrowserContext, console_errors: ConsoleErrors
+) -> None:
+    """U3: only the journal has the question's id; it is read without a stream, and the tool runs."""
+    context.route("**/events", lambda route: route.abort())
+    page = open_page(server.url)
+    send(page, [{"call": "c1", "asks": True}, {"say": "Done."}])
+    page.get_by_role("group", name="Approval").get_by_role("button", name="Allow once").click()
+    expect(answers(page)).to_contain_text("Done.")
+    check_transcript(page, server)
+    drop_network_errors(console_errors)
+
+
 def test_without_event_streams_the_page_polls(
     server: Served, open_page: Open, context: BrowserContext, console_errors: ConsoleErrors
 ) -> None:

@@ -25,7 +25,8 @@ def server(start: Start) -> Served:
 @pytest.fixture(scope="module")
 def demo(fork_server: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with Served(Nursery(fork_server, "tests.browser.demo_server"), tmp_path_factory.mktemp("demo") / "data") as served:
-        yield served.ready()
+        served.ready().post("/api/setup/done", expect=204)
+        yield served
 
 
 def section(page: Page, name: str) -> Any:
@@ -248,18 +249,27 @@ def test_a_password_and_a_token(
 
 
 def test_export_and_import(server: Served, open_page: Open) -> None:
-    """All chats are exported to one file, and imported chats are in the list."""
-    server.events(server.send(server.session(title="To be kept"), "words")["run"]["id"])
+    """All chats are exported to one file; importing it leaves what is there alone, and brings back what was deleted."""
+    sid = server.session(title="To be kept")
+    server.events(server.send(sid, "words")["run"]["id"])
     page = open_page(f"{server.url}/settings#data")
     data = section(page, "Data")
     with page.expect_download() as saved:
         data.get_by_role("link", name="Export all chats").click()
-    with page.expect_file_chooser() as chosen:
-        button(data, "Import chats").click()
-    chosen.value.set_files(saved.value.path().rename(saved.value.path().with_suffix(".jsonl")))
-    expect(data.get_by_role("status")).to_have_text("1 chat imported")
+    export = saved.value.path().rename(saved.value.path().with_suffix(".jsonl"))
     nav = page.get_by_role("navigation", name="Chats")
-    expect(nav.get_by_role("link", name="To be kept")).to_have_count(2)
+
+    def import_export(summary: str) -> None:
+        with page.expect_file_chooser() as chosen:
+            button(data, "Import chats").click()
+        chosen.value.set_files(export)
+        expect(data.get_by_role("status")).to_have_text(summary)
+        expect(nav.get_by_role("link", name="To be kept")).to_have_count(1)
+
+    import_export("0 chats imported, 1 unchanged")
+    server.call("DELETE", f"/api/sessions/{sid}", None, 204)
+    expect(nav.get_by_role("link", name="To be kept")).to_have_count(0)
+    import_export("1 chat imported")
 
 
 def test_import_from_another_application(server: Served, open_page: Open, tmp_path: Path) -> None:

@@ -28,10 +28,14 @@ from tests.nursery import ROOT
 
 
 @contextmanager
-def serving(*arguments: str) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
+def serving(
+    *arguments: str, environment: dict[str, str] | None = None
+) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
     """`holdfast serve` itself, and the address it printed."""
     command = [sys.executable, "-m", "holdfast", "serve", "--port", "0", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as process:
+    variables = os.environ | (environment or {})
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, env=variables, stdout=pipe, stderr=pipe) as process:
         try:
             assert process.stdout is not None
             assert select.select([process.stdout], [], [], GUARD)[0]
@@ -51,6 +55,22 @@ def test_serve_says_where_and_stops_when_told(data: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(GUARD) == 0
         assert not file.exists()
+
+
+def test_a_background_task_that_fails_does_not_end_the_server(data: Path, tmp_path: Path) -> None:
+    """E1: the warm-up after the start meets the limit of open files: that is logged, and the server goes on."""
+    (tmp_path / "aiohttp.py").write_text('raise OSError(24, "Too many open files")')
+    with serving("--data-dir", str(data), environment={"PYTHONPATH": str(tmp_path)}) as (process, url):
+        assert process.stderr is not None
+        output = b""
+        while b"[Errno 24]" not in output:
+            assert select.select([process.stderr], [], [], GUARD)[0], output
+            output += (line := os.read(process.stderr.fileno(), 65536))
+            assert line, output
+        assert b"warming up failed" in output
+        assert httpx.get(f"{url}/healthz", verify=False).json() == {"status": "ok"}
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(GUARD) == 0
 
 
 def test_a_flag_overrides_the_file(tmp_path: Path) -> None:

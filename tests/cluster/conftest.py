@@ -10,7 +10,7 @@ import pytest
 
 from tests.http.client import Served
 from tests.nursery import ForkServer, Nursery
-from tests.servers import Nginx, PostgresServer, RedisServer, Wire, free_port
+from tests.servers import Nginx, PostgresServer, RedisServer, Wire, free_port, load_balancer
 
 
 @pytest.fixture(scope="session")
@@ -68,7 +68,7 @@ class Cluster:
     def front(self) -> str:
         """nginx's address."""
         if self._nginx is None:
-            self._nginx = Nginx(self.ports)
+            self._nginx = load_balancer(self.ports)
         return self._nginx.url
 
     def close(self) -> None:

@@ -15,8 +15,8 @@ import psycopg
 import pytest
 from anyio import to_thread
 
-from holdfast.core.errors import SchemaTooNewError, StorageUnavailableError
-from holdfast.core.ids import LOCAL, FileId, SessionId
+from holdfast.core.errors import JournalPrunedError, SchemaTooNewError, StorageUnavailableError
+from holdfast.core.ids import LOCAL, FileId, RunId, SessionId
 from holdfast.core.lease import Lease
 from holdfast.core.parts import TextPart
 from holdfast.engine.change_feed import ChangeSubscription
@@ -361,6 +361,20 @@ def test_a_server_that_is_not_there_is_said_in_a_sentence() -> None:
         PostgresStore(PostgresConfig("postgresql://holdfast:secret@127.0.0.1:1/none"))
     assert "refused" in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.anyio
+async def test_marks_of_purged_runs_do_not_grow_for_ever(journal_place: PostgresConfig) -> None:
+    """However many runs are erased, a bounded number of marks is kept, those of the newest runs."""
+    async with opening(lambda: PostgresJournal(journal_place))() as journal:
+        await journal.append([s.adding(s.RID, 1, "word")])
+        for first in range(0, 15_000, 3000):
+            await journal.purge([RunId(f"gone_{n:05}") for n in range(first, first + 3000)])
+        with pytest.raises(JournalPrunedError):
+            await journal.read(RunId("gone_14999"))
+        assert len(await journal.read(s.RID)) == 1
+    with psycopg.connect(journal_place.url) as db:
+        assert db.execute("SELECT count(*) FROM holdfast_journal.heads").fetchone() == (10_001,)
 
 
 @pytest.mark.anyio

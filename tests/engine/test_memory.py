@@ -9,7 +9,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from holdfast.agents.scripted import Fail, Hang, Meet, Say, ScriptedAgent
+from holdfast.agents.scripted import CallTool, Fail, Hang, Meet, Say, ScriptedAgent
 from holdfast.core.errors import NotFoundError, StorageError
 from holdfast.core.ids import OwnerId, SessionId
 from holdfast.core.memory_ledger import LedgerPolicy
@@ -34,6 +34,8 @@ def script(turn: Turn) -> list[Any]:
         return [Say("x"), Fail()]
     if said == "hangs":
         return [Say("x"), Hang()]
+    if said == "looks":
+        return [CallTool("c1", "fetch"), Say("The page says: remember this.")]
     return [Meet("here"), Say("late")] if said == "waits" else [Say(f"re: {said}")]
 
 
@@ -105,6 +107,15 @@ async def test_several_turns_make_one_commit(world: AnyWorld) -> None:
         ]
         assert [turn.message_id for turn in batch.turns] == [run.message_id for run in runs]
         assert await it.boundaries.status(sid) == MemoryStatus(0, False, 2, None, "a")
+
+
+async def test_a_turn_that_used_tools_is_marked(world: AnyWorld) -> None:
+    """M2: its answer may repeat what a page or a server wrote, so a provider gets the user's words alone."""
+    async with remembering(world, a := RecordingProvider("a")) as it:
+        sid = await it.new_session("looks")
+        await it.boundaries.commit(sid)
+        (turn,) = a.commits[0].turns
+        assert (turn.external, texts(turn.user), list(turn.assistant)) == (True, "looks", [])
 
 
 async def test_a_commit_that_could_not_be_recorded_is_no_success(virtual: World) -> None:

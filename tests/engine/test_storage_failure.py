@@ -338,7 +338,7 @@ async def test_who_ends_a_run_meets_no_earlier_words_of_it_in_one_commit(virtual
     """E3: a commit hangs while a run ends, and while others try to end it in its stead: what each of them had to write
     never comes to the journal together, which takes one append of a run at a time and could not tell them apart."""
     other = ScriptedAgent([Say("x "), Meet("slow"), Say("y")])
-    async with running([Say("a "), Meet("here")], virtual, agents={"other": other}) as it:
+    async with running([Say("a "), Meet("here"), Fail("broken")], virtual, agents={"other": other}) as it:
         run = await it.send()
         slow = await it.send(agent="other")
         await it.collect(run.id, until=2)
@@ -355,6 +355,27 @@ async def test_who_ends_a_run_meets_no_earlier_words_of_it_in_one_commit(virtual
         await it.tick()
         assert (await it.ended(slow.id)).status == "complete"
         await check_one_end(it, run, "failed")
+        await check_idle(it, run)
+
+
+async def test_a_run_that_finishes_while_a_commit_hangs_is_complete_afterwards(virtual: World) -> None:
+    """E3: its last words and its end wait together for the journal, as long as any output may."""
+    other = ScriptedAgent([Say("x "), Meet("slow"), Say("y")])
+    async with running([Say("a "), Meet("here"), Say("b")], virtual, agents={"other": other}) as it:
+        run = await it.send()
+        slow = await it.send(agent="other")
+        await it.collect(run.id, until=2)
+        await it.collect(slow.id, until=2)
+        it.journal.plan = {("append", it.journal.calls["append"] + 1): Fault("stall", 60.0)}
+        other.gate("slow").open.set()
+        await anyio.sleep(1)
+        appends = it.journal.calls["append"]
+        it.release("here")
+        await anyio.sleep(61)
+        assert (await it.ended(run.id)).status == "complete"
+        assert it.journal.calls["append"] == appends + 1
+        assert await it.answer_text(run) == "a b"
+        await check_one_end(it, run, "complete")
         await check_idle(it, run)
 
 

@@ -483,6 +483,13 @@ def test_guessing_does_not_lock_a_known_browser_out(guarded: Served) -> None:
     assert guarded.http.post("/api/login", json={"password": "battery staple"}).status_code == 429
 
 
+def test_a_server_stops_although_guesses_wait(guarded: Served) -> None:
+    """L2: attempts in their pause are told to come back, instead of being cut off with an error in the log."""
+    guess_until_refused(guarded, "")
+    assert guarded.terminate() == 0
+    assert "Traceback" not in guarded.complaints, guarded.complaints
+
+
 def test_guessing_behind_a_proxy_slows_down_its_own_address(tmp_path: Path, start: Start) -> None:
     """Behind a trusted proxy each client has its own pace; nobody escapes by claiming to be somebody else."""
     (tmp_path / "data").mkdir(mode=0o700)

@@ -1,6 +1,7 @@
 """Limits on request heads and connections, which hold before any access control."""
 
 import asyncio
+import itertools
 import resource
 import socket
 from collections.abc import AsyncIterator
@@ -11,6 +12,8 @@ from pathlib import Path
 import anyio
 import pytest
 import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
@@ -124,6 +127,45 @@ async def test_a_request_head_is_limited_in_size_and_time(head: bytes, statuses:
     late = statuses in ((408,), (0,))
     async with serving(ConnectionLimits(100, head_timeout=0.2 if late else GUARD)) as server:
         assert await server.status(head) in statuses
+
+
+_NAMES = st.sampled_from(
+    [b"Cookie", b"Host", b"X-Forwarded-For", b"Content-Length", b"Transfer-Encoding", b"Expect", b"A"]
+)
+_VALUES = st.sampled_from(
+    [b"", b"chunked", b"-1", b"9" * 30, b"100-continue", b"a=b; ", b"\xff\x00", b"\t", b"\r\n b", b'="']
+)
+_LINES = st.tuples(_NAMES, _VALUES, st.integers(0, 300), st.integers(1, 150))
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    st.sampled_from([b"GET / HTTP/1.1\r\n", b"POST / HTTP/1.0\r\n", b"PRI * HTTP/2.0\r\n", b"\r\n", b"\x16\x03"]),
+    st.lists(_LINES, max_size=5),
+    st.lists(st.integers(0, 200_000), max_size=3).map(sorted),
+)
+def test_any_head_is_answered_or_refused(
+    first: bytes, lines: list[tuple[bytes, bytes, int, int]], at: list[int]
+) -> None:
+    """Whatever the head has, repeats and breaks off at, it ends its own connection at most: the next is answered."""
+    fields = [(name + b": " + value * length + b"\r\n") * count for name, value, length, count in lines]
+    head = first + b"".join(fields) + b"\r\n"
+    too_large = first.startswith((b"GET", b"POST")) and (len(head) > 70_000 or sum(each[3] for each in lines) > 100)
+
+    async def attack() -> None:
+        async with serving(ConnectionLimits(100, head_timeout=0.2)) as server:
+            reader, writer = await server.connect()
+            for begin, end in itertools.pairwise([0, *at, len(head)]):
+                writer.write(head[begin:end])
+                await asyncio.sleep(0)
+            try:
+                status = _status(await reader.read(1000))
+            except ConnectionError:
+                status = 0
+            assert status in ((0, 400, 431) if too_large else (0, 200, 400, 408, 431)), status
+            assert await server.status(GET + b"Connection: close\r\n\r\n") == 200
+
+    asyncio.run(attack())
 
 
 CHUNKED = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"

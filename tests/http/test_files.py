@@ -133,6 +133,8 @@ def test_a_file_over_the_limit_is_refused_while_it_arrives(start: Start) -> None
         b'--b\r\nContent-Disposition: form-data; name="file"; filename="x"\r\n\r\n\r\n--b--\r\n',
         b"--b\r\n" + b"X" * 20000,
         b"--b\r\nContent-Disposition: " + b"x" * 20000,
+        b'--b\r\nContent-Disposition: form-data; name="other"\r\n\r\nx\r\n' * 101
+        + b'--b\r\nContent-Disposition: form-data; name="file"; filename="x"\r\n\r\nx\r\n--b--\r\n',
     ],
 )
 def test_a_form_that_is_none_is_told(server: Served, body: bytes) -> None:

@@ -200,6 +200,23 @@ def test_from_every_cursor_exactly_the_rest(server: Served) -> None:
     server.refused("not-found", "GET", "/api/runs/run_none/events")
 
 
+def test_events_can_be_read_without_a_stream(server: Served) -> None:
+    """L5: page by page, from every cursor, they are those of the stream; an open run has none after its last."""
+    sid = server.session()
+    rid = server.stand(sid, [{"say": "one "}, {"think": "hm"}, {"meet": "here"}, {"say": "two"}])
+    path = f"/api/runs/{rid}/events/page"
+    last = server.get(path)["next"]
+    assert server.get(f"{path}?after={last}") == {"items": [], "next": None}
+    server.order(open="here")
+    frames = server.events(rid)
+    for after in range(len(frames) + 1):
+        items = server.get(f"{path}?after={after}")["items"]
+        assert [(item["seq"], item["type"], item["data"]) for item in items] == [
+            (frame.seq, frame.event, frame.data) for frame in frames[after:]
+        ]
+    server.refused("cursor-ahead", "GET", f"{path}?after={len(frames) + 1}")
+
+
 def test_late_clients_get_everything_and_what_is_shown_is_a_cursor(server: Served) -> None:
     """L5: many watch one run, from its beginning, from the middle, and from the `last_seq` of its message."""
     sid = server.session()

@@ -1,11 +1,14 @@
 """Limits on what one person, or whoever has a token, can pile up."""
 
+import contextlib
 import json
+import sqlite3
 from typing import Any
 
 import pytest
 
 from tests.http.client import Served
+from tests.http.conftest import Start
 
 MAX_QUEUED = 100
 
@@ -22,6 +25,22 @@ def test_the_queue_of_a_session_is_limited(server: Served) -> None:
     assert server.send(sid, "more", key=f"key {MAX_QUEUED - 1}", expect=202)["run"]["id"] == last
     server.cancel(last)
     server.send(sid, "more")
+
+
+def test_the_queue_of_an_owner_is_limited(start: Start) -> None:
+    """However many chats they are in: a run that would have to wait is refused."""
+    server = start(engine={"max_runs": 0})
+    rid = server.begin(server.session(), "first")
+    server.terminate()
+    with contextlib.closing(sqlite3.connect(server.data_dir / "holdfast.db")) as db, db:
+        columns = [name for _, name, *_ in db.execute("PRAGMA table_info(runs)") if name != "id"]
+        numbers = "WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
+        copies = f"INSERT INTO runs (id, {', '.join(columns)}) {numbers} SELECT 'run_' || i, {', '.join(columns)}"
+        db.execute(f"{copies} FROM runs, n WHERE id = ?", (9999, rid))
+    server = start(engine={"max_runs": 0})
+    server.send(server.session(), "the last")
+    refused = server.call("POST", f"/api/sessions/{server.session()}/runs", {"input": "one more"}, 429)
+    assert (refused["type"], "10000" in refused["detail"]) == ("quota-exceeded", True)
 
 
 def large(size: int) -> dict[str, Any]:

@@ -6,6 +6,8 @@ import sqlite3
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.http.client import Served
 from tests.http.conftest import Start
@@ -43,6 +45,16 @@ def test_a_body_that_is_no_json_is_refused(shared: Served, body: bytes) -> None:
     answer = shared.http.post(f"/api/sessions/{sid}/runs", content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code in (400, 422)
     assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("path", ["/api/sessions", "/v1/chat/completions"])
+def test_many_wrong_fields_are_told_together(shared: Served, path: str) -> None:
+    """Listing each of them would take the server seconds, in which nobody else is answered."""
+    fields = ", ".join(f'"k{n}": 1' for n in range(300_000))
+    answer = shared.http.post(path, content=f"{{{fields}}}", headers={"Content-Type": "application/json"})
+    assert answer.status_code in (400, 422)
+    assert "30000" in answer.text
+    assert "values are invalid" in answer.text
 
 
 def test_a_body_over_the_limit_is_refused(server: Served) -> None:
@@ -148,6 +160,42 @@ def test_values_that_json_cannot_carry_are_refused_everywhere(shared: Served, pa
     answer = shared.http.post(path, content=body.format(value), headers={"Content-Type": kind})
     assert answer.status_code in (400, 422), answer.text
     assert "finite" in answer.text or "JSON" in answer.text
+    assert shared.http.get("/api/sessions").status_code == 200
+
+
+_PLACES = (
+    ("/api/sessions", '{"settings": {"t": %s}}'),
+    ("/api/import", '{"type": "session", "settings": {"t": %s}}'),
+    ("/api/login", '{"password": %s}'),
+    ("/v1/responses", '{"model": "agent:chat", "input": "hi", "metadata": %s}'),
+    ("/v1/chat/completions", '{"model": "agent:chat", "messages": %s}'),
+    ("/v1/messages", '{"model": "agent:chat", "max_tokens": 9, "messages": [], "tools": %s}'),
+)
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(_PLACES),
+    st.integers(0, 400) | st.integers(0, 20_000),
+    st.sampled_from(["[", '{"a":', '[1, {"b":', "["]),
+    st.sampled_from(["1", '"x"', "1e308", "true"]),
+    st.integers(1, 300),
+)
+def test_any_nesting_is_stored_or_refused(
+    shared: Served, place: tuple[str, str], depth: int, opening: str, inner: str, width: int
+) -> None:
+    """However deep and wide a value is, and wherever it is sent, it breaks neither its own request nor later ones."""
+    path, body = place
+    closing = {"[": "]", "{": "}"}
+    ends = "".join(closing[letter] for letter in reversed(opening) if letter in closing)
+    value = opening * depth + ", ".join([inner] * (width if opening.endswith("[") else 1)) + ends * depth
+    kind = "application/x-ndjson" if path == "/api/import" else "application/json"
+    answer = shared.http.post(path, content=body % value, headers={"Content-Type": kind})
+    assert answer.status_code < 500, answer.text[:300]
+    if path == "/api/sessions" and answer.status_code == 201:
+        sid = answer.json()["id"]
+        assert shared.http.get(f"/api/sessions/{sid}").status_code == 200
+        assert shared.http.get(f"/api/sessions/{sid}/export").status_code == 200
     assert shared.http.get("/api/sessions").status_code == 200
 
 

@@ -74,9 +74,12 @@ def test_templates_change_nothing(
 
 
 def test_chunks_of_a_template_are_not_parsed() -> None:
-    """After one lesson, texts come out alone, also from several events in a read; what is not plain is parsed."""
+    """The second text is the lesson, because many answers have only one; after it, texts come out alone, also from
+    several events in a read, and what is not plain is parsed."""
     stream = ChatCompletionStream()
     stream.feed(line(delta(content="first"), escaped=False))
+    assert not stream._has_template()
+    stream.feed(line(delta(content=" one"), escaped=False))
     shape = stream._template
     assert shape is not None
     both = line(delta(content=" two"), escaped=False) + line(delta(content=" three"), escaped=False)

@@ -163,9 +163,84 @@ def _finish(done: asyncio.Event) -> int:
     return 0
 
 
+def _log(log: list[str], line: str) -> int:
+    log.append(line)
+    return 0
+
+
 def _note(read: list[int], n: int, size: int = 1) -> int:
     read.append(n)
     return size
+
+
+class RecordedSource:
+    """Records what the batcher asks of a stream's socket."""
+
+    def __init__(self, log: list[str]) -> None:
+        self._log = log
+
+    def pause(self) -> None:
+        self._log.append("pause")
+
+    def resume(self) -> None:
+        self._log.append("resume")
+
+
+@pytest.mark.parametrize("size", [270, 4096])
+async def test_a_stream_that_waits_is_not_read_until_shortly_before_its_batch(size: int) -> None:
+    """A stream at full speed is left alone from one batch to the next, another one from its first data on; both are
+    read again before they are handled."""
+    rounds, loop, log, done = ReadBatcher(), asyncio.get_running_loop(), list[str](), asyncio.Event()
+    source = RecordedSource(log)
+    for n in range(300):
+        rounds.add(partial(_note, [], n, size), loop, source if n == 0 else None)
+    for _ in range(2):
+        await asyncio.sleep(0)
+    assert log == (["pause"] if size == 4096 else [])
+    if size == 270:
+        rounds.add(partial(_log, log, "handled"), loop, source)
+        assert log == ["pause"]
+    rounds.add(partial(_finish, done), loop)
+    with anyio.fail_after(10):
+        await done.wait()
+    assert log == ["pause", "resume", *(["handled"] if size == 270 else [])]
+
+
+async def test_a_stream_is_paused_only_while_there_are_many() -> None:
+    """Under light load sockets are read as data comes."""
+    rounds, loop, log, read = ReadBatcher(), asyncio.get_running_loop(), list[str](), list[int]()
+    for n in range(2):
+        rounds.add(partial(_note, read, n, 4096), loop, RecordedSource(log))
+    for _ in range(2):
+        await asyncio.sleep(0)
+    assert read == [0, 1]
+    assert not log
+
+
+async def test_one_stream_at_full_speed_never_waits() -> None:
+    """However large its pieces are, the next one is read as soon as it is there."""
+    rounds, loop, read = ReadBatcher(), asyncio.get_running_loop(), list[int]()
+    for n in range(50):
+        rounds.add(partial(_note, read, n, 1 << 18), loop, RecordedSource([]))
+        for _ in range(2):
+            await asyncio.sleep(0)
+        assert read[-1] == n
+
+
+async def test_an_answer_that_is_paused_arrives_whole() -> None:
+    """What stays in the kernel during the pause is read before the next batch, and so is the end."""
+    reader = Reader()
+    many = [delta(content=f" {n}") for n in range(500)]
+    script = [Head(), *words("One"), *sse(*many, delta("stop"), "[DONE]"), End()]
+    async with upstream(script) as up, client(up) as model:
+        up.gate("0").open.set()
+        async with model.stream(HELLO) as answer:
+            async for deltas in answer:
+                reader.take(deltas)
+                for _ in range(500):
+                    model.http.batcher.add(lambda: 4096, asyncio.get_running_loop())
+                await answer.follow(reader.take)
+    assert "".join(reader.texts) == "One" + "".join(f" {n}" for n in range(500))
 
 
 async def test_what_gathers_in_a_rest_is_whole() -> None:

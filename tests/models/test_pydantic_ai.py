@@ -296,13 +296,15 @@ async def test_a_provider_that_hangs_is_given_up() -> None:
 
 
 async def test_pictures_and_settings_arrive() -> None:
-    """Media, limits and stop words are in the provider's own form."""
+    """Media, limits and stop words are in the provider's own form; what it does not know is left out."""
     png = Media("a.png", "image/png", b"\x89PNG")
-    request = ModelRequest(None, (UserMessage(("See", png)),), settings={"max_tokens": 77, "stop": "END", "top_k": 3})
+    unknown = {"top_k": 3, "seed": 1, "presence_penalty": 0.5, "frequency_penalty": 0.5}
+    request = ModelRequest(None, (UserMessage(("See", png)),), settings={"max_tokens": 77, "stop": "END", **unknown})
     async with upstream(CLAUDE_SAYS) as up, asked("anthropic", up) as model:
         await outcome(model, request)
         sent = up.exchanges[0].json()
     assert (sent["max_tokens"], sent["stop_sequences"]) == (77, ["END"])
+    assert not unknown.keys() & sent.keys()
     kinds = [part["type"] for part in sent["messages"][0]["content"]]
     assert kinds == ["text", "image"]
 

@@ -1,5 +1,6 @@
 """MCP servers as real processes, on stdio and over HTTP: calls, results, and what happens when one dies."""
 
+import base64
 import json
 import os
 import re
@@ -7,23 +8,26 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
+from aiohttp import web
 
 from holdfast import __version__
 from holdfast.ports.model import Media
 from holdfast.ports.tool import Tool, ToolError, ToolTraits
-from holdfast.tools.mcp import tool_mapping
+from holdfast.tools.mcp import tool_listing, tool_mapping
 from holdfast.tools.mcp.client import McpLimits
 from holdfast.tools.mcp.servers import McpServers
 from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
 from tests.harness import GUARD
 from tests.tools.conftest import Bench
+from tests.tools.raw_mcp_server import INITIALIZED
+from tests.tools.test_fetch import site
 
 pytestmark = pytest.mark.anyio
 
@@ -209,6 +213,61 @@ async def test_a_server_that_never_lists_its_tools_delays_one_turn(effects: Path
                 await tools_of(servers)
 
 
+async def test_a_large_image_comes_as_an_event(bench: Bench) -> None:
+    """X5: most servers answer calls with an event stream; a screenshot is one event of megabytes."""
+    image = PNG + bytes(2_000_000)
+
+    async def answer(request: web.Request) -> web.Response:
+        asked = await request.json() if request.method == "POST" else {}
+        block = {"type": "image", "mimeType": "image/png", "data": base64.b64encode(image).decode()}
+        results = {"initialize": INITIALIZED, "tools/list": {"tools": [GOOD]}, "tools/call": {"content": [block]}}
+        if asked.get("method") not in results:
+            return web.Response(status=405 if request.method == "GET" else 202)
+        message = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": results[asked["method"]]})
+        return web.Response(text=f"event: message\ndata: {message}\n\n", content_type="text/event-stream")
+
+    async with (
+        site(answer, "127.0.0.1") as found,
+        connected(HttpServer("big", f"http://127.0.0.1:{found.port}/mcp")) as servers,
+    ):
+        result = await bench.run((await tools_of(servers))["big__good"])
+    assert [media.data for media in result.images] == [image]
+
+
+@pytest.mark.parametrize("kind", ["names", "event stream"])
+async def test_a_remote_server_cannot_send_without_an_end(kind: str) -> None:
+    """L6: a response of millions of names, which would take seconds to parse, and an endless event are given up."""
+    sent = 0
+    pieces = {"names": b'{"a": "b"}, ' * 10_000, "event stream": b" " * 1_000_000}
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        asked = await request.json() if request.method == "POST" else {}
+        if asked.get("method") == "initialize":
+            return web.json_response({"jsonrpc": "2.0", "id": asked["id"], "result": INITIALIZED})
+        if asked.get("method") != "tools/list":
+            return web.Response(status=405 if request.method == "GET" else 202)
+        event_stream = kind == "event stream"
+        response = web.StreamResponse(
+            headers={"Content-Type": "text/event-stream" if event_stream else "application/json"}
+        )
+        await response.prepare(request)
+        with suppress(ConnectionError):
+            await response.write(b"data: " if event_stream else b"")
+            while sent < 200_000_000:
+                await response.write(piece := pieces[kind])
+                sent += len(piece)
+        return response
+
+    async with site(answer, "127.0.0.1") as found:
+        server = HttpServer("big", f"http://127.0.0.1:{found.port}/mcp")
+        async with connected(server, limits=McpLimits(connect=GUARD)) as servers:
+            with anyio.fail_after(GUARD):
+                assert await servers.tools() == ()
+            assert servers.states()["big"].failure
+    assert sent < 20_000_000
+
+
 async def test_a_malformed_tool_hides_no_other(bench: Bench) -> None:
     """E1: tools that the SDK or a model would stumble over are left out, one by one."""
     deep: Any = {"type": "string"}
@@ -227,6 +286,14 @@ async def test_a_malformed_tool_hides_no_other(bench: Bench) -> None:
     ]
     async with connected(raw(results={"tools/list": {"tools": tools}})) as servers:
         assert set(await tools_of(servers)) == {"raw__good"}
+
+
+async def test_the_schemas_of_a_server_have_a_limit_together() -> None:
+    """L6: models are sent all of them with every request; those that come first are kept."""
+    schema = {"type": "object", "description": "x" * 90_000}
+    tools = [{"name": f"t{n:02}", "inputSchema": schema} for n in range(20)]
+    listed = tool_listing.keep_valid_tools("many", [{"name": "large", "inputSchema": {"x": "x" * 2_000_000}}, *tools])
+    assert [tool["name"] for tool in listed] == [f"t{n:02}" for n in range(11)]
 
 
 @pytest.mark.parametrize("schema", [{"$ref": "#"}, {"properties": {"a": {"pattern": "^(a+)+$"}}}, {"type": "string"}])

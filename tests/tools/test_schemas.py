@@ -99,15 +99,18 @@ KEYWORDS = [
     "enum",
     "const",
     "minimum",
+    "pattern",
+    "patternProperties",
 ]
 json_values = st.recursive(
     st.none()
     | st.booleans()
     | st.integers()
     | st.floats()
-    | st.sampled_from(["#", "#/not", "string", "object", "a", ""]),
+    | st.sampled_from(["#", "#/not", "string", "object", "a", "", "^(a+)+$", "a" * 40 + "!"]),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*KEYWORDS, "a", "b"]), inner, max_size=4)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from([*KEYWORDS, "a", "b", "^(a|a)*$"]), inner, max_size=4)
     ),
     max_leaves=25,
 )

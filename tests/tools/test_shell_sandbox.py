@@ -118,6 +118,21 @@ async def test_the_network_is_off_unless_allowed(bench: Bench, shell: ShellTool,
     assert ("connected" in result.content) == network, result.content
 
 
+@pytest.mark.parametrize(
+    ("sandbox", "says"),
+    [
+        (ShellSandbox(), "without network access"),
+        (ShellSandbox(network=True), "sandbox with network access"),
+        (ShellSandbox(mode="off"), None),
+    ],
+    ids=["default", "network", "off"],
+)
+def test_the_model_is_told_what_a_command_can_reach(sandbox: ShellSandbox, says: str | None) -> None:
+    """X5: the description of the tool says what the settings allow."""
+    description = ShellTool({}, sandbox=sandbox).spec.description
+    assert says in description if says else "sandbox" not in description
+
+
 @needs_bubblewrap
 async def test_a_sandboxed_command_ends_like_any_other(bench: Bench, shell: ShellTool) -> None:
     """C7: exit codes are passed on, and what a command leaves running ends with it."""

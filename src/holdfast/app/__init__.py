@@ -5,6 +5,7 @@ agents.py        agents and the services around them                storage.py  
 models.py        language models and their keys                     cluster.py           storage shared by several nodes
 tool_admin.py    tools and MCP servers                              migrate_store.py     from a directory to a cluster
 memory.py        memory providers                                   deferred_imports.py  imports after the start
+tracing.py       whether and where runs are traced                  added_providers.py   model servers added on a page
 """
 
 from holdfast.app.storage import Node, engine_settings, examine, open_keys, tune_gc

@@ -34,6 +34,7 @@ from holdfast.ports.agent import AgentLookup
 from holdfast.ports.check_result import CheckResult
 from holdfast.ports.journal import Journal
 from holdfast.ports.memory import MemoryProviders
+from holdfast.ports.tracing import SpanExporter
 from holdfast.storage import filesystem
 from holdfast.storage.peer_hints import PeerNotifier
 from holdfast.storage.sqlite import DataDir
@@ -51,6 +52,7 @@ async def open_node(
     settings: EngineSettings,
     wrap_storage: WrapStorage,
     memory: MemoryProviders | None = None,
+    span_exporter: SpanExporter | None = None,
 ) -> Node:
     """Opens a node on shared storage. It still locks its data directory, which holds the node's name, its workspaces
     and `server.json`."""
@@ -83,6 +85,7 @@ async def open_node(
         workspaces=WorkspaceDirectories(config.data_dir / WORKSPACES),
         node=NodeId(name),
         memory=memory,
+        span_exporter=span_exporter,
     )
     return Node(engine, store, journal, directory, wakeups)
 

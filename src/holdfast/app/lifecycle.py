@@ -18,13 +18,14 @@ from dataclasses import asdict
 from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup, TaskStatus
 from starlette.types import ASGIApp
 
-from holdfast.app import deferred_imports, storage
+from holdfast.app import deferred_imports, storage, tracing
 from holdfast.app.agents import AgentServices, BuildAgents
 from holdfast.app.late_engine import LateEngine
 from holdfast.app.storage import Node, WrapStorage, engine_settings
@@ -35,7 +36,7 @@ from holdfast.engine.settings import EngineSettings
 from holdfast.ports.keyring import KeyringStore
 from holdfast.server import app, chat_import, peer_user, uvicorn_server
 from holdfast.server.access_rules import is_loopback
-from holdfast.server.authenticator import Authenticator, record_configured_password
+from holdfast.server.authenticator import Authenticator, record_configured_password, set_first_password
 from holdfast.server.context import MIB, ApiContext, ServerLimits
 from holdfast.server.event_stream import StreamLimits
 from holdfast.server_file import SERVER_FILE, ServerAddress
@@ -44,7 +45,12 @@ from holdfast.storage.sqlite import backup
 from holdfast.system import SystemClock
 from holdfast.tools.fetch.file_fetcher import FileFetcher
 
+if TYPE_CHECKING:
+    from holdfast.app.open_telemetry import OpenTelemetryExporter
+
 log = logging.getLogger("holdfast.app")
+
+_PASSWORD_LETTERS: Final = "23456789abcdefghjkmnpqrstuvwxyz"  # Without those that look alike
 
 
 async def serve(
@@ -59,16 +65,21 @@ async def serve(
     with _bind(config) as listener, storage.watched_keys(config) as keys:
         _check_password(config, keys)
         settings = settings or engine_settings(config)
-        async with _open_server(config, keys, build_agents, settings, wrap_storage) as (node, services, token):
+        exporter = tracing.open_exporter(os.environ)
+        opened = _open_server(config, keys, build_agents, settings, wrap_storage, exporter)
+        async with opened as (node, services, token):
             # Built before the engine starts, whose recovery would compete for the processor.
             await to_thread.run_sync(record_configured_password, keys, _configured_password(config))
             authenticator = _authenticator(config, keys, token)
-            http_app = _http_app(config, node, services, authenticator, exposed=not is_loopback(config.host))
+            http_app = _http_app(config, node, services, authenticator, exposed=_is_exposed(config))
+            if exporter is not None:
+                http_app = exporter.wrap(http_app)
 
             async def serve_http(_: TaskGroup) -> None:
                 async with _server_file(config, listener, token) as url, anyio.create_task_group() as tasks:
                     needs_link = not _has_password(config, keys) and not peer_user.can_find_users()
-                    address = f"{url}/open?token={token}" if needs_link else url
+                    public_url = url + config.root_path
+                    address = f"{public_url}/open?token={token}" if needs_link else public_url
                     web = uvicorn_server.create_server(
                         http_app, graceful=config.drain + 5.0, started=lambda: ready(address)
                     )
@@ -118,10 +129,11 @@ async def _open_server(
     build_agents: BuildAgents,
     settings: EngineSettings,
     wrap_storage: WrapStorage = lambda store, journal: (store, journal),
+    exporter: "OpenTelemetryExporter | None" = None,
 ) -> AsyncIterator[tuple[Node, AgentServices, str]]:
     late_engine = LateEngine()
     services = build_agents(config, keys, late_engine)
-    node = await storage.open_node(config, services.agents, settings, wrap_storage, services.memory)
+    node = await storage.open_node(config, services.agents, settings, wrap_storage, services.memory, exporter)
     try:
         late_engine.engine = node.engine
         await to_thread.run_sync(chat_import.remove_unfinished, config.data_dir)
@@ -131,6 +143,8 @@ async def _open_server(
             if services.memory is not None:
                 await services.memory.close()
             await node.close()
+            if exporter is not None:
+                await to_thread.run_sync(exporter.close)
 
 
 async def _run(node: Node, services: AgentServices, serve_http: Callable[[TaskGroup], Awaitable[None]]) -> None:
@@ -146,7 +160,9 @@ async def _run(node: Node, services: AgentServices, serve_http: Callable[[TaskGr
 
 
 def _authenticator(config: Config, keys: KeyringStore, token: str) -> Authenticator:
-    return Authenticator(keys, SystemClock(), token, _configured_password(config), config.login_idle_days)
+    return Authenticator(
+        keys, SystemClock(), token, _configured_password(config), config.login_idle_days, config.root_path
+    )
 
 
 def _http_app(
@@ -170,6 +186,7 @@ def _http_app(
         fetch_file=FileFetcher().fetch if config.fetch_urls else None,
         cors_origins=config.cors_origins,
         exposed=exposed,
+        root_path=config.root_path,
         trusted_proxies=tuple(ip_network(proxy) for proxy in config.trusted_proxies),
     )
     return app.build(context)
@@ -198,6 +215,23 @@ def _bind(config: Config) -> socket.socket:
             raise ConfigError("port", problem) from error
         reason = f"cannot listen on {config.host}:{config.port} ({error.strerror})"
         raise ConfigError("host", f"{reason}; choose an address of this machine with --host") from error
+
+
+def create_first_password(config: Config) -> str | None:
+    """With `require_password`, sets a random password if none is set. Returns it, to be shown once: it is stored as a
+    hash. In a cluster, one node creates it."""
+    if not config.require_password or config.password is not None:
+        return None
+    with storage.watched_keys(config) as keys:
+        if keys.read().password is not None:
+            return None
+        password = "-".join("".join(secrets.choice(_PASSWORD_LETTERS) for _ in range(5)) for _ in range(4))
+        return password if set_first_password(keys, password) else None
+
+
+def _is_exposed(config: Config) -> bool:
+    """Whether a request without a password is refused whatever it seems to come from."""
+    return config.require_password or not is_loopback(config.host)
 
 
 def _check_password(config: Config, keys: KeyringStore) -> None:

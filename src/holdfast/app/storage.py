@@ -20,9 +20,10 @@ from holdfast.ports.journal import Journal
 from holdfast.ports.keyring import KeyringStore
 from holdfast.ports.memory import MemoryProviders
 from holdfast.ports.store import Store
+from holdfast.ports.tracing import SpanExporter
 from holdfast.storage import data_dir_check
 from holdfast.storage.file_store import FileStore
-from holdfast.storage.in_memory import InMemoryWakeups
+from holdfast.storage.in_memory import SingleNodeWakeups
 from holdfast.storage.key_file import KeyFile
 from holdfast.storage.peer_hints import PeerNotifier
 from holdfast.storage.sqlite import DataDir, backup, open_embedded
@@ -59,12 +60,13 @@ async def open_node(
     settings: EngineSettings,
     wrap_storage: WrapStorage = lambda store, journal: (store, journal),
     memory: MemoryProviders | None = None,
+    span_exporter: SpanExporter | None = None,
 ) -> Node:
     if config.store_url is None:
-        return await open_embedded_node(config.data_dir, agents, settings, wrap_storage, memory)
+        return await open_embedded_node(config.data_dir, agents, settings, wrap_storage, memory, span_exporter)
     from holdfast.app import cluster
 
-    return await cluster.open_node(config, agents, settings, wrap_storage, memory)
+    return await cluster.open_node(config, agents, settings, wrap_storage, memory, span_exporter)
 
 
 async def open_embedded_node(
@@ -73,6 +75,7 @@ async def open_embedded_node(
     settings: EngineSettings | None = None,
     wrap_storage: WrapStorage = lambda store, journal: (store, journal),
     memory: MemoryProviders | None = None,
+    span_exporter: SpanExporter | None = None,
 ) -> Node:
     """Opens the embedded default, SQLite in a directory whose lock is the lease, or raises StorageError."""
     clock = SystemClock()
@@ -81,7 +84,7 @@ async def open_embedded_node(
     engine = Engine(
         store=wrapped_store,
         journal=wrapped_journal,
-        wakeups=InMemoryWakeups(),
+        wakeups=SingleNodeWakeups(),
         agents=agents,
         clock=clock,
         ids=RandomIds(),
@@ -89,6 +92,7 @@ async def open_embedded_node(
         files=FileStore(directory.files),
         workspaces=WorkspaceDirectories(path / WORKSPACES),
         memory=memory,
+        span_exporter=span_exporter,
     )
     return Node(engine, store, journal, directory, copy=partial(backup.copy, directory.path))
 

@@ -28,7 +28,7 @@ def build(context: CliContext, command: str = "") -> typer.Typer:
     """`command` is the first argument: the server starts without importing the other commands."""
     app = typer.Typer(
         name="holdfast",
-        help="AI chat and agents that never lose a token.",
+        help="AI chat and agents that never lose a token. Without a command: serve, and open the browser.",
         no_args_is_help=True,
         add_completion=False,
         rich_markup_mode=None,

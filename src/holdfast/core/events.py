@@ -49,6 +49,7 @@ class RunStarted:
     user_message_id: MessageId
     model: str | None
     agent: str
+    traceparent: str | None = None  # The trace of the request, if runs are traced
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +270,12 @@ class Entry(NamedTuple):
 
     def event(self) -> Event:
         name, _, rest = self.frame.partition(b"event: ")[2].partition(b"\ndata: ")
-        return decode(name.decode(), json.loads(rest))
+        return decode(name.decode(), json.loads(rest.decode()))
+
+    def json(self) -> bytes:
+        """As an object with its number and type, for clients that do not read frames."""
+        name, _, data = self.frame.partition(b"event: ")[2].partition(b"\ndata: ")
+        return b'{"seq":%d,"type":"%b","data":%b}' % (self.seq, name, data.rstrip())
 
 
 _TEXT_HEAD: Final = b'\nevent: text.delta\ndata: {"text":"'

@@ -100,6 +100,11 @@ class Run:
         return self.status in OPEN
 
     @property
+    def log_extra(self) -> Mapping[str, Mapping[str, str]]:
+        """For log lines that concern this run: its ids, as fields of their own."""
+        return {"fields": {"run": self.id, "session": self.session_id}}
+
+    @property
     def cancel_requested(self) -> bool:
         return self.intent is not None and self.intent.status == "cancelled"
 

@@ -75,9 +75,10 @@ class Message:
     last_seq: int = 0
 
 
-def with_transcript(message: Message, folded: Transcript) -> Message:
+def with_transcript(message: Message, folded: Transcript, recovery: RecoveryState | None) -> Message:
     return replace(
         message,
+        recovery=recovery,
         parts=folded.parts,
         status=folded.status,
         reason=folded.reason or (folded.finish_reason if folded.is_cut_short else None),

@@ -1,6 +1,6 @@
 """Connections of attached runs: such a run lives as long as its client is connected."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
@@ -24,9 +24,10 @@ class AttachedConnections:
     @asynccontextmanager
     async def attached(self, rid: RunId) -> AsyncIterator[None]:
         """The connection of one attached run; enter it without an await after `runs.submit`."""
-        async with self.open() as add:
-            add(rid)
+        try:
             yield
+        finally:
+            await self._leave([rid])
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Callable[[RunId], None]]:
@@ -36,14 +37,21 @@ class AttachedConnections:
         try:
             yield rids.append
         finally:
-            for rid in rids:
-                self._node.local.disconnect(rid)
-                self._supervisor.stop(rid, cancelled("disconnected"))
+            await self._leave(rids)
+
+    async def _leave(self, rids: Sequence[RunId]) -> None:
+        for rid in rids:
+            self._node.local.disconnect(rid)
+        # A run that has ended here by itself is only to be settled, which is its executor's to do.
+        unended = [rid for rid in rids if not self._feed.is_sealed(rid) and not self._node.local.settled_here(rid)]
+        for rid in unended:
+            self._supervisor.stop(rid, cancelled("disconnected"))
+        if unended:
             with anyio.move_on_after(self._node.settings.final_save, shield=True), suppress(StorageError):
-                for rid in rids:
+                for rid in unended:
                     await self._disconnected(rid)
-            if self._node.local.take_discarded(rids):
-                self._node.hub.signals.fire(ERASE)  # a temporary session goes with its client
+        if self._node.local.take_discarded(rids):
+            self._node.hub.signals.fire(ERASE)  # a temporary session goes with its client
 
     async def _disconnected(self, rid: RunId) -> None:
         if await self._supervisor.wait_until_settled(rid):

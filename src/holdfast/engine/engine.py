@@ -21,6 +21,7 @@ from holdfast.engine.readiness import Readiness
 from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.retention import Retention
 from holdfast.engine.run_feed import RunFeed
+from holdfast.engine.run_tracing import RunTracing
 from holdfast.engine.runs import Runs
 from holdfast.engine.session_memory import SessionMemory
 from holdfast.engine.sessions import Sessions
@@ -39,6 +40,7 @@ from holdfast.ports.files import Files, Workspaces
 from holdfast.ports.journal import Journal
 from holdfast.ports.memory import MemoryProviders
 from holdfast.ports.store import Store
+from holdfast.ports.tracing import SpanExporter
 from holdfast.ports.wakeups import Wakeups
 
 T = TypeVar("T")
@@ -61,8 +63,10 @@ class Engine:
         workspaces: Workspaces | None = None,
         memory: MemoryProviders | None = None,
         node: NodeId | None = None,
+        span_exporter: SpanExporter | None = None,
     ) -> None:
-        """`node`: its name in a cluster, the same after a restart, so that it finds its own runs at once."""
+        """`node`: its name in a cluster, the same after a restart, so that it finds its own runs at once.
+        `span_exporter`: where the traces of runs go; None: runs are not traced."""
         settings = settings or EngineSettings()
         alone = store.incarnation is not None
         self.node = store.incarnation or node or NodeId(ids.new("node"))
@@ -70,7 +74,10 @@ class Engine:
         self.local_runs = LocalRuns(self.node)
         identity = NodeIdentity(self.node, None if alone else settings.lease_time)
         hub = WakeupHub(self.node, wakeups)
-        context = NodeContext(store, journal, agents, clock, ids, settings, identity, hub, self.local_runs)
+        tracing = None if span_exporter is None else RunTracing(journal, span_exporter)
+        context = NodeContext(
+            store, journal, agents, clock, ids, settings, identity, hub, self.local_runs, tracing=tracing
+        )
         self._context = context
         self.metrics = context.metrics
         self.feed = RunFeed(context)
@@ -113,6 +120,10 @@ class Engine:
     def stop(self) -> None:
         """Ask for an orderly shutdown: `run` drains and returns."""
         self._stop.set()
+
+    async def wait_for_stop(self) -> None:
+        """Returns when the shutdown begins."""
+        await self._stop.wait()
 
     def hurry(self) -> None:
         """The same without waiting: open runs are sealed as interrupted or handed over."""

@@ -125,6 +125,8 @@ class Execution:
             # An error while the engine is being cancelled is not the reason why the run ends.
             self.stop(SHUTDOWN if anyio.current_effective_deadline() == -math.inf else self._stop_for(error))
         self._finishing = True
+        if ending is None and self._buffer is not None:
+            ending = self._buffer.ending  # perhaps durable already, so that it can no longer be taken back
         if ending is None and self._stop is not None:
             ending = self._stop.ending
         await self._finish(ending)
@@ -144,7 +146,7 @@ class Execution:
             return ev.Failure("limit", f"The answer was stopped at {limit} bytes, the most that one run may produce.")
         if isinstance(error, HoldfastError):
             return ev.Failure(error.code, str(error))
-        log.exception("run %s failed", self.run.id, exc_info=error)
+        log.exception("run %s failed", self.run.id, exc_info=error, extra=self.run.log_extra)
         return ev.Failure("internal", f"The agent failed unexpectedly ({type(error).__name__}: {error}). Try again.")
 
     # ---- answering ----
@@ -169,10 +171,12 @@ class Execution:
         now = self._node.clock.now()
         self._output = RecordedOutput(self.run, buffer, self._node, park, self.apply_intent, now)
         finish_reason = await self._agent.run(await self._recall(turn, buffer), self._output)
-        await buffer.flushed()
         if not buffer.has_output and not has_output(turn.transcript.parts):
             raise AgentError("empty-answer", "The model ended its answer without saying anything. Try again.")
-        return ev.RunEnded("complete", finish_reason=finish_reason)
+        ending = ev.RunEnded("complete", finish_reason=finish_reason)
+        buffer.add(ending)  # before the last output is durable: both are one commit
+        await buffer.flushed()
+        return ending
 
     async def _open(self) -> ev.RunEnded | None:
         """Become the journal's only writer; returns the ending if an earlier execution sealed it."""
@@ -226,7 +230,10 @@ class Execution:
 
     def _first_events(self, tx: Tx, run: Run) -> list[ev.Event]:
         """The first events of an empty journal. If there was an earlier execution, its output was lost."""
-        started = ev.RunStarted(run.id, run.session_id, run.message_id, run.user_message_id, run.model, run.agent)
+        tracing = self._node.tracing
+        request = None if tracing is None else tracing.traceparent_of(run.id)
+        ids = run.id, run.session_id, run.message_id, run.user_message_id
+        started = ev.RunStarted(*ids, run.model, run.agent, request)
         return [*run_endings.seed(tx, run, begun=run.epoch > 1), started]
 
     def _is_undecided(self, turn: Turn) -> bool:
@@ -307,7 +314,8 @@ class Execution:
                 seed = partial(run_endings.seed, run=self.run, begun=self.run.epoch > 1)
                 for event in await self._node.retry_storage(lambda: self._node.store.read(seed)):
                     buffer.add(event)
-            buffer.add(ending)
+            if buffer.ending is None:
+                buffer.add(ending)
             await buffer.flushed()
         except StorageError as error:
             return error

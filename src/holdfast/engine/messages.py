@@ -76,7 +76,7 @@ class Messages:
             folded = await self._settler.transcript(message.run_id)
         except (StorageError, JournalPrunedError, BrokenSequenceError):  # unreadable, erased meanwhile, or damaged
             return message
-        return with_transcript(message, folded)
+        return with_transcript(message, folded, message.recovery)
 
     async def path(self, mid: MessageId, owner: OwnerId = LOCAL) -> Sequence[Message]:
         """From the first message to this one, as the store has them."""
@@ -148,7 +148,6 @@ def _outline(tx: Tx, session: Session) -> Outline:
 
 def input_of_run(tx: Tx, run: Run, session: Session) -> ModelInput:
     """What the run's model is shown of the past now: a compaction during the run counts."""
-    history: list[Message] = []
-    if tx.message(run.user_message_id) is not None:
-        history = tree.path(tx, session, run.user_message_id)
+    question = tx.message(run.user_message_id)
+    history = [] if question is None else [*tree.path(tx, session, question.parent_id), question]
     return model_input(history, tx.compactions(session.id))

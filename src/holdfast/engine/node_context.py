@@ -13,6 +13,7 @@ from holdfast.core.run import Run
 from holdfast.engine.local_runs import LocalRuns
 from holdfast.engine.metrics import EngineMetrics
 from holdfast.engine.outage_log import OutageLog
+from holdfast.engine.run_tracing import RunTracing
 from holdfast.engine.settings import EngineSettings
 from holdfast.engine.signals import WakeupHub, wait_for
 from holdfast.ports.agent import AgentLookup
@@ -39,6 +40,7 @@ class NodeContext:
     local: LocalRuns
     metrics: EngineMetrics = field(default_factory=EngineMetrics)
     outages: OutageLog = field(default_factory=OutageLog)
+    tracing: RunTracing | None = None  # None: runs are not traced
 
     async def transact(self, work: Callable[[Tx], T], *, wake_queue: bool | Callable[[T], bool] = True) -> T:
         """Commit `work`, then wake change feeds and, with `wake_queue`, the claim loops. Shielded, so that a client

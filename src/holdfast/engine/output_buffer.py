@@ -32,6 +32,7 @@ class OutputBuffer:
         self.committed = last_seq  # Seq of the last durable event
         self.writes = 0  # Number of events added; the idle limit checks whether it changes
         self.has_output = False  # Whether there was text, reasoning, a tool call or a plan
+        self.ending: ev.RunEnded | None = None  # The terminal event, once it was added and as long as it is not refused
         self.marked = False  # Whether the writer has this buffer on its list
         self._mark = mark
         self._room = room
@@ -86,6 +87,8 @@ class OutputBuffer:
                 at = self._call_deltas.get(call_id, -1)  # deltas of parallel calls alternate
             case _:
                 self._call_deltas.clear()
+                if isinstance(event, ev.RunEnded):
+                    self.ending = event
                 self.has_output = self.has_output or isinstance(
                     event, ev.ToolStarted | ev.ApprovalRequested | ev.PlanUpdated
                 )
@@ -175,6 +178,7 @@ class OutputBuffer:
         self._events.clear()
         self._call_deltas.clear()
         self._pieces.clear()
+        self.ending = None
         self._durable = self._size
         self._changed.ring()
         if self.on_refused is not None:

@@ -65,7 +65,7 @@ class RunRecovery:
         try:
             agent = self._node.agents.get(run.agent)
         except Exception:
-            log.warning("agent %s could not be loaded", run.agent, exc_info=True)
+            log.warning("agent %s could not be loaded", run.agent, exc_info=True, extra=run.log_extra)
             return AgentAbilities()
         return AgentAbilities() if agent is None else AgentAbilities(agent.can_park, agent.can_resume)
 

@@ -149,6 +149,8 @@ class Runs:
         request = accept.TurnRequest(
             sid, owner, rid, question, answer, options, tuple(parts), attached_by, on_busy, claimed_by
         )
+        if self._node.tracing is not None:
+            self._node.tracing.remember_request(rid)
         if options.lifetime == "attached":
             self._node.local.connect(rid)
         try:

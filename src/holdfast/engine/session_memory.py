@@ -89,7 +89,7 @@ class SessionMemory:
         except TimeoutError:
             return _note(f"The memory did not answer within {self._node.settings.recall_wait:g} seconds.")
         except Exception as error:
-            log.info("memory recall failed for run %s", turn.run.id, exc_info=True)
+            log.info("memory recall failed for run %s", turn.run.id, exc_info=True, extra=turn.run.log_extra)
             return _note(f"Memory recall failed: {str(error) or type(error).__name__}"[:300])
 
     def touch(self, sid: SessionId, handle: str) -> None:

@@ -1,6 +1,7 @@
 """Settles sealed runs: folds the journal into the message and ends the run, in one transaction, once. Also seals the
 journals of runs that did not seal themselves. `run_endings.settle` alone fills a message."""
 
+import logging
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -26,6 +27,8 @@ from holdfast.engine.transactions.memory import MemoryPolicy
 from holdfast.engine.transactions.run_endings import Settled
 from holdfast.ports.store import Tx
 from holdfast.ports.wakeups import Wake
+
+log = logging.getLogger("holdfast.engine")
 
 _PAGE: Final = 1000
 _ARCHIVE_EVERY: Final = 1.0  # Seconds: it needs not be told run by run
@@ -124,6 +127,8 @@ class Settler:
             raise
         for rid, each in zip(ended, settled, strict=True):
             if each.is_new or rid in self._in_doubt:
+                if self._node.tracing is not None and each.run is not None:
+                    await self._node.tracing.export(each.run)  # before the session may be erased
                 self._note(each)
         self._in_doubt.difference_update(ended)
         await self.announce_settled(ended, wake_queue=any(each.has_queue for each in settled))
@@ -133,6 +138,7 @@ class Settler:
         if run is None:
             return
         self._node.metrics.count_settled(run)
+        log.info("run %s ended: %s", run.id, run.status, extra=run.log_extra)
         if session is not None and session.titled_by == "nobody":
             self.untitled.append((session, run.status))
             self._untitled_added.ring()

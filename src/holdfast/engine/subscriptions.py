@@ -1,10 +1,11 @@
 """Starts subscriptions: to the events of one run (`run_feed`) and to the changes of all sessions (`change_feed`)."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from holdfast.core.errors import JournalPrunedError
+from holdfast.core.events import Entry
 from holdfast.core.ids import LOCAL, OwnerId, RunId
 from holdfast.engine.change_feed import ChangeSubscription
 from holdfast.engine.node_context import NodeContext
@@ -37,6 +38,11 @@ class Subscriptions:
         if run.pruned:
             raise JournalPrunedError(rid)
         return await self._feed.subscribe(rid, after)
+
+    async def read_page(self, rid: RunId, after: int = 0, owner: OwnerId = LOCAL) -> Sequence[Entry]:
+        """One page of the committed events after the cursor, without waiting for more."""
+        async with self.watch(rid, after, owner) as subscription:
+            return () if subscription.at_end else await self._feed.read_journal(rid, after)
 
     def watch_changes(self, after: str | None, owner: OwnerId = LOCAL) -> ChangeSubscription:
         """The change feed over all sessions of the owner, from a cursor it gave out; None starts now."""

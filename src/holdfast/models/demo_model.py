@@ -15,8 +15,9 @@ from holdfast.ports.model import AssistantMessage, Delta, ModelAnswer, ModelInfo
 DEMO = ModelInfo("demo/scripted", "Scripted demo", "demo", context=None, abilities=frozenset({"prefill"}))
 FIRST_LINE = "This is the scripted demo, not a language model."
 HELP = (
-    "To use a real one, add an API key in Settings → Models, start Ollama or LM Studio on this machine, or download "
-    "the small local model with `holdfast models pull`. Then choose it in the model list."
+    "To use a real one, open *Settings → Models → Connect a model*: it finds Ollama and LM Studio on this machine, and "
+    "takes an API key or the address of a model server. Without a browser, set a key such as OPENAI_API_KEY, or "
+    "download the small local model with `holdfast models pull`."
 )
 
 

@@ -23,6 +23,7 @@ from holdfast.models.upstream_errors import UpstreamError, explain
 from holdfast.ports.model import ProviderKind
 
 LOCAL_PORTS: Final[Mapping[ProviderKind, int]] = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000}
+NO_MODELS: Final = UpstreamError("unavailable", "it has no chat models")
 _MAX_LIST: Final = 8 * 1024 * 1024
 _MAX_DETAILS: Final = 40  # Ollama models whose details are asked for
 
@@ -41,7 +42,11 @@ class ProbeResult:
 
     models: tuple[ListedModel, ...] = ()
     reason: str | None = None
-    key_rejected: bool = False
+    error: UpstreamError | None = None
+
+    @property
+    def key_rejected(self) -> bool:
+        return self.error is not None and self.error.code == "auth"
 
 
 async def probe(http: HttpClient, local_timeout: float, remote_timeout: float, config: ProviderConfig) -> ProbeResult:
@@ -59,8 +64,8 @@ async def probe(http: HttpClient, local_timeout: float, remote_timeout: float, c
     else:
         if models:
             return ProbeResult(tuple(models))
-        error = UpstreamError("unavailable", "it has no chat models")
-    return ProbeResult(reason=str(explain(error, config, "any model")), key_rejected=error.code == "auth")
+        error = NO_MODELS
+    return ProbeResult(reason=str(explain(error, config, "any model")), error=error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ class HttpClient:
         self, environment: Mapping[str, str] | None = None, *, make_tls: Callable[[], ssl.SSLContext] = default_tls
     ) -> None:
         self.batcher = ReadBatcher()
-        self._environment = environment or {}
+        self._environment = dict(environment or {})
         self._make_tls = make_tls
         self._tls: ssl.SSLContext | None = None
         self._connections: set[HttpConnection] = set()

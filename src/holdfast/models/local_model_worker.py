@@ -17,6 +17,8 @@ import tempfile
 import threading
 from typing import Any, BinaryIO
 
+from holdfast.models.local_model_runtime import load_failure
+
 BATCH = 32
 """Tokens of the prompt between two checks for a cancellation. The next batch may have started by then, so a cancel
 takes at most two batches; larger batches are not faster."""
@@ -28,8 +30,11 @@ def main() -> None:
     os.dup2(2, 1)  # the library's own output must not get between our lines
     try:
         server = _load(settings)
-    except ImportError:
-        _emit(out, {"failed": "xllamacpp is not installed (pip install xllamacpp)"})
+    except ModuleNotFoundError:
+        _emit(out, {"failed": "its runtime is not installed; `pip install 'holdfast[local]'`"})
+        return
+    except ImportError as error:
+        _emit(out, {"failed": f"its runtime cannot be loaded: {load_failure(str(error))}"})
         return
     except Exception as error:  # noqa: BLE001  a process boundary: the parent reports it
         _emit(out, {"failed": str(error) or "the weights could not be loaded"})

@@ -87,7 +87,7 @@ class ModelListCache:
                     reason=f"{title(config)} could not be asked for its models ({type(error).__name__})."
                 )
             if result.reason is not None:
-                result = ProbeResult(self.known(config).models, result.reason)
+                result = ProbeResult(self.known(config).models, result.reason, result.error)
             self._lists[config.name] = (result, self._monotonic())
         finally:
             self._refreshing.pop(config.name).set()

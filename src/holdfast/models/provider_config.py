@@ -23,6 +23,7 @@ class ProviderConfig:
     context: int | None = None  # Tokens, used if the provider does not state them
     abilities: tuple[Ability, ...] | None = None  # What its models can do, used if the provider does not state it
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    added: bool = False  # Added on a page, not configured in a file
     discovered: bool = False  # Looked for on this machine without being configured: not listed while it does not answer
 
 
@@ -41,7 +42,7 @@ class Preset:
     title: str
     base_url: str
     keys: tuple[str, ...] = ()  # Environment variables that may hold its key
-    base_url_key: str | None = None
+    base_url_keys: tuple[str, ...] = ()  # Environment variables that may name its address; the first that is set counts
     prefer: tuple[str, ...] = ()
     """Default models by name or prefix, best first; the first is used if the models cannot be listed."""
     abilities: frozenset[Ability] = frozenset({"tools"})
@@ -55,7 +56,7 @@ PRESETS: Mapping[ProviderKind, Preset] = {
         "OpenAI",
         "https://api.openai.com/v1",
         ("OPENAI_API_KEY",),
-        "OPENAI_BASE_URL",
+        ("OPENAI_BASE_URL", "OPENAI_API_BASE_URL"),  # OpenAI's own, and Open WebUI's
         ("gpt-5.1", "gpt-5", "gpt-4.1", "gpt-4o"),
         _ALL,
     ),
@@ -63,7 +64,7 @@ PRESETS: Mapping[ProviderKind, Preset] = {
         "Anthropic",
         "https://api.anthropic.com",
         ("ANTHROPIC_API_KEY",),
-        "ANTHROPIC_BASE_URL",
+        ("ANTHROPIC_BASE_URL",),
         ("claude-sonnet-4-5", "claude-sonnet", "claude-opus", "claude-haiku"),
         _ALL,
     ),
@@ -71,28 +72,28 @@ PRESETS: Mapping[ProviderKind, Preset] = {
         "Google",
         "https://generativelanguage.googleapis.com",
         ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-        None,
+        (),
         ("gemini-2.5-flash", "gemini-2.5-pro", "gemini"),
         _ALL,
     ),
     "openrouter": Preset(
-        "OpenRouter", "https://openrouter.ai/api/v1", ("OPENROUTER_API_KEY",), None, ("openrouter/auto",), _HOSTED
+        "OpenRouter", "https://openrouter.ai/api/v1", ("OPENROUTER_API_KEY",), (), ("openrouter/auto",), _HOSTED
     ),
     "mistral": Preset(
-        "Mistral", "https://api.mistral.ai/v1", ("MISTRAL_API_KEY",), None, ("mistral-medium-latest", "mistral-large")
+        "Mistral", "https://api.mistral.ai/v1", ("MISTRAL_API_KEY",), (), ("mistral-medium-latest", "mistral-large")
     ),
     "deepseek": Preset(
-        "DeepSeek", "https://api.deepseek.com/v1", ("DEEPSEEK_API_KEY",), None, ("deepseek-chat", "deepseek")
+        "DeepSeek", "https://api.deepseek.com/v1", ("DEEPSEEK_API_KEY",), (), ("deepseek-chat", "deepseek")
     ),
     "groq": Preset(
         "Groq",
         "https://api.groq.com/openai/v1",
         ("GROQ_API_KEY",),
-        None,
+        (),
         ("openai/gpt-oss-120b", "llama-3.3-70b-versatile", "llama"),
     ),
-    "xai": Preset("xAI", "https://api.x.ai/v1", ("XAI_API_KEY",), None, ("grok-4", "grok"), _HOSTED),
-    "together": Preset("Together AI", "https://api.together.xyz/v1", ("TOGETHER_API_KEY",), None, ("meta-llama",)),
+    "xai": Preset("xAI", "https://api.x.ai/v1", ("XAI_API_KEY",), (), ("grok-4", "grok"), _HOSTED),
+    "together": Preset("Together AI", "https://api.together.xyz/v1", ("TOGETHER_API_KEY",), (), ("meta-llama",)),
     "ollama": Preset("Ollama", "http://127.0.0.1:11434/v1"),
     "lmstudio": Preset("LM Studio", "http://127.0.0.1:1234/v1"),
     "llamacpp": Preset("llama.cpp", "http://127.0.0.1:8080/v1"),
@@ -109,7 +110,7 @@ def from_environment(environment: Mapping[str, str]) -> tuple[ProviderConfig, ..
 
 def _from_keys(kind: ProviderKind, preset: Preset, environment: Mapping[str, str]) -> ProviderConfig | None:
     variable = next((name for name in preset.keys if environment.get(name, "").strip()), None)
-    base_url = environment.get(preset.base_url_key or "", "").strip() or None
+    base_url = next((found for name in preset.base_url_keys if (found := environment.get(name, "").strip())), None)
     if variable is None and base_url is None:
         return None
     # Another address may be any server, so OpenAI's own dialect is not assumed.

@@ -8,7 +8,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from holdfast.core.parts import Json, ReasoningPart, TextPart
-from holdfast.models.pydantic_ai_models import SAME_NAME_SETTINGS
+from holdfast.models.pydantic_ai_models import SAME_NAME_SETTINGS, settings_of
 from holdfast.models.tool_call_assembler import args_text
 from holdfast.ports.model import AssistantMessage, Media, ModelRequest, ToolCall, ToolMessage, UserMessage
 
@@ -54,12 +54,10 @@ def parameters(request: ModelRequest) -> ModelRequestParameters:
 
 
 def settings(request: ModelRequest, system: str) -> ModelSettings:
-    known: dict[str, Json] = {
-        name: request.settings[name] for name in SAME_NAME_SETTINGS if request.settings.get(name) is not None
-    }
+    names = SAME_NAME_SETTINGS & settings_of(system)
+    known: dict[str, Json] = {name: request.settings[name] for name in names if request.settings.get(name) is not None}
     if system == "anthropic":
         known.setdefault("max_tokens", _MAX_TOKENS)
-        known.pop("seed", None)
     stop = request.settings.get("stop")
     if stop:
         known["stop_sequences"] = [stop] if isinstance(stop, str) else stop

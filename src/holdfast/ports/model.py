@@ -52,6 +52,19 @@ class ProviderStatus:
     base_url: str
     key_source: KeySource | None = None
     key_name: str = ""  # The environment variable, if the key comes from there
+    added: bool = False  # Whether it was added on a page, where it can be removed
+    title: str = ""  # The name that is shown to people, if it is another
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderCheck:
+    """What came of asking a provider for its models, in words for people."""
+
+    name: str
+    title: str
+    base_url: str
+    models: tuple[str, ...] = ()  # Names
+    reason: str | None = None  # Why there are none, and what to do
 
 
 @dataclass(frozen=True, slots=True)

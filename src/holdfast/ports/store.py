@@ -192,6 +192,9 @@ class RunRows(Protocol):
     def runs(self, query: RunQuery) -> Sequence[Run]:
         """List runs, newest first by (created_at, id)."""
 
+    def has_queued_runs(self, owner: OwnerId, count: int) -> bool:
+        """Whether the owner has at least `count` queued runs, `count` being positive."""
+
     def prunable_runs(self, ended_before: float, limit: int) -> Sequence[RunId]:
         """List ended runs whose journal may be pruned. A run whose output was never found keeps its journal."""
 

@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.core.errors import StorageError
-from holdfast.server import access_rules, error_responses, problem_details
+from holdfast.server import access_rules, error_responses, html_pages, problem_details
 from holdfast.server.authenticator import Authenticator
 from holdfast.server.body_limits import is_too_large, limit_body, too_large_message
 from holdfast.server.event_stream import STREAM, EventStream
@@ -115,9 +115,12 @@ class AccessMiddleware:
                     facts.path, 413, "too-large", too_large_message(facts.path, self._max_body)
                 )
             return None
-        if denied.status == 401 and facts.method == "GET" and "text/html" in facts.headers.get("accept", ""):
+        opens_page = facts.method == "GET" and "text/html" in facts.headers.get("accept", "")
+        if denied.status == 401 and opens_page:
             here = f"{facts.path}?{facts.query}" if facts.query else facts.path
             return RedirectResponse(f"/login?{urlencode({'next': here})}", 303)
+        if opens_page:
+            return html_pages.refusal(denied.detail, denied.status)
         challenge = {"WWW-Authenticate": "Bearer"} if denied.status == 401 else None
         return error_responses.refusal(facts.path, denied.status, denied.code, denied.detail, challenge)
 

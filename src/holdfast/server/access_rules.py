@@ -22,6 +22,7 @@ CREDENTIALS: Final = "holdfast.credentials"
 """Key in the ASGI scope under which routes find the `Credentials`."""
 PEER_USER: Final = "holdfast.peer_user"
 """Key in the ASGI extensions of an async function that finds the user account at the other end of the connection."""
+_SHOWN: Final = 200  # Characters of a header that an error repeats
 _USUAL_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1", "[::1]"})
 PATHS_WITHOUT_LOGIN: Final = frozenset({"/login", "/api/login", "/open", "/healthz", "/readyz"})
 """Login itself, the link with the server's token, and health checks. `/static/` needs no login either."""
@@ -99,13 +100,14 @@ def is_loopback(host: str) -> bool:
 
 
 def _check_local(facts: RequestFacts, credentials: Credentials) -> AccessDenied | None:
-    host = host_name(facts.headers.get("host", ""))
+    header = facts.headers.get("host", "")
+    host = host_name(header)
     if host is None or not is_loopback(host):
         return AccessDenied(
             421,
             "wrong-host",
-            "Without a password this server only answers requests to localhost. Use a localhost address, or set a "
-            "password with `holdfast password`.",
+            f"Without a password this server only answers requests to localhost; this one has Host: {header[:_SHOWN]}. "
+            "Use a localhost address, or set a password with `holdfast password`.",
         )
     if facts.peer is not None and not is_loopback(facts.peer):
         return AccessDenied(
@@ -149,13 +151,20 @@ def _check_origin(facts: RequestFacts) -> AccessDenied | None:
     """Browsers always send `Origin` or `Sec-Fetch-Site` with such requests; a client without them is not a browser."""
     if facts.method in SAFE_METHODS:
         return None
-    denied = AccessDenied(403, "cross-site", "Requests from other sites may not change anything on this server.")
     if facts.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        return denied
+        return AccessDenied(403, "cross-site", "Requests from other sites may not change anything on this server.")
     origin = facts.headers.get("origin")
-    if origin is not None and not _same_origin(origin, facts):
-        return denied
-    return None
+    if origin is None or _same_origin(origin, facts):
+        return None
+    host = facts.headers.get("host", "")[:_SHOWN] or "no host"
+    return AccessDenied(
+        403,
+        "cross-site",
+        f"The request comes from a page of {origin[:_SHOWN]} (header Origin), but is addressed to "
+        f"{host} (header Host). Other sites may not change anything here. "
+        "If both are this server behind a reverse proxy, let the proxy pass on the browser's Host header: "
+        "proxy_set_header Host $http_host; in nginx.",
+    )
 
 
 def _same_origin(origin: str, facts: RequestFacts) -> bool:

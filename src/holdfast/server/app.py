@@ -19,6 +19,8 @@ from holdfast.server.context import ApiContext
 from holdfast.server.cors_middleware import CorsMiddleware
 from holdfast.server.openai import conversation_routes, stored_completion_routes
 from holdfast.server.openai import routes as openai_routes
+from holdfast.server.root_path import RootPathMiddleware
+from holdfast.server.route_index import RouteIndex
 from holdfast.server.routes import (
     agents,
     auth,
@@ -31,6 +33,7 @@ from holdfast.server.routes import (
     runs,
     sessions,
     settings,
+    setup,
     tools,
     transfer,
 )
@@ -41,7 +44,7 @@ log = logging.getLogger("holdfast.http")
 
 def native_endpoints() -> list[ApiEndpoint]:
     chats = (sessions, runs, change_feed, compare, files, transfer, memory)
-    administration = (models, agents, health, settings, tools, auth)
+    administration = (models, agents, health, settings, setup, tools, auth)
     return [endpoint for module in (*chats, *administration) for endpoint in module.router.endpoints]
 
 
@@ -51,7 +54,7 @@ def build(api: ApiContext) -> ASGIApp:
 
     @cache
     def document() -> dict[str, Any]:
-        return openapi.build_document(endpoints)
+        return openapi.build_document(endpoints, api.root_path)
 
     async def read_openapi(_: Request) -> Response:
         return JSONResponse(document())
@@ -62,16 +65,18 @@ def build(api: ApiContext) -> ASGIApp:
             # The engine logs when an outage of storage begins and ends, so each request is a detail.
             level = logging.INFO if isinstance(error, StorageUnavailableError) else logging.WARNING
             log.log(level, "%s %r failed: %s", request.method, request.url.path, type(error).__name__)
-        page = await web_app.unknown_page(request) if response.status_code == 404 else None
+        page = await web_app.unknown_page(request, api.root_path) if response.status_code == 404 else None
         return page or response
 
+    routes = [endpoint.route(api) for endpoint in endpoints]
     app = Starlette(
         routes=[
-            *(endpoint.route(api) for endpoint in endpoints),
+            RouteIndex(route for route in routes if RouteIndex.can_hold(route)),
+            *(route for route in routes if not RouteIndex.can_hold(route)),
             Route("/openapi.json", read_openapi, methods=["GET"]),
             auth.open_link(api),
-            *web_app.routes(),
-            *html_pages.routes(document),
+            *web_app.routes(api.root_path),
+            *html_pages.routes(document, api.root_path),
         ],
         exception_handlers=dict.fromkeys(
             (HoldfastError, RequestValidationError, HTTPException, Exception), respond_to_error
@@ -79,4 +84,7 @@ def build(api: ApiContext) -> ASGIApp:
     )
     app.router.redirect_slashes = False
     guarded = AccessMiddleware(app, api.authenticator, api.limits.max_body, api.request_counts, exposed=api.exposed)
-    return CorsMiddleware(guarded, api.cors_origins) if api.cors_origins else guarded
+    public: ASGIApp = CorsMiddleware(guarded, api.cors_origins) if api.cors_origins else guarded
+    if not api.root_path:
+        return public
+    return RootPathMiddleware(public, api.root_path, {route.path.split("/")[1] for route in routes})

@@ -52,9 +52,11 @@ class Authenticator:
         server_token: str | None = None,
         password: str | None = None,
         idle_days: float = IDLE_DAYS,
+        root_path: str = "",
     ) -> None:
         """`server_token`: for commands on this machine, valid while the server runs. `password`: configured outside the
-        keyring; it takes precedence over the stored one. `idle_days`: after which an unused login ends."""
+        keyring; it takes precedence over the stored one. `idle_days`: after which an unused login ends. `root_path`:
+        the path below which browsers see the server."""
         self.keys = keys
         self.clock = clock
         self._server_token = None if server_token is None else _digest(server_token)
@@ -64,10 +66,19 @@ class Authenticator:
         self._verifying, self._verifying_known = anyio.CapacityLimiter(1), anyio.CapacityLimiter(1)
         self._strangers = PasswordQueue()
         self._idle = idle_days * _DAY
+        self.root_path = root_path
         self._used: dict[str, float] = {}  # Last use of logins, by id; saved every few minutes
 
     def _password(self, ring: Keyring) -> str | None:
         return self._configured or ring.password
+
+    def cookie_name(self, name: str = COOKIE, *, secure: bool) -> str:
+        """Over HTTPS with the prefix by which browsers refuse such a cookie from an insecure page or, if this is the
+        only app on its host, from a subdomain. Below a root path the cookie has that path, so that other apps on the
+        host do not receive it."""
+        if not secure:
+            return name
+        return f"__Secure-{name}" if self.root_path else f"__Host-{name}"
 
     @property
     def password_set(self) -> bool:
@@ -81,7 +92,7 @@ class Authenticator:
             bearer if scheme.lower() == "bearer" else headers.get("x-api-key", "")
         )  # as Anthropic's clients send it
         token = self._find_token(ring, secret.strip()) if secret.strip() else None
-        cookie = _find_cookie(headers.get("cookie", ""), cookie_name(secure=secure))
+        cookie = _find_cookie(headers.get("cookie", ""), self.cookie_name(secure=secure))
         login = self._find_login(ring, cookie, now)
         if login is None and self.keys.lag and _is_new(cookie, now):
             ring, login = await self._await_login(cookie)
@@ -214,7 +225,7 @@ class Authenticator:
 
     def find_browser(self, headers: Mapping[str, str], *, secure: bool) -> str | None:
         """The id of a browser that has logged in before."""
-        cookie = _find_cookie(headers.get("cookie", ""), cookie_name(BROWSER_COOKIE, secure=secure))
+        cookie = _find_cookie(headers.get("cookie", ""), self.cookie_name(BROWSER_COOKIE, secure=secure))
         try:
             return _browser_signer(self.keys.read()).unsign(cookie).decode()
         except BadSignature:
@@ -244,6 +255,14 @@ def set_password(keys: KeyringStore, password: str | None) -> None:
     """Sets or removes the password, whatever it was; both end every login and token."""
     hashed = None if password is None else PasswordHasher().hash(password)
     keys.change(lambda ring: _with_password(ring, hashed))
+
+
+def set_first_password(keys: KeyringStore, password: str) -> bool:
+    """Sets the password if there is none, and returns whether it did: of several nodes, one does."""
+    hashed = PasswordHasher().hash(password)
+    return (
+        keys.change(lambda ring: ring if ring.password is not None else _with_password(ring, hashed)).password == hashed
+    )
 
 
 def _with_password(ring: Keyring, hashed: str | None) -> Keyring:
@@ -294,11 +313,6 @@ def revoke_token(keys: KeyringStore, token_id: str) -> bool:
     if found:
         keys.change(lambda ring: replace(ring, tokens=tuple(t for t in ring.tokens if t.id != token_id)))
     return found
-
-
-def cookie_name(name: str = COOKIE, *, secure: bool) -> str:
-    """Over HTTPS with the prefix by which browsers refuse such a cookie from a subdomain or an insecure page."""
-    return f"__Host-{name}" if secure else name
 
 
 def _browser_signer(ring: Keyring) -> Signer:

@@ -11,7 +11,7 @@ from holdfast.core.parts import Json
 from holdfast.core.session import Session
 from holdfast.engine.engine import Engine
 from holdfast.ports.agent import Summarizer
-from holdfast.ports.model import ModelInfo, ProviderStatus
+from holdfast.ports.model import ModelInfo, ProviderCheck, ProviderStatus
 from holdfast.server.authenticator import Authenticator
 from holdfast.server.client_address import Network
 from holdfast.server.event_stream import StreamLimits
@@ -45,6 +45,24 @@ class AvailableModels(Protocol):
         """Stores the key in the keyring or removes it; the next answer uses it. Returns why a key could not be
         verified. Raises InvalidInputError for an unknown provider or a key that the provider rejects, NotAllowedError
         for a key that the keyring does not hold."""
+
+    async def discover(self) -> Sequence[ProviderCheck]:
+        """Asks the configured providers and the usual servers on this machine for their models, now. Servers that are
+        not running are left out."""
+
+    async def connect(self, provider: str | None, address: str | None, key: str | None) -> ProviderCheck:
+        """Tests a known provider with a key, or a server at an address, and stores it if it has models. Raises
+        InvalidInputError and QuotaExceededError."""
+
+    @property
+    def download_size(self) -> int | None:
+        """Bytes to download before the small local model can run; None if it can, or cannot run here."""
+
+    async def download(self, report: Callable[[int, int], None]) -> None:
+        """Downloads it and reports (bytes done, bytes in total), on another thread. Raises HoldfastError."""
+
+    async def remove(self, name: str) -> None:
+        """Removes a server that `connect` stored. Raises NotFoundError."""
 
 
 class AgentPrograms(Protocol):
@@ -130,6 +148,7 @@ class ApiContext:
     Raises ToolError. None: URLs are not fetched."""
     cors_origins: Sequence[str] = ()  # Origins whose pages may call the APIs below `/v1`
     trusted_proxies: tuple[Network, ...] = ()  # Proxies whose `X-Forwarded-For` header is trusted
+    root_path: str = ""  # The path below which a reverse proxy publishes the server, such as `/holdfast`
     exposed: bool = False  # Whether the server listens on an address that other machines can reach
     limits: ServerLimits = field(default_factory=ServerLimits)
     data_dir: Path | None = None  # Where imports are received; None: the system's directory for temporary files

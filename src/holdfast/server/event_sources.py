@@ -120,6 +120,8 @@ Produce = Callable[[ObjectSendStream[list[bytes]]], Awaitable[None]]
 class ProducedSource(EventSource):
     """Frames that tasks produce, at the speed at which they are sent. The source ends when all tasks have."""
 
+    has_tasks = True
+
     def __init__(self, producers: Sequence[Produce]) -> None:
         self._producers = producers
         self._send, self._receive = anyio.create_memory_object_stream[list[bytes]](len(producers))

@@ -1,20 +1,20 @@
 """A server-sent event stream to one client: sending, heartbeats, and detecting that the client is gone.
 
-Two tasks per stream. One sends the frames of its source; once the client is up to date, new frames are written to its
-connection directly and this task sleeps. The other notices a disconnect whatever the first one awaits, sends heartbeat
-comments on a silent connection, and drops a client that has not read for too long or whose login has ended. There is
-no timer per event.
+One task per stream sends the frames of its source; once the client is up to date, new frames are written to its
+connection directly and this task sleeps. The server calls `ConnectionWatch` when the client disconnects, and a timer
+calls it to send heartbeat comments on a silent connection and to drop a client that has not read for too long or whose
+login has ended. There is no timer per event.
 
 A client that does not read holds what `uvicorn_server` buffers before a write waits, and one page of the source
 (`event_sources`).
 """
 
-from asyncio import timeout  # an anyio cancel scope would cost another kilobyte per idle client
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
@@ -22,6 +22,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from holdfast.server.access_rules import Credentials
+from holdfast.server.disconnects import wait_for_disconnect
 
 HEADERS: Final = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -50,6 +51,8 @@ Write = Callable[[bytes], bool]  # Sends a frame immediately; returns False if i
 
 
 class EventSource(Protocol):
+    has_tasks: ClassVar[bool] = False  # Whether `start` starts tasks
+
     async def next(self) -> Sequence[bytes] | None:
         """The next frames, at least one; None at the end. Safe to cancel."""
 
@@ -86,9 +89,9 @@ class EventStream(Response):
         self._connection = connection
         self._limits = limits
         self._extra_headers = headers
-        self._sent = 0
-        self._sending = False
-        self._started = self._done = False
+        self.sent = 0  # Number of writes that the client's connection has accepted
+        self.sending = False
+        self.started = self.done = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Leaves the streaming to the middleware. The framework's stack frames are gone by then, which halves the
@@ -105,88 +108,120 @@ class EventStream(Response):
         is_still_valid: Callable[[Credentials], bool],
     ) -> None:
         """`begin` sends the response head, `send` the body. The stream ends with the client's credentials."""
-        try:
-            async with anyio.create_task_group() as tg:
-                self._source.start(tg)
-                tg.start_soon(self._watch, scope, receive, send, tg.cancel_scope, credentials, is_still_valid)
-                instead = None if self._response_instead is None else await self._response_instead()
-                if instead is not None:
-                    self._done = True
-                    await instead(scope, receive, begin)
-                    tg.cancel_scope.cancel()
+        with anyio.CancelScope() as cancel:
+            watch = ConnectionWatch(self, scope, self._limits, cancel, partial(is_still_valid, credentials))
+            try:
+                is_told = watch.start()
+                if is_told and not self._source.has_tasks:
+                    await self._respond(scope, receive, send, begin)
                     return
-                self._started = True
-                await begin({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *self._extra_headers]})
-                await self._send_all(scope, send)
-                tg.cancel_scope.cancel()
-        finally:
-            self._source.close()
-            if self._connection is not None:
-                await self._connection.aclose()
+                async with anyio.create_task_group() as tasks:
+                    self._source.start(tasks)
+                    if not is_told:
+                        tasks.start_soon(wait_for_disconnect, receive, cancel)
+                    await self._respond(scope, receive, send, begin)
+                    tasks.cancel_scope.cancel()
+            finally:
+                watch.stop()
+                self._source.close()
+                if self._connection is not None:
+                    await self._connection.aclose()
 
-    async def _send_all(self, scope: Scope, send: Send) -> None:
-        write: Write | None = _extension(scope, "holdfast.write")
+    async def _respond(self, scope: Scope, receive: Receive, send: Send, begin: Send) -> None:
+        instead = None if self._response_instead is None else await self._response_instead()
+        if instead is not None:
+            self.done = True
+            await instead(scope, receive, begin)
+            return
+        self.started = True
+        await begin({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *self._extra_headers]})
+        await self._send_all(send, _extension(scope, "holdfast.write"))
+
+    async def _send_all(self, send: Send, write: Write | None) -> None:
         await send({"type": "http.response.body", "body": self._first_frame, "more_body": True})
         while (frames := await self._source.next()) is not None:
             for body in _bodies(frames):
                 await self._send(send, body)
             if write is not None:
                 await self._source.follow(partial(self._write, write))
-        self._done = True
+        self.done = True
         await self._send(send, b"", more=False)
 
     async def _send(self, send: Send, body: bytes, *, more: bool = True) -> None:
-        self._sending = True
+        self.sending = True
         await send({"type": "http.response.body", "body": body, "more_body": more})
-        self._sending = False
-        self._sent += 1
+        self.sending = False
+        self.sent += 1
 
     def _write(self, write: Write, body: bytes) -> bool:
         written = write(body)
-        self._sent += written
+        self.sent += written
         return written
 
-    async def _watch(
-        self,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-        stream: anyio.CancelScope,
-        credentials: Credentials,
-        is_still_valid: Callable[[Credentials], bool],
-    ) -> None:
-        limits, sent, idle = self._limits, 0, 0.0
-        interval = min(limits.heartbeat, limits.write_deadline) / _CHECKS
-        while True:
-            try:
-                async with timeout(interval):
-                    while (await receive())["type"] != "http.disconnect":
-                        pass
-                if not self._done:  # otherwise the response is complete
-                    stream.cancel()
-                return
-            except TimeoutError:
-                pass
-            if not is_still_valid(credentials):
-                abort_connection(scope)
-                stream.cancel()
-                return
-            idle = idle + interval if self._sent == sent else 0.0
-            sent = self._sent
-            if self._sending and idle >= limits.write_deadline:
-                abort_connection(scope)
-                stream.cancel()
-                return
-            if self._started and not self._sending and idle >= limits.heartbeat:
-                idle = 0.0
-                await self._send_heartbeat(scope, send, stream)
 
-    async def _send_heartbeat(self, scope: Scope, send: Send, stream: anyio.CancelScope) -> None:
-        with anyio.move_on_after(self._limits.write_deadline) as limit:
-            await send({"type": "http.response.body", "body": HEARTBEAT, "more_body": True})
-        if limit.cancelled_caught:
-            abort_connection(scope)
-            stream.cancel()
+class ConnectionWatch:
+    """Watches the client of one stream, whatever the stream's task awaits. A server without our extensions sends no
+    heartbeats."""
+
+    __slots__ = ("_cancel", "_interval", "_is_valid", "_limits", "_scope", "_sent", "_since", "_stream", "_timer")
+
+    def __init__(
+        self,
+        stream: EventStream,
+        scope: Scope,
+        limits: StreamLimits,
+        cancel: anyio.CancelScope,
+        is_valid: Callable[[], bool],
+    ) -> None:
+        self._stream = stream
+        self._scope = scope
+        self._limits = limits
+        self._cancel = cancel
+        self._is_valid = is_valid  # Whether the client's login has not ended
+        self._interval = min(limits.heartbeat, limits.write_deadline) / _CHECKS
+        self._sent = 0
+
+    def start(self) -> bool:
+        """Returns whether the server tells of a disconnect."""
+        loop = asyncio.get_running_loop()
+        self._since = loop.time()  # When `_sent` last changed
+        self._timer = loop.call_later(self._interval, self._check, loop)
+        return self._call_on_disconnect(self._disconnected)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+        self._call_on_disconnect(None)
+
+    def _call_on_disconnect(self, callback: Callable[[], None] | None) -> bool:
+        watch = _extension(self._scope, "holdfast.on_disconnect")
+        if watch is not None:
+            watch(callback)
+        return watch is not None
+
+    def _disconnected(self) -> None:
+        if not self._stream.done:  # otherwise the response is complete
+            self._cancel.cancel()
+
+    def _check(self, loop: asyncio.AbstractEventLoop) -> None:
+        stream, limits, now = self._stream, self._limits, loop.time()
+        if stream.sent != self._sent:
+            self._sent, self._since = stream.sent, now
+        silent = now - self._since
+        if not self._is_valid() or (stream.sending and silent >= limits.write_deadline):
+            self._drop()
+            return
+        if stream.started and not stream.sending and silent >= limits.heartbeat:
+            write: Write | None = _extension(self._scope, "holdfast.write")
+            if write is None or write(HEARTBEAT):
+                self._since = now
+            elif silent >= limits.heartbeat + limits.write_deadline:
+                self._drop()
+                return
+        self._timer = loop.call_later(self._interval, self._check, loop)
+
+    def _drop(self) -> None:
+        abort_connection(self._scope)
+        self._cancel.cancel()
 
 
 def _bodies(frames: Sequence[bytes]) -> Iterator[bytes]:

@@ -2,6 +2,7 @@
 come from `/static`."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -13,11 +14,8 @@ from starlette.routing import Route
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
-def routes(openapi_document: Callable[[], Mapping[str, Any]]) -> list[Route]:
-    static = {
-        name: (files("holdfast.server") / "static" / name).read_bytes()
-        for name in ("holdfast.css", "login.js", "icon.svg")
-    }
+def routes(openapi_document: Callable[[], Mapping[str, Any]], root_path: str = "") -> list[Route]:
+    static = {name: _static(name) for name in ("holdfast.css", "login.js", "icon.svg")}
 
     async def asset(request: Request) -> Response:
         body = static.get(request.path_params["name"])
@@ -27,23 +25,44 @@ def routes(openapi_document: Callable[[], Mapping[str, Any]]) -> list[Route]:
         return Response(body, media_type=kind, headers={"Cache-Control": "no-cache"})
 
     async def login(_: Request) -> Response:
-        return HTMLResponse(page("Log in", _LOGIN))
+        return HTMLResponse(page("Log in", _LOGIN, root_path))
 
     async def docs(_: Request) -> Response:
-        return HTMLResponse(page("API", _docs(openapi_document())))
+        return HTMLResponse(page("API", _docs(openapi_document()), root_path))
 
     handlers = {"/login": login, "/docs": docs, "/static/{name}": asset}
     return [Route(path, handler, methods=["GET"]) for path, handler in handlers.items()]
 
 
-def page(title: str, body: str) -> str:
-    return (
+def page(title: str, body: str, root_path: str = "") -> str:
+    """A whole page. `root_path` is added to the addresses in it, which are paths in attributes."""
+    html = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)} · Holdfast</title>"
         '<link rel="icon" href="/static/icon.svg"><link rel="stylesheet" href="/static/holdfast.css"></head>'
         f"<body><main>{body}</main></body></html>"
     )
+    return html.replace('="/', f'="{root_path}/')
+
+
+def refusal(detail: str, status: int) -> Response:
+    """The page for a person whose request may not reach the app. Its style is part of it: nothing else of this server
+    can be loaded."""
+    style = _static("holdfast.css").decode()
+    html = (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>No access · Holdfast</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head>'
+        f'<body><main><div class="card"><h1>No access</h1><p role="alert">{_prose(detail)}</p></div></main></body>'
+        "</html>"
+    )
+    policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+    return HTMLResponse(html, status, {"Content-Security-Policy": policy})
+
+
+@cache
+def _static(name: str) -> bytes:
+    return (files("holdfast.server") / "static" / name).read_bytes()
 
 
 _LOGIN = (

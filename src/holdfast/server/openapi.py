@@ -13,7 +13,7 @@ from holdfast.server.routing import ApiEndpoint, Parameter, ResponseInfo
 _REF = "#/components/schemas/{model}"
 
 
-def build_document(endpoints: Sequence[ApiEndpoint]) -> dict[str, Any]:
+def build_document(endpoints: Sequence[ApiEndpoint], root_path: str = "") -> dict[str, Any]:
     models: dict[tuple[type[BaseModel], JsonSchemaMode], None] = {}
     for endpoint in endpoints:
         if endpoint.request_model is not None:
@@ -33,6 +33,7 @@ def build_document(endpoints: Sequence[ApiEndpoint]) -> dict[str, Any]:
             "description": "AI chat and agents that never lose a token.",
             "version": __version__,
         },
+        **({"servers": [{"url": root_path}]} if root_path else {}),
         "paths": paths,
         "components": {"schemas": definitions["$defs"]},
     }

@@ -47,6 +47,7 @@ class Header:
     name: str
 
 
+_MAX_ERRORS: Final = 1000  # Listing those of a body with a million unknown fields would take seconds
 _MAY_OVERFLOW: Final = re.compile(rb"NaN|Infinity|[eE]\+?\d{3}|\d{200}")
 """Matches every body with a number that is not finite, and few others."""
 
@@ -265,6 +266,8 @@ def _is_list(annotation: Any) -> bool:
 
 
 def _located(place: str, error: ValidationError) -> list[Mapping[str, Any]]:
+    if (count := error.error_count()) > _MAX_ERRORS:
+        return [{"type": "too_many_errors", "loc": (place,), "msg": f"{count} values are invalid"}]
     found = error.errors(include_url=False, include_input=False)
     return [{**item, "loc": (place, *item["loc"])} for item in found]
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MAX_NAME = 200
 _MAX_HEADER = 8192
+_MAX_PARTS = 100  # Of a form; only one is used
 _MB = 1024 * 1024
 SNIFF: Final = 4096  # Bytes that are needed to detect the type
 
@@ -45,6 +46,7 @@ class _Form:
         self._header = [b"", b""]
         self._headers: dict[bytes, bytes] = {}
         self._wanted = False
+        self._parts = 0
         callbacks: MultipartCallbacks = {
             "on_part_begin": self._begin,
             "on_part_data": self._data,
@@ -57,6 +59,9 @@ class _Form:
         self.parser = python_multipart.MultipartParser(boundary, callbacks)
 
     def _begin(self) -> None:
+        self._parts += 1
+        if self._parts > _MAX_PARTS:
+            raise InvalidInputError("file", f"the form has more than {_MAX_PARTS} fields")
         self._headers = {}
         self._wanted = False
 

@@ -45,12 +45,22 @@ class UpgradeIgnoringParser(httptools.HttpRequestParser):
 class HttpProtocol(HttpToolsProtocol):
     """Limits the size and the time of a request's head, and the number of connections. Ignores `Upgrade`.
 
-    Adds three ASGI extensions. `holdfast.abort` drops the connection with its buffered data; closing would wait for a
-    client that does not read. `holdfast.write` sends a chunk of a streamed body without awaiting. `holdfast.peer_user`
+    Adds four ASGI extensions. `holdfast.abort` drops the connection with its buffered data; closing would wait for a
+    client that does not read. `holdfast.write` sends a chunk of a streamed body without awaiting.
+    `holdfast.on_disconnect` takes a function to be called when the connection is lost, or None. `holdfast.peer_user`
     finds the user account at the other end."""
 
     # Beside the attributes of the base class, these would make the dictionary of every connection an unshared one.
-    __slots__ = ("_bodiless", "_head_timer", "_limits", "_parsed", "_parser_error", "_peer_user", "_received")
+    __slots__ = (
+        "_bodiless",
+        "_head_timer",
+        "_limits",
+        "_on_disconnect",
+        "_parsed",
+        "_parser_error",
+        "_peer_user",
+        "_received",
+    )
 
     def __init__(self, limits: ConnectionLimits, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -62,6 +72,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._head_timer: asyncio.TimerHandle | None = None
         self._parser_error = HTTPStatus.BAD_REQUEST
         self._peer_user: int | None = None
+        self._on_disconnect: Callable[[], None] | None = None
         self._bodiless = 0  # Bytes since the last part of a body: chunk extensions and trailers
 
     @property
@@ -79,6 +90,9 @@ class HttpProtocol(HttpToolsProtocol):
         self._stop_head_timer()
         self._limits.closed(self)
         super().connection_lost(exc)
+        callback, self._on_disconnect = self._on_disconnect, None
+        if callback is not None:
+            callback()
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -106,6 +120,7 @@ class HttpProtocol(HttpToolsProtocol):
         extensions: dict[str, Any] = {
             "holdfast.abort": self._abort,
             "holdfast.write": self._write,
+            "holdfast.on_disconnect": self._call_on_disconnect,
             "holdfast.peer_user": self._find_peer_user,
         }
         self.scope["extensions"] = extensions
@@ -194,6 +209,12 @@ class HttpProtocol(HttpToolsProtocol):
             return False
         self.transport.write(b"%x\r\n%b\r\n" % (len(body), body))
         return True
+
+    def _call_on_disconnect(self, callback: Callable[[], None] | None) -> None:
+        if callback is not None and self.cycle.disconnected:
+            callback()
+        else:
+            self._on_disconnect = callback
 
     @property
     def _is_unix(self) -> bool:

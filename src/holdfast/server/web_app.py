@@ -17,7 +17,7 @@ from starlette.routing import Route
 from holdfast.server.html_pages import page
 
 APP: Final = Path(__file__).parent / "static" / "app"
-PAGES: Final = ("/", "/new/{key}", "/c/{id}", "/runs/{id}", "/compare", "/activity", "/settings")
+PAGES: Final = ("/", "/new/{key}", "/c/{id}", "/runs/{id}", "/compare", "/activity", "/settings", "/setup")
 """The app's routes; all serve the same page."""
 _API_PREFIXES: Final = ("/api/", "/v1/", "/static/")
 _NAME: Final = re.compile(r"(assets/)?[A-Za-z0-9_-][A-Za-z0-9._-]*")
@@ -33,6 +33,8 @@ _TYPES: Final = {
     "woff": "font/woff",
     "woff2": "font/woff2",
 }
+_NO_ROOT: Final = b'data-root-path=""'
+_ROOT: Final = b'data-root-path="%b"'
 _ENCODINGS: Final = {"br": ".br", "gzip": ".gz"}
 _NOT_BUILT: Final = (
     '<section class="card"><img src="/static/icon.svg" alt="" width="48" height="48"><h1>Holdfast is running</h1>'
@@ -52,11 +54,13 @@ _ASSET_HEADERS: Final = {"Cache-Control": "public, max-age=31536000, immutable",
 """Assets hold nothing secret, and the sandboxed frame loads its scripts from an origin of its own."""
 
 
-def routes(root: Path = APP) -> list[Route]:
+def routes(root_path: str = "", root: Path = APP) -> list[Route]:
+    """`root_path`: the path below which browsers see the server."""
+
     async def app_page(request: Request) -> Response:
-        found = await to_thread.run_sync(_read, root, "index.html", request.headers.get("accept-encoding", ""))
+        found = await to_thread.run_sync(_read_page, root, root_path, request.headers.get("accept-encoding", ""))
         if found is None:
-            return HTMLResponse(page("Holdfast", _NOT_BUILT))
+            return HTMLResponse(page("Holdfast", _NOT_BUILT, root_path))
         body, headers = found
         etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
         headers |= {"Cache-Control": "no-cache", "ETag": etag}
@@ -80,15 +84,25 @@ def routes(root: Path = APP) -> list[Route]:
     return [*pages, Route("/static/app/{name:path}", asset, methods=["GET"])]
 
 
-async def unknown_page(request: Request, root: Path = APP) -> Response | None:
+async def unknown_page(request: Request, root_path: str = "", root: Path = APP) -> Response | None:
     """The app, which says that there is no such page, for a browser; None for clients of an API."""
     if "text/html" not in request.headers.get("accept", "") or request.url.path.startswith(_API_PREFIXES):
         return None
-    found = await to_thread.run_sync(_read, root, "index.html", request.headers.get("accept-encoding", ""))
+    found = await to_thread.run_sync(_read_page, root, root_path, request.headers.get("accept-encoding", ""))
     if found is None:
         return None
     body, headers = found
     return Response(body, status_code=404, headers={**headers, "Cache-Control": "no-store"})
+
+
+def _read_page(root: Path, root_path: str, accepted: str) -> tuple[bytes, dict[str, str]] | None:
+    """The page with the root path in its addresses and where its script reads it; then it is not compressed."""
+    found = _read(root, "index.html", "" if root_path else accepted)
+    if found is None or not root_path:
+        return found
+    body, headers = found
+    prefix = root_path.encode()
+    return body.replace(b'="/static/', b'="%b/static/' % prefix).replace(_NO_ROOT, _ROOT % prefix), headers
 
 
 def _read(root: Path, name: str, accepted: str) -> tuple[bytes, dict[str, str]] | None:

@@ -57,12 +57,14 @@ class _Output:
         return self.head + (f"\n[… {left_out} characters left out …]\n" if left_out else "") + tail
 
 
-def _spec(limits: ShellLimits) -> ToolSpec:
+def _spec(limits: ShellLimits, sandbox: ShellSandbox) -> ToolSpec:
+    network = "with network access" if sandbox.network else "without network access"
+    sandboxed = f" It may run in a sandbox {network}, where only the workspace and /tmp are writable."
+    where = "" if sandbox.mode == "off" else sandboxed
     seconds = {"type": "number", "exclusiveMinimum": 0, "maximum": limits.max_timeout}
     return object_spec(
         "shell",
-        "Run a shell command in the workspace. It has no input, and processes it leaves running are ended. It "
-        "may be sandboxed: then there may be no network, and only the workspace and /tmp can be written.",
+        f"Run a shell command in the workspace. It has no input, and processes it leaves running are ended.{where}",
         {
             "command": {"type": "string", "minLength": 1},
             "timeout": {**seconds, "description": f"Seconds; default {limits.timeout:.0f}."},
@@ -81,7 +83,7 @@ class ShellTool:
     traits: ClassVar = ToolTraits(rule="ask")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "spec", _spec(self.limits))
+        object.__setattr__(self, "spec", _spec(self.limits, self.sandbox))
 
     def scope(self, args: Mapping[str, Json]) -> str:
         return ""

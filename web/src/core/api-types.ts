@@ -136,6 +136,13 @@ export type ComparisonRequest = {
   readonly blind?: boolean;
 };
 
+/** A known provider and its key, or the address of a server. */
+export type ConnectProviderRequest = {
+  readonly provider?: string | null;
+  readonly base_url?: string | null;
+  readonly key?: string | null;
+};
+
 export type ContinueRunRequest = {
   readonly model?: string | null;
   /** Ids of calls that were denied because nobody answered in time, and that are allowed now. Of several such requests for a run the first counts; a repeat returns its run. */
@@ -462,6 +469,21 @@ export type ProblemResponse = {
   readonly detail: string;
 };
 
+export type ProviderCheckListResponse = {
+  readonly items: readonly ProviderCheckResponse[];
+  readonly next: string | null;
+};
+
+export type ProviderCheckResponse = {
+  readonly name: string;
+  readonly title: string;
+  readonly base_url: string;
+  /** Names of its models, at most 200. */
+  readonly models: readonly string[];
+  /** Why there are none, and what to do. */
+  readonly reason: string | null;
+};
+
 export type ProviderKeyRequest = {
   readonly key: string;
 };
@@ -475,12 +497,15 @@ export type ProviderKeyResponse = {
 
 export type ProviderResponse = {
   readonly name: string;
+  readonly title: string;
   readonly has_key: boolean;
   /** The address to which the key is sent. */
   readonly base_url: string;
   readonly key_source: "settings" | "file" | "environment" | null;
   /** The environment variable that holds the key. */
   readonly key_variable: string | null;
+  /** Whether it was added through the API, and can be removed. */
+  readonly added: boolean;
 };
 
 export type ReasoningPartResponse = {
@@ -509,6 +534,18 @@ export type RetryRequest = {
 export type RevokeGrantRequest = {
   readonly tool: string;
   readonly scope?: string;
+};
+
+/** Events in order. `next` is the last event's number, or null if there are no events after the cursor yet. */
+export type RunEventListResponse = {
+  readonly items: readonly RunEventResponse[];
+  readonly next: string | null;
+};
+
+export type RunEventResponse = {
+  readonly seq: number;
+  readonly type: string;
+  readonly data: { readonly [key: string]: Json };
 };
 
 export type RunListResponse = {
@@ -609,6 +646,13 @@ export type SettingsResponse = {
   /** Where the data is; null if it is in PostgreSQL. */
   readonly data_dir: string | null;
   readonly version: string;
+};
+
+export type SetupResponse = {
+  /** Whether to offer connecting a model before the first chat. */
+  readonly needed: boolean;
+  /** Bytes of the small local model, if it can be downloaded. */
+  readonly download_size: number | null;
 };
 
 /** How commands of the shell tool are confined. */

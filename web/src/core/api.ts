@@ -148,6 +148,8 @@ export class Api {
   continueRun = (rid: string, key: string, allow: readonly string[] = []) =>
     this.post<api.AcceptedRunResponse>(`/api/runs/${rid}/continue`, allow.length ? { allow } : {}, key);
   cancel = (rid: string) => this.call<Run>("POST", `/api/runs/${rid}/cancel`, undefined, {}, CANCEL_TIMEOUT_MS);
+  events = (rid: string, after: number) =>
+    this.get<api.RunEventListResponse>(`/api/runs/${rid}/events/page${queryString({ after })}`);
   recover = (rid: string) => this.post<Run>(`/api/runs/${rid}/recover`);
   decide = (rid: string, aid: string, decision: Decision, option?: string) =>
     this.post<Run>(`/api/runs/${rid}/approvals/${aid}`, { decision, ...(option === undefined ? {} : { option }) });
@@ -182,6 +184,12 @@ export class Api {
     if (!response.ok || !response.body) throw await toApiError(response);
     return response.body;
   }
+  /** Starts a long task and returns the stream of its progress. */
+  async startTask(path: string): Promise<ReadableStream<Uint8Array>> {
+    const response = await this.env.fetch(path, { method: "POST" });
+    if (!response.ok || !response.body) throw await toApiError(response);
+    return response.body;
+  }
   upload(file: File): Promise<api.FileResponse> {
     const form = new FormData();
     form.append("file", file);
@@ -196,9 +204,16 @@ function queryString(options: { [name: string]: string | number | boolean | null
   return query.size ? `?${query}` : "";
 }
 
+const PROXY_ERRORS: Readonly<Record<number, string>> = {
+  413: "A proxy in front of the server refused this because it is too large. Raise the proxy's limit (client_max_body_size in nginx).",
+  502: "A proxy in front of the server cannot reach it. Check that the server is running.",
+  504: "A proxy in front of the server did not wait for the answer. Raise the proxy's time limit (proxy_read_timeout in nginx).",
+};
+
 /** Reads problem details (RFC 9457). */
 export async function toApiError(response: Response): Promise<ApiError> {
-  const fallback = `Something went wrong (HTTP ${response.status}).`;
+  // The server explains its errors itself; these are of a proxy in front of it.
+  const fallback = PROXY_ERRORS[response.status] ?? `Something went wrong (HTTP ${response.status}).`;
   try {
     const problem = (await response.json()) as Partial<api.ProblemResponse> & { decision?: string };
     const message =

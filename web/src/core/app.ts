@@ -122,6 +122,7 @@ export class App {
         if (this.cancelPoll === null) return; // events arrive again
         this.connection.set("polling");
         this.refreshAll();
+        this.thread.get()?.pollLive();
       }
     } catch {
       if (this.cancelPoll !== null) this.connection.set("lost");

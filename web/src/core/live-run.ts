@@ -1,5 +1,6 @@
 // A run followed live: its transcript grows with the stream, at most once per painted frame.
 
+import type { Api } from "./api.ts";
 import type { Env } from "./env.ts";
 import { EventStream, type StreamOutcome } from "./event-stream.ts";
 import { fold, isTerminal, type Transcript } from "./fold.ts";
@@ -14,7 +15,7 @@ export class LiveRun {
 
   constructor(
     private readonly env: Env,
-    runId: string,
+    private readonly runId: string,
     public transcript: Transcript,
     private readonly onGrow: () => void,
     onEnd: (outcome: StreamOutcome) => void,
@@ -37,16 +38,25 @@ export class LiveRun {
     this.stream.stop();
   }
 
+  /** Reads what was said since, without the stream. */
+  async poll(api: Api): Promise<void> {
+    const { items } = await api.events(this.runId, this.lastSeq);
+    this.take(items as RunEvent[]);
+  }
+
   private receive(frames: Frame[]): boolean {
+    return this.take(frames.filter((frame) => frame.event && Number(frame.id) > this.lastSeq).map(parseEvent));
+  }
+
+  private take(events: readonly RunEvent[]): boolean {
     let ended = false;
-    for (const frame of frames) {
-      const seq = Number(frame.id);
-      if (!frame.event || seq <= this.lastSeq) continue; // not an event, or a repeat
-      if (seq !== this.lastSeq + 1)
-        throw new Error(`Event ${seq} follows event ${this.lastSeq}: resume at the cursor.`);
-      this.pending.push(parseEvent(frame));
-      this.lastSeq = seq;
-      ended ||= isTerminal(frame.event);
+    for (const event of events) {
+      if (event.seq <= this.lastSeq) continue; // a repeat
+      if (event.seq !== this.lastSeq + 1)
+        throw new Error(`Event ${event.seq} follows event ${this.lastSeq}: resume at the cursor.`);
+      this.pending.push(event);
+      this.lastSeq = event.seq;
+      ended ||= isTerminal(event.type);
     }
     if (ended) this.flush();
     else if (this.pending.length) this.cancelFlush ??= this.env.onNextFrame(() => this.flush());

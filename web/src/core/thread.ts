@@ -82,6 +82,11 @@ export class Thread {
 
   refresh = (): Promise<void> => (this.closed ? Promise.resolve() : this.reload.run());
 
+  /** Reads the events of open runs while their streams do not arrive: only they have a question's id. */
+  pollLive(): void {
+    for (const run of this.live.values()) run.poll(this.api).catch(() => undefined); // the next poll tries again
+  }
+
   /** Handles the deletion of the session, here or elsewhere. */
   markDeleted(): void {
     this.close();

@@ -12,6 +12,7 @@ import { useApp, useStore } from "./context.ts";
 import { ErrorBoundary } from "./ErrorBoundary.tsx";
 import { lazyComponent } from "./lazy-load.ts";
 import { navigate, parseRoute, type Route, usePath } from "./router.tsx";
+import { Setup, SetupGate } from "./setup/SetupGate.tsx";
 import { Sidebar } from "./sidebar/Sidebar.tsx";
 import { closeSidebar, sidebarOpen } from "./sidebar/sidebar-state.ts";
 import { Alert } from "./widgets/Alert.tsx";
@@ -83,7 +84,13 @@ export function AppLayout() {
 function CurrentScreen({ route }: { route: Route }) {
   switch (route.screen) {
     case "chat":
-      return <Chat sid={route.sid} />;
+      return route.sid === null ? (
+        <SetupGate>
+          <Chat sid={null} />
+        </SetupGate>
+      ) : (
+        <Chat sid={route.sid} />
+      );
     case "pending-chat":
       return <PendingChat messageKey={route.key} />;
     case "compare":
@@ -92,6 +99,8 @@ function CurrentScreen({ route }: { route: Route }) {
       return <Activity />;
     case "settings":
       return <Settings />;
+    case "setup":
+      return <Setup />;
     case "not-found":
       return <PageNotFound />;
     case "recorder":

@@ -3,6 +3,7 @@
 import { useEffect, useRef } from "react";
 import type { BackgroundUpdate } from "../core/background-monitor.ts";
 import { useApp, useStore } from "./context.ts";
+import { withRoot } from "./root-path.ts";
 
 function describe({ kind, run }: BackgroundUpdate): string {
   if (kind === "needs-approval") return "A tool needs your approval";
@@ -23,7 +24,7 @@ export function BackgroundNotifications() {
     originalTitle.current ??= document.title;
     document.title = `● ${body} · Holdfast`;
     if ("Notification" in window && Notification.permission === "granted") {
-      const notification = new Notification("Holdfast", { body, tag: last.run.id, icon: "/static/icon.svg" });
+      const notification = new Notification("Holdfast", { body, tag: last.run.id, icon: withRoot("/static/icon.svg") });
       notification.onclick = () => window.focus();
     }
   }, [updates]);

@@ -1,17 +1,32 @@
 // The core's environment in a browser.
 
 import type { Env } from "../core/env.ts";
+import { rootPath, withoutRoot, withRoot } from "./root-path.ts";
 
-function openStorage(name: "localStorage" | "sessionStorage"): Storage | null {
+/** Before the names of what tabs share: another server may be published below another path of the same host. */
+const SCOPE = rootPath && `${rootPath}:`;
+const unscoped = (name: string | null): string | null => (name?.startsWith(SCOPE) ? name.slice(SCOPE.length) : null);
+
+function openStorage(name: "localStorage" | "sessionStorage"): Env["storage"] {
   try {
-    return window[name];
+    const storage = window[name];
+    if (!SCOPE) return storage;
+    return {
+      getItem: (key) => storage.getItem(SCOPE + key),
+      setItem: (key, value) => storage.setItem(SCOPE + key, value),
+      removeItem: (key) => storage.removeItem(SCOPE + key),
+      key: (index) => unscoped(storage.key(index)),
+      get length() {
+        return storage.length;
+      },
+    };
   } catch {
     return null; // disabled in the browser's settings
   }
 }
 
 export const browserEnv: Env = {
-  fetch: (path, init) => fetch(path, { credentials: "same-origin", ...init }),
+  fetch: (path, init) => fetch(withRoot(path), { credentials: "same-origin", ...init }),
   setTimer(ms, callback) {
     const id = setTimeout(callback, ms);
     return () => clearTimeout(id);
@@ -23,15 +38,16 @@ export const browserEnv: Env = {
   storage: openStorage("localStorage"),
   tabStorage: openStorage("sessionStorage"),
   onStorageChange(listener) {
-    const onStorage = ({ key, newValue }: StorageEvent) => {
-      if (key !== null) listener(key, newValue);
+    const onStorage = (event: StorageEvent) => {
+      const key = unscoped(event.key);
+      if (key !== null) listener(key, event.newValue);
     };
     window.addEventListener("storage", onStorage);
     return () => window.removeEventListener("storage", onStorage);
   },
   openLogin() {
-    const here = location.pathname + location.search + location.hash;
-    location.assign(`/login?next=${encodeURIComponent(here)}&logged_out`);
+    const here = withoutRoot(location.pathname) + location.search + location.hash;
+    location.assign(withRoot(`/login?next=${encodeURIComponent(here)}&logged_out`));
   },
   isHidden: () => document.visibilityState === "hidden",
   onVisibilityChange(listener) {
@@ -58,12 +74,12 @@ export const browserEnv: Env = {
           release();
         };
       });
-    navigator.locks.request(name, { signal: resigned.signal }, lead).catch(() => undefined);
+    navigator.locks.request(SCOPE + name, { signal: resigned.signal }, lead).catch(() => undefined);
     return () => (resign ? resign() : resigned.abort());
   },
   openChannel(name, onMessage) {
     if (!navigator.locks) return { send: () => undefined, close: () => undefined };
-    const channel = new BroadcastChannel(name);
+    const channel = new BroadcastChannel(SCOPE + name);
     channel.onmessage = (event: MessageEvent<unknown>) => onMessage(event.data);
     return { send: (message) => channel.postMessage(message), close: () => channel.close() };
   },

@@ -3,6 +3,7 @@
 
 import { type ComponentType, type LazyExoticComponent, lazy } from "react";
 import { backoff } from "../core/env.ts";
+import { withRoot } from "./root-path.ts";
 
 /** The delays add up to about a minute. */
 const MAX_ATTEMPTS = 12;
@@ -29,7 +30,7 @@ export async function loadChunk<T>(load: () => Promise<T>): Promise<T> {
 /** Whether the server now serves another build than the one that runs here. */
 async function isOutdated(): Promise<boolean> {
   try {
-    const response = await fetch("/", { cache: "no-store" });
+    const response = await fetch(withRoot("/"), { cache: "no-store" });
     const script = document.querySelector<HTMLScriptElement>('script[type="module"]')?.getAttribute("src");
     return response.ok && script != null && !(await response.text()).includes(script);
   } catch {

@@ -1,29 +1,31 @@
-// Routes: /, /new/{key} (a chat that is being created), /c/{session}, /runs/{run}, /compare, /activity and /settings.
+// Routes: /, /new/{key} (a chat that is being created), /c/{session}, /runs/{run}, /compare, /activity, /settings and /setup.
 
 import type { AnchorHTMLAttributes, MouseEvent } from "react";
 import { Store } from "../core/store.ts";
 import type { Session } from "../core/types.ts";
 import { useStore } from "./context.ts";
+import { withoutRoot, withRoot } from "./root-path.ts";
 
 export type Route =
   | { readonly screen: "chat"; readonly sid: string | null }
   | { readonly screen: "pending-chat"; readonly key: string }
   | { readonly screen: "recorder"; readonly rid: string }
-  | { readonly screen: "compare" | "activity" | "settings" | "not-found" };
+  | { readonly screen: "compare" | "activity" | "settings" | "setup" | "not-found" };
 
-const path = new Store(location.pathname);
+const path = new Store(withoutRoot(location.pathname));
 /** The part of the page that the address names; an object, so that choosing it again scrolls to it again. */
 const target = new Store({ hash: location.hash });
 addEventListener("popstate", readAddress);
 
 function readAddress(): void {
-  path.set(location.pathname);
+  path.set(withoutRoot(location.pathname));
   target.set({ hash: location.hash });
 }
 
 export function navigate(to: string, replace = false): void {
-  if (replace || to === location.pathname + location.hash) history.replaceState(null, "", to);
-  else history.pushState(null, "", to);
+  const address = withRoot(to);
+  if (replace || address === location.pathname + location.hash) history.replaceState(null, "", address);
+  else history.pushState(null, "", address);
   readAddress();
 }
 
@@ -32,7 +34,8 @@ export function parseRoute(pathname: string): Route {
   if (first === "c" && second) return { screen: "chat", sid: second };
   if (first === "new" && second) return { screen: "pending-chat", key: second };
   if (first === "runs" && second) return { screen: "recorder", rid: second };
-  if (first === "compare" || first === "activity" || first === "settings") return { screen: first };
+  if (first === "compare" || first === "activity" || first === "settings" || first === "setup")
+    return { screen: first };
   return pathname === "/" ? { screen: "chat", sid: null } : { screen: "not-found" };
 }
 
@@ -56,5 +59,5 @@ export function Link({ href, onClick, ...rest }: AnchorHTMLAttributes<HTMLAnchor
     event.preventDefault();
     navigate(href);
   };
-  return <a href={href} onClick={follow} {...rest} />;
+  return <a href={withRoot(href)} onClick={follow} {...rest} />;
 }

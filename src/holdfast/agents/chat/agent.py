@@ -153,7 +153,9 @@ class _ChatLoop:
             self.input = await self.agent.history.reload(self.turn)
         request = await self._compose()
         window = self.model.info, self.agent.limits.compact_at
-        if not self.compacted and context_window.is_nearly_full(request, *window):
+        if not context_window.is_nearly_full(request, *window):
+            return request
+        if not self.compacted:
             await self._compact()
             request = await self._compose()
         return context_window.fit_request(request, *window)
@@ -165,7 +167,8 @@ class _ChatLoop:
         try:
             await self.agent.history.compact(self.turn, ModelSummarizer(self.model))
         except (HoldfastError, AgentError) as error:
-            log.warning("session %s was not compacted: %s", self.turn.session.id, error)
+            session, extra = self.turn.session.id, self.turn.run.log_extra
+            log.warning("session %s was not compacted: %s", session, error, extra=extra)
         self.input = await self.agent.history.reload(self.turn)
 
     async def _compose(self) -> ModelRequest:

@@ -168,7 +168,8 @@ class ToolRunner:
         try:
             return tuple([replace(await self.store_image(each), call_id=call.call_id) for each in result.images])
         except StorageFullError:
-            log.warning("images of tool %s were not stored: the disk is almost full", call.name)
+            text = "images of tool %s were not stored: the disk is almost full"
+            log.warning(text, call.name, extra=self.turn.run.log_extra)
             return ()
 
     async def _run(self, call: RequestedCall, tool: Tool) -> ToolResult:
@@ -189,7 +190,7 @@ class ToolRunner:
                 raise
             return ToolResult("The tool failed: an operation it waited for was cancelled.", is_error=True)
         except Exception as error:  # the model works around a tool's bug; the log has the traceback
-            log.warning("tool %s failed", call.name, exc_info=True)
+            log.warning("tool %s failed", call.name, exc_info=True, extra=self.turn.run.log_extra)
             return ToolResult(f"The tool failed: {type(error).__name__}: {error}"[:2000], is_error=True)
 
 

@@ -30,6 +30,7 @@ from holdfast.engine.transactions.run_queue import with_lease
 from holdfast.ports.store import Change, Tx
 
 MAX_QUEUED: Final = 100  # Turns of one session that wait
+MAX_QUEUED_RUNS: Final = 10_000  # Of one owner
 OnBusy = Literal["queue", "reject", "interrupt"]
 
 
@@ -274,6 +275,8 @@ def add_turn(
     """Add the user message (or answer `question` again), the empty answer and the run, and move the head. `others`: the
     session's open runs."""
     now = tx.now
+    if request.claimed_by is None or others:
+        _check_queue(tx, session.owner)
     run = _new_run(request, session, now, new_rank(tx), in_tree=True, question=question, continues=continues)
     if question is None:
         question = _question(request, run, parent, now)
@@ -286,8 +289,14 @@ def add_turn(
     return Accepted(run, question, stop=stop_hidden(tx, session, others))
 
 
+def _check_queue(tx: Tx, owner: OwnerId) -> None:
+    if tx.has_queued_runs(owner, MAX_QUEUED_RUNS):
+        raise QuotaExceededError("queued runs", MAX_QUEUED_RUNS, "Wait for some to be executed, or cancel them.")
+
+
 def _enqueue(tx: Tx, request: TurnRequest, session: Session, *, rank: int) -> Accepted:
     """Store the turn outside the tree until its run is claimed."""
+    _check_queue(tx, session.owner)
     run = _new_run(request, session, tx.now, rank, in_tree=False)
     question = _question(request, run, None, tx.now)
     tx.add_message(question)

@@ -91,8 +91,7 @@ def settle(
         tx.queue_purges([rid])
         run = replace(run, pruned=True)
     else:
-        message = replace(message, recovery=None if recovery is None else recovery.state)
-        tx.put_message(with_transcript(message, transcript))
+        tx.put_message(with_transcript(message, transcript, None if recovery is None else recovery.state))
         put_active_session(tx, session)
         if memory_policy is not None and run.status == "complete":
             memory.complete(tx, session, run, memory_policy)

@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from holdfast.core.errors import NotAllowedError, NotFoundError
+from holdfast.core.errors import DrainingError, NotAllowedError, NotFoundError
 from holdfast.server import authenticator, security_log
 from holdfast.server.access_rules import CREDENTIALS, Credentials, is_https
-from holdfast.server.authenticator import BROWSER_COOKIE, COOKIE, LOGIN_DAYS, cookie_name
+from holdfast.server.authenticator import BROWSER_COOKIE, COOKIE, LOGIN_DAYS
 from holdfast.server.client_address import device_name, request_address
 from holdfast.server.connection_limits import network_of
 from holdfast.server.context import ApiContext
@@ -26,6 +26,7 @@ from holdfast.server.routing import Router
 from holdfast.server.schemas import auth as s
 from holdfast.server.schemas.base import shallow_fields
 
+log = logging.getLogger("holdfast.http")
 router = Router("auth", "/api")
 
 _BROWSER_DAYS: Final = 365  # How long a browser is recognized as one that has logged in before
@@ -43,7 +44,9 @@ async def _check_password(api: ApiContext, request: Request, password: str) -> s
     )
     if wait is None:
         raise too_many
-    await anyio.sleep(wait)
+    with anyio.move_on_after(wait):
+        await api.engine.wait_for_stop()
+        raise DrainingError
     failed = api.login_limiter.failed(client)
     try:
         verified = await api.authenticator.verify_password(password, known=known is not None, failed=failed)
@@ -72,21 +75,28 @@ async def _log_in(
         cookies.append((BROWSER_COOKIE, api.authenticator.new_browser(), _BROWSER_DAYS))
     for name, value, days in cookies:
         response.set_cookie(
-            cookie_name(name, secure=secure),
+            api.authenticator.cookie_name(name, secure=secure),
             value,
             max_age=days * 24 * 3600,
+            path=api.root_path or "/",
             httponly=True,
             samesite="lax",
             secure=secure,
         )
     security_log.record("logged in", address=address, device=device)
+    if not secure and request.headers.get("origin", "").startswith("https:"):
+        log.warning(
+            "A browser logged in over HTTPS, but the proxy did not send X-Forwarded-Proto: https, so the cookie is not "
+            "marked as secure. See docs/how-to/reverse-proxy.md"
+        )
     return response
 
 
-def _log_out(request: Request) -> Response:
+def _log_out(api: ApiContext, request: Request) -> Response:
     secure = is_https(request.headers)
     response = Response(status_code=204, headers={"Clear-Site-Data": '"cache"'})  # attached files are cached
-    response.delete_cookie(cookie_name(secure=secure), httponly=True, samesite="lax", secure=secure)
+    name, path = api.authenticator.cookie_name(secure=secure), api.root_path or "/"
+    response.delete_cookie(name, path, httponly=True, samesite="lax", secure=secure)
     return response
 
 
@@ -136,7 +146,7 @@ async def logout(api: ApiContext, request: Request) -> Response:
     if login is not None:
         await to_thread.run_sync(authenticator.end_logins, api.authenticator.keys, login)
         security_log.record("logged out", address=request_address(request, api.trusted_proxies), login=login)
-    return _log_out(request)
+    return _log_out(api, request)
 
 
 @router.get("/logins")
@@ -155,7 +165,7 @@ async def end_all_logins(api: ApiContext, request: Request) -> Response:
     """Log out everywhere, here too. Tokens stay valid."""
     await to_thread.run_sync(authenticator.end_logins, api.authenticator.keys)
     security_log.record("logged out everywhere", address=request_address(request, api.trusted_proxies))
-    return _log_out(request)
+    return _log_out(api, request)
 
 
 @router.delete("/logins/{lid}", status=204)

@@ -122,6 +122,17 @@ async def watch_run(
     return _stream(api, (), await api.engine.subscriptions.subscribe(rid, cursor))
 
 
+@router.get("/runs/{rid}/events/page", returns=s.RunEventListResponse)
+async def list_events(
+    api: ApiContext, rid: p.RunIdPath, after: Annotated[int, Field(ge=0, le=p.MAX_SEQ)] = 0
+) -> Response:
+    """A page of the events after the cursor, for clients that event streams do not reach."""
+    entries = await api.engine.subscriptions.read_page(rid, after)
+    items = b",".join(entry.json() for entry in entries)
+    following = b'"%d"' % entries[-1].seq if entries else b"null"
+    return Response(b'{"items":[%b],"next":%b}' % (items, following), media_type="application/json")
+
+
 @router.patch("/runs/{rid}")
 async def edit_queued_run(api: ApiContext, rid: p.RunIdPath, body: s.EditQueuedRunRequest) -> s.AcceptedRunResponse:
     """Change the message of a queued run."""

@@ -39,10 +39,12 @@ def _provider(status: ProviderStatus) -> s.ProviderResponse:
     source = status.key_source
     return s.ProviderResponse(
         name=status.name,
+        title=status.title or status.name,
         has_key=source is not None,
         base_url=status.base_url,
         key_source=source,
         key_variable=status.key_name if source == "environment" else None,
+        added=status.added,
     )
 
 

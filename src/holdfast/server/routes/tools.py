@@ -86,7 +86,7 @@ async def start_sign_in(api: ApiContext, request: Request, name: ServerNamePath)
     scheme = "https" if is_https(request.headers) else "http"
     origin = request.headers.get("origin") or f"{scheme}://{request.headers.get('host', 'localhost')}"
     try:
-        url = await require_tool_admin(api).start_sign_in(name, f"{origin}/api/mcp/callback")
+        url = await require_tool_admin(api).start_sign_in(name, f"{origin}{api.root_path}/api/mcp/callback")
     except AgentError as error:
         raise HTTPException(502, error.message) from None
     return s.McpSignInResponse(authorization_url=url)
@@ -113,10 +113,10 @@ async def finish_sign_in(
         name = await require_tool_admin(api).finish_sign_in(state, code, iss, error)
     except AgentError as failed:
         text = f'<div class="card"><h1>Not connected</h1><p role="alert">{escape(failed.message)}</p>{_BACK}</div>'
-        return HTMLResponse(page("Not connected", text), 400)
+        return HTMLResponse(page("Not connected", text, api.root_path), 400)
     security_log.record("MCP server signed in", address=request_address(request, api.trusted_proxies), name=name)
     text = f'<div class="card"><h1>Connected</h1><p>Agents can use the tools of {escape(name)} now.</p>{_BACK}</div>'
-    return HTMLResponse(page("Connected", text))
+    return HTMLResponse(page("Connected", text, api.root_path))
 
 
 @router.delete("/mcp/{name}", status=204)

@@ -1,6 +1,6 @@
 """Requests that start and change runs, and runs as responses."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
@@ -127,6 +127,16 @@ class RunResponse(ResponseModel):
     started_at: Timestamp | None
     ended_at: Timestamp | None
     last_seq: int
+
+
+class RunEventResponse(ResponseModel):
+    seq: int
+    type: str
+    data: dict[str, Any]
+
+
+class RunEventListResponse(ListResponse[RunEventResponse]):
+    """Events in order. `next` is the last event's number, or null if there are no events after the cursor yet."""
 
 
 class RunListResponse(ListResponse[RunResponse]): ...

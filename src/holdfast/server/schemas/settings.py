@@ -32,6 +32,30 @@ class ProviderKeyResponse(ResponseModel):
     reason: Annotated[str | None, Field(description="Why the key could not be verified.")]
 
 
+class ConnectProviderRequest(RequestModel):
+    """A known provider and its key, or the address of a server."""
+
+    provider: Name | None = None
+    base_url: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
+    key: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
+
+
+class ProviderCheckResponse(ResponseModel):
+    name: str
+    title: str
+    base_url: str
+    models: Annotated[list[str], Field(description="Names of its models, at most 200.")]
+    reason: Annotated[str | None, Field(description="Why there are none, and what to do.")]
+
+
+class ProviderCheckListResponse(ListResponse[ProviderCheckResponse]): ...
+
+
+class SetupResponse(ResponseModel):
+    needed: Annotated[bool, Field(description="Whether to offer connecting a model before the first chat.")]
+    download_size: Annotated[int | None, Field(description="Bytes of the small local model, if it can be downloaded.")]
+
+
 class RevokeGrantRequest(RequestModel):
     tool: Name
     scope: Annotated[str, Field(max_length=1000)] = ""
@@ -45,10 +69,12 @@ class GrantResponse(ResponseModel):
 
 class ProviderResponse(ResponseModel):
     name: str
+    title: str
     has_key: bool
     base_url: Annotated[str, Field(description="The address to which the key is sent.")]
     key_source: Literal["settings", "file", "environment"] | None
     key_variable: Annotated[str | None, Field(description="The environment variable that holds the key.")]
+    added: Annotated[bool, Field(description="Whether it was added through the API, and can be removed.")]
 
 
 class SettingsResponse(ResponseModel):

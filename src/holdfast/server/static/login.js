@@ -1,3 +1,4 @@
+const root = location.pathname.slice(0, -"/login".length); // the path below which this server is published
 const form = document.getElementById("login");
 const problem = document.getElementById("problem");
 const button = form.querySelector("button");
@@ -14,7 +15,7 @@ form.addEventListener("submit", async (event) => {
     problem.textContent = "Still checking. Several wrong passwords in a row slow this down.";
   }, 2000);
   try {
-    const response = await fetch("/api/login", {
+    const response = await fetch(`${root}/api/login`, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ password: form.password.value }),
@@ -36,11 +37,11 @@ form.addEventListener("submit", async (event) => {
 /** The page of this server that led here, or the start page. */
 function destination() {
   try {
-    const next = new URL(new URLSearchParams(location.search).get("next") || "/", location.origin);
+    const next = new URL(root + (new URLSearchParams(location.search).get("next") || "/"), location.origin);
     next.hash ||= location.hash;
-    if (next.origin === location.origin && next.pathname !== "/login") return next.href;
+    if (next.origin === location.origin && next.pathname !== location.pathname) return next.href;
   } catch {
     // Not an address.
   }
-  return "/";
+  return `${root}/`;
 }

@@ -6,6 +6,6 @@ objects is a restart. A call yields to other tasks before and after its work and
 
 from holdfast.storage.in_memory.journal import InMemoryJournal
 from holdfast.storage.in_memory.store import InMemoryStore
-from holdfast.storage.in_memory.wakeups import InMemoryWakeups
+from holdfast.storage.in_memory.wakeups import InMemoryWakeups, SingleNodeWakeups
 
-__all__ = ["InMemoryJournal", "InMemoryStore", "InMemoryWakeups"]
+__all__ = ["InMemoryJournal", "InMemoryStore", "InMemoryWakeups", "SingleNodeWakeups"]

@@ -1,4 +1,4 @@
-"""`Wakeups` within one process."""
+"""`Wakeups` within one process: for a single node, and for several, which tests have."""
 
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
@@ -33,6 +33,17 @@ class PendingHints:
         await self._nonempty.wait()
         taken, self._wakes, self._nonempty = self._wakes, {}, anyio.Event()
         return taken.keys()
+
+
+class SingleNodeWakeups:
+    """`Wakeups` of a process that is the only node: there is nobody to tell."""
+
+    @asynccontextmanager
+    async def listen(self, node: NodeId) -> AsyncIterator[PendingHints]:
+        yield PendingHints()
+
+    async def notify(self, node: NodeId, wakes: Collection[Wake]) -> None:
+        return
 
 
 class InMemoryWakeups:

@@ -85,6 +85,12 @@ _PURGE: Final[LiteralString] = """
     ), open AS (DELETE FROM log USING named WHERE log.run = named.run)
     DELETE FROM settled USING named WHERE settled.run = named.run
 """
+_DROP_MARKS: Final[LiteralString] = """
+    DELETE FROM heads WHERE pruned AND run <= (SELECT run FROM heads WHERE pruned ORDER BY run DESC LIMIT 1 OFFSET %s)
+"""
+_MAX_MARKS: Final = 10_000
+"""Marks of purged runs that are kept, those of the newest runs. They refuse the first append of a node that was cut
+off; a later one needs the run's row, and the store knows which journals were pruned."""
 _SETTLED_PER_STATEMENT: Final = 100
 _MAX_SEQ: Final = 2**62
 _READERS: Final = 2
@@ -158,8 +164,14 @@ class PostgresJournal:
             await self._housekeeper.run(lambda db, some=some: db.execute(_SETTLED, (some,)).close())  # type: ignore[misc]
 
     async def purge(self, runs: Collection[RunId]) -> None:
-        if runs:
-            await self._housekeeper.run(lambda db: db.execute(_PURGE, (list(dict.fromkeys(runs)),)).close())
+        if not runs:
+            return
+
+        def work(db: TimedConnection) -> None:
+            db.execute(_PURGE, (list(dict.fromkeys(runs)),)).close()
+            db.execute(_DROP_MARKS, (_MAX_MARKS,)).close()
+
+        await self._housekeeper.run(work)
 
     async def reopen(self) -> None:
         await self._writer.reconnect()

@@ -116,6 +116,7 @@ JOURNAL: Final[Sequence[str]] = (
     -- Events of settled runs, a thousand or so to a row: read at once, erased at once.
     CREATE TABLE settled {_EVENTS}
     """,
+    "CREATE INDEX heads_pruned ON heads (run) WHERE pruned;",
 )
 
 

@@ -90,6 +90,10 @@ class SqlRunRows(Statements):
         found.sort(key=lambda run: (run.created_at, run.id), reverse=True)
         return found[: query.limit]
 
+    def has_queued_runs(self, owner: OwnerId, count: int) -> bool:
+        sql = "SELECT 1 FROM runs WHERE owner = ? AND status = 'queued' LIMIT 1 OFFSET ?"
+        return bool(self._db.fetchall(sql, owner, count - 1))
+
     def prunable_runs(self, ended_before: float, limit: int) -> Sequence[RunId]:
         sql = f"""
             SELECT id FROM runs WHERE pruned = {self._db.false} AND ended_at < ? AND NOT {OPEN}

@@ -216,6 +216,14 @@ class RunLists:
 
         assert ids(await s.pages(page, 3)) == [f"run_{n:02}" for n in reversed(range(19))]
 
+    async def test_queued_runs_are_counted_by_owner(self, store: Store) -> None:
+        """Neither runs in another state nor those of others count."""
+        await s.put(store, s.session(), s.session("ses_other", owner=s.OTHER))
+        await s.put(store, s.run("run_1"), s.run("run_2"), s.run("run_3", status="running"))
+        await s.put(store, s.run("run_4", "ses_other", owner=s.OTHER))
+        for owner, count, expected in ((LOCAL, 2, True), (LOCAL, 3, False), (s.OTHER, 1, True), (s.OTHER, 2, False)):
+            assert await store.read(lambda tx, o=owner, c=count: tx.has_queued_runs(o, c)) == expected  # type: ignore[misc]
+
     async def test_only_settled_journals_past_their_retention_are_prunable(self, store: Store) -> None:
         """Open, pending, pruned and young runs keep their journals."""
         await s.put(store, s.session())

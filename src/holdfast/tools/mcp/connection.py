@@ -22,6 +22,7 @@ from holdfast.tools.stderr_tail import StderrTail
 
 log = logging.getLogger("holdfast.tools")
 
+_MAX_EVENT: Final = 8 * 1024 * 1024  # Bytes of an event of a stream; an image may be one
 _MAX_INSTRUCTIONS: Final = 2_000  # Characters
 _NOT_STREAMABLE: Final = frozenset({400, 404, 405})  # What a server with the older SSE transport answers to a POST
 _UNAUTHORIZED: Final = (
@@ -116,7 +117,7 @@ async def _http(server: HttpServer, closed: anyio.Event, auth: Any) -> AsyncIter
     timeout = httpx2.Timeout(30.0, read=300.0)
     async with (
         guarded_client(server.url, headers=dict(server.headers), timeout=timeout, auth=auth) as client,
-        streamable_http_client(server.url, http_client=client) as (reading, sending),
+        streamable_http_client(server.url, http_client=client, max_sse_event_size=_MAX_EVENT) as (reading, sending),
     ):
         yield _WatchedStream(reading, closed, server.name), sending
 

@@ -12,13 +12,21 @@ log = logging.getLogger("holdfast.tools")
 
 MAX_TOOLS: Final = 1_000  # Of one page; after so many, no further page is asked for
 _MAX_SCHEMA: Final = 100_000  # Characters
+_MAX_SCHEMAS: Final = 1_000_000  # Of one page; models are sent the schemas of all tools with every request
 
 
 def keep_valid_tools(server: str, tools: Sequence[Json]) -> list[Json]:
     """The tools that can be used, without their output schemas: the SDK would apply the patterns in them to results."""
     kept: list[Json] = []
-    for tool in tools[:MAX_TOOLS]:
-        problem = _problem(tool)
+    room = _MAX_SCHEMAS
+    for at, tool in enumerate(tools[:MAX_TOOLS]):
+        size, problem = _check(tool)
+        room -= size if problem is None else 0
+        if room < 0:
+            log.warning(
+                "The last %d tools of the MCP server %s are left out: too many schemas", len(tools) - at, server
+            )
+            break
         if problem is None:
             kept.append({key: value for key, value in tool.items() if key != "outputSchema"})
         else:
@@ -27,16 +35,18 @@ def keep_valid_tools(server: str, tools: Sequence[Json]) -> list[Json]:
     return kept
 
 
-def _problem(tool: Json) -> str | None:
+def _check(tool: Json) -> tuple[int, str | None]:
+    """The size of the tool's schema, and why the tool cannot be used."""
     import mcp.types
     from pydantic import ValidationError
 
     if is_too_deep(tool):
-        return "it is nested too deeply"
+        return 0, "it is nested too deeply"
     try:
         parsed: Any = mcp.types.Tool.model_validate(tool)
     except ValidationError as error:
-        return f"{error.errors()[0]['loc']}: {error.errors()[0]['msg']}"
+        return 0, f"{error.errors()[0]['loc']}: {error.errors()[0]['msg']}"
     if parsed.input_schema.get("type", "object") != "object":
-        return "the schema of its arguments is not that of an object"
-    return "its schema is too large" if len(json.dumps(parsed.input_schema)) > _MAX_SCHEMA else None
+        return 0, "the schema of its arguments is not that of an object"
+    size = len(json.dumps(parsed.input_schema))
+    return size, "its schema is too large" if size > _MAX_SCHEMA else None

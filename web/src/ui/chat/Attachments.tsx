@@ -5,6 +5,7 @@ import { errorMessage } from "../../core/api.ts";
 import type { FilePart, Model } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
 import { formatSize } from "../format.ts";
+import { withRoot } from "../root-path.ts";
 import { IconButton } from "../widgets/buttons.tsx";
 import { Icon } from "../widgets/icons.tsx";
 import text from "../widgets/text.module.css";
@@ -76,7 +77,7 @@ export function Attachments({ uploads, modelId }: Props) {
       {uploads.files.map((file) => (
         <li key={file.file_id} className={text.chip}>
           {file.media_type.startsWith("image/") ? (
-            <img src={`/api/files/${file.file_id}/content`} alt="" />
+            <img src={withRoot(`/api/files/${file.file_id}/content`)} alt="" />
           ) : (
             <Icon name="file" />
           )}

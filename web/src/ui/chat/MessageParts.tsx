@@ -15,6 +15,7 @@ import type {
 } from "../../core/types.ts";
 import { formatCount, formatDuration, formatJson, formatSize } from "../format.ts";
 import { MarkdownText } from "../markdown/MarkdownText.tsx";
+import { withRoot } from "../root-path.ts";
 import { Link } from "../router.tsx";
 import { Button } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
@@ -181,7 +182,7 @@ function ValueBlock({ name, value }: { name: string; value: Json }) {
 }
 
 export function FileCard({ part }: { part: FilePart }) {
-  const href = `/api/files/${part.file_id}/content`;
+  const href = withRoot(`/api/files/${part.file_id}/content`);
   if (part.media_type.startsWith("image/")) {
     return (
       <a className={styles.image} href={href} download={part.name}>

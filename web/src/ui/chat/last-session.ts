@@ -1,6 +1,8 @@
 // Remembers the session that was open last in this tab, so that a new chat can name it as its predecessor (U4).
 
-const STORAGE_KEY = "holdfast.last";
+import { rootPath } from "../root-path.ts";
+
+const STORAGE_KEY = `${rootPath}holdfast.last`;
 
 export function rememberSession(sid: string): void {
   try {

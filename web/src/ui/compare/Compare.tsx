@@ -4,6 +4,7 @@
 import { useEffect, useMemo, useState } from "react";
 import { type Choice, Comparison, type Pane } from "../../core/comparison.ts";
 import { useApp, useStore } from "../context.ts";
+import { withRoot } from "../root-path.ts";
 import { navigate } from "../router.tsx";
 import { Alert } from "../widgets/Alert.tsx";
 import { Button } from "../widgets/buttons.tsx";
@@ -95,8 +96,8 @@ function useComparison(): Comparison {
     return () => comparison.leave();
   }, [comparison]);
   useEffect(() => {
-    if (shown) history.replaceState(null, "", `/compare?chats=${shown}`);
-    else if (!comparison.state.get().running && problem === null) history.replaceState(null, "", "/compare");
+    if (shown) history.replaceState(null, "", withRoot(`/compare?chats=${shown}`));
+    else if (!comparison.state.get().running && problem === null) history.replaceState(null, "", withRoot("/compare"));
   }, [comparison, shown, problem]);
   return comparison;
 }

@@ -3,6 +3,7 @@
 
 import { type RefObject, useCallback, useEffect, useRef, useState } from "react";
 import { FrameSlots } from "../../core/frame-slots.ts";
+import { withRoot } from "../root-path.ts";
 import { useDarkTheme } from "../theme.ts";
 import { Button, CopyButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
@@ -97,7 +98,7 @@ export function Diagram({ source }: { source: string }) {
           ref={frame}
           title="Diagram"
           sandbox="allow-scripts"
-          src="/static/app/diagram.html"
+          src={withRoot("/static/app/diagram.html")}
           className={rendered ? undefined : styles.loading}
           style={rendered ? { height } : {}}
           aria-hidden={!rendered}

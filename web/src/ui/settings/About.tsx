@@ -1,6 +1,7 @@
 import { useEffect, useState } from "react";
 import { errorMessage } from "../../core/api.ts";
 import { useApp } from "../context.ts";
+import { withRoot } from "../root-path.ts";
 import { buttonClass } from "../widgets/buttons.tsx";
 import { Item, ItemList } from "../widgets/ItemList.tsx";
 import type { SettingsProps } from "./use-settings.ts";
@@ -21,13 +22,13 @@ export function About({ settings }: SettingsProps) {
         title={<span role="status">{health?.text ?? "Checking…"}</span>}
         facts={[settings && `Version ${settings.version}`]}
       >
-        <a className={buttonClass(undefined, true)} href="/docs">
+        <a className={buttonClass(undefined, true)} href={withRoot("/docs")}>
           API reference
         </a>
-        <a className={buttonClass(undefined, true)} href="/metrics">
+        <a className={buttonClass(undefined, true)} href={withRoot("/metrics")}>
           Metrics
         </a>
-        <a className={buttonClass(undefined, true)} href="/static/app/third-party-notices.txt">
+        <a className={buttonClass(undefined, true)} href={withRoot("/static/app/third-party-notices.txt")}>
           Licenses
         </a>
       </Item>

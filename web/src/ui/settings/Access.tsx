@@ -6,6 +6,7 @@ import type { CreatedTokenResponse, LoginResponse, TokenResponse } from "../../c
 import { useApp } from "../context.ts";
 import { askConfirmation, askText } from "../dialogs.ts";
 import { formatTime } from "../format.ts";
+import { withRoot } from "../root-path.ts";
 import { Alert } from "../widgets/Alert.tsx";
 import { Button, CopyButton } from "../widgets/buttons.tsx";
 import forms from "../widgets/forms.module.css";
@@ -43,7 +44,7 @@ function Password({ settings, reload }: SettingsProps) {
   };
   const logOut = async () => {
     await api.post("/api/logout").catch(() => undefined);
-    location.assign("/login");
+    location.assign(withRoot("/login"));
   };
   return (
     <>
@@ -94,7 +95,7 @@ function Devices() {
     if (!confirmed) return;
     try {
       await api.call("DELETE", "/api/logins");
-      location.assign("/login");
+      location.assign(withRoot("/login"));
     } catch (error) {
       setProblem(errorMessage(error));
     }

@@ -2,6 +2,7 @@ import { useRef, useState } from "react";
 import { errorMessage } from "../../core/api.ts";
 import { type ImportProgress, type ImportSummary, importFile } from "../../core/chat-import.ts";
 import { useApp } from "../context.ts";
+import { withRoot } from "../root-path.ts";
 import { Button, buttonClass, CopyButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import forms from "../widgets/forms.module.css";
@@ -26,7 +27,7 @@ export function Data() {
         title="Export"
         facts={["Download all chats and their files as one file. To export one chat, use its menu."]}
       >
-        <a className={buttonClass(undefined, true)} href="/api/export" download>
+        <a className={buttonClass(undefined, true)} href={withRoot("/api/export")} download>
           Export all chats
         </a>
       </Item>

@@ -3,10 +3,11 @@ import { errorMessage } from "../../core/api.ts";
 import type { ModelTestResponse, ProviderKeyResponse, ProviderResponse } from "../../core/api-types.ts";
 import type { Model } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
-import { askText } from "../dialogs.ts";
+import { askConfirmation, askText } from "../dialogs.ts";
 import { formatCount, formatDuration } from "../format.ts";
+import { Link } from "../router.tsx";
 import { Alert } from "../widgets/Alert.tsx";
-import { Button } from "../widgets/buttons.tsx";
+import { Button, buttonClass } from "../widgets/buttons.tsx";
 import { Item, ItemAction, ItemList } from "../widgets/ItemList.tsx";
 import text from "../widgets/text.module.css";
 import type { SettingsProps } from "./use-settings.ts";
@@ -18,8 +19,7 @@ export function Models(props: SettingsProps) {
     <>
       {loaded && !models.length && (
         <p className={text.quiet}>
-          No models found. Set <code>OPENAI_API_KEY</code>, <code>ANTHROPIC_API_KEY</code> or{" "}
-          <code>OPENAI_BASE_URL</code>, or start Ollama or LM Studio on this computer, then restart Holdfast.
+          No models found. Start Ollama or LM Studio on this computer and refresh, or connect a model.
         </p>
       )}
       <ItemList label="Models">
@@ -32,7 +32,12 @@ export function Models(props: SettingsProps) {
           />
         ))}
       </ItemList>
-      <Button onClick={() => void app.loadCatalog()}>Refresh</Button>
+      <div className={text.row}>
+        <Link className={buttonClass()} href="/setup">
+          Connect a model
+        </Link>
+        <Button onClick={() => void app.loadCatalog()}>Refresh</Button>
+      </div>
       <ApiKeys {...props} />
     </>
   );
@@ -109,6 +114,10 @@ function ApiKeys({ settings, reload }: SettingsProps) {
     if (key) await change(app.api.call<ProviderKeyResponse>("PUT", `/api/settings/keys/${name}`, { key }));
   };
   const removeKey = (provider: string) => change(app.api.call<undefined>("DELETE", `/api/settings/keys/${provider}`));
+  const remove = async (name: string) => {
+    const { confirmed } = await askConfirmation(`Remove ${name}?`, "Its address and key are deleted.", "Remove");
+    if (confirmed) await change(app.api.call<undefined>("DELETE", `/api/providers/${name}`));
+  };
   if (!settings?.providers.length) return null;
   return (
     <>
@@ -118,11 +127,12 @@ function ApiKeys({ settings, reload }: SettingsProps) {
         {settings.providers.map((provider) => {
           const { name, has_key, key_source } = provider;
           return (
-            <Item key={name} title={name} facts={[describeKey(provider), provider.base_url]}>
+            <Item key={name} title={provider.title} facts={[describeKey(provider), provider.base_url]}>
               <ItemAction name={has_key ? "Replace key" : "Set key"} of={name} onClick={() => void setKey(provider)} />
               {key_source === "settings" && (
                 <ItemAction name="Remove key" of={name} onClick={() => void removeKey(name)} />
               )}
+              {provider.added && <ItemAction name="Remove" of={name} onClick={() => void remove(name)} />}
             </Item>
           );
         })}

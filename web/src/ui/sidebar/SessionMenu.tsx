@@ -2,6 +2,7 @@ import { useState } from "react";
 import type { Session } from "../../core/types.ts";
 import { useApp } from "../context.ts";
 import { askConfirmation, askText } from "../dialogs.ts";
+import { withoutRoot, withRoot } from "../root-path.ts";
 import { navigate } from "../router.tsx";
 import { Menu } from "../widgets/Menu.tsx";
 import { MemoryDialog } from "./MemoryDialog.tsx";
@@ -11,7 +12,7 @@ export function SessionMenu({ session }: { session: Session }) {
   const { sessions } = app;
   const { id, title, pinned, archived } = session;
   const [memoryOpen, setMemoryOpen] = useState(false);
-  const isOpen = () => location.pathname === `/c/${id}`;
+  const isOpen = () => withoutRoot(location.pathname) === `/c/${id}`;
   const leave = () => {
     if (isOpen()) navigate("/");
   };
@@ -61,7 +62,7 @@ export function SessionMenu({ session }: { session: Session }) {
           { name: "Edit tags", icon: "tag", run: () => void editTags() },
           { name: archived ? "Unarchive" : "Archive", icon: "archive", run: () => void archive() },
           { name: "Memory", icon: "brain", run: () => setMemoryOpen(true) },
-          { name: "Export", icon: "file", run: () => location.assign(`/api/sessions/${id}/export`) },
+          { name: "Export", icon: "file", run: () => location.assign(withRoot(`/api/sessions/${id}/export`)) },
           { name: "Delete", icon: "trash", danger: true, run: () => void remove() },
         ]}
       />

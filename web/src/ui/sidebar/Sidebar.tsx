@@ -5,6 +5,7 @@ import { searchWords, startNearMatch, wordPattern } from "../../core/search.ts";
 import type { Session } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
 import { ageGroup } from "../format.ts";
+import { withRoot } from "../root-path.ts";
 import { chatAddress, Link, navigate, usePath } from "../router.tsx";
 import { IconButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
@@ -38,7 +39,7 @@ export function Sidebar({ inert }: { inert: boolean }) {
     <nav className={classNames(styles.sidebar, open && styles.open)} aria-label="Chats" inert={inert}>
       <div className={styles.top}>
         <Link href="/" className={styles.brand} onClick={closeSidebar}>
-          <img src="/static/icon.svg" alt="" width="26" height="26" />
+          <img src={withRoot("/static/icon.svg")} alt="" width="26" height="26" />
           Holdfast
         </Link>
         <IconButton name="Close sidebar" icon="close" className={text.onlyNarrow} onClick={closeSidebar} />

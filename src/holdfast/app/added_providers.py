@@ -1,0 +1,74 @@
+"""Model servers that were added on a page: address and key together in the keyring, so that a key is only ever sent to
+the address it was entered for."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from holdfast.core.errors import InvalidInputError, QuotaExceededError
+from holdfast.models.discovery import NO_MODELS, ProbeResult
+from holdfast.models.provider_config import ProviderConfig, base_url, title
+from holdfast.models.server_address import candidates, read_address
+from holdfast.ports.model import ProviderCheck
+
+PREFIX: Final = "provider:"  # Before the server's name, in the keyring
+_MAX_ADDED: Final = 20
+_SHOWN: Final = 200  # Names of models that a check returns
+_ADVICE: Final[Mapping[str, str]] = {
+    "ollama": "Download one with “ollama pull llama3.2”",
+    "lmstudio": "Load one in LM Studio",
+}
+
+
+def read_added(keys: Mapping[str, str]) -> Iterator[ProviderConfig]:
+    for name, text in keys.items():
+        if name.startswith(PREFIX):
+            stored: Any = json.loads(text)
+            key = stored.get("key")
+            yield ProviderConfig(
+                name=name.removeprefix(PREFIX),
+                kind=stored["kind"],
+                base_url=stored["base_url"],
+                api_key=key,
+                key_name="the settings",
+                key_source=None if key is None else "settings",
+                added=True,
+            )
+
+
+def write_added(config: ProviderConfig, key: str | None) -> str:
+    """The entry of the keyring."""
+    return json.dumps({"kind": config.kind, "base_url": base_url(config), **({} if key is None else {"key": key})})
+
+
+def possible_servers(text: str, key: str | None, keys: Mapping[str, str]) -> Sequence[ProviderConfig]:
+    """What a server at the address that a person entered may be. Raises InvalidInputError and QuotaExceededError."""
+    url = read_address(text)
+    if url is None or url.user is not None:
+        raise InvalidInputError(
+            "base_url",
+            "must be the address of a server, such as http://192.168.1.20:11434 or https://llm.example.com/v1",
+        )
+    found = candidates(url, key)
+    added = {config.name for config in read_added(keys)}
+    if found[0].name not in added and len(added) >= _MAX_ADDED:
+        raise QuotaExceededError("model servers", _MAX_ADDED, "Remove one that is no longer used.")
+    return found
+
+
+def describe_check(config: ProviderConfig, result: ProbeResult) -> ProviderCheck:
+    """What people read about it. A server that does not answer may have another address; a provider may be down."""
+    names = tuple(model.name for model in result.models[:_SHOWN])
+    reason, address, error = result.reason, base_url(config), result.error
+    if error == NO_MODELS:
+        advice = _ADVICE.get(config.kind, "Add one there")
+        reason = f"{title(config)} is running, but it has no models. {advice}, then try again."
+    elif error is not None and error.source == "connection":
+        reason = f"No server answers at {address} ({error.detail}). Check the address, and that the server is running."
+    elif error is not None and error.code == "timeout":
+        reason = f"The server at {address} did not answer in time. Check the address, then try again."
+    elif error is not None and error.code == "auth" and config.api_key is None:
+        reason = f"The server at {address} needs an API key."
+    elif error is not None and error.code in ("not-found", "protocol", "bad-request"):
+        reason = f"There is no list of models at {address}/models. Check the address; it usually ends in /v1."
+    return ProviderCheck(config.name, title(config), address, names, reason)

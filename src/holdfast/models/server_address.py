@@ -1,0 +1,77 @@
+"""Addresses of model servers as people and other programs write them."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from yarl import URL
+
+from holdfast.models.http_client import is_loopback
+from holdfast.models.provider_config import PRESETS, ProviderConfig
+from holdfast.ports.model import ProviderKind
+
+OLLAMA_VARIABLES: Final = ("OLLAMA_BASE_URL", "OLLAMA_HOST")  # The first that is set counts
+_OLLAMA_PORT: Final = 11434
+_KINDS: Final[Mapping[int, ProviderKind]] = {_OLLAMA_PORT: "ollama", 1234: "lmstudio"}
+"""Servers that say more about their models than the common format does, by their port."""
+_ENDPOINT: Final = re.compile(r"/(chat/completions|completions|models|responses|api/tags|api)/*$")
+_ANY_ADDRESS: Final = ("0.0.0.0", "::")
+
+
+def read_address(text: str) -> URL | None:
+    """The address of a server without a trailing slash or the path of one of its endpoints; None if it is not one.
+    `http` is assumed."""
+    text = text.strip().strip("'\"")
+    if "://" not in text:
+        text = f"http://{text}"
+    try:
+        url = URL(_ENDPOINT.sub("", text.rstrip("/")).rstrip("/"))
+        if url.scheme not in ("http", "https") or not url.host or url.port is None or url.query_string or url.fragment:
+            return None
+    except ValueError:
+        return None
+    return url.with_host("127.0.0.1") if url.host in _ANY_ADDRESS else url
+
+
+def ollama_from_environment(environment: Mapping[str, str]) -> ProviderConfig | None:
+    """Ollama where its own variable or Open WebUI's says it is. On this machine it is one that may not be running;
+    elsewhere it is one that the owner wants."""
+    for variable in OLLAMA_VARIABLES:
+        text = environment.get(variable, "").strip()
+        url = read_address(text) if text else None
+        if url is None:
+            continue
+        if "://" not in text and url.explicit_port is None:
+            url = url.with_port(_OLLAMA_PORT)
+        address = str(url) if url.path.endswith("/v1") else f"{str(url).rstrip('/')}/v1"
+        return ProviderConfig(name="ollama", kind="ollama", base_url=address, discovered=is_loopback(url))
+    return None
+
+
+def candidates(url: URL, key: str | None) -> Sequence[ProviderConfig]:
+    """What a server at this address may be, most likely first. Without a path, most have their API below `/v1`."""
+    bare = url.path in ("", "/")
+    kind = _KINDS.get(url.port or 0, "compatible") if bare or url.path == "/v1" else "compatible"
+    address = str(url).rstrip("/")
+    paths = ("/v1", "") if bare else ("",)
+    return [
+        ProviderConfig(
+            name=server_name(url, kind),
+            kind=kind,
+            base_url=address + path,
+            api_key=key,
+            key_name="the key",
+            key_source=None if key is None else "settings",
+        )
+        for path in paths
+    ]
+
+
+def server_name(url: URL, kind: ProviderKind) -> str:
+    """A short name for the server at this address: the ids of its models start with it."""
+    if kind != "compatible" and is_loopback(url):
+        return kind
+    usual = {"http": 80, "https": 443}[url.scheme]
+    host = (url.host or "").removeprefix("www.")
+    name = re.sub(r"[^a-z0-9]+", "-", host if url.port == usual else f"{host}-{url.port}").strip("-")[:60]
+    return f"{name}-server" if name in PRESETS or name in ("local", "demo", "") else name

