@@ -1,5 +1,5 @@
-"""A program that speaks the protocol badly: `python -I -S hostile_program.py BEHAVIOUR`. It imports little, so that it
-starts at once."""
+"""A program that speaks the protocol badly: `python -I -S hostile_program.py BEHAVIOUR EFFECTS`. It imports little, so
+that it starts at once. What it does with permission is a line of the file EFFECTS."""
 
 import json
 import os
@@ -7,7 +7,8 @@ import signal
 import sys
 import time
 
-BEHAVIOUR = sys.argv[1]
+BEHAVIOUR, EFFECTS = (*sys.argv[1:], os.devnull)[:2]
+PROMPTS: list[object] = []  # Ids of prompts that are not answered yet
 
 
 def send(message: object) -> None:
@@ -31,10 +32,38 @@ def tool(call_id: object, **fields: object) -> None:
     update(**{"sessionUpdate": "tool_call", "toolCallId": call_id, "title": "T", **fields})
 
 
-def ask(number: int) -> None:
-    options = [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]
-    params = {"sessionId": "s", "toolCall": {"toolCallId": f"p{number}"}, "options": options}
-    send({"jsonrpc": "2.0", "id": f"q{number}", "method": "session/request_permission", "params": params})
+def ask(number: int, request_id: object = None, options: object = None) -> None:
+    offered = [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}] if options is None else options
+    params = {"sessionId": "s", "toolCall": {"toolCallId": f"p{number}"}, "options": offered}
+    request_id = request_id or f"q{number}"
+    send({"jsonrpc": "2.0", "id": request_id, "method": "session/request_permission", "params": params})
+
+
+def effect(word: str) -> None:
+    with open(EFFECTS, "a") as file:
+        file.write(word + "\n")
+
+
+def end_turn() -> None:
+    say("Bye.")
+    send({"jsonrpc": "2.0", "id": PROMPTS.pop(), "result": {"stopReason": "end_turn"}})
+
+
+def answered(message: dict[str, object]) -> None:
+    """An answer to one of our requests."""
+    result = message.get("result")
+    outcome = result.get("outcome") if isinstance(result, dict) else None
+    if isinstance(outcome, dict) and outcome.get("outcome") == "selected":
+        effect(str(message["id"]))
+        if BEHAVIOUR == "dies after permission":
+            die()
+    ANSWERS.append(message)
+    if BEHAVIOUR in ASKING and len(ANSWERS) == ASKING[BEHAVIOUR] and PROMPTS:
+        end_turn()
+
+
+ANSWERS: list[object] = []
+ASKING = {"one id for two questions": 2, "question with bad options": 4, "dies after permission": 1}
 
 
 def die(status: int = 1) -> None:
@@ -44,8 +73,43 @@ def die(status: int = 1) -> None:
 
 
 def prompt(number: object) -> None:
+    PROMPTS.append(number)
     say("Hello. ")
     match BEHAVIOUR:
+        case "one id for two questions":
+            ask(1, "same")
+            ask(2, "same")
+            return
+        case "question with bad options":
+            for n, options in enumerate((3, [], [3, {"optionId": 4}], [{"optionId": "yes", "kind": 5}])):
+                ask(n, options=options)
+            return
+        case "dies after permission":
+            ask(1)
+            return
+        case "question after the end":
+            end_turn()
+            ask(1)
+            return
+        case "another session":
+            words = {"type": "text", "text": "Of another session. "}
+            chunk = {"sessionUpdate": "agent_message_chunk", "content": words}
+            other = {"sessionId": "other", "update": chunk}
+            send({"jsonrpc": "2.0", "method": "session/update", "params": other})
+        case "request flood":
+            wanted = {"sessionId": "s", "path": "/etc/passwd"}
+            for n in range(5_000):
+                send({"jsonrpc": "2.0", "id": n, "method": "fs/read_text_file", "params": wanted})
+        case "50 MB of output":
+            tool("t")
+            body = [{"type": "content", "content": {"type": "text", "text": "z" * 1_000_000}}]
+            for _ in range(50):
+                update(sessionUpdate="tool_call_update", toolCallId="t", content=body)
+        case "50 MB in a line":
+            raw('{"text": "')
+            for _ in range(50):
+                raw("x" * 1_000_000)
+            time.sleep(3600)
         case "garbage":
             for line in (
                 "not json",
@@ -142,9 +206,9 @@ def prompt(number: object) -> None:
             for _ in range(500):
                 value = [value]
             tool("t", rawInput={"deep": value}, status="completed", rawOutput=value)
-        case "question after cancel":
+        case "question after cancel" | "dies at cancel":
             return
-        case "endless replay":
+        case "endless replay" | "dies at load":
             say("Bye.")
             send({"jsonrpc": "2.0", "id": number, "result": {"stopReason": "end_turn"}})
             die(0)
@@ -204,6 +268,8 @@ def main() -> None:
                     while True:
                         say("again ")
                         time.sleep(0.001)
+                if BEHAVIOUR == "dies at load":
+                    die()
                 result = {}
             case "session/prompt":
                 prompt(message["id"])
@@ -211,6 +277,11 @@ def main() -> None:
             case "session/cancel":
                 if BEHAVIOUR == "question after cancel":
                     ask(1)
+                if BEHAVIOUR == "dies at cancel":
+                    die()
+                continue
+            case None:
+                answered(message)
                 continue
             case _:
                 continue

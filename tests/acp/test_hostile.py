@@ -25,6 +25,8 @@ GOES_WELL: Final = (
     "flood",
     "deep",
     "ignores signals",
+    "another session",
+    "50 MB of output",
 )
 FAILS: Final = {
     "half line": ("agent-gone", "last words"),
@@ -42,15 +44,32 @@ FAILS: Final = {
     "error": ("agent", "Internal error"),
     "too much text": ("limit", "4194304 bytes"),
     "cancels itself": ("agent-cancelled", "stopped by itself"),
+    "50 MB in a line": ("agent-gone", "more than 2 MB"),
 }
+ASKED: Final = ("one id for two questions", "question with bad options", "dies after permission")
+OTHERS: Final = (
+    *ASKED,
+    "many questions",
+    "question after cancel",
+    "question after the end",
+    "dies at cancel",
+    "dies at load",
+    "duplicate answers",
+    "stops reading",
+    "endless replay",
+    "request flood",
+)
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory, chat_nursery: Nursery, up: Stage) -> Iterator[Served]:
     """One server for all of them: none may spoil it for the others."""
-    names = (*GOES_WELL, *FAILS, "many questions", "question after cancel", "duplicate answers", "stops reading")
-    names = (*names, "endless replay")
-    agents = {_slug(name): {"command": sys.executable, "args": ["-I", "-S", str(PROGRAM), name]} for name in names}
+    directory = tmp_path_factory.mktemp("hostile")
+    command = ["-I", "-S", str(PROGRAM)]
+    agents = {
+        _slug(name): {"command": sys.executable, "args": [*command, name, str(directory / _slug(name))]}
+        for name in (*GOES_WELL, *FAILS, *OTHERS)
+    }
     limits = {
         "startup": 10.0,
         "load": 1.0,
@@ -59,15 +78,20 @@ def served(tmp_path_factory: pytest.TempPathFactory, chat_nursery: Nursery, up: 
         "max_waiting": 50,
         "max_programs": 100,
     }
-    directory = tmp_path_factory.mktemp("hostile") / "data"
     changes = settings(up, more={"agents": agents}, program_limits=limits, engine={"max_output": 4 * 2**20})
-    with Served(chat_nursery, directory, **changes) as server:
+    with Served(chat_nursery, directory / "data", **changes) as server:
         yield server.ready()
         assert "Traceback" not in server.complaints, server.complaints
 
 
 def _slug(name: str) -> str:
-    return name.replace(" ", "-")
+    return name.replace(" ", "-").lower()
+
+
+def effects(served: Served, behaviour: str) -> list[str]:
+    """What the program did with permission, a line each."""
+    file = served.data_dir.parent / _slug(behaviour)
+    return file.read_text().splitlines() if file.exists() else []
 
 
 def begin(served: Served, behaviour: str) -> tuple[str, str]:
@@ -94,6 +118,7 @@ def test_what_is_not_understood_is_skipped(served: Served, behaviour: str) -> No
     assert text == shown(frames)
     assert text.startswith("Hello. ")
     assert text.endswith("Bye.")
+    assert "another session" not in text
 
 
 @pytest.mark.parametrize("behaviour", FAILS)
@@ -119,20 +144,24 @@ def test_questions_are_asked_one_after_another_and_closed_by_cancel(served: Serv
     assert events.count("approval.requested") == 1
 
 
-@pytest.mark.parametrize("behaviour", ["stops reading", "question after cancel"])
+@pytest.mark.parametrize("behaviour", ["stops reading", "question after cancel", "dies at cancel", "request flood"])
 def test_cancel_ends_a_program_that_does_not_answer(served: Served, behaviour: str) -> None:
-    """C6, C7: a program that does not read, or asks when it is cancelled, is ended after the grace period."""
+    """C6, C7: a program that does not read, asks when it is cancelled, dies of it, or asks for more than it reads, is
+    ended after the grace period, and has no permission."""
     sid, rid = begin(served, behaviour)
     with served.watch(rid) as stream:
         stream.until("text.delta")
     assert served.cancel(rid)["status"] == "cancelled"
     assert stored(served, sid) == "Hello. "
     assert "approval.requested" not in [frame.event for frame in served.events(rid)]
+    assert effects(served, behaviour) == []
 
 
-def test_an_endless_replay_is_given_up(served: Served) -> None:
-    """X5: a session that does not stop loading is left for a new one, and nothing of the replay is in the journal."""
-    sid, rid = begin(served, "endless replay")
+@pytest.mark.parametrize("behaviour", ["endless replay", "dies at load"])
+def test_a_session_that_does_not_load_is_given_up(served: Served, behaviour: str) -> None:
+    """X5: a session that does not stop loading, or kills the program, is left for a new one; nothing of the replay is
+    in the journal."""
+    sid, rid = begin(served, behaviour)
     assert served.ended(rid)["status"] == "complete"
     again = served.begin(sid, "go on")
     assert served.ended(again)["status"] == "complete"
@@ -144,3 +173,46 @@ def test_a_second_answer_to_a_prompt_is_ignored(served: Served) -> None:
     sid, rid = begin(served, "duplicate answers")
     assert served.ended(rid)["status"] == "complete"
     assert stored(served, sid) == "Hello. "
+
+
+def answer_next(served: Served, rid: str, number: int, decision: str) -> None:
+    """Wait for question `number` and answer it."""
+    with served.watch(rid) as stream:
+        question = [stream.until("approval.requested").data for _ in range(number)][-1]
+    served.post(f"/api/runs/{rid}/approvals/{question['approval_id']}", {"decision": decision})
+
+
+def test_two_questions_with_one_id_are_two_questions(served: Served) -> None:
+    """X5: each is shown and answered; what was denied did not run, what was allowed ran once."""
+    _, rid = begin(served, "one id for two questions")
+    answer_next(served, rid, 1, "deny")
+    answer_next(served, rid, 2, "once")
+    assert served.ended(rid)["status"] == "complete"
+    assert effects(served, "one id for two questions") == ["same"]
+
+
+def test_options_that_are_none_cannot_be_chosen(served: Served) -> None:
+    """X5: a question without a usable option that allows is answered with *cancelled*, whatever the person decides."""
+    _, rid = begin(served, "question with bad options")
+    for number in range(1, 5):
+        answer_next(served, rid, number, "once")
+    assert served.ended(rid)["status"] == "complete"
+    assert effects(served, "question with bad options") == []
+
+
+def test_a_program_that_dies_after_permission_has_acted_once(served: Served) -> None:
+    """X3, X5: what was allowed is *unknown*, and is not done again by itself."""
+    sid, rid = begin(served, "dies after permission")
+    answer_next(served, rid, 1, "once")
+    assert served.ended(rid)["error"]["code"] == "agent-gone"
+    assert [part["state"] for part in served.answer(sid)["parts"] if part["type"] == "tool"] == ["unknown"]
+    assert effects(served, "dies after permission") == ["q1"]
+
+
+def test_a_question_after_the_end_is_nobodys(served: Served) -> None:
+    """X5: outside of a turn nobody is asked, and nothing is allowed."""
+    sid, rid = begin(served, "question after the end")
+    assert served.ended(rid)["status"] == "complete"
+    assert served.ended(served.begin(sid, "go on"))["status"] == "complete"
+    assert "approval.requested" not in [frame.event for frame in served.events(rid)]
+    assert effects(served, "question after the end") == []

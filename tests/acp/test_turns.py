@@ -2,6 +2,7 @@
 
 import os
 import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -278,9 +279,8 @@ def test_a_session_that_is_not_there_any_more_is_told_again(start: Start, progra
     served = start()
     sid = open_session(served)
     turn(served, sid, {"say": "The word is teapot."})
-    os.kill(program.prompts[0]["pid"], signal.SIGKILL)
     program.behave(mode)
-    until(lambda: not _lives(program.prompts[0]["pid"]))
+    _kill_idle(served, program.prompts[0]["pid"])
     turn(served, sid, {"say": "two"})
     first, second = program.prompts
     assert first["session"] != second["session"]
@@ -381,6 +381,18 @@ def test_a_replay_is_not_journaled(start: Start, program: Program) -> None:
     served = start()
     assert [part.get("text") for part in turn(served, sid, {"say": "second"})["parts"]] == ["second"]
     assert program.prompts[0]["session"] == program.prompts[1]["session"]
+
+
+def _kill_idle(served: Served, pid: int) -> None:
+    """Kills a program between turns, and waits until the server has collected a process."""
+    before = _children(served)
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: _children(served) < before)
+
+
+def _children(served: Served) -> set[str]:
+    tasks = Path(f"/proc/{served.process.pid}/task").iterdir()
+    return {child for task in tasks for child in (task / "children").read_text().split()}
 
 
 def _lives(pid: int) -> bool:

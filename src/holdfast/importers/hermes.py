@@ -132,6 +132,7 @@ class _StateDatabase:
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_CELL)
         connection.execute("PRAGMA trusted_schema = OFF")
         self._columns = {table: self._find_columns(table, shown_as) for table in _REQUIRED}
+        self._rows_of_session = "messages WHERE session_id = ?" if self._has_index() else self._index_messages()
 
     def _find_columns(self, table: str, shown_as: str) -> set[str]:
         """The columns of a real table: a view could compute for ever."""
@@ -142,6 +143,20 @@ class _StateDatabase:
             raise InvalidInputError(shown_as, f"is not a {STATE} of Hermes: {table} lacks {lacking}")
         return columns
 
+    def _has_index(self) -> bool:
+        """Whether the messages of a session are found without reading all others, as in every database of Hermes."""
+        indexes = [row["name"] for row in self._connection.execute("PRAGMA index_list(messages)")]
+        names = "SELECT name FROM pragma_index_info(?) WHERE seqno = 0"
+        return any(self._connection.execute(names, (index,)).fetchone()[0] == "session_id" for index in indexes)
+
+    def _index_messages(self) -> str:
+        """An index in a temporary database; returns what to select the messages of a session from."""
+        self._connection.execute(
+            "CREATE TEMP TABLE message_rows AS SELECT session_id AS sid, rowid AS row FROM messages"
+        )
+        self._connection.execute("CREATE INDEX temp.message_rows_by_session ON message_rows (sid)")
+        return "temp.message_rows JOIN messages ON messages.rowid = row WHERE sid = ?"
+
     def sessions(self, limit: _RowLimit) -> list[Object]:
         names = [name for name in _SESSION_COLUMNS if name in self._columns["sessions"]]
         order = "started_at, id" if "started_at" in names else "id"
@@ -151,7 +166,7 @@ class _StateDatabase:
     def messages(self, sid: str, limit: _RowLimit) -> list[Object]:
         """In the order of their ids: clocks step back."""
         names = [name for name in _MESSAGE_COLUMNS if name in self._columns["messages"]]
-        sql = f"SELECT {', '.join(names)} FROM messages WHERE session_id = ? ORDER BY id"
+        sql = f"SELECT {', '.join(names)} FROM {self._rows_of_session} ORDER BY id"
         return list(limit.read(self._connection.execute(sql, (sid,))))
 
     def count_messages(self) -> int:

@@ -270,7 +270,8 @@ class AgentConnection:
     async def _handle(self, method: str, params: Any, is_notification: bool) -> Any:
         params = params if isinstance(params, dict) else {}
         if method == "session/update":
-            self._update(params.get("update"))
+            if self.session_id is None or params.get("sessionId", self.session_id) == self.session_id:
+                self._update(params.get("update"))  # those of a subagent's session are not this conversation
             return None
         if method == "session/request_permission":
             return await self._ask(_read_permission(params))

@@ -186,7 +186,7 @@ class UpdateTranslator:
             return []
         text = "\n".join(filter(None, (_block_text(item.get("content")) for item in _items(content))))
         new = text.removeprefix(call.text) if call.text and text.startswith(call.text) else text
-        call.text = text
+        call.text = shorten(text, _MAX_OUTPUT)
         room = _MAX_OUTPUT - len(call.shown)
         new = new[: max(0, room)] if text != call.shown else ""
         call.shown += new

@@ -1,0 +1,42 @@
+"""The translation of updates, as plain values."""
+
+import tracemalloc
+from typing import Any
+
+from holdfast.agents.acp.updates import UpdateTranslator
+from holdfast.core import events as ev
+
+
+def output(call_id: str, text: str, **fields: Any) -> dict[str, Any]:
+    content = [{"type": "content", "content": {"type": "text", "text": text}}]
+    return {"sessionUpdate": "tool_call_update", "toolCallId": call_id, "title": "T", "content": content, **fields}
+
+
+def test_of_a_long_output_only_what_can_be_shown_is_held() -> None:
+    """Open calls with 100 MB of output take less than half of that, and results have the end of the output."""
+    translator = UpdateTranslator(lambda: 0.0)
+    tracemalloc.start()
+    try:
+        for number in range(50):
+            translator.translate(output(f"t{number}", f"{number}" + "x" * 2_000_000 + "the end"))
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 45_000_000
+    *_, finished = translator.translate(
+        {"sessionUpdate": "tool_call_update", "toolCallId": "t7", "status": "completed"}
+    )
+    assert isinstance(finished, ev.ToolFinished)
+    assert isinstance(finished.result, str)
+    assert finished.result.startswith("7xxx")
+    assert finished.result.endswith("the end")
+
+
+def test_output_that_grows_is_shown_once() -> None:
+    """Each update contains all of the output; what is new is shown, up to the limit."""
+    translator = UpdateTranslator(lambda: 0.0)
+    shown = ""
+    for size in (10, 20, 150_000, 300_000, 300_001):
+        for event in translator.translate(output("t", "y" * size)):
+            shown += event.output_delta if isinstance(event, ev.ToolDelta) and event.output_delta else ""
+    assert shown == "y" * 200_000
