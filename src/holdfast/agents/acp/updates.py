@@ -12,6 +12,7 @@ from typing import Any, Final
 from holdfast.core import events as ev
 from holdfast.core.nesting import is_too_deep
 from holdfast.core.parts import Json, PlanEntry
+from holdfast.models.usage import is_token_count, known_cost, known_token_count
 from holdfast.tools.result_text import MAX_RESULT, as_text, shorten
 
 _MAX_OUTPUT: Final = 200_000  # Characters of a tool's output that are shown while it runs
@@ -90,7 +91,7 @@ class UpdateTranslator:
             case "usage_update":
                 self._note_cost(update.get("cost"))
                 used, size = update.get("used"), update.get("size")
-                if isinstance(used, int) and isinstance(size, int) and used >= 0 and size > 0:
+                if is_token_count(used) and is_token_count(size) and size:
                     self.context = (used, size)
             case _:
                 pass
@@ -206,8 +207,9 @@ class UpdateTranslator:
 
     def _note_cost(self, cost: Any) -> None:
         amount = cost.get("amount") if isinstance(cost, dict) else None
-        if isinstance(amount, int | float) and not isinstance(amount, bool):
-            self.cost = float(amount)
+        known = known_cost(amount)
+        if known is not None:
+            self.cost = known
 
 
 def _call_id(update: Mapping[str, Any]) -> str:
@@ -226,7 +228,7 @@ def turn_usage(reported: Any, before: Sequence[int] | None, cost: float | None) 
     them up."""
     names = ("inputTokens", "outputTokens", "cachedReadTokens", "thoughtTokens")
     values = reported if isinstance(reported, dict) else {}
-    counts = [value if isinstance(value := values.get(name), int) and value >= 0 else 0 for name in names]
+    counts = [known_token_count(values.get(name)) or 0 for name in names]
     turn = counts
     if before is not None and all(new >= old for new, old in zip(counts, before, strict=True)):
         turn = [new - old for new, old in zip(counts, before, strict=True)]
