@@ -19,7 +19,7 @@ from holdfast.app.storage import WORKSPACES
 from holdfast.app.stored_secrets import StoredSecrets
 from holdfast.config import AgentSection, Config
 from holdfast.core.errors import InvalidInputError, NotAllowedError, NotFoundError, QuotaExceededError
-from holdfast.core.ids import LOCAL
+from holdfast.core.ids import LOCAL, SessionId
 from holdfast.core.parts import Json
 from holdfast.core.session import Message, Session
 from holdfast.ports.agent import Agent, AgentError, AgentOutput, Turn
@@ -214,12 +214,13 @@ class AppAgentPrograms:
             return session.agent, 0, None
         return session.agent, link.context_used, link.context_size
 
-    async def apply_options(self, session: Session) -> None:
-        """A program that is not running, or does not answer, gets them with its next turn."""
-        running = self.pool.running(session.id)
-        if running is not None and running.program.name == session.agent and running.session_id is not None:
+    async def apply_options(self, sid: SessionId, agent: str, chosen: Mapping[str, str | bool]) -> None:
+        """A program that is not running gets the stored ones with its next turn, also instead of these if they are not
+        stored after all."""
+        running = self.pool.running(sid)
+        if running is not None and running.program.name == agent and running.session_id is not None:
             try:
-                await running.apply_options(session.agent_options)
+                await running.apply_options(chosen)
             except AgentError as error:
                 raise InvalidInputError("agent_options", error.message) from None
 

@@ -27,7 +27,8 @@ _CREDENTIALS: Final = (
     ".local/share/opencode",
 )
 # fmt: on
-"""What is hidden of the home directory: keys, and what agent programs keep there. `.cache` is empty too, because many programs want to write to it."""
+"""What is hidden of the home directory: keys, and what agent programs keep there. `.cache` is empty too, because many
+programs want to write to it."""
 _KEPT_OF_RUN: Final = ("/run/systemd/resolve", "/run/NetworkManager", "/run/current-system", "/run/opengl-driver")
 """Name servers, and the programs of NixOS."""
 _READ_ONLY_OF_PROC: Final = ("acpi", "bus", "fs", "irq", "mtrr", "pressure", "scsi", "sys", "sysrq-trigger")
