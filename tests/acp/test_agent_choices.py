@@ -2,6 +2,7 @@
 
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,22 @@ def test_an_agent_is_added_used_and_removed(start: Start, program: Program) -> N
     served.call("DELETE", "/api/agents/mine", expect=204)
     served.refused("not-found", "POST", "/api/agents/mine/test")
     assert served.ended(served.begin(sid, "go"))["error"]["code"] == "no-agent"
+
+
+@pytest.mark.parametrize("path", ["/api/mcp", "/api/agents"])
+def test_parallel_changes_are_all_kept(start: Start, path: str) -> None:
+    """A2: each agent or MCP server whose change was acknowledged is there, and each is removed alone."""
+    served = start(password="correct horse")
+    served.post("/api/login", {"password": "correct horse"}, 204)
+    names = [f"m{number}" for number in range(20)]
+    with ThreadPoolExecutor(20) as clients:
+        put = [clients.submit(served.call, "PUT", f"{path}/{name}", {"command": "true"}, 204) for name in names]
+        wait(put)
+        stored = {item["name"] for item in served.get(path)["items"]}
+        assert stored >= set(names)
+        dropped = [clients.submit(served.call, "DELETE", f"{path}/{name}", None, 204) for name in names]
+    assert [each.exception() for each in put + dropped] == [None] * 40
+    assert {item["name"] for item in served.get(path)["items"]} == stored - set(names)
 
 
 def test_a_login_that_is_missing_is_named_by_the_test(start: Start, program: Program) -> None:
