@@ -66,6 +66,10 @@ ANSWERS: list[object] = []
 ASKING = {"one id for two questions": 2, "question with bad options": 4, "dies after permission": 1}
 
 
+def request(method: str, number: object, params: object) -> None:
+    send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+
+
 def die(status: int = 1) -> None:
     sys.stderr.write("last words\n")
     sys.stderr.flush()
@@ -192,6 +196,23 @@ def prompt(number: object) -> None:
             tool("t", rawInput={"x": "y" * 1_000_000})
             body = [{"type": "content", "content": {"type": "text", "text": "z" * 1_500_000}}]
             update(sessionUpdate="tool_call_update", toolCallId="t", status="completed", content=body)
+        case "many values":
+            tool("t", rawInput={"x": [[]] * 400_000})
+            time.sleep(3600)
+        case "large values":
+            tool("t", rawInput={"x": ["y" * 10] * 5_000}, status="completed", rawOutput=["z" * 1_000_000, [1]])
+        case "many requests":
+            request("terminal/create", "t", {"command": "sleep 3600"})
+            name = json.loads(sys.stdin.readline())["result"]["terminalId"]
+            for number_of_request in range(300):
+                request("terminal/wait_for_exit", number_of_request, {"terminalId": name})
+            refused = [json.loads(sys.stdin.readline())["error"]["message"] for _ in range(100)]
+            say(f"{len(refused)}: {refused[-1]}. ")
+            request("terminal/release", "r", {"terminalId": name})
+        case "half characters":
+            choice = {"value": "a\ud800", "name": "\udfffA"}
+            option = {"id": "o", "name": "n\ud800", "type": "select", "currentValue": "a\ud800", "options": [choice]}
+            update(sessionUpdate="config_option_update", configOptions=[option])
         case "huge text":
             say("x" * 1_900_000)
         case "flood":

@@ -85,6 +85,9 @@ class ScriptedProgram:
 
     async def set_session_mode(self, session_id: str, mode_id: str, **_: Any) -> None:
         self._note("chosen.jsonl", ["mode", mode_id])
+        if (self._home / "refuse").exists():
+            (self._home / "refuse").unlink()
+            raise RequestError(-32603, "busy, try later")
 
     async def set_config_option(self, session_id: str, config_id: str, value: Any, **_: Any) -> Any:
         self._note("chosen.jsonl", [config_id, value])

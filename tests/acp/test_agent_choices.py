@@ -2,6 +2,7 @@
 
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,37 @@ def test_a_mode_is_set_once_and_the_program_may_change_it(start: Start, program:
     assert "no Mode" in served.refused("invalid", "PATCH", f"/api/sessions/{sid}", no_such)["detail"]
 
 
+def test_a_refused_mode_is_neither_stored_nor_taken_for_set(start: Start, program: Program) -> None:
+    """X5: a choice that the program refuses is an error and changes nothing; the same choice is sent again, and so is
+    the stored one with the next turn."""
+    (program.home / "offers").write_text(json.dumps({"modes": MODES}))
+    served = start()
+    sid = open_session(served, agent_options={"mode": "ask"})
+    served.turn(sid, play({"say": "one"}))
+    program.let("refuse")
+    edit = {"agent_options": {"mode": "edit"}}
+    assert "busy" in served.refused("invalid", "PATCH", f"/api/sessions/{sid}", edit)["detail"]
+    assert served.get(f"/api/sessions/{sid}")["agent_options"] == {"mode": "ask"}
+    assert values(served, sid) == {"mode": "ask"}
+    served.turn(sid, play({"say": "two"}))
+    assert served.call("PATCH", f"/api/sessions/{sid}", edit)["agent_options"] == {"mode": "edit"}
+    assert program.lines("chosen") == [["mode", name] for name in ("ask", "edit", "ask", "edit")]
+    assert values(served, sid) == {"mode": "edit"}
+
+
+def test_a_mode_that_fails_at_a_turn_is_tried_with_the_next(start: Start, program: Program) -> None:
+    """X5: the run says that the mode could not be set instead of working in another one."""
+    (program.home / "offers").write_text(json.dumps({"modes": MODES}))
+    served = start()
+    sid = open_session(served, agent_options={"mode": "edit"})
+    program.let("refuse")
+    run = served.ended(served.begin(sid, play({"say": "one"})))
+    assert (run["status"], "busy" in run["error"]["message"]) == ("failed", True)
+    assert program.prompts == []
+    served.turn(sid, play({"say": "two"}))
+    assert program.lines("chosen") == [["mode", "edit"]] * 2
+
+
 def test_config_options_are_set(start: Start, program: Program) -> None:
     """X5: options with choices in groups and switches are set as the protocol has them; the choice is shown before the
     program runs again."""
@@ -147,6 +179,22 @@ def test_an_agent_is_added_used_and_removed(start: Start, program: Program) -> N
     served.call("DELETE", "/api/agents/mine", expect=204)
     served.refused("not-found", "POST", "/api/agents/mine/test")
     assert served.ended(served.begin(sid, "go"))["error"]["code"] == "no-agent"
+
+
+@pytest.mark.parametrize("path", ["/api/mcp", "/api/agents"])
+def test_parallel_changes_are_all_kept(start: Start, path: str) -> None:
+    """A2: each agent or MCP server whose change was acknowledged is there, and each is removed alone."""
+    served = start(password="correct horse")
+    served.post("/api/login", {"password": "correct horse"}, 204)
+    names = [f"m{number}" for number in range(20)]
+    with ThreadPoolExecutor(20) as clients:
+        put = [clients.submit(served.call, "PUT", f"{path}/{name}", {"command": "true"}, 204) for name in names]
+        wait(put)
+        stored = {item["name"] for item in served.get(path)["items"]}
+        assert stored >= set(names)
+        dropped = [clients.submit(served.call, "DELETE", f"{path}/{name}", None, 204) for name in names]
+    assert [each.exception() for each in put + dropped] == [None] * 40
+    assert {item["name"] for item in served.get(path)["items"]} == stored - set(names)
 
 
 def test_a_login_that_is_missing_is_named_by_the_test(start: Start, program: Program) -> None:

@@ -24,6 +24,9 @@ GOES_WELL: Final = (
     "huge tool",
     "flood",
     "deep",
+    "large values",
+    "many requests",
+    "half characters",
     "ignores signals",
     "another session",
     "50 MB of output",
@@ -34,6 +37,7 @@ FAILS: Final = {
     "dies in tool": ("agent-gone", "last words"),
     "dies at question": ("agent-gone", "last words"),
     "closes output": ("agent-gone", "ended unexpectedly"),
+    "many values": ("agent-gone", "too many values"),
     "long line": ("agent-gone", "more than 2 MB"),
     "stderr flood": ("agent-gone", "eeee"),
     "dies at start": ("agent-gone", "last words"),
@@ -133,6 +137,31 @@ def test_a_failure_says_why_and_keeps_what_was_shown(served: Served, behaviour: 
     assert stored(served, sid) == shown(frames)
     states = [part["state"] for part in served.answer(sid)["parts"] if part["type"] == "tool"]
     assert states in ([], ["unknown"])
+
+
+def test_requests_over_the_limit_are_refused(served: Served) -> None:
+    """X5: a program with many open requests gets an error for the next one, and its answer is read to the end."""
+    sid, rid = begin(served, "many requests")
+    assert served.ended(rid)["status"] == "complete"
+    assert stored(served, sid) == "Hello. 100: More than 200 requests are open. Bye."
+
+
+def test_half_characters_are_replaced(served: Served) -> None:
+    """X5: a name that UTF-8 cannot carry does not make the options of an agent unreadable, in no later chat either."""
+    sid, rid = begin(served, "half characters")
+    assert served.ended(rid)["status"] == "complete"
+    for where in (f"?session_id={sid}", ""):
+        (option,) = served.get(f"/api/agents/half-characters/options{where}")["options"]
+        assert (option["name"], option["choices"][0]["name"]) == ("n?", "?A")
+
+
+def test_large_values_of_a_call_are_not_kept(served: Served) -> None:
+    """X5: arguments and results beyond the limit are replaced by a note."""
+    sid, rid = begin(served, "large values")
+    assert served.ended(rid)["status"] == "complete"
+    (part,) = [part for part in served.answer(sid)["parts"] if part["type"] == "tool"]
+    assert part["args"]["x"][0] == "y" * 10
+    assert part["result"] == "The output is too large to be shown."
 
 
 def test_questions_are_asked_one_after_another_and_closed_by_cancel(served: Served) -> None:

@@ -20,6 +20,7 @@ from holdfast.core.ids import LOCAL, FileId, RunId, SessionId
 from holdfast.core.lease import Lease
 from holdfast.core.parts import TextPart
 from holdfast.engine.change_feed import ChangeSubscription
+from holdfast.engine.preferences import Preferences
 from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.signals import Signals
 from holdfast.ports.store import Change, Store, Tx
@@ -390,3 +391,27 @@ async def test_a_damaged_record_loses_only_what_follows_it(journal_place: Postgr
         )
     assert [found.seq for found in await journal.read(s.RID)] == [1, 2]
     await journal.close()
+
+
+@pytest.mark.anyio
+async def test_two_nodes_change_one_setting_and_both_changes_are_kept(stores: list[PostgresStore]) -> None:
+    """A2: both read the setting before either writes it; the one that loses reads it again."""
+    both = threading.Barrier(2)
+
+    async def add(store: PostgresStore, name: str) -> None:
+        attempts = itertools.count()
+
+        def change(stored: Any) -> Any:
+            if next(attempts) == 0:
+                both.wait(GUARD)
+            return {**(stored or {}), name: True}
+
+        await Preferences(store).update("any", change)
+
+    for round_ in range(2):  # the first inserts the row, the second changes it
+        both.reset()
+        with anyio.fail_after(GUARD):
+            async with anyio.create_task_group() as group:
+                for at, store in enumerate(stores):
+                    group.start_soon(add, store, f"{round_}-{at}")
+    assert (await Preferences(stores[0]).settings())["any"] == dict.fromkeys(["0-0", "0-1", "1-0", "1-1"], True)

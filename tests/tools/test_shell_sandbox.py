@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -83,6 +84,45 @@ async def test_files_outside_the_workspace_are_hidden_or_read_only(bench: Bench,
     assert result.content.count("Read-only file system") == 2
     assert "free" in result.content
     assert not await anyio.Path("/tmp/free").exists()
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".claude/.credentials.json",
+        ".claude.json",
+        ".codex/auth.json",
+        ".gemini/oauth_creds.json",
+        ".hermes/.env",
+        ".local/share/opencode/auth.json",
+        ".config/goose/secrets.yaml",
+    ],
+)
+async def test_logins_of_agents_are_hidden(bench: Bench, shell: ShellTool, home: Path, name: str) -> None:
+    """X5: a command cannot read what the supported agent programs log in with."""
+    (home / name).parent.mkdir(parents=True, exist_ok=True)
+    (home / name).write_text("s3cret")
+    result = await bench.run(shell, command=f"cat {home}/notes {home}/{name}")
+    assert result.content.startswith("plain")
+    assert "s3cret" not in result.content
+
+
+@needs_bubblewrap
+async def test_sockets_in_the_home_directory_are_out_of_reach(bench: Bench, shell: ShellTool, home: Path) -> None:
+    """X5: agents for passwords and keys put their sockets there; a command cannot connect to them."""
+    address = home / "with space" / "a.sock"
+    address.parent.mkdir()
+    script = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1]); print('connected')"
+    command = f"{sys.executable} -c \"{script}\" '{address}'"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(address))
+        server.listen()
+        result = await bench.run(shell, command=command)
+        alone = await anyio.run_process(command)
+    assert alone.stdout == b"connected\n"
+    assert "connected" not in result.content
+    assert "refused" in result.content
 
 
 @needs_bubblewrap

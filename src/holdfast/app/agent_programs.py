@@ -2,7 +2,8 @@
 on the settings page."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,10 +17,11 @@ from holdfast.agents.acp.program import KNOWN, AcpLimits, AgentProgram
 from holdfast.agents.acp.session_links import AgentStateFiles, SessionLinks
 from holdfast.app.late_engine import LateEngine
 from holdfast.app.storage import WORKSPACES
+from holdfast.app.stored_entries import with_entry, without_entry
 from holdfast.app.stored_secrets import StoredSecrets
 from holdfast.config import AgentSection, Config
-from holdfast.core.errors import InvalidInputError, NotAllowedError, NotFoundError, QuotaExceededError
-from holdfast.core.ids import LOCAL
+from holdfast.core.errors import InvalidInputError, NotAllowedError, NotFoundError
+from holdfast.core.ids import LOCAL, SessionId
 from holdfast.core.parts import Json
 from holdfast.core.session import Message, Session
 from holdfast.ports.agent import Agent, AgentError, AgentOutput, Turn
@@ -75,6 +77,7 @@ class AppAgentPrograms:
     engine: LateEngine
     secrets: StoredSecrets
     states: AgentStateFiles
+    changing: anyio.Lock = field(default_factory=anyio.Lock)  # One change at a time: a setting and its secrets
 
     @classmethod
     def build(
@@ -162,26 +165,23 @@ class AppAgentPrograms:
             raise InvalidInputError("name", f"{name!r} is an agent of Holdfast itself; choose another name")
         if name in self.configured:
             raise InvalidInputError("name", f"{name!r} is defined in holdfast.toml; change it there")
-        added = _added(await self._settings())
-        if name not in added and len(added) >= _MAX_ADDED:
-            raise QuotaExceededError("agents", _MAX_ADDED, "Remove one that is no longer used.")
         setting: Any = agent.model_dump(include={"command", "args", "cwd"}, exclude_none=True)
-        before = added.get(name, {})
-        if [before.get("command"), before.get("args")] != [agent.command, agent.args]:
-            await self.secrets.write(name, {})  # first, so that the new program never gets the old one's secrets
-        env = None if agent.env is None else self.secrets.merge("env", name, agent.env)
-        await self.engine.engine.preferences.change({_SETTING: {**added, name: setting}})
-        if env is not None:
-            await self.secrets.write(name, env)
+        async with self.changing:
+            before = _added(await self._settings()).get(name, {})
+            if [before.get("command"), before.get("args")] != [agent.command, agent.args]:
+                await self.secrets.write(name, {})  # first, so that the new program never gets the old one's secrets
+            env = None if agent.env is None else self.secrets.merge("env", name, agent.env)
+            put = partial(with_entry, name=name, entry=setting, limit=_MAX_ADDED, kind="agents")
+            await self.engine.engine.preferences.update(_SETTING, put)
+            if env is not None:
+                await self.secrets.write(name, env)
 
     async def drop(self, name: str) -> None:
-        added = dict(_added(await self._settings()))
         if name in self.configured:
             raise NotAllowedError("remove it", "it is defined in holdfast.toml; remove it there")
-        if added.pop(name, None) is None:
-            raise NotFoundError("agent", name)
-        await self.engine.engine.preferences.change({_SETTING: added})
-        await self.secrets.write(name, {})
+        async with self.changing:
+            await self.engine.engine.preferences.update(_SETTING, partial(without_entry, name=name, kind="agent"))
+            await self.secrets.write(name, {})
 
     # ---- where they work, and what they offer ----
 
@@ -214,12 +214,13 @@ class AppAgentPrograms:
             return session.agent, 0, None
         return session.agent, link.context_used, link.context_size
 
-    async def apply_options(self, session: Session) -> None:
-        """A program that is not running, or does not answer, gets them with its next turn."""
-        running = self.pool.running(session.id)
-        if running is not None and running.program.name == session.agent and running.session_id is not None:
+    async def apply_options(self, sid: SessionId, agent: str, chosen: Mapping[str, str | bool]) -> None:
+        """A program that is not running gets the stored ones with its next turn, also instead of these if they are not
+        stored after all."""
+        running = self.pool.running(sid)
+        if running is not None and running.program.name == agent and running.session_id is not None:
             try:
-                await running.apply_options(session.agent_options)
+                await running.apply_options(chosen)
             except AgentError as error:
                 raise InvalidInputError("agent_options", error.message) from None
 

@@ -7,13 +7,15 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import anyio
 from anyio import to_thread
 
 from holdfast.agents.chat.summary_and_title import ask
 from holdfast.app.late_engine import LateEngine
 from holdfast.app.models import set_provider_key
+from holdfast.app.stored_entries import with_entry, without_entry
 from holdfast.config import Config, McpSection
-from holdfast.core.errors import InvalidInputError, NotAllowedError, NotFoundError, QuotaExceededError
+from holdfast.core.errors import InvalidInputError, NotAllowedError, NotFoundError
 from holdfast.core.ids import LOCAL
 from holdfast.core.parts import Json
 from holdfast.ports.agent import AgentError, Turn
@@ -61,6 +63,7 @@ class AppToolAdmin:
         self._sandbox = sandbox
         self._configured = {server.name: server for server in configured}
         self.mcp = McpServers(configured)
+        self._changing = anyio.Lock()  # One change at a time: a setting and its secrets
 
     async def mcp_tools_for_turn(self, turn: Turn) -> Sequence[Tool]:
         """Uses the settings that the turn was loaded with, so a change applies from the next run on."""
@@ -147,35 +150,34 @@ class AppToolAdmin:
             if getattr(server, field):
                 raise InvalidInputError(field, "env and cwd belong to a command, headers and a token to a url")
         setting = server.model_dump(include={"url"} if server.command is None else {"command", "args", "cwd"})
-        added = _added(await self._settings())
-        if name not in added and len(added) >= _MAX_SERVERS:
-            raise QuotaExceededError("MCP servers", _MAX_SERVERS, "Remove one that is no longer used.")
-        is_elsewhere = _target(added.get(name, {})) != _target(setting)
-        # First, so that the secrets are never sent to the new address.
-        if is_elsewhere or server.token is not None:
-            await self._store_token(name, None)
-        if is_elsewhere:
-            await self._store_secrets(name, {}, {})
-            await self._store(_OAUTH_PREFIX + name, None)
-        env = self._with_stored("env", _ENV_PREFIX + name, server.env)
-        headers = self._with_stored("headers", _HEADERS_PREFIX + name, server.headers)
-        settings = await self._late_engine.engine.preferences.change({"mcp": {**added, name: setting}})
-        if server.token is not None:
-            await self._store_token(name, server.token)
-        await self._store_secrets(name, env, headers)
-        self._configure(settings)
+        async with self._changing:
+            before = _added(await self._settings()).get(name, {})
+            is_elsewhere = _target(before) != _target(setting)
+            # First, so that the secrets are never sent to the new address.
+            if is_elsewhere or server.token is not None:
+                await self._store_token(name, None)
+            if is_elsewhere:
+                await self._store_secrets(name, {}, {})
+                await self._store(_OAUTH_PREFIX + name, None)
+            env = self._with_stored("env", _ENV_PREFIX + name, server.env)
+            headers = self._with_stored("headers", _HEADERS_PREFIX + name, server.headers)
+            put = partial(with_entry, name=name, entry=setting, limit=_MAX_SERVERS, kind="MCP servers")
+            settings = await self._late_engine.engine.preferences.update("mcp", put)
+            if server.token is not None:
+                await self._store_token(name, server.token)
+            await self._store_secrets(name, env, headers)
+            self._configure(settings)
 
     async def drop_server(self, name: str) -> None:
-        added = dict(_added(await self._settings()))
         if name in self._configured:
             raise NotAllowedError("remove it", "it is defined in holdfast.toml; remove it there")
-        if added.pop(name, None) is None:
-            raise NotFoundError("MCP server", name)
-        settings = await self._late_engine.engine.preferences.change({"mcp": added})
-        await self._store_token(name, None)
-        await self._store_secrets(name, {}, {})
-        await self._store(_OAUTH_PREFIX + name, None)
-        self._configure(settings)
+        async with self._changing:
+            drop = partial(without_entry, name=name, kind="MCP server")
+            settings = await self._late_engine.engine.preferences.update("mcp", drop)
+            await self._store_token(name, None)
+            await self._store_secrets(name, {}, {})
+            await self._store(_OAUTH_PREFIX + name, None)
+            self._configure(settings)
 
     async def _settings(self) -> Mapping[str, Json]:
         return await self._late_engine.engine.preferences.settings(LOCAL)

@@ -1,6 +1,6 @@
 """Standing choices of an owner: tools that are always allowed, and settings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.core.ids import LOCAL, OwnerId, SessionId
@@ -31,6 +31,16 @@ class Preferences:
         def work(tx: Tx) -> Mapping[str, Json]:
             for name, value in values.items():
                 tx.put_setting(owner, name, value)
+            return tx.settings(owner)
+
+        return await self.store.transact(work)
+
+    async def update(self, name: str, change: Callable[[Json], Json], owner: OwnerId = LOCAL) -> Mapping[str, Json]:
+        """Changes one setting by its stored value, in one transaction: parallel changes are all kept, also of other
+        nodes. `change` may be called more than once, and what it raises changes nothing."""
+
+        def work(tx: Tx) -> Mapping[str, Json]:
+            tx.put_setting(owner, name, change(tx.settings(owner).get(name)))
             return tx.settings(owner)
 
         return await self.store.transact(work)

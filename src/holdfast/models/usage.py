@@ -17,18 +17,23 @@ def known_token_count(value: object) -> int | None:
     return value if is_token_count(value) else None
 
 
+def known_cost(value: object) -> float | None:
+    """An amount of money that can be right."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
+        return None
+    return float(value)
+
+
 def parse_usage(usage: dict[str, Json]) -> Usage | None:
     """What an OpenAI-compatible server reports: tokens and, where it names it, the cost. Costs are never computed here:
     prices of models are not known."""
     read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
     if not is_token_count(read) or not is_token_count(written):
         return None
-    cost = usage.get("cost")
-    known = isinstance(cost, int | float) and 0 <= cost < 1e9
     cached = _count(usage.get("prompt_tokens_details"), "cached_tokens")
     cached = _count(usage, "prompt_cache_hit_tokens") if cached is None else cached  # DeepSeek's
     reasoning = _count(usage.get("completion_tokens_details"), "reasoning_tokens")
-    return Usage(read, written, float(cost or 0) if known else None, cached, reasoning)
+    return Usage(read, written, known_cost(usage.get("cost")), cached, reasoning)
 
 
 def _count(details: Json, name: str) -> int | None:

@@ -85,8 +85,9 @@ class AgentPrograms(Protocol):
     async def options(self, name: str, session: Session | None) -> AgentOptionsResponse:
         """What the program offers in the session, or in a new one. Raises NotFoundError."""
 
-    async def apply_options(self, session: Session) -> None:
-        """Tells the session's program, if it is running, what was chosen. Raises InvalidInputError if it refuses."""
+    async def apply_options(self, sid: SessionId, agent: str, chosen: Mapping[str, str | bool]) -> None:
+        """Tells the session's program, if it is running, what was chosen, before it is stored. Raises InvalidInputError
+        if it refuses."""
 
 
 class ToolAdmin(Protocol):

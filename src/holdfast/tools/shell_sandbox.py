@@ -1,10 +1,13 @@
 """The sandbox of shell commands: bubblewrap, where it is installed and works. A command can write only to its workspace
-and to an empty `/tmp`, reads the system without the server's data and without sockets of other programs, sees only its
-own processes, and has no network unless the settings allow it."""
+and to an empty `/tmp`, reads the system without the server's data and without the sockets that other programs have
+open when it starts, sees only its own processes, and has no network unless the settings allow it."""
 
+import os
 import shutil
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from subprocess import DEVNULL
 from typing import Final, Literal
@@ -19,14 +22,21 @@ SandboxMode = Literal["auto", "off", "required"]
 _CREDENTIALS: Final = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".netrc", ".pgpass", ".git-credentials",
     ".npmrc", ".pypirc", ".mozilla", ".cargo/credentials.toml", ".config/gcloud", ".config/gh", ".config/chromium",
-    ".config/google-chrome", ".local/share/keyrings",
+    ".config/google-chrome", ".local/share/keyrings", ".1password", ".config/op", ".vault-token", ".claude",
+    ".claude.json", ".codex", ".gemini", ".hermes", ".config/goose", ".config/opencode", ".local/share/goose",
+    ".local/share/opencode",
 )
 # fmt: on
-"""What is hidden of the home directory. `.cache` is empty too, because many programs want to write to it."""
+"""What is hidden of the home directory: keys, and what agent programs keep there. `.cache` is empty too, because many
+programs want to write to it."""
 _KEPT_OF_RUN: Final = ("/run/systemd/resolve", "/run/NetworkManager", "/run/current-system", "/run/opengl-driver")
 """Name servers, and the programs of NixOS."""
 _READ_ONLY_OF_PROC: Final = ("acpi", "bus", "fs", "irq", "mtrr", "pressure", "scsi", "sys", "sysrq-trigger")
 """Settings of the kernel: they belong to root's number, which a command of a server run by root keeps."""
+_EMPTY: Final = ("/tmp", "/var/tmp", "/run")
+_SOCKETS: Final = Path("/proc/net/unix")  # The kernel's list of those that are open, with their paths
+_MAX_SOCKETS: Final = 1000
+_MAX_LISTED: Final = 20_000  # Most have no path
 _TRY_TIMEOUT: Final = 10.0
 
 
@@ -83,7 +93,10 @@ class ShellSandbox:
 
     def _arguments(self, command: Sequence[str], workspace: Path) -> list[str]:
         in_home = [] if self.home is None else [self.home / name for name in (*_CREDENTIALS, ".cache")]
-        hide = [_hide(path.resolve()) for path in (*in_home, *self.hidden) if path.exists()]
+        hidden = [path.resolve() for path in (*in_home, *self.hidden) if path.exists()]
+        gone = [*map(Path, _EMPTY), Path("/dev"), Path("/proc"), *hidden]
+        sockets = [path for path in _open_sockets() if not any(path.is_relative_to(place) for place in gone)]
+        hide = [_hide(path) for path in (*hidden, *sockets)]
         place = str(workspace.resolve())
         return [
             *(
@@ -98,11 +111,29 @@ class ShellSandbox:
             *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
             *(word for name in _READ_ONLY_OF_PROC for word in ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")),
             # Read-only, a socket could still be connected to.
-            *("--tmpfs", "/tmp", "--tmpfs", "/var/tmp", "--tmpfs", "/run"),
+            *(word for path in _EMPTY for word in ("--tmpfs", path)),
             *(word for path in _KEPT_OF_RUN for word in ("--ro-bind-try", path, path)),
             *(word for words in hide for word in words),
             *("--bind", place, place, "--chdir", place, "--setenv", "TMPDIR", "/tmp", "--", *command),
         ]
+
+
+def _open_sockets() -> list[Path]:
+    """Those with a path. Beyond the limit, and where the kernel does not list them, they stay reachable."""
+    try:
+        with _SOCKETS.open(encoding="utf-8", errors="surrogateescape") as lines:
+            fields = [line.rstrip("\n").split(None, 7) for line in islice(lines, _MAX_LISTED)]
+    except OSError:
+        return []
+    named = {words[7] for words in fields if len(words) == 8 and words[7].startswith("/")}
+    return sorted({Path(os.path.realpath(name)) for name in named if _is_socket(name)})[:_MAX_SOCKETS]
+
+
+def _is_socket(name: str) -> bool:
+    try:
+        return stat.S_ISSOCK(os.stat(name).st_mode)
+    except (OSError, ValueError):  # gone since, or in a directory that commands cannot enter either
+        return False
 
 
 def _hide(path: Path) -> tuple[str, ...]:

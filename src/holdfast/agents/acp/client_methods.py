@@ -63,19 +63,19 @@ class ClientMethods:
 
     async def _read_file(self, params: Mapping[str, Any]) -> Any:
         names, line, limit = self._names(params), params.get("line"), params.get("limit")
-        text = await _refuse_with_reason(self._read, names)
-        if isinstance(line, int) or isinstance(limit, int):
-            first = max(1, line) - 1 if isinstance(line, int) else 0
-            lines = text.splitlines(keepends=True)[first:]
-            text = "".join(lines[:limit] if isinstance(limit, int) and limit >= 0 else lines)
-        return {"content": text}
+        first = max(1, line) - 1 if isinstance(line, int) else 0
+        count = limit if isinstance(limit, int) and limit >= 0 else None
+        return {"content": await _refuse_with_reason(self._read, names, first, count)}
 
-    def _read(self, names: tuple[str, ...]) -> str:
+    def _read(self, names: tuple[str, ...], first: int, count: int | None) -> str:
+        """All of the file, or `count` lines of it after the first `first` ones."""
         with self._jail.open_for_reading(names) as file:
             data = file.read(MAX_FILE + 1)
         if len(data) > MAX_FILE:
             raise ToolError(f"{'/'.join(names)!r} is larger than {MAX_FILE // 2**20} MB.")
-        return data.decode("utf-8", "replace")
+        begin = _skip_lines(data, 0, first)
+        end = len(data) if count is None else _skip_lines(data, begin, count)
+        return data[begin:end].decode("utf-8", "replace")
 
     async def _write_file(self, params: Mapping[str, Any]) -> Any:
         content = params.get("content")
@@ -205,6 +205,16 @@ class _Terminal:
                 del self._output[: len(self._output) - self._max_output]
         await process.wait()
         scope.cancel()
+
+
+def _skip_lines(data: bytes, at: int, count: int) -> int:
+    """The position after so many lines. Step by step, because splitting a large file would let no other thread run."""
+    for _ in range(min(count, len(data))):
+        end = data.find(b"\n", at)
+        if end < 0:
+            return len(data)
+        at = end + 1
+    return at
 
 
 async def _refuse_with_reason(work: Callable[..., Any], *args: Any) -> Any:

@@ -191,17 +191,20 @@ class AgentConnection:
         return session_id
 
     async def apply_options(self, chosen: Mapping[str, OptionValue]) -> None:
-        """Set the options that the user chose, each once. Raises AgentError if the program has no such choice."""
-        for option, value in self.options.to_apply(chosen):
+        """Set the options that the user chose, each until it was set once. Raises AgentError if the program refuses, or
+        has no such choice; the next turn tries again."""
+        options = self.options  # those of this session: another one may be opened meanwhile
+        for option, value in options.to_apply(chosen):
             if not option.accepts(value):
                 raise AgentError(
                     "agent-option", f"The agent {self.program.name} has no {option.name} {value!r}. Choose another one."
                 )
-            self.options.applied[option.id] = value
+            options.applied.pop(option.id, None)  # unknown until the program has answered
             method, params = option.request(value)
             result = await self._request(method, {"sessionId": self.session_id, **params}, self._limits.startup)
-            state = self.options.state.chosen(option.id, value)
-            self.options.state = state.opened(result) if isinstance(result.get("configOptions"), list) else state
+            options.applied[option.id] = value
+            state = options.state.chosen(option.id, value)
+            options.state = state.opened(result) if isinstance(result.get("configOptions"), list) else state
 
     async def load_session(self, session_id: str) -> bool:
         """Load or resume a session; returns whether the program has it. Loading replays the messages, so a session that

@@ -7,10 +7,11 @@ from typing import Any, Final
 import anyio
 
 from holdfast.core.form_schema import answer_problem, form_problem
-from holdfast.core.nesting import is_too_deep
+from holdfast.core.nesting import is_too_large
 from holdfast.ports.agent import InputAnswer
 
 _MAX_MESSAGE: Final = 4_000  # Characters
+_MAX_SCHEMA: Final = 100_000  # Characters at least; larger ones are not even measured exactly
 _MAX_ID: Final = 200
 
 
@@ -41,7 +42,7 @@ def read_form(params: Mapping[str, Any]) -> FormRequest:
     if params.get("mode") != "form":
         raise ValueError("only the form mode is supported")
     message, call_id, requested = params.get("message"), params.get("toolCallId"), params.get("requestedSchema")
-    if not isinstance(message, str) or not isinstance(requested, dict) or is_too_deep(requested):
+    if not isinstance(message, str) or not isinstance(requested, dict) or is_too_large(requested, _MAX_SCHEMA):
         raise ValueError("message must be a string, and requestedSchema an object")
     schema = {"type": "object", "properties": {}} | {k: v for k, v in requested.items() if v is not None}
     problem = form_problem(schema)

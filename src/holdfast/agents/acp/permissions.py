@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from holdfast.core.events import Decision
 from holdfast.core.parts import Json, Part, ToolPart
 from holdfast.ports.agent import ApprovalAnswer, Turn
+
+_MAX_ID: Final = 1000
 
 
 def options_of(options: Sequence[Mapping[str, Any]]) -> list[dict[str, Json]]:
@@ -15,7 +17,7 @@ def options_of(options: Sequence[Mapping[str, Any]]) -> list[dict[str, Json]]:
     found: list[dict[str, Json]] = []
     for option in options:
         option_id, name = option.get("optionId"), option.get("name")
-        if isinstance(option_id, str) and option_id:
+        if isinstance(option_id, str) and 0 < len(option_id) <= _MAX_ID:  # it is answered as it is, so never shortened
             shown = name[:200] if isinstance(name, str) and name else option_id[:200]
             found.append({"id": option_id, "name": shown, "decision": _decision(option_id, option.get("kind"))})
     return found

@@ -47,7 +47,7 @@ class AcpLimits:
     cancel_grace: float = 2.0  # Seconds that a cancelled turn has to end before the program is ended
     idle: float = 600.0  # Seconds that an unused program is kept
     max_programs: int = 8
-    max_line: int = 32 * MIB
+    max_line: int = 12 * MIB
     max_waiting: int = 1000  # Updates that are received and not yet journaled
 
 

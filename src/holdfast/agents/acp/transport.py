@@ -1,22 +1,29 @@
 """JSON-RPC messages, one per line, over an agent program's standard input and output."""
 
 import json
+import re
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final
 
 import anyio
 from anyio import to_thread
 from anyio.abc import ByteReceiveStream, ByteSendStream
 
-_LONG: Final = 256 * 1024  # A longer line is parsed in a thread, because it takes milliseconds
+_LONG: Final = 256 * 1024  # A longer line is measured, and parsed in a thread, because it takes milliseconds
+_MAX_STRUCTURE: Final = 256 * 1024  # Bytes of a line that are not in a string, each of which may be a value
+_MAX_STRINGS: Final = 50_000  # Of a long line
 _CHUNK: Final = 64 * 1024
 _MAX_OPEN: Final = 200  # Requests of the program that are not answered yet
+_TOO_MANY_REQUESTS: Final = -32000
+_QUOTE: Final = ord('"')
+_IN_STRING: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 
 
 class LineTransport:
     """The transport of `acp.connection.Connection`. Lines that are not JSON-RPC messages are skipped; a line over the
-    limit ends the connection. It reads on only when there is room for more messages, and while few requests of the
-    program are open: each of them is a task, also while the program does not read the answers."""
+    limit ends the connection. It reads on only when there is room for more messages. Each request of the program is a
+    task: while many are open, more are refused, and it reads on only when the program has read the refusal."""
 
     def __init__(
         self,
@@ -32,37 +39,52 @@ class LineTransport:
         self._wait_for_room = wait_for_room
         self._closed = closed  # Set at the end of the program's output
         self._sending = anyio.Lock()
-        self._open = anyio.Semaphore(_MAX_OPEN, max_value=_MAX_OPEN)
+        self._open = 0  # Requests of the program
         self._pieces: list[bytes] = []  # of a line that is not complete
         self._size = 0
         self._lines: list[bytes] = []  # complete, the next one last
         self.failure: str | None = None  # Why it stopped reading, if the program did not end the stream
 
     async def send(self, message: dict[str, Any]) -> None:
-        data = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
         is_answer = "method" not in message
         try:
-            async with self._sending:
-                await self._outgoing.send(data + b"\n")
+            await self._write(message)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as error:
             if not is_answer:  # nobody waits for an answer to be sent
                 raise ConnectionError("The program no longer reads its input.") from error
         finally:
             if is_answer:
-                self._open.release()
+                self._open -= 1
+
+    async def _write(self, message: dict[str, Any]) -> None:
+        data = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        async with self._sending:
+            await self._outgoing.send(data + b"\n")
 
     async def receive(self) -> dict[str, Any] | None:
         await self._wait_for_room()
         while (line := await self._next_line()) is not None:
             if not line.strip():
                 continue
+            if len(line) > _LONG and await to_thread.run_sync(_has_too_many_values, line):
+                self.failure = "It sent a message with too many values."
+                break
             message = await to_thread.run_sync(_parse, line) if len(line) > _LONG else _parse(line)
-            if message is not None:
-                if "method" in message and "id" in message:
-                    await self._open.acquire()
-                return message
+            if message is None:
+                continue
+            if "method" in message and "id" in message:
+                if self._open >= _MAX_OPEN:
+                    await self._refuse(message["id"])
+                    continue
+                self._open += 1
+            return message
         self._closed.set()
         return None
+
+    async def _refuse(self, request_id: str | int | None) -> None:
+        error = {"code": _TOO_MANY_REQUESTS, "message": f"More than {_MAX_OPEN} requests are open"}
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+            await self._write({"jsonrpc": "2.0", "id": request_id, "error": error})
 
     async def close(self) -> None:
         await self._outgoing.aclose()
@@ -86,10 +108,31 @@ class LineTransport:
         return self._lines.pop()
 
 
+def _has_too_many_values(line: bytes) -> bool:
+    """Whether parsing would take long: the parser lets no other thread run, and its time goes with the number of
+    values, while text is fast. Goes from string to string in blocks, between which other threads run."""
+    outside = at = 0
+    for _ in range(_MAX_STRINGS):
+        begin = line.find(b'"', at, at + _MAX_STRUCTURE + 1)
+        outside += (min(len(line), at + _MAX_STRUCTURE + 1) if begin < 0 else begin) - at
+        if outside > _MAX_STRUCTURE:
+            return True
+        if begin < 0:
+            return False
+        at = begin + 1
+        while at < len(line) and line[at] != _QUOTE:
+            found = _IN_STRING.match(line, at, at + _CHUNK)
+            at = len(line) if found is None or found.end() == at else found.end()
+        at += 1
+    return True
+
+
 def _parse(line: bytes) -> dict[str, Any] | None:
     """The message, or None for anything else: the library takes the shape of a message for granted."""
     try:
         message = json.loads(line)
+        if len(line) > _LONG or b"\\ud" in line or b"\\uD" in line:
+            message = _without_surrogates(message)
     except (ValueError, RecursionError):
         return None
     if not isinstance(message, dict) or not isinstance(message.get("id"), str | int | None):
@@ -99,3 +142,16 @@ def _parse(line: bytes) -> dict[str, Any] | None:
     if "method" in message and message["method"] is None:
         return None
     return message
+
+
+def _without_surrogates(value: Any) -> Any:
+    """Replaces half characters, which UTF-8 cannot carry."""
+    match value:
+        case str():
+            return value if value.isascii() else value.encode("utf-8", "replace").decode()
+        case list():
+            return [_without_surrogates(item) for item in value]
+        case dict():
+            return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+        case _:
+            return value

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.core import events as ev
-from holdfast.core.nesting import is_too_deep
+from holdfast.core.nesting import is_too_large
 from holdfast.core.parts import Json, PlanEntry
+from holdfast.models.usage import is_token_count, known_cost, known_token_count
 from holdfast.tools.result_text import MAX_RESULT, as_text, shorten
 
 _MAX_OUTPUT: Final = 200_000  # Characters of a tool's output that are shown while it runs
+_MAX_WRITTEN: Final = 5 * MAX_RESULT  # Characters of an output that is written as text to be shortened
 _PIECE: Final = 64 * 1024  # Characters of one delta
 _MAX_PLAN: Final = 200  # Entries of a plan
 _MAX_TITLE: Final = 500
@@ -90,7 +92,7 @@ class UpdateTranslator:
             case "usage_update":
                 self._note_cost(update.get("cost"))
                 used, size = update.get("used"), update.get("size")
-                if isinstance(used, int) and isinstance(size, int) and used >= 0 and size > 0:
+                if is_token_count(used) and is_token_count(size) and size:
                     self.context = (used, size)
             case _:
                 pass
@@ -176,7 +178,7 @@ class UpdateTranslator:
         places = [place for item in _items(update.get("locations")) if (place := _location(item))]
         if places:
             args["locations"] = places
-        if is_too_deep(args) or len(json.dumps(args)) > MAX_RESULT:
+        if is_too_large(args, MAX_RESULT) or len(json.dumps(args)) > MAX_RESULT:
             args = {"title": call.title, "note": "The arguments are too long to be shown."}
         return name, args
 
@@ -198,16 +200,16 @@ class UpdateTranslator:
         text = "\n".join(filter(None, [*shown, call.text]))
         result: Json = shorten(text, MAX_RESULT) if text else None
         if result is None and raw is not None:
-            text = as_text(raw)
-            result = raw if not is_too_deep(raw) and len(text) <= MAX_RESULT else shorten(text, MAX_RESULT)
+            result = _short_output(raw)
         self.close(call_id)
         duration = max(0, int((self._now() - call.started_at) * 1000))
         return ev.ToolFinished(call_id, result, update.get("status") == "failed", duration)
 
     def _note_cost(self, cost: Any) -> None:
         amount = cost.get("amount") if isinstance(cost, dict) else None
-        if isinstance(amount, int | float) and not isinstance(amount, bool):
-            self.cost = float(amount)
+        known = known_cost(amount)
+        if known is not None:
+            self.cost = known
 
 
 def _call_id(update: Mapping[str, Any]) -> str:
@@ -226,13 +228,20 @@ def turn_usage(reported: Any, before: Sequence[int] | None, cost: float | None) 
     them up."""
     names = ("inputTokens", "outputTokens", "cachedReadTokens", "thoughtTokens")
     values = reported if isinstance(reported, dict) else {}
-    counts = [value if isinstance(value := values.get(name), int) and value >= 0 else 0 for name in names]
+    counts = [known_token_count(values.get(name)) or 0 for name in names]
     turn = counts
     if before is not None and all(new >= old for new, old in zip(counts, before, strict=True)):
         turn = [new - old for new, old in zip(counts, before, strict=True)]
     if not any(turn) and cost is None:
         return None, counts
     return ev.Usage(turn[0], turn[1], cost, turn[2] or None, turn[3] or None), counts
+
+
+def _short_output(raw: Json) -> Json:
+    if not isinstance(raw, str) and is_too_large(raw, _MAX_WRITTEN):
+        return "The output is too large to be shown."
+    text = as_text(raw)
+    return raw if len(text) <= MAX_RESULT else shorten(text, MAX_RESULT)
 
 
 def _plan(entries: Any) -> list[ev.Event]:

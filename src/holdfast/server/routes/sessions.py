@@ -115,10 +115,19 @@ async def change_session(
     if "agent" in fields and not fields["agent"]:
         raise InvalidInputError("agent", "must be the name of an agent")
     if fields or head is not None:
-        session = await api.engine.sessions.update(sid, fields, if_version=p.expected_version(if_match), show=head)
-        if fields.get("agent_options") and api.programs is not None:
-            await api.programs.apply_options(session)
+        version = p.expected_version(if_match)
+        await _apply_options(api, sid, fields, version)
+        await api.engine.sessions.update(sid, fields, if_version=version, show=head)
     return await _respond_with(api, sid)
+
+
+async def _apply_options(api: ApiContext, sid: SessionId, fields: dict[str, Any], if_version: int | None) -> None:
+    """Set options in a running program before they are stored: what it refuses is not stored."""
+    if api.programs is None or not fields.get("agent_options"):
+        return
+    session = (await api.engine.sessions.get(sid)).session
+    if if_version in (None, session.version):
+        await api.programs.apply_options(sid, fields.get("agent", session.agent), fields["agent_options"])
 
 
 @router.delete("/{sid}", status=204)
