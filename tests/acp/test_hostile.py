@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.acp.test_turns import _children
 from tests.chat.conftest import settings
 from tests.chat.stage import Stage
 from tests.http.client import Served
@@ -190,8 +191,10 @@ def test_cancel_ends_a_program_that_does_not_answer(served: Served, behaviour: s
 def test_a_session_that_does_not_load_is_given_up(served: Served, behaviour: str) -> None:
     """X5: a session that does not stop loading, or kills the program, is left for a new one; nothing of the replay is
     in the journal."""
+    before = _children(served)
     sid, rid = begin(served, behaviour)
     assert served.ended(rid)["status"] == "complete"
+    until(lambda: _children(served) <= before)  # the program has ended, and the server knows
     again = served.begin(sid, "go on")
     assert served.ended(again)["status"] == "complete"
     assert stored(served, sid) == "Hello. Bye."
