@@ -266,7 +266,7 @@ def prompt(number: object) -> None:
 
 
 def main() -> None:
-    if BEHAVIOUR == "silent":
+    if BEHAVIOUR.startswith("silent"):
         time.sleep(3600)
     if BEHAVIOUR == "garbage first":
         raw("Welcome to the agent!\n\n")

@@ -2,9 +2,12 @@
 
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+import httpx
 import pytest
 
 from tests.acp.test_turns import _children
@@ -63,6 +66,7 @@ OTHERS: Final = (
     "stops reading",
     "endless replay",
     "request flood",
+    "silent when tested",
 )
 
 
@@ -163,6 +167,26 @@ def test_large_values_of_a_call_are_not_kept(served: Served) -> None:
     (part,) = [part for part in served.answer(sid)["parts"] if part["type"] == "tool"]
     assert part["args"]["x"][0] == "y" * 10
     assert part["result"] == "The output is too large to be shown."
+
+
+def test_tests_of_programs_are_limited_and_end_with_their_clients(served: Served) -> None:
+    """X5: of many tests of a program that never answers a few are begun, the others are refused; when their clients
+    leave, their programs end, and others can be tested."""
+    path = "/api/agents/silent-when-tested/test"
+    with ThreadPoolExecutor(10) as clients:
+        tests = [clients.submit(httpx.post, served.url + path, timeout=2.0) for _ in range(10)]
+        refused = [each.result() for each in tests if each.exception() is None]
+    assert [answer.status_code for answer in refused] == [429] * 7
+    until(lambda: served.http.post("/api/agents/garbage-first/test").status_code, lambda status: status == 200)
+    assert not [line for line in _command_lines() if f"{PROGRAM}\0silent when tested".encode() in line]
+
+
+def _command_lines() -> list[bytes]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found.append(process.read_bytes())
+    return found
 
 
 def test_questions_are_asked_one_after_another_and_closed_by_cancel(served: Served) -> None:

@@ -1,6 +1,7 @@
 """§5 Waiting: a run that asks a person holds no lease and no task; the first answer counts."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import anyio
@@ -8,13 +9,13 @@ import pytest
 
 from holdfast.agents.scripted import Action, CallTool, Meet, Say, ScriptedAgent
 from holdfast.core.errors import AlreadyDecidedError, NotAllowedError, NotFoundError
-from holdfast.core.events import ApprovalRequested, ApprovalResolved, Decision
-from holdfast.core.ids import ApprovalId, OwnerId, SessionId
+from holdfast.core.events import ApprovalRequested, ApprovalResolved, Decision, Event, ToolStarted
+from holdfast.core.ids import ApprovalId, OwnerId, RunId, SessionId
 from holdfast.core.late_grants import NO_ANSWER
 from holdfast.core.parts import TextPart, ToolPart
 from holdfast.core.recovery import RecoveryPolicy
 from holdfast.core.run import Run
-from holdfast.engine.transactions import run_endings, takeover
+from holdfast.engine.transactions import approvals, run_endings, takeover
 from holdfast.ports.agent import AgentOutput, ApprovalAnswer, Turn
 from tests.engine.checks import check_idle, check_one_end
 from tests.harness import AnyWorld, Freehand, Running, Script, crash_at, in_turn, running
@@ -456,3 +457,60 @@ async def test_the_chosen_option_reaches_the_agent(world: AnyWorld) -> None:
         assert answers == [("once", "Just this once")]
         resolved = [entry.event() for entry in await it.events(run.id) if entry.type == "approval.resolved"]
         assert resolved == [ApprovalResolved(question.id, "once", "Just this once")]
+
+
+async def test_an_accepted_answer_is_the_journals_although_a_cancel_follows(world: AnyWorld) -> None:
+    """C6: the cancel overtakes the agent that waits for the answer; the journal has the answer that was accepted, once,
+    and no other one can be given."""
+    async with running(clinging([CallTool("t", asks=True), Say("done")]), world) as it:
+        run = await it.send()
+        await it.until(run.id, "waiting")
+        question = await it.question(run.id)
+        decide = partial(approvals.decide, rid=run.id, aid=question.id, owner=run.owner, decision="once")
+        await it.store.inner.transact(decide)  # without waking the agent up
+        await it.engine.runs.cancel(run.id)
+        assert (await it.ended(run.id)).status == "cancelled"
+        assert await resolutions(it, run.id) == [ApprovalResolved(question.id, "once")]
+        with pytest.raises(AlreadyDecidedError):
+            await it.engine.runs.decide(run.id, question.id, "deny")
+
+
+async def test_a_cancelled_question_is_denied_once(world: AnyWorld) -> None:
+    """C6: the journal says deny for a call that it had already, and so does the refusal of a later answer."""
+
+    async def play(turn: Turn, out: AgentOutput) -> str | None:
+        await out.write(ToolStarted("t", "shell", {}))
+        await out.ask(ApprovalRequested(out.new_approval_id(), "t", "shell", {}), announced=True)
+        return "stop"
+
+    async with running([], world, agents={"own": Freehand(play, can_park=False)}) as it:
+        run = await it.send(agent="own")
+        await it.until(run.id, "waiting")
+        question = await it.question(run.id)
+        await it.engine.runs.cancel(run.id)
+        assert (await it.ended(run.id)).status == "cancelled"
+        assert await resolutions(it, run.id) == [ApprovalResolved(question.id, "deny")]
+        assert (await it.answer(run)).parts == (ToolPart("t", "shell", {}, "denied"),)
+        with pytest.raises(AlreadyDecidedError):
+            await it.engine.runs.decide(run.id, question.id, "once")
+
+
+async def test_a_cancel_while_the_answer_is_stored_adds_no_second_one(world: AnyWorld) -> None:
+    """C6: the run is cancelled between the answer and its journal entry; there is one entry."""
+    storing = Hold(appends("approval.resolved"))
+    async with running(clinging([CallTool("t", asks=True), Say("done")]), world, tap=storing) as it:
+        run = await it.send()
+        await it.until(run.id, "waiting")
+        question = await it.question(run.id)
+        await it.engine.runs.decide(run.id, question.id, "once")
+        await storing.held()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(it.engine.runs.cancel, run.id)
+            await anyio.wait_all_tasks_blocked()
+            storing.go.set()
+        assert (await it.ended(run.id)).status == "cancelled"
+        assert await resolutions(it, run.id) == [ApprovalResolved(question.id, "once")]
+
+
+async def resolutions(it: Running, rid: RunId) -> list[Event]:
+    return [entry.event() for entry in await it.events(rid) if entry.type == "approval.resolved"]

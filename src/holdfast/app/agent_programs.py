@@ -229,19 +229,21 @@ class AppAgentPrograms:
     async def test(self, name: str) -> AgentTestResponse:
         program = await self._found(name)
         started = anyio.current_time()
+        problem: AgentError | None = None
+        limit = self.pool.limits.test
         try:
-            connection = await self.pool.start(program, program.cwd or self.workspaces)
+            with anyio.fail_after(limit):
+                async with self.pool.testing(program, program.cwd or self.workspaces) as connection:
+                    try:
+                        await connection.new_session()
+                        with anyio.move_on_after(_ANNOUNCED_WITHIN):
+                            await connection.announced_commands.wait()
+                    except AgentError as error:
+                        problem = error
         except AgentError as error:
             return _test_result(started, {}, ok=False, reason=error.message)
-        problem: AgentError | None = None
-        try:
-            await connection.new_session()
-            with anyio.move_on_after(_ANNOUNCED_WITHIN):
-                await connection.announced_commands.wait()
-        except AgentError as error:
-            problem = error
-        finally:
-            connection.close()
+        except TimeoutError:
+            return _test_result(started, {}, ok=False, reason=f"{name} did not answer within {limit:.0f} seconds.")
         if problem is None:
             await self.states.write(name, connection.options)
         return _test_result(started, connection.info, ok=True, problem=problem)

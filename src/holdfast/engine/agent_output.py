@@ -64,14 +64,25 @@ class RecordedOutput:
     def new_approval_id(self) -> ApprovalId:
         return ApprovalId(self._node.ids.new("apr"))
 
-    async def ask(self, question: ApprovalRequested, answer_within: float | None = None) -> ApprovalAnswer:
+    async def ask(
+        self, question: ApprovalRequested, answer_within: float | None = None, *, announced: bool = False
+    ) -> ApprovalAnswer:
         run = self._run
         await self._publish(question, lambda tx: approvals.ask(tx, run.id, run.epoch, question))
         if self._park is not None:
             self._park(question.approval_id)
             await anyio.sleep_forever()
-        answer = await self._wait_for_decision(question.approval_id, answer_within, NO_ANSWER)
-        await self.commit(ApprovalResolved(question.approval_id, *answer))
+        aid = question.approval_id
+        answer: ApprovalAnswer | None = None
+        try:
+            answer = await self._wait_for_decision(aid, answer_within, NO_ANSWER)
+        finally:
+            if answer is None:  # the run or the question was cancelled, or the storage failed
+                with anyio.move_on_after(self._node.settings.final_save, shield=True), suppress(HoldfastError):
+                    stored = await self._withdraw(aid, announced=announced)
+                    if stored is not None:
+                        self._buffer.add(ApprovalResolved(aid, *stored))
+        await self.commit(ApprovalResolved(aid, *answer))
         return answer
 
     async def ask_during_call(self, question: InputRequested) -> InputAnswer:
@@ -84,11 +95,12 @@ class RecordedOutput:
             resolved = True
         finally:
             if not resolved:  # the run or the call was cancelled, or the storage failed
+                counts, reason = InputAnswer("cancel"), _WITHDRAWN
                 with anyio.move_on_after(self._node.settings.final_save, shield=True), suppress(HoldfastError):
-                    await self._deny(aid, _WITHDRAWN)
-                    await self._take_input(aid)
+                    await self._withdraw(aid, _WITHDRAWN)
+                    counts, reason = await self._take_input(aid)
                 with suppress(Exception):  # whatever stopped the recording is raised elsewhere
-                    self._buffer.add(InputResolved(aid, "cancel", _WITHDRAWN))
+                    self._buffer.add(InputResolved(aid, counts.action, reason))
         await self.commit(InputResolved(aid, answer.action, reason))
         return answer
 
@@ -126,6 +138,17 @@ class RecordedOutput:
         with suppress(AlreadyDecidedError):
             await self._node.retry_storage(lambda: store.transact(deny))
         await self._node.hub.announce(Wake("changed"))
+
+    async def _withdraw(
+        self, aid: ApprovalId, note: str | None = None, *, announced: bool = False
+    ) -> ApprovalAnswer | None:
+        """Deny a question that nobody waits for any more, so that a later answer is refused. Returns what the journal
+        must have of it: an answer that was accepted before counts."""
+        store, run = self._node.store, self._run
+        withdraw = partial(approvals.withdraw, rid=run.id, epoch=run.epoch, aid=aid, note=note, announced=announced)
+        answer = await self._node.retry_storage(lambda: store.transact(withdraw))
+        await self._node.hub.announce(Wake("changed"))
+        return answer
 
     async def _take_input(self, aid: ApprovalId) -> tuple[InputAnswer, str | None]:
         """The stored answer, whose values are erased."""

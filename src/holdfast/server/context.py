@@ -70,7 +70,8 @@ class AgentPrograms(Protocol):
 
     async def list(self) -> Sequence[AgentResponse]: ...
     async def test(self, name: str) -> AgentTestResponse:
-        """Starts the program, asks for its name and version, and opens a session. Raises NotFoundError."""
+        """Starts the program, asks for its name and version, and opens a session. Raises NotFoundError, or
+        QuotaExceededError if too many are tested."""
 
     async def put(self, name: str, agent: AgentRequest) -> None:
         """Takes effect with the next run. Raises InvalidInputError."""

@@ -43,6 +43,7 @@ class AgentConnection:
         self.program = program
         self.cwd = cwd
         self.closed = anyio.Event()
+        self.ended = anyio.Event()  # The process is gone
         self.busy = False
         self.used_at = 0.0
         self.session_id: str | None = None
@@ -101,6 +102,7 @@ class AgentConnection:
             log.warning("The connection to the agent %s failed", self.program.name, exc_info=cause)
         finally:
             self.closed.set()
+            self.ended.set()
 
     def _connect(self, process: Process) -> None:
         assert process.stdout is not None

@@ -1,6 +1,7 @@
 """The running agent programs: one per session, started on demand, kept while they are used, and limited in number."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -11,6 +12,7 @@ from anyio import to_thread
 from anyio.abc import TaskGroup, TaskStatus
 
 from holdfast.agents.acp.program import AcpLimits, AgentProgram
+from holdfast.core.errors import QuotaExceededError
 from holdfast.core.ids import SessionId
 from holdfast.ports.agent import AgentError
 
@@ -26,6 +28,7 @@ class AgentPool:
     limits: AcpLimits = field(default_factory=AcpLimits)
     _tasks: TaskGroup | None = None
     _running: dict[SessionId, "AgentConnection"] = field(default_factory=dict)
+    _tests: int = 0
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Holds the programs; they end with it."""
@@ -65,14 +68,16 @@ class AgentPool:
         connection.used_at = anyio.current_time()
 
     async def start(self, program: AgentProgram, cwd: Path, sid: SessionId | None = None) -> "AgentConnection":
-        """A program of its own, for the session if there is one. Raises AgentError."""
+        """A program of its own, for the session if there is one; without one, the caller limits their number. Raises
+        AgentError."""
         if self._tasks is None:
             raise AgentError("agent-unavailable", "Agents cannot be started by this command. Start the server.")
         if (missing := await to_thread.run_sync(program.missing, self.environment)) is not None:
             raise AgentError("agent-unavailable", missing)
         # The protocol's package is half a second of pure Python, so it is imported when it is first needed.
         module = await to_thread.run_sync(import_module, "holdfast.agents.acp.connection")
-        self._make_room()  # no await until the slot is taken
+        if sid is not None:
+            self._make_room()  # no await until the slot is taken
         connection: AgentConnection = module.AgentConnection(
             program, cwd, program.environment(self.environment), self.limits
         )
@@ -85,6 +90,24 @@ class AgentPool:
             connection.close()
             raise
         return connection
+
+    @asynccontextmanager
+    async def testing(self, program: AgentProgram, cwd: Path) -> AsyncIterator["AgentConnection"]:
+        """A program that ends with the block, and is gone before the next one takes its place. Raises AgentError, or
+        QuotaExceededError if too many are tested."""
+        if self._tests >= self.limits.max_tests:
+            raise QuotaExceededError("agents that are tested at once", self.limits.max_tests, "Try again in a minute.")
+        self._tests += 1
+        try:
+            connection = await self.start(program, cwd)
+            try:
+                yield connection
+            finally:
+                connection.close()
+                with anyio.CancelScope(shield=True):
+                    await connection.ended.wait()
+        finally:
+            self._tests -= 1
 
     def _make_room(self) -> None:
         self._forget_closed()

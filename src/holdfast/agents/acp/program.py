@@ -47,6 +47,8 @@ class AcpLimits:
     cancel_grace: float = 2.0  # Seconds that a cancelled turn has to end before the program is ended
     idle: float = 600.0  # Seconds that an unused program is kept
     max_programs: int = 8
+    max_tests: int = 3  # Programs that are tested at once, besides those of sessions
+    test: float = 60.0  # Seconds for a whole test
     max_line: int = 12 * MIB
     max_waiting: int = 1000  # Updates that are received and not yet journaled
 

@@ -52,7 +52,6 @@ class AcpTurn:
     ended_cleanly: bool = False  # Whether the program ended the turn, so that it can be prompted again
     _asking: anyio.Lock = field(default_factory=anyio.Lock)  # One question at a time is shown
     _asked: bool = False
-    _question: ev.ApprovalRequested | None = None  # The open one
     _grants: LateGrants = field(init=False)
 
     def __post_init__(self) -> None:
@@ -144,9 +143,7 @@ class AcpTurn:
             question = ev.ApprovalRequested(
                 self.out.new_approval_id(), call_id, name, args, reason, options=options or None, expires_at=expires
             )
-            self._question = question
-            answer = await self.out.ask(question, within)
-            self._question = None
+            answer = await self.out.ask(question, within, announced=True)
             if answer.decision == "deny":
                 self.translator.close(call_id)
             else:
@@ -182,8 +179,6 @@ class AcpTurn:
         ended = None
         with anyio.CancelScope(shield=True), suppress(HoldfastError, AgentError):
             with anyio.move_on_after(self.limits.cancel_grace):
-                if self._question is not None:
-                    self.out.write_nowait(ev.ApprovalResolved(self._question.approval_id, "deny"))
                 await self.connection.cancel()
                 while not isinstance(ended, TurnEnded):
                     ended = await inbox.get()

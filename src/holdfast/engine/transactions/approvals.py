@@ -11,7 +11,7 @@ from holdfast.core.ids import ApprovalId, OwnerId, RunId
 from holdfast.core.parts import Json
 from holdfast.core.run import Run, step
 from holdfast.engine.transactions.row_access import get_run, put_approval, put_run
-from holdfast.ports.agent import InputAnswer
+from holdfast.ports.agent import ApprovalAnswer, InputAnswer
 from holdfast.ports.store import Approval, Tx
 
 _INPUT: Final = "holdfast.input"  # Marks the row of a running tool's question
@@ -108,6 +108,23 @@ def decide(tx: Tx, rid: RunId, aid: ApprovalId, owner: OwnerId, decision: Decisi
     if run.status != "waiting":
         return run
     return put_run(tx, step(run, "decide" if run.lease is None else "answer"))
+
+
+def withdraw(
+    tx: Tx, rid: RunId, epoch: int, aid: ApprovalId, note: str | None = None, *, announced: bool = False
+) -> ApprovalAnswer | None:
+    """Deny a question whose asker no longer waits, unless it is answered. Returns what the journal must have of it: a
+    person's answer, or if the call was `announced` the denial of a run that is to end. Otherwise None: the end of the
+    run closes the question, or the next execution finds the denial."""
+    run, approval = tx.run(rid), tx.approval(aid)
+    if run is None or approval is None or run.epoch != epoch or not run.is_open:
+        return None
+    if approval.decision is not None:
+        return ApprovalAnswer(approval.decision, approval.note)
+    put_approval(tx, replace(approval, decision="deny", decided_at=tx.now, note=note))
+    if run.status == "waiting" and run.intent is None:
+        put_run(tx, step(run, "decide" if run.lease is None else "answer"))
+    return ApprovalAnswer("deny", note) if announced and run.intent is not None else None
 
 
 def grant(tx: Tx, run: Run, calls: frozenset[str]) -> None:

@@ -1,5 +1,6 @@
 """Agents: list, test, add, change and remove them, what they offer, and where they may work."""
 
+from functools import partial
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -11,6 +12,7 @@ from holdfast.ports.store import SessionQuery
 from holdfast.server import security_log
 from holdfast.server.client_address import request_address
 from holdfast.server.context import AgentPrograms, ApiContext
+from holdfast.server.disconnects import run_while_connected
 from holdfast.server.parameters import SessionIdPath
 from holdfast.server.reauthentication import require_recent_login
 from holdfast.server.routing import Router
@@ -59,9 +61,11 @@ async def check_directory(api: ApiContext, body: s.AgentDirectoryRequest) -> s.A
 
 
 @router.post("/{name}/test")
-async def try_agent(api: ApiContext, name: AgentName) -> s.AgentTestResponse:
-    """Start an agent's program, ask who it is, and open an empty session. This uses no tokens."""
-    return await _programs(api, name).test(name)
+async def try_agent(api: ApiContext, request: Request, name: AgentName) -> s.AgentTestResponse:
+    """Start an agent's program, ask who it is, and open an empty session. This uses no tokens. The program ends if the
+    client disconnects. Needs a recent login."""
+    require_recent_login(request, "start an agent")
+    return await run_while_connected(request.receive, partial(_programs(api, name).test, name))
 
 
 @router.get("/{name}/options")
