@@ -30,6 +30,8 @@ from holdfast.ports.wakeups import Wake
 
 _NO_INPUT: Final = "Nobody answered in time."
 _WITHDRAWN: Final = "The call ended before an answer."
+_WITHDRAW_TIME: Final = 0.5
+"""Seconds by which storage may delay a cancelled agent. A question that is still open then is denied by the settling."""
 
 
 @dataclass(slots=True, eq=False)
@@ -78,7 +80,7 @@ class RecordedOutput:
             answer = await self._wait_for_decision(aid, answer_within, NO_ANSWER)
         finally:
             if answer is None:  # the run or the question was cancelled, or the storage failed
-                with anyio.move_on_after(self._node.settings.final_save, shield=True), suppress(HoldfastError):
+                with anyio.move_on_after(_WITHDRAW_TIME, shield=True), suppress(HoldfastError):
                     stored = await self._withdraw(aid, announced=announced)
                     if stored is not None:
                         self._buffer.add(ApprovalResolved(aid, *stored))
