@@ -116,10 +116,12 @@ def _attachments(builder: SessionBuilder, message: Object) -> list[Part]:
         else:
             size = item.get("file_size")
             parts.append(builder.add_missing_file(name, "", size if type(size) is int else 0, text(item.get("id"))))
+    seen = set(parts)
     for item in objects(message.get("files")) + objects(message.get("files_v2")):
         name = text(item.get("file_name")) or "file"
         part = builder.add_missing_file(name, "", 0, text(item.get("file_uuid")))
-        if part not in parts:
+        if part not in seen:
+            seen.add(part)
             parts.append(part)
     return parts
 

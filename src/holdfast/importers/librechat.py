@@ -25,6 +25,7 @@ from holdfast.importers.session_builder import SessionBuilder, Skip
 from holdfast.importers.source_files import SourceFiles
 
 APP: Final = "librechat"
+_SHOWN: Final = 100  # Characters of an id in error messages
 
 
 def read(files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
@@ -98,7 +99,7 @@ def _flatten(item: Object, place: str) -> tuple[dict[str, Object], dict[str, str
 
 
 def _entries(values: Sequence[Json], field: str, above: str | None) -> list[tuple[Json, str, str | None]]:
-    path = field if above is None else f"{field} of {above}"
+    path = field if above is None else f"{field} of {above[:_SHOWN]}"  # a copy for each child, so it must be short
     return [(value, f"{path}.{n}", above) for n, value in enumerate(values)][::-1]
 
 

@@ -52,7 +52,7 @@ class SessionBuilder:
         self._created_at = created_at
         self._messages: dict[MessageId, Message] = {}
         self._newest_child: dict[MessageId | None, float] = {}
-        self._compactions: list[Compaction] = []
+        self._compactions: dict[MessageId, Compaction] = {}
         self._files: dict[FileId, AttachedFile] = {}
 
     @property
@@ -112,9 +112,10 @@ class SessionBuilder:
         self._messages[mid] = replace(self._messages[mid], status=status)
 
     def add_compaction(self, mid: MessageId, summary: str, at: float | None = None) -> None:
-        if all(item.message_id != mid for item in self._compactions):
+        """The first compaction at a message stays."""
+        if mid not in self._compactions:
             at = self._messages[mid].created_at if at is None else at
-            self._compactions.append(Compaction(SessionId(""), LOCAL, mid, summary.replace("\0", ""), at))
+            self._compactions[mid] = Compaction(SessionId(""), LOCAL, mid, summary.replace("\0", ""), at)
 
     def add_file(
         self, name: str, media_type: str, size: int, read: Callable[[], bytes | None], key: str = ""
@@ -155,7 +156,7 @@ class SessionBuilder:
         yield export_lines.write(session, self.origin)
         for message in self._messages.values():
             yield export_lines.write(message)
-        for compaction in self._compactions:
+        for compaction in self._compactions.values():
             yield export_lines.write(compaction)
         for file in self._files.values():
             yield from self._file_lines(file)
