@@ -95,7 +95,8 @@ class ChatImportSource(ProducedSource):
                 except InvalidInputError as error:
                     _raise_named(self._name, error)
                 return None
-        return convert(Path(self._upload.name), self._app, sections.add, report, self._name)
+        path, check = Path(self._upload.name), from_thread.check_cancelled
+        return convert(path, self._app, sections.add, report, self._name, check=check)
 
     async def _store(self, sections: SectionSpool, imported: list[ImportedSession], send: Frames) -> None:
         """Adds each session to `imported` once it is stored."""
