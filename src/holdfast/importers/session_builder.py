@@ -16,11 +16,11 @@ from holdfast.core.export_format import CHUNK, EARLIEST, LATEST, ExportedFile, O
 from holdfast.core.ids import LOCAL, FileId, MessageId, SessionId
 from holdfast.core.parts import FilePart, Part, ReasoningPart, TextPart, ToolPart
 from holdfast.core.session import Compaction, Message, Role, Session
+from holdfast.core.session_limits import MAX_STORED_TEXT, MAX_TITLE
 from holdfast.engine import export_lines
 
 MAX_MESSAGES: Final = 1_000_000
 MAX_FILE: Final = 50 * 1024 * 1024  # Larger files of an export are left out
-_MAX_TITLE: Final = 500
 _LARGEST: Final = 2**53
 _TICK: Final = 1e-6  # Seconds between versions of a message, so that their order is kept
 
@@ -42,7 +42,7 @@ class SessionBuilder:
     ) -> None:
         self.origin = Origin(app, origin_id[:1000])
         self.head: MessageId | None = None
-        self.title = " ".join(title.replace("\0", "").split())[:_MAX_TITLE]
+        self.title = " ".join(title.replace("\0", "").split())[:MAX_TITLE]
         self.system: str | None = None
         self.pinned = False
         self.archived = False
@@ -139,6 +139,9 @@ class SessionBuilder:
     def lines(self) -> Iterator[bytes]:
         times = [message.created_at for message in self._messages.values()]
         created = self._created_at if self._created_at is not None else min(times)
+        if self.system and len(self.system) > MAX_STORED_TEXT:
+            self._skip(self.label, f"its instructions are longer than {MAX_STORED_TEXT} characters")
+            self.system = None
         session = Session(
             SessionId("session"),
             LOCAL,
