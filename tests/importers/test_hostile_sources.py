@@ -3,7 +3,6 @@
 import itertools
 import json
 import sqlite3
-import struct
 import time
 import tracemalloc
 from contextlib import closing
@@ -18,6 +17,7 @@ from holdfast.importers.chat_rows import ChatRow, join_segments
 from holdfast.importers.guarded_database import GuardedDatabase
 from holdfast.importers.session_builder import SessionBuilder
 from holdfast.importers.sources import SourceApp, convert
+from tests.importers.hostile_files import SESSIONS, write_archive, write_database, write_endless_pages
 from tests.importers.outlines import convert_file, convert_json, outline
 from tests.importers.work import grows_linearly
 
@@ -128,17 +128,6 @@ def test_sources_are_converted_in_linear_time(tmp_path: Path, app: SourceApp, ma
 # ---- ZIP archives ----
 
 
-def write_archive(path: Path, entries: int) -> None:
-    """An archive whose directory has this many entries for one empty file."""
-    member = struct.pack("<4sHHHHHIIIHH", b"PK\3\4", 20, 0, 0, 0, 0, 0, 0, 0, 1, 0) + b"a"
-    entry = struct.pack("<4sHHHHHHIIIHHHHHII", b"PK\1\2", 20, 20, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0) + b"a"
-    size, start = len(entry) * entries, len(member)
-    end64 = struct.pack("<4sQHHIIQQQQ", b"PK\6\6", 44, 45, 45, 0, 0, entries, entries, size, start)
-    locator = struct.pack("<4sIQI", b"PK\6\7", 0, start + size, 1)
-    end = struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
-    path.write_bytes(member + entry * entries + end64 + locator + end)
-
-
 @pytest.mark.parametrize(("entries", "problem"), [(250_000, "200000 files"), (1_500_000, "a directory of more than")])
 def test_the_directory_of_an_archive_is_bounded_before_it_is_read(tmp_path: Path, entries: int, problem: str) -> None:
     """Too many entries are refused without making an object of each: at most the directory itself is in memory."""
@@ -157,8 +146,6 @@ def test_the_directory_of_an_archive_is_bounded_before_it_is_read(tmp_path: Path
 # ---- databases ----
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "
-SESSIONS = "CREATE TABLE sessions(id TEXT, title TEXT); INSERT INTO sessions VALUES ('s1', 't');"
-MESSAGES = "CREATE TABLE messages(id INTEGER, session_id TEXT, role TEXT, content TEXT);"
 FTS = "USING fts5(id, session_id, role, content, content='v', content_rowid='id');"
 VIEW = f"CREATE VIEW v AS {ENDLESS} SELECT x AS id, 's1' AS session_id, 'user' AS role, 'hi' AS content FROM n;"
 RENAMED = (
@@ -166,11 +153,6 @@ RENAMED = (
     "UPDATE sqlite_master SET sql = replace(sql, 'CREATE VIRTUAL TABLE', 'CREATE/**/VIRTUAL TABLE'), rootpage = 2 "
     "WHERE name = 'messages';"
 )
-
-
-def write_database(path: Path, script: str) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(script)
 
 
 @pytest.mark.parametrize(
@@ -189,32 +171,6 @@ def test_a_table_that_computes_is_refused(tmp_path: Path, script: str) -> None:
     write_database(path, script)
     with pytest.raises(InvalidInputError, match="messages lacks"):
         convert_file(path)
-
-
-def write_endless_pages(path: Path) -> None:
-    """A table whose pages all refer to the same page below them, 400 times each."""
-    rows = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 3000)"
-    write_database(path, f"PRAGMA page_size = 4096; {SESSIONS} {MESSAGES}")
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"{rows} INSERT INTO messages SELECT x, 'other', 'user', hex(zeroblob(50)) FROM n")
-        connection.commit()
-        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'messages'").fetchone()
-    data = bytearray(path.read_bytes())
-    at = (root - 1) * 4096
-    (child,) = struct.unpack_from(">I", data, at + 8)
-    for _ in range(6):
-        data += _interior_page(child)
-        child = len(data) // 4096
-    data[at : at + 4096] = _interior_page(child)
-    struct.pack_into(">I", data, 28, len(data) // 4096)
-    path.write_bytes(data)
-
-
-def _interior_page(child: int) -> bytes:
-    cells = [struct.pack(">IB", child, n % 127) for n in range(400)]
-    places = [4096 - 5 * (n + 1) for n in range(400)]
-    head = struct.pack(">BHHHBI", 5, 0, 400, places[-1], 0, child) + struct.pack(">400H", *places)
-    return head.ljust(places[-1], b"\0") + b"".join(reversed(cells))
 
 
 def test_endless_pages_end_at_the_limit_of_work(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ class ChatImportSource(ProducedSource):
         super().__init__([self._import])
         self._transfer: Transfer = api.engine.transfer
         self._require_space = api.engine.attachments.require_space
+        self._limiter = api.import_limiter
         self._rules = rules
         self._app = app
         self._name = name
@@ -70,7 +71,7 @@ class ChatImportSource(ProducedSource):
         try:
             sections = SectionSpool(self._spool, self._require_space)
             with _storage_errors():
-                report = await to_thread.run_sync(self._read, sections, send)
+                report = await to_thread.run_sync(self._read, sections, send, limiter=self._limiter)
                 await self._store(sections, imported, send)
             await send.send([_frame("done", _summary(report, imported))])
         except HoldfastError as error:
