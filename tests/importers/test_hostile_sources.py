@@ -12,13 +12,16 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import InvalidInputError
+from holdfast.importers import chatgpt, hermes_webui, session_builder
 from holdfast.importers.answer_parts import AnswerParts
 from holdfast.importers.chat_rows import ChatRow, join_segments
 from holdfast.importers.guarded_database import GuardedDatabase
 from holdfast.importers.session_builder import SessionBuilder
 from holdfast.importers.sources import SourceApp, convert
+from tests.importers.hermes_home import write_journal, write_webui
 from tests.importers.hostile_files import SESSIONS, write_archive, write_database, write_endless_pages
 from tests.importers.outlines import convert_file, convert_json, outline
+from tests.importers.test_chatgpt import conversation, node
 from tests.importers.work import grows_linearly
 
 
@@ -221,3 +224,85 @@ def test_reading_a_file_stops_when_the_client_leaves(tmp_path: Path) -> None:
     calls = itertools.count()
     convert(path, None, list, lambda done, total: None, check=lambda: next(calls))
     assert next(calls) > 50
+
+
+# ---- what is repeated ----
+
+
+def test_branches_that_repeat_a_text_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that forks often becomes as many messages; their texts count together before they are made."""
+    forks = [node(f"f{n}", "a", "assistant", "x") for n in range(50)]
+    chat = [conversation(node("u", "root", "user", "Hi"), node("a", "u", "assistant", "y" * 1000), *forks)]
+    convert_json(chat, tmp_path / "conversations.json")
+    monkeypatch.setattr(session_builder, "MAX_SESSION", 20_000)
+    with pytest.raises(InvalidInputError, match="is larger than 20000 bytes"):
+        convert_json(chat, tmp_path / "conversations.json")
+
+
+def test_a_citation_that_is_repeated_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A short mark stands for a long text, as often as the message says."""
+    metadata = {"content_references": [{"matched_text": "\ue200c\ue201", "alt": "x" * 1000}]}
+    chat = [conversation(node("a", "root", "assistant", "\ue200c\ue201" * 50, metadata=metadata))]
+    [section], _ = convert_json(chat, tmp_path / "conversations.json")
+    assert outline(section) == [f"a*: {'x' * 50_000}"]
+    monkeypatch.setattr(chatgpt, "MAX_LINE", 20_000)
+    with pytest.raises(InvalidInputError, match="content_references"):
+        convert_json(chat, tmp_path / "conversations.json")
+
+
+def webui_chain(length: int) -> list[dict[str, Any]]:
+    """Sessions of Hermes WebUI that continue each other."""
+    return [
+        {
+            "session_id": f"s{n}",
+            "parent_session_id": f"s{n - 1}",
+            "pre_compression_snapshot": n < length - 1,
+            "compression_anchor_summary": "x" * 100,
+            "messages": [{"role": "user", "content": f"u{n}", "attachments": [{"name": f"f{n}"}, {"name": "same"}]}],
+        }
+        for n in range(length)
+    ]
+
+
+def test_attachments_of_a_long_chain_are_found_in_linear_time(tmp_path: Path) -> None:
+    """A name is looked up in the directories that have it, not in those of every session."""
+
+    def run(count: int) -> None:
+        root = write_webui(tmp_path / str(count), *webui_chain(count))
+        for n in range(count):
+            (root / "attachments" / f"s{n}").mkdir(parents=True)
+            (root / "attachments" / f"s{n}" / "same").write_text(f"{n}")
+        [section], _ = convert_file(root, "hermes-webui")
+        assert len(section.files) == count + 1
+
+    assert grows_linearly(run, 20)
+
+
+def test_a_long_chain_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of a chain count together, for they are held together, and so do the summaries between them."""
+    root = write_webui(tmp_path, *webui_chain(20))
+    convert_file(root, "hermes-webui")
+    for most, problem in ((2000, "is larger than 2000 bytes with its beginning"), (1000, "is larger than 1000")):
+        monkeypatch.setattr(hermes_webui, "MAX_SESSION", most)
+        with pytest.raises(InvalidInputError, match=problem):
+            convert_file(root, "hermes-webui")
+    summary = {**webui_chain(20)[-1], "compression_anchor_summary": "x" * 10_000}
+    write_webui(tmp_path, summary)
+    monkeypatch.setattr(hermes_webui, "MAX_SESSION", 100_000)
+    with pytest.raises(InvalidInputError, match="compression_anchor_summary"):
+        convert_file(root, "hermes-webui")
+
+
+def test_journals_are_found_by_their_path(tmp_path: Path) -> None:
+    """Each unanswered turn finds its run journal without a search through all of them."""
+
+    def run(count: int) -> None:
+        question = {"role": "user", "content": "Hi"}
+        sessions = [{"session_id": f"s{n}", "active_stream_id": "x", "messages": [question]} for n in range(count)]
+        root = write_webui(tmp_path / str(count), *sessions)
+        for n in range(count):
+            write_journal(root, f"s{n}", "x", ("token", {"text": "Hello"}))
+        sections, _ = convert_file(root, "hermes-webui")
+        assert all(outline(section)[1] == "  a*: Hello !interrupted" for section in sections)
+
+    assert grows_linearly(run, 40)

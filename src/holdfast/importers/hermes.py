@@ -7,7 +7,6 @@ import json
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -292,7 +291,7 @@ def _build(chain: Sequence[tuple[Object, list[ChatRow]]], webui: WebUiStore | No
     webui.add_flags(builder, item)
     builder.archived = builder.archived or bool(last.get("archived"))
     _attach(rows, beside)
-    reader = RowReader(builder, partial(webui.add_attachment, builder, [text(each.get("id")) for each, _ in chain]))
+    reader = RowReader(builder, webui.attachments(builder, [text(each.get("id")) for each, _ in chain]))
     reader.add_all(join_segments(rows))
     webui.add_pending(reader, item, rows)
     return builder

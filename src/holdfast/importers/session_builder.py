@@ -18,6 +18,7 @@ from holdfast.core.parts import FilePart, Part, ReasoningPart, TextPart, ToolPar
 from holdfast.core.session import Compaction, Message, Role, Session
 from holdfast.core.session_limits import MAX_STORED_TEXT, MAX_TITLE
 from holdfast.engine import export_lines
+from holdfast.engine.transfer import MAX_SESSION
 
 MAX_MESSAGES: Final = 1_000_000
 MAX_FILE: Final = 50 * 1024 * 1024  # Larger files of an export are left out
@@ -49,6 +50,7 @@ class SessionBuilder:
         self.tags: tuple[str, ...] = ()
         self.project: str | None = None
         self._skip = skip
+        self._size = 0
         self._created_at = created_at
         self._messages: dict[MessageId, Message] = {}
         self._newest_child: dict[MessageId | None, float] = {}
@@ -83,7 +85,11 @@ class SessionBuilder:
     ) -> MessageId:
         """Adds a message below `parent` and makes it the head. The same message again is the one already there."""
         parts = [_without_nul(part) for part in parts]
-        mid = MessageId(_digest(key or parent or "", role, *(text for part in parts for text in _fingerprint(part))))
+        texts = [text for part in parts for text in _fingerprint(part)]
+        self._size += sum(map(len, texts))
+        if self._size > MAX_SESSION:  # branches can repeat a text many times
+            raise InvalidInputError(self.label, f"is larger than {MAX_SESSION} bytes")
+        mid = MessageId(_digest(key or parent or "", role, *texts))
         self.head = mid
         if mid in self._messages:
             return mid
