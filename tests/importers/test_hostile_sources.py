@@ -17,6 +17,7 @@ from holdfast.importers.answer_parts import AnswerParts
 from holdfast.importers.chat_rows import ChatRow, join_segments
 from holdfast.importers.guarded_database import GuardedDatabase
 from holdfast.importers.session_builder import SessionBuilder
+from holdfast.importers.source_files import SourceFiles
 from holdfast.importers.sources import SourceApp, convert
 from tests.importers.hermes_home import write_journal, write_webui
 from tests.importers.hostile_files import SESSIONS, write_archive, write_database, write_endless_pages
@@ -275,7 +276,7 @@ def test_attachments_of_a_long_chain_are_found_in_linear_time(tmp_path: Path) ->
         [section], _ = convert_file(root, "hermes-webui")
         assert len(section.files) == count + 1
 
-    assert grows_linearly(run, 20)
+    assert grows_linearly(run, 60)
 
 
 def test_a_long_chain_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,13 +297,15 @@ def test_a_long_chain_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_journals_are_found_by_their_path(tmp_path: Path) -> None:
     """Each unanswered turn finds its run journal without a search through all of them."""
 
-    def run(count: int) -> None:
-        question = {"role": "user", "content": "Hi"}
-        sessions = [{"session_id": f"s{n}", "active_stream_id": "x", "messages": [question]} for n in range(count)]
-        root = write_webui(tmp_path / str(count), *sessions)
+    def store(count: int) -> hermes_webui.WebUiStore:
+        root = write_webui(tmp_path / str(count))
         for n in range(count):
             write_journal(root, f"s{n}", "x", ("token", {"text": "Hello"}))
-        sections, _ = convert_file(root, "hermes-webui")
-        assert all(outline(section)[1] == "  a*: Hello !interrupted" for section in sections)
+        return hermes_webui.WebUiStore(SourceFiles(root))
 
-    assert grows_linearly(run, 40)
+    stores = {count: store(count) for count in (50, 200)}
+
+    def run(count: int) -> None:
+        assert all(stores[count].read_journal(f"s{n}", "x") for n in range(count))
+
+    assert grows_linearly(run, 50)
