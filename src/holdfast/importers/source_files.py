@@ -47,6 +47,7 @@ class SourceFiles:
             if path.is_file() and zipfile.is_zipfile(path):
                 file = self._open_files.enter_context(_ArchiveFile(path, self.shown_as))
                 self._archive = self._open_files.enter_context(zipfile.ZipFile(file))
+                file.is_directory_read = True
         except InvalidInputError:
             self.close()
             raise
@@ -128,12 +129,13 @@ class _ArchiveFile(FileIO):
     def __init__(self, path: Path, shown_as: str) -> None:
         super().__init__(path)
         self._shown_as = shown_as
+        self.is_directory_read = False
 
     def read(self, size: int | None = -1) -> bytes:
-        if size is not None and size > _MAX_DIRECTORY:
+        if not self.is_directory_read and size is not None and size > _MAX_DIRECTORY:
             raise InvalidInputError(self._shown_as, f"has a directory of more than {_MAX_DIRECTORY} bytes")
         data = super().read(-1 if size is None else size)
-        if data.count(_ENTRY) > MAX_FILES:
+        if not self.is_directory_read and data.count(_ENTRY) > MAX_FILES:
             raise InvalidInputError(self._shown_as, f"has more than {MAX_FILES} files")
         return data
 
