@@ -217,14 +217,27 @@ def test_reading_a_database_stops_when_the_client_leaves(tmp_path: Path) -> None
     assert next(left) < 10
 
 
-def test_reading_a_file_stops_when_the_client_leaves(tmp_path: Path) -> None:
-    """The check runs while a chat is read and while it is written."""
+CHAT_OF: dict[SourceApp, Any] = {
+    "chatgpt": [conversation(*(node(str(n), "root", "user", "x") for n in range(50)))],
+    "claude": [{"uuid": "a", "chat_messages": [{"uuid": str(n), "sender": "human", "text": "x"} for n in range(50)]}],
+    "open-webui": [{"id": "a", "chat": {"history": {"messages": {str(n): {"role": "user"} for n in range(50)}}}}],
+    "librechat": [{"conversationId": "a", "messages": [{"messageId": str(n), "text": "x"} for n in range(50)]}],
+    "hermes": [{"id": "a", "source": "cli", "messages": [{"role": "user", "content": str(n)} for n in range(50)]}],
+    "hermes-webui": {"session_id": "a", "messages": [{"role": "user", "content": str(n)} for n in range(50)]},
+}
+
+
+@pytest.mark.parametrize("app", list(CHAT_OF))
+def test_reading_a_file_stops_when_the_client_leaves(tmp_path: Path, app: SourceApp) -> None:
+    """The check runs for each message, and once more for each line that is written."""
     path = tmp_path / "chats.json"
-    messages = {str(n): {"id": str(n), "role": "user", "content": "x"} for n in range(50)}
-    path.write_text(json.dumps([{"id": "a", "chat": {"history": {"currentId": "1", "messages": messages}}}]))
+    path.write_text(json.dumps(CHAT_OF[app]))
     calls = itertools.count()
-    convert(path, None, list, lambda done, total: None, check=lambda: next(calls))
-    assert next(calls) > 50
+    convert(path, app, lambda lines: next(iter(lines)), lambda done, total: None, check=lambda: next(calls))
+    converted = next(calls)
+    assert converted > 50
+    convert(path, app, list, lambda done, total: None, check=lambda: next(calls))
+    assert next(calls) > converted + 100
 
 
 # ---- what is repeated ----

@@ -62,7 +62,8 @@ class _Conversation:
 
     def build(self, oid: str, title: str) -> SessionBuilder:
         item = self._item
-        self.builder = SessionBuilder(APP, oid, self._skip, title=title, created_at=seconds(item.get("create_time")))
+        created = seconds(item.get("create_time"))
+        self.builder = SessionBuilder(APP, oid, self._skip, self._files.check, title=title, created_at=created)
         self.builder.archived = item.get("is_archived") is True
         self.builder.pinned = item.get("is_starred") is True or item.get("pinned_time") is not None
         project = text(item.get("gizmo_id")) or text(item.get("conversation_template_id"))

@@ -38,7 +38,8 @@ def read(files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
                 if not oid:
                     skip(title or place, f"it has no id ({place})")
                     continue
-                builder = SessionBuilder(APP, oid, skip, title=title, created_at=seconds(item.get("created_at")))
+                created = seconds(item.get("created_at"))
+                builder = SessionBuilder(APP, oid, skip, files.check, title=title, created_at=created)
                 builder.pinned = item.get("is_starred") is True
                 builder.archived = item.get("is_archived") is True
                 builder.project = _project(item, projects)

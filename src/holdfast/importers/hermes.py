@@ -92,7 +92,7 @@ def _read_database(path: Path, webui: WebUiStore | None, files: SourceFiles, ski
 
         for chain in find_chains(sessions):
             limit = _RowLimit(f"{shown_as}, session {chain[0][:_SHOWN_ID]}")
-            yield _build([(sessions[sid], rows_of(sid, limit)) for sid in chain], webui, skip)
+            yield _build([(sessions[sid], rows_of(sid, limit)) for sid in chain], webui, skip, files.check)
     if webui is not None:
         yield from _read_others(webui, sessions, skip)
 
@@ -185,12 +185,12 @@ def _read_export(files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
             segments = objects(item.get("segments")) or [item]
             sessions = [(segment, _exported_rows(segment, place)) for segment in segments]
             if len(segments) > 1 or members.get(sid) == [sid]:
-                yield _build(sessions, None, skip)
+                yield _build(sessions, None, skip, files.check)
             else:
                 held[sid] = sessions[0]
     for chain in chains:
         if found := [held[sid] for sid in chain if sid in held]:
-            yield _build(found, None, skip)
+            yield _build(found, None, skip, files.check)
 
 
 def _metadata(item: Object) -> Object:
@@ -267,14 +267,16 @@ def _content(content: Any, place: str) -> Any:
     return content
 
 
-def _build(chain: Sequence[tuple[Object, list[ChatRow]]], webui: WebUiStore | None, skip: Skip) -> SessionBuilder:
+def _build(
+    chain: Sequence[tuple[Object, list[ChatRow]]], webui: WebUiStore | None, skip: Skip, check: Callable[[], object]
+) -> SessionBuilder:
     first, last = chain[0][0], chain[-1][0]
     oid = text(first.get("id"))
     beside = list(_beside(chain, webui))
     titles = [text(item.get("title")) for item in beside[::-1]]
     titles += [text(session.get(name)) for name in ("title", "display_name") for session, _ in chain]
     title = next(filter(None, titles), "")
-    builder = SessionBuilder(APP, oid, skip, title=title, created_at=seconds(first.get("started_at")))
+    builder = SessionBuilder(APP, oid, skip, check, title=title, created_at=seconds(first.get("started_at")))
     builder.archived = bool(last.get("archived"))
     rows: list[ChatRow] = []
     for _, segment in chain:

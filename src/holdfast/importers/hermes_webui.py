@@ -125,7 +125,12 @@ class WebUiStore:
         first = earlier[0] if earlier else item
         oid = require_text(first.get("session_id"), f"{place}, session_id")
         builder = SessionBuilder(
-            app, oid, skip, title=text(item.get("title")), created_at=seconds(first.get("created_at"))
+            app,
+            oid,
+            skip,
+            self._files.check,
+            title=text(item.get("title")),
+            created_at=seconds(first.get("created_at")),
         )
         self.add_flags(builder, item)
         rows: list[ChatRow] = []

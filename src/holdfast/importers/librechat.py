@@ -1,6 +1,6 @@
 """LibreChat: a conversation exported as JSON, nested or flat; several of them in a directory or ZIP archive."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from holdfast.core.events import Failure
@@ -37,13 +37,13 @@ def read(files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
                 if not item.get("conversationId") or not ({"messagesTree", "messages"} & item.keys()):
                     skip(text(item.get("title")) or place, f"it is not a LibreChat conversation ({place})")
                     continue
-                yield _build(item, place, skip)
+                yield _build(item, place, skip, files.check)
 
 
-def _build(item: Object, place: str, skip: Skip) -> SessionBuilder:
+def _build(item: Object, place: str, skip: Skip, check: Callable[[], object]) -> SessionBuilder:
     oid = require_text(item["conversationId"], f"{place}, conversationId")
     created = seconds(item.get("createdAt"))
-    builder = SessionBuilder(APP, oid, skip, title=text(item.get("title")), created_at=created)
+    builder = SessionBuilder(APP, oid, skip, check, title=text(item.get("title")), created_at=created)
     options = item.get("options")
     if isinstance(options, dict):
         builder.system = text(options.get("promptPrefix")) or text(options.get("system")) or None

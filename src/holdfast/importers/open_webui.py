@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from holdfast.core.events import Failure
@@ -44,17 +44,17 @@ def read(files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
                 if not isinstance(chat, dict) or not isinstance(chat.get("history"), dict):
                     skip(text(item.get("title")) or place, f"it has no messages ({place})")
                     continue
-                yield _build(item, chat, place, skip)
+                yield _build(item, chat, place, skip, files.check)
 
 
-def _build(item: Object, chat: Object, place: str, skip: Skip) -> SessionBuilder:
+def _build(item: Object, chat: Object, place: str, skip: Skip, check: Callable[[], object]) -> SessionBuilder:
     history = require_object(chat["history"], f"{place}, history")
     messages = require_object(history.get("messages"), f"{place}, history.messages")
     found = {key: require_object(value, f"{place}, history.messages.{key}") for key, value in messages.items()}
     oid = text(item.get("id")) or text(chat.get("id")) or next(iter(found), "empty")
     title = text(item.get("title")) or text(chat.get("title"))
     created = seconds(item.get("created_at")) or seconds(chat.get("timestamp"))
-    builder = SessionBuilder(APP, oid, skip, title=title, created_at=created)
+    builder = SessionBuilder(APP, oid, skip, check, title=title, created_at=created)
     builder.archived, builder.pinned = item.get("archived") is True, item.get("pinned") is True
     builder.system = text(chat.get("system")) or None
     meta = item.get("meta")

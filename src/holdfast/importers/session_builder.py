@@ -38,8 +38,17 @@ class AttachedFile:
 
 
 class SessionBuilder:
+    """`check` is called for each message; what it raises stops the import."""
+
     def __init__(
-        self, app: str, origin_id: str, skip: Skip, *, title: str = "", created_at: float | None = None
+        self,
+        app: str,
+        origin_id: str,
+        skip: Skip,
+        check: Callable[[], object] = lambda: None,
+        *,
+        title: str = "",
+        created_at: float | None = None,
     ) -> None:
         self.origin = Origin(app, origin_id[:1000])
         self.head: MessageId | None = None
@@ -50,6 +59,7 @@ class SessionBuilder:
         self.tags: tuple[str, ...] = ()
         self.project: str | None = None
         self._skip = skip
+        self._check = check
         self._size = 0
         self._created_at = created_at
         self._messages: dict[MessageId, Message] = {}
@@ -84,6 +94,7 @@ class SessionBuilder:
         usage: Usage | None = None,
     ) -> MessageId:
         """Adds a message below `parent` and makes it the head. The same message again is the one already there."""
+        self._check()
         parts = [_without_nul(part) for part in parts]
         texts = [text for part in parts for text in _fingerprint(part)]
         self._size += sum(map(len, texts))
