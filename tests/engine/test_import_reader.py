@@ -103,3 +103,49 @@ def test_an_error_names_its_line(where: str, items: list[dict[str, Any] | bytes]
     with pytest.raises(InvalidInputError) as caught:
         read(*items)
     assert str(caught.value).startswith(where)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("settings", {"a": "x" * 300_000}),
+        ("settings", {str(n): 1 for n in range(200)}),
+        ("system", "x" * (8 * 1024 * 1024 + 1)),
+        ("agent", "x" * 501),
+        ("model", "x" * 501),
+        ("title", "x" * 501),
+    ],
+)
+def test_a_session_has_no_more_than_the_api_stores(field: str, value: Any) -> None:
+    """A field that no request could have stored is refused, so that lists of sessions stay small."""
+    with pytest.raises(InvalidInputError, match=f"line 1: {field}"):
+        read({**SESSION, field: value}, MESSAGE, END)
+
+
+def test_descriptions_are_shortened() -> None:
+    """Tags, projects, models and errors of earlier imports can be longer than today's limits; they are cut."""
+    tags = ["", "A", "a", *(f"{n}" * 1000 for n in range(100))]
+    error = {"code": "upstream", "message": "x" * 1_000_000}
+    answer = {**MESSAGE, "model": "m" * 5000, "reason": "r" * 5000, "error": error}
+    section = read({**SESSION, "tags": tags, "project": "p" * 100_000, "redo": ["msg_1"] * 20_000}, answer, END)
+    session, [message] = section.session, section.messages
+    assert (len(session.tags), session.tags[:2], max(map(len, session.tags))) == (50, ("A", "0" * 100), 100)
+    assert (session.project, len(session.redo)) == ("p" * 200, 10_000)
+    assert (message.model, message.reason) == ("m" * 1000, "r" * 1000)
+    assert message.error is not None
+    assert len(message.error.message) == 10_000
+
+
+def test_the_largest_session_of_the_api_can_be_imported() -> None:
+    """Settings at their limit, with what the server adds to them, are read."""
+    settings = {
+        **{str(n): "x" * 1200 for n in range(50)},
+        "memory": "m" * 200,
+        "cwd": "/" * 4000,
+        "agent_options": {f"{n:0200}": "\x01" * 500 for n in range(20)},
+        "origin": {"app": "holdfast", "id": "i" * 1000, "head": "msg_1"},
+        "metadata": {f"{n:064}": "x" * 512 for n in range(16)},
+    }
+    fields = {"settings": settings, "system": "x" * 1_000_000, "tags": ["t" * 100], "project": "p" * 200}
+    session = read({**SESSION, **fields}, MESSAGE, END).session
+    assert (session.settings, session.system, session.tags) == (settings, "x" * 1_000_000, ("t" * 100,))

@@ -7,14 +7,18 @@ import secrets
 import zipfile
 from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.engine.test_import_reader import END, MESSAGE, SESSION
 from tests.http.client import Served
+from tests.http.conftest import Start
 from tests.http.streams import until
+from tests.importers.hostile_files import write_endless_pages
 from tests.importers.test_chatgpt import conversation, node
 from tests.nursery import Nursery
 
@@ -84,3 +88,38 @@ def test_an_import_that_expands_leaves_the_reserve_of_the_disk_alone(server: Ser
         server.order(free=None)
     assert (event, data["type"]) == ("failed", "storage-full")
     assert data["detail"].endswith("Nothing was imported.")
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> bytes:
+    path = tmp_path / "state.db"
+    write_endless_pages(path)
+    return path.read_bytes()
+
+
+def begin_import(server: Served, content: bytes) -> AbstractContextManager[httpx.Response]:
+    headers = {"Content-Type": "application/octet-stream"}
+    return server.http.stream("POST", "/api/import/file", content=content, headers=headers)
+
+
+def test_an_import_ends_when_the_client_leaves(server: Served, endless: bytes) -> None:
+    """The thread that reads an endless database ends, and what was received is removed."""
+    with begin_import(server, endless):
+        assert list(server.data_dir.glob(".import-*"))
+    until(lambda: not list(server.data_dir.glob(".import-*")))
+
+
+def test_the_server_stops_during_an_import(start: Start, endless: bytes) -> None:
+    """A signal to stop ends the thread that reads an endless database."""
+    server = start()
+    with begin_import(server, endless):
+        assert server.terminate() == 0
+
+
+def test_many_imports_leave_threads_to_others(server: Served, endless: bytes) -> None:
+    """More endless imports than there are threads at a time do not keep a file from being uploaded."""
+    with ExitStack() as imports:
+        for _ in range(45):
+            imports.enter_context(begin_import(server, endless))
+        assert server.http.post("/api/files", files={"file": ("a", b"text")}).status_code == 201
+    until(lambda: not list(server.data_dir.glob(".import-*")))

@@ -146,6 +146,25 @@ def test_a_form_that_is_none_is_told(server: Served, body: bytes) -> None:
     assert stored(server.data_dir) == before
 
 
+FILE_PART = b'--b\r\nContent-Disposition: form-data; name="file"; filename="x"\r\n%s\r\ntext\r\n'
+
+
+@pytest.mark.parametrize(
+    ("boundary", "body", "problem"),
+    [
+        ("b" * 50_000, b"", "boundary"),
+        ("b", b"--b\r\n\r\n\r\n" * 100 + FILE_PART % b"" + b"--b--\r\n", "more than 20 parts"),
+        ("b", FILE_PART % (b"A: b\r\n" * 100) + b"--b--\r\n", "malformed"),
+    ],
+)
+def test_a_form_has_few_parts_with_few_headers(server: Served, boundary: str, body: bytes, problem: str) -> None:
+    """Millions of empty parts or headers are not read, and a boundary is at most as long as its standard allows."""
+    headers = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
+    answer = server.http.post("/api/files", content=body, headers=headers)
+    assert (answer.status_code, answer.json()["field"]) == (422, "file")
+    assert problem in answer.json()["detail"]
+
+
 def test_a_file_that_is_not_there_cannot_be_sent(server: Served) -> None:
     """A1: a message that names an unknown file is refused whole."""
     sid = server.session()

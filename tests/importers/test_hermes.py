@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -143,26 +142,14 @@ def test_a_question_repeated_at_a_seam(home: HermesHome) -> None:
     assert [line.strip() for line in only(home)] == ["u: One", "a: 1", "u: Two", "a*: 2"]
 
 
-@pytest.mark.parametrize("count", [20, pytest.param(4000, marks=pytest.mark.soak)])
-def test_a_database_without_indexes(home: HermesHome, count: int) -> None:
-    """Without Hermes' indexes the messages of each session are found as well, and not by reading all of them for each:
-    many sessions take no more than twice the time that they take with indexes."""
-    rows = [(f"20260101_000000_{n:06x}", role) for n in range(count) for role in ("user", "assistant") * 5]
-    for sid in dict(rows):
-        home.database.execute("INSERT INTO sessions (id, source, started_at) VALUES (?, 'cli', 1.0)", (sid,))
-    home.database.executemany(
-        "INSERT INTO messages (session_id, role, content, timestamp) VALUES (?, ?, 'Hi', 1.0)", rows
-    )
-    home.database.commit()
-    took = []
-    for statement in ("SELECT 1", "DROP INDEX idx_messages_session; DROP INDEX idx_messages_session_active"):
-        home.database.executescript(statement)
-        started = time.process_time()
-        sections, _ = convert_file(home.path)
-        took.append(time.process_time() - started)
-        assert len(sections) == count
-        assert {len(section.messages) for section in sections} == {10}
-    assert count < 1000 or took[1] < 2 * took[0]
+def test_a_database_without_indexes(home: HermesHome) -> None:
+    """Without Hermes' indexes the messages of each session are found as well; a large one is refused by its work."""
+    for n in range(20):
+        home.session(f"20260101_000000_{n:06x}")
+        home.say(f"20260101_000000_{n:06x}", "Hi", "Hello")
+    home.database.executescript("DROP INDEX idx_messages_session; DROP INDEX idx_messages_session_active")
+    sections, _ = convert_file(home.path)
+    assert [len(section.messages) for section in sections] == [2] * 20
 
 
 def test_a_fork_is_a_session_of_its_own(home: HermesHome) -> None:

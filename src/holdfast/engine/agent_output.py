@@ -31,7 +31,7 @@ from holdfast.ports.wakeups import Wake
 _NO_INPUT: Final = "Nobody answered in time."
 _WITHDRAWN: Final = "The call ended before an answer."
 _WITHDRAW_TIME: Final = 0.5
-"""Seconds by which storage may delay a cancelled agent. A question that is still open then is denied by the settling."""
+"""Seconds by which storage may delay a cancelled agent. Settling denies a question that is still open then."""
 
 
 @dataclass(slots=True, eq=False)

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic_core import from_json
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import from_json, to_json
 
 from holdfast.core import parts
 from holdfast.core.errors import InvalidInputError
@@ -32,6 +32,20 @@ from holdfast.core.finite_numbers import find_non_finite
 from holdfast.core.ids import FileId, MessageId, OwnerId, SessionId
 from holdfast.core.parts import FilePart, Part
 from holdfast.core.session import Compaction, Message, Role, Session
+from holdfast.core.session_limits import (
+    MAX_ERROR,
+    MAX_LABEL,
+    MAX_NAME,
+    MAX_REDO,
+    MAX_STORED_NAME,
+    MAX_STORED_SETTING_FIELDS,
+    MAX_STORED_SETTINGS,
+    MAX_STORED_TEXT,
+    MAX_TAG,
+    MAX_TAGS,
+    MAX_TITLE,
+    unique_tags,
+)
 
 _NO_OWNER: Final = OwnerId("")
 _LARGEST: Final = 2**53
@@ -56,24 +70,44 @@ Count = Annotated[int, Field(ge=0, le=_LARGEST)]
 Items = Annotated[list[T], Field(fail_fast=True)]  # Pydantic would describe every wrong item, in gigabytes
 
 
+def _cut(longest: int) -> BeforeValidator:
+    """Shortens what only describes: earlier versions stored it at any length."""
+    return BeforeValidator(lambda value: value[:longest] if isinstance(value, str) else value)
+
+
+def _cut_tags(tags: list[str]) -> list[str]:
+    return unique_tags(tag[:MAX_TAG] for tag in tags if tag)[:MAX_TAGS]
+
+
+def _check_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    if len(to_json(settings)) > MAX_STORED_SETTINGS:
+        raise ValueError(f"must have at most {MAX_STORED_SETTINGS} bytes as JSON")
+    return settings
+
+
+Name = Annotated[str, Field(max_length=MAX_STORED_NAME)]
+Label = Annotated[str, _cut(MAX_LABEL)]
+Settings = Annotated[dict[str, Any], Field(max_length=MAX_STORED_SETTING_FIELDS), AfterValidator(_check_settings)]
+
+
 class _Line(BaseModel):
     model_config = ConfigDict(strict=True, defer_build=True)
 
 
 class _SessionLine(_Line):
     id: SessionId
-    title: Annotated[str, Field(max_length=500)]
+    title: Annotated[str, Field(max_length=MAX_TITLE)]
     titled_by: Literal["nobody", "model", "person"]
-    agent: str
-    model: str | None
-    system: str | None
-    settings: dict[str, Any] | None = None
+    agent: Name
+    model: Name | None
+    system: Annotated[str, Field(max_length=MAX_STORED_TEXT)] | None
+    settings: Settings | None = None
     pinned: bool
     archived: bool
-    tags: Items[str]
-    project: str | None
+    tags: Annotated[Items[str], AfterValidator(_cut_tags)]
+    project: Annotated[str, _cut(MAX_NAME)] | None
     head: MessageId | None
-    redo: Items[MessageId]
+    redo: Annotated[Items[MessageId], AfterValidator(lambda redo: redo[-MAX_REDO:])]
     created_at: Time
     updated_at: Time
 
@@ -88,8 +122,8 @@ class _Origin(_Line):
 
 
 class _Failure(_Line):
-    code: str
-    message: str
+    code: Label
+    message: Annotated[str, _cut(MAX_ERROR)]
 
 
 class _Usage(_Line):
@@ -103,8 +137,8 @@ class _MessageLine(_Line):
     parent_id: MessageId | None
     role: Role
     status: Ending
-    reason: str | None
-    model: str | None
+    reason: Label | None
+    model: Label | None
     parts: Items[dict[str, Any]]
     error: _Failure | None = None
     recovery: Literal["recovered", "none"] | None = None

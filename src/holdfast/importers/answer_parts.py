@@ -11,6 +11,8 @@ class AnswerParts:
         self._parts: list[Part] = []
         self._calls: dict[str, int] = {}  # The position of each call, by id
         self._open: dict[str, None] = {}  # Ids of the calls without a result, in order
+        self._recent: list[str] = []  # Ids of calls, the nearest one last; some may have a result already
+        self._recent_by_name: dict[str, list[str]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._parts)
@@ -34,15 +36,16 @@ class AnswerParts:
                 call_id += "_"
         self._calls[call_id] = len(self._parts)
         self._open[call_id] = None
-        self._parts.append(ToolPart(call_id, name or "tool", args, "unknown"))
+        name = name or "tool"
+        self._recent.append(call_id)
+        self._recent_by_name.setdefault(name, []).append(call_id)
+        self._parts.append(ToolPart(call_id, name, args, "unknown"))
         return call_id
 
     def add_result(self, call_id: str, name: str, result: Json, *, is_error: bool = False) -> None:
         """Without a known id, the result is that of the nearest call of this name, else of the nearest call."""
         if call_id not in self._calls:
-            call_id = next((each for each in reversed(self._open) if self._call(each).name == name), "") or (
-                next(reversed(self._open)) if self._open and not name else ""
-            )
+            call_id = self._take_nearest(self._recent_by_name.get(name, []) if name else self._recent)
         if not call_id:
             call_id = self.add_call("", name, {})
         self._open.pop(call_id, None)
@@ -56,6 +59,13 @@ class AnswerParts:
             for call_id in self._open:
                 self._parts[self._calls[call_id]] = replace(self._call(call_id), state="not_run")
         return self._parts
+
+    def _take_nearest(self, recent: list[str]) -> str:
+        """The last open call, or an empty string. Each id leaves the list once, so many results are linear."""
+        while recent:
+            if (call_id := recent.pop()) in self._open:
+                return call_id
+        return ""
 
     def _call(self, call_id: str) -> ToolPart:
         part = self._parts[self._calls[call_id]]

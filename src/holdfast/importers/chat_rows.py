@@ -2,6 +2,7 @@
 the pieces of a conversation that was compacted."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -82,41 +83,72 @@ def split_summary(row: ChatRow) -> tuple[str, str] | None:
 def join_segments(rows: Sequence[ChatRow]) -> list[ChatRow]:
     """The rows without the copies that a compaction makes: it repeats the first rows, adds a summary, and repeats the
     last rows. The summary becomes a row of its own."""
-    joined: list[ChatRow] = []
+    joined = _JoinedRows()
     start = 0
     for at, row in enumerate(rows):
         found = None if row.rewound else split_summary(row)
         if found is None and not row.begins_segment:
             continue
-        joined += _without_copies(joined, rows[start:at]) if start else rows[:at]
+        joined.add_segment(rows[start:at])
         if found is None:
             start = at
             continue
-        _drop_repeated_start(joined)
+        joined.drop_repeated_start()
         summary, merged = found
-        joined.append(ChatRow(COMPACTION, summary, row.at))
+        joined.rows.append(ChatRow(COMPACTION, summary, row.at))
         start = at + 1
         if merged:
             row.content = merged
             start = at
-    return joined + (_without_copies(joined, rows[start:]) if start else list(rows))
+    if not joined.rows:
+        return list(rows)
+    joined.add_segment(rows[start:])
+    return joined.rows
 
 
-def _conversation(rows: Sequence[ChatRow]) -> list[int]:
-    """The positions of the rows that a copy can repeat."""
-    return [n for n, row in enumerate(rows) if not row.rewound and row.role != COMPACTION]
+class _JoinedRows:
+    """The segments that were joined so far. Every operation takes time in proportion to the last segment, not to all
+    rows: a file can have as many compactions as rows."""
 
+    def __init__(self) -> None:
+        self.rows: list[ChatRow] = []
+        self._places: list[int] = []  # Of the rows that a copy can repeat, in `rows`
+        self._identities: list[int] = []  # Of the same rows
+        self._counts: Counter[int] = Counter()
+        self._added = 0  # Such rows of the last segment
+        self._is_first = True
 
-def _without_copies(joined: Sequence[ChatRow], segment: Sequence[ChatRow]) -> list[ChatRow]:
-    """The segment after the longest beginning that repeats the end of `joined`. If none does, because the copies were
-    edited, after the rows that occur anywhere in it."""
-    before = [joined[n].identity() for n in _conversation(joined)]
-    after = [row.identity() for row in segment]
-    length = _overlap(after, before)
-    if not length:
-        known = set(before)
-        length = next((n for n, each in enumerate(after) if each not in known), len(after))
-    return list(segment[length:])
+    def add_segment(self, segment: Sequence[ChatRow]) -> None:
+        """Adds the segment after the longest beginning that repeats the end of the rows. If none does, because the
+        copies were edited, after the rows that occur anywhere in them."""
+        length = self._added = 0
+        if not segment:
+            return
+        if not self._is_first:
+            after = [row.identity() for row in segment]
+            length = _overlap(after, self._identities[-len(after) :])
+            if not length:
+                length = next((n for n, each in enumerate(after) if not self._counts[each]), len(after))
+        self._is_first = False
+        for row in segment[length:]:
+            if not row.rewound:
+                self._places.append(len(self.rows))
+                self._identities.append(row.identity())
+                self._counts[row.identity()] += 1
+                self._added += 1
+            self.rows.append(row)
+
+    def drop_repeated_start(self) -> None:
+        """Removes rows at the end of the last segment that repeat the beginning of all: the copies that stand before an
+        inserted summary."""
+        most = min(self._added, len(self._places) // 2)
+        length = _overlap(self._identities[:most], self._identities[len(self._identities) - most :])
+        if not length:
+            return
+        first = self._places[-length]
+        self.rows[first:] = [row for row in self.rows[first:] if row.rewound]
+        self._counts.subtract(self._identities[-length:])
+        del self._places[-length:], self._identities[-length:]
 
 
 def _overlap(start: Sequence[int], whole: Sequence[int]) -> int:
@@ -136,16 +168,6 @@ def _overlap(start: Sequence[int], whole: Sequence[int]) -> int:
             k = table[k - 1]
         k += each == start[k]
     return k
-
-
-def _drop_repeated_start(joined: list[ChatRow]) -> None:
-    """Removes rows at the end that repeat the beginning: the copies that stand before an inserted summary."""
-    places = _conversation(joined)
-    shown = [joined[n].identity() for n in places]
-    middle = len(shown) // 2
-    length = _overlap(shown[:middle], shown[middle:])
-    for n in places[len(places) - length :][::-1]:
-        del joined[n]
 
 
 # ---- messages ----

@@ -10,6 +10,7 @@ from holdfast.core.errors import InvalidInputError
 from holdfast.core.events import Ending
 from holdfast.core.ids import MessageId
 from holdfast.core.parts import FilePart, Part, TextPart
+from holdfast.engine.transfer import MAX_LINE
 from holdfast.importers.answer_parts import AnswerParts
 from holdfast.importers.fields import Json, Object, objects, parse_arguments, require_object, seconds, text
 from holdfast.importers.json_objects import read_objects
@@ -61,7 +62,8 @@ class _Conversation:
 
     def build(self, oid: str, title: str) -> SessionBuilder:
         item = self._item
-        self.builder = SessionBuilder(APP, oid, self._skip, title=title, created_at=seconds(item.get("create_time")))
+        created = seconds(item.get("create_time"))
+        self.builder = SessionBuilder(APP, oid, self._skip, self._files.check, title=title, created_at=created)
         self.builder.archived = item.get("is_archived") is True
         self.builder.pinned = item.get("is_starred") is True or item.get("pinned_time") is not None
         project = text(item.get("gizmo_id")) or text(item.get("conversation_template_id"))
@@ -279,7 +281,17 @@ def _without_citations(value: str, metadata: Object) -> str:
         return value
     references = objects(metadata.get("content_references"))
     shown = {text(reference.get("matched_text")): text(reference.get("alt")) for reference in references}
-    return _CITATION.sub(lambda mark: shown.get(mark[0], ""), value)
+    left = MAX_LINE  # one reference can be cited often
+
+    def show(mark: re.Match[str]) -> str:
+        nonlocal left
+        found = shown.get(mark[0], "")
+        left -= len(found)
+        if left < 0:
+            raise InvalidInputError("content_references", f"have more than {MAX_LINE} characters in one message")
+        return found
+
+    return _CITATION.sub(show, value)
 
 
 def _joined(parts: list[Part]) -> Json:

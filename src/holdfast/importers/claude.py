@@ -38,7 +38,8 @@ def read(files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
                 if not oid:
                     skip(title or place, f"it has no id ({place})")
                     continue
-                builder = SessionBuilder(APP, oid, skip, title=title, created_at=seconds(item.get("created_at")))
+                created = seconds(item.get("created_at"))
+                builder = SessionBuilder(APP, oid, skip, files.check, title=title, created_at=created)
                 builder.pinned = item.get("is_starred") is True
                 builder.archived = item.get("is_archived") is True
                 builder.project = _project(item, projects)
@@ -116,10 +117,12 @@ def _attachments(builder: SessionBuilder, message: Object) -> list[Part]:
         else:
             size = item.get("file_size")
             parts.append(builder.add_missing_file(name, "", size if type(size) is int else 0, text(item.get("id"))))
+    seen = set(parts)
     for item in objects(message.get("files")) + objects(message.get("files_v2")):
         name = text(item.get("file_name")) or "file"
         part = builder.add_missing_file(name, "", 0, text(item.get("file_uuid")))
-        if part not in parts:
+        if part not in seen:
+            seen.add(part)
             parts.append(part)
     return parts
 

@@ -5,9 +5,8 @@ Hermes WebUI, its titles, pins, projects, attachments and unfinished answers are
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -25,6 +24,7 @@ from holdfast.importers.chat_rows import (
     split_summary,
 )
 from holdfast.importers.fields import Object, objects, require_list, require_object, require_text, seconds, text
+from holdfast.importers.guarded_database import GuardedDatabase, sort_key
 from holdfast.importers.hermes_webui import WebUiStore
 from holdfast.importers.json_objects import read_objects
 from holdfast.importers.session_builder import SessionBuilder, Skip
@@ -34,7 +34,7 @@ APP: Final = "hermes"
 STATE: Final = "state.db"
 SQLITE: Final = b"SQLite format 3\0"
 _JSON_CONTENT: Final = "\0json:"
-_MAX_CELL: Final = 128 * 1024 * 1024
+_SHOWN_ID: Final = 100  # Characters of an id in error messages
 _ROW_SIZE: Final = 500  # Bytes that a row takes besides its texts
 _TIMEOUT: Final = 10.0  # Seconds to wait for a writer
 _SESSION_COLUMNS: Final = (
@@ -70,7 +70,7 @@ def _read_home(home: Path, files: SourceFiles, skip: Skip) -> Iterator[SessionBu
     if not webui.is_dir():
         yield from _read_database(state, None, files, skip)
         return
-    beside = SourceFiles(webui)
+    beside = SourceFiles(webui, check=files.check)
     store = WebUiStore(beside)
     yield from _read_database(state, store, files, skip)
 
@@ -80,20 +80,19 @@ def _read_home(home: Path, files: SourceFiles, skip: Skip) -> Iterator[SessionBu
 
 def _read_database(path: Path, webui: WebUiStore | None, files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
     shown_as = files.shown_as if path == files.path else str(path)
-    with _opened(path, shown_as) as database:
+    with _opened(path, shown_as, files.check) as database:
         sessions = {row["id"]: row for row in database.sessions(_RowLimit(f"{shown_as}, sessions"))}
-        files.total = database.count_messages()
+        files.total = len(sessions)
 
         def rows_of(sid: str, limit: _RowLimit) -> list[ChatRow]:
             found = database.messages(sid, limit)
-            files.done += len(found)
-            return [
-                _row(row, sessions[sid], f"{shown_as}, message {n} of session {sid}") for n, row in enumerate(found, 1)
-            ]
+            files.done += 1
+            place = f"of session {sid[:_SHOWN_ID]}"
+            return [_row(row, sessions[sid], f"{shown_as}, message {n} {place}") for n, row in enumerate(found, 1)]
 
         for chain in find_chains(sessions):
-            limit = _RowLimit(f"{shown_as}, session {chain[0]}")
-            yield _build([(sessions[sid], rows_of(sid, limit)) for sid in chain], webui, skip)
+            limit = _RowLimit(f"{shown_as}, session {chain[0][:_SHOWN_ID]}")
+            yield _build([(sessions[sid], rows_of(sid, limit)) for sid in chain], webui, skip, files.check)
     if webui is not None:
         yield from _read_others(webui, sessions, skip)
 
@@ -114,67 +113,44 @@ class _RowLimit:
         self._place = place
         self._size = 0
 
-    def read(self, rows: Iterable[sqlite3.Row]) -> Iterator[Object]:
-        for row in rows:
-            self._size += _ROW_SIZE + sum(len(cell) for cell in row if isinstance(cell, str | bytes))
-            if self._size > MAX_SESSION:
-                raise InvalidInputError(self._place, f"is larger than {MAX_SESSION} bytes")
-            yield dict(row)
+    def read(self, rows: Generator[sqlite3.Row, None, None]) -> Iterator[Object]:
+        with closing(rows):
+            for row in rows:
+                self._size += _ROW_SIZE + sum(len(cell) for cell in row if isinstance(cell, str | bytes))
+                if self._size > MAX_SESSION:
+                    raise InvalidInputError(self._place, f"is larger than {MAX_SESSION} bytes")
+                yield dict(row)
 
 
 class _StateDatabase:
     """Queries of `state.db`. Each is a transaction of its own, so Hermes can go on writing."""
 
-    def __init__(self, connection: sqlite3.Connection, shown_as: str) -> None:
-        self._connection = connection
-        connection.row_factory = sqlite3.Row
-        connection.text_factory = lambda data: data.decode("utf-8", "replace")
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_CELL)
-        connection.execute("PRAGMA trusted_schema = OFF")
+    def __init__(self, database: GuardedDatabase, shown_as: str) -> None:
+        self._database = database
         self._columns = {table: self._find_columns(table, shown_as) for table in _REQUIRED}
-        self._rows_of_session = "messages WHERE session_id = ?" if self._has_index() else self._index_messages()
 
     def _find_columns(self, table: str, shown_as: str) -> set[str]:
-        """The columns of a real table: a view could compute for ever."""
-        kind = self._connection.execute("SELECT type FROM sqlite_master WHERE name = ?", (table,)).fetchone()
-        columns = {row["name"] for row in self._connection.execute(f"PRAGMA table_info({table})")}
-        if kind is None or kind["type"] != "table" or not columns >= _REQUIRED[table]:
-            lacking = ", ".join(sorted(_REQUIRED[table] - columns)) or "a table"
+        columns = self._database.columns(table)
+        if columns is None or not columns >= _REQUIRED[table]:
+            lacking = "a table" if columns is None else ", ".join(sorted(_REQUIRED[table] - columns))
             raise InvalidInputError(shown_as, f"is not a {STATE} of Hermes: {table} lacks {lacking}")
         return columns
 
-    def _has_index(self) -> bool:
-        """Whether the messages of a session are found without reading all others, as in every database of Hermes."""
-        indexes = [row["name"] for row in self._connection.execute("PRAGMA index_list(messages)")]
-        names = "SELECT name FROM pragma_index_info(?) WHERE seqno = 0"
-        return any(self._connection.execute(names, (index,)).fetchone()[0] == "session_id" for index in indexes)
-
-    def _index_messages(self) -> str:
-        """An index in a temporary database; returns what to select the messages of a session from."""
-        self._connection.execute(
-            "CREATE TEMP TABLE message_rows AS SELECT session_id AS sid, rowid AS row FROM messages"
-        )
-        self._connection.execute("CREATE INDEX temp.message_rows_by_session ON message_rows (sid)")
-        return "temp.message_rows JOIN messages ON messages.rowid = row WHERE sid = ?"
-
     def sessions(self, limit: _RowLimit) -> list[Object]:
         names = [name for name in _SESSION_COLUMNS if name in self._columns["sessions"]]
-        order = "started_at, id" if "started_at" in names else "id"
-        rows = self._connection.execute(f"SELECT {', '.join(names)} FROM sessions ORDER BY {order}")
-        return [row for row in limit.read(rows) if isinstance(row["id"], str) and row["id"]]
+        rows = limit.read(self._database.query(f"SELECT {', '.join(names)} FROM sessions"))
+        found = [row for row in rows if isinstance(row["id"], str) and row["id"]]
+        return sorted(found, key=lambda row: (sort_key(row.get("started_at")), row["id"]))
 
     def messages(self, sid: str, limit: _RowLimit) -> list[Object]:
         """In the order of their ids: clocks step back."""
-        names = [name for name in _MESSAGE_COLUMNS if name in self._columns["messages"]]
-        sql = f"SELECT {', '.join(names)} FROM {self._rows_of_session} ORDER BY id"
-        return list(limit.read(self._connection.execute(sql, (sid,))))
-
-    def count_messages(self) -> int:
-        return int(self._connection.execute("SELECT count(*) FROM messages").fetchone()[0])
+        names = ["id", *(name for name in _MESSAGE_COLUMNS if name in self._columns["messages"])]
+        sql = f"SELECT {', '.join(names)} FROM messages WHERE session_id = ?"
+        return sorted(limit.read(self._database.query(sql, (sid,))), key=lambda row: sort_key(row["id"]))
 
 
 @contextmanager
-def _opened(path: Path, shown_as: str) -> Iterator[_StateDatabase]:
+def _opened(path: Path, shown_as: str, check: Callable[[], object]) -> Iterator[_StateDatabase]:
     """A read-only connection. Without a write-ahead log there is no writer, and the file is opened as immutable: SQLite
     would otherwise create files beside it. A change meanwhile is an error, so nothing half-read is imported."""
     log = path.with_name(path.name + "-wal")
@@ -183,7 +159,7 @@ def _opened(path: Path, shown_as: str) -> Iterator[_StateDatabase]:
     uri = f"file:{quote(str(path.absolute()))}?mode=ro&immutable={int(immutable)}"
     try:
         with closing(sqlite3.connect(uri, uri=True, timeout=_TIMEOUT)) as connection:
-            yield _StateDatabase(connection, shown_as)
+            yield _StateDatabase(GuardedDatabase(connection, shown_as, before.st_size, check), shown_as)
     except sqlite3.Error as error:
         raise InvalidInputError(shown_as, f"cannot be read: {error}") from None
     after = path.stat()
@@ -209,12 +185,12 @@ def _read_export(files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
             segments = objects(item.get("segments")) or [item]
             sessions = [(segment, _exported_rows(segment, place)) for segment in segments]
             if len(segments) > 1 or members.get(sid) == [sid]:
-                yield _build(sessions, None, skip)
+                yield _build(sessions, None, skip, files.check)
             else:
                 held[sid] = sessions[0]
     for chain in chains:
         if found := [held[sid] for sid in chain if sid in held]:
-            yield _build(found, None, skip)
+            yield _build(found, None, skip, files.check)
 
 
 def _metadata(item: Object) -> Object:
@@ -291,14 +267,16 @@ def _content(content: Any, place: str) -> Any:
     return content
 
 
-def _build(chain: Sequence[tuple[Object, list[ChatRow]]], webui: WebUiStore | None, skip: Skip) -> SessionBuilder:
+def _build(
+    chain: Sequence[tuple[Object, list[ChatRow]]], webui: WebUiStore | None, skip: Skip, check: Callable[[], object]
+) -> SessionBuilder:
     first, last = chain[0][0], chain[-1][0]
     oid = text(first.get("id"))
     beside = list(_beside(chain, webui))
     titles = [text(item.get("title")) for item in beside[::-1]]
     titles += [text(session.get(name)) for name in ("title", "display_name") for session, _ in chain]
     title = next(filter(None, titles), "")
-    builder = SessionBuilder(APP, oid, skip, title=title, created_at=seconds(first.get("started_at")))
+    builder = SessionBuilder(APP, oid, skip, check, title=title, created_at=seconds(first.get("started_at")))
     builder.archived = bool(last.get("archived"))
     rows: list[ChatRow] = []
     for _, segment in chain:
@@ -315,7 +293,7 @@ def _build(chain: Sequence[tuple[Object, list[ChatRow]]], webui: WebUiStore | No
     webui.add_flags(builder, item)
     builder.archived = builder.archived or bool(last.get("archived"))
     _attach(rows, beside)
-    reader = RowReader(builder, partial(webui.add_attachment, builder, [text(each.get("id")) for each, _ in chain]))
+    reader = RowReader(builder, webui.attachments(builder, [text(each.get("id")) for each, _ in chain]))
     reader.add_all(join_segments(rows))
     webui.add_pending(reader, item, rows)
     return builder

@@ -5,14 +5,17 @@ which holds what the page had shown when the process died."""
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from operator import itemgetter
 from typing import Final
 
+from holdfast.core.errors import InvalidInputError
 from holdfast.core.events import Ending
 from holdfast.core.parts import FilePart
+from holdfast.engine.transfer import MAX_SESSION
 from holdfast.importers.answer_parts import AnswerParts
-from holdfast.importers.chat_rows import COMPACTION, ChatRow, RowReader, decode_calls, join_segments, plain
+from holdfast.importers.chat_rows import COMPACTION, AddFile, ChatRow, RowReader, decode_calls, join_segments, plain
 from holdfast.importers.fields import (
     Object,
     bounded,
@@ -54,8 +57,12 @@ class WebUiStore:
         self._files = files
         index = {name.rpartition("/")[2]: name for name in files.names}
         self._projects = _read_projects(files, index.get("projects.json"))
-        self._journals = {name for name in files.names if "_run_journal/" in name}
-        self._attachments = {tuple(name.split("/")[-2:]): name for name in files.names if "attachments/" in name}
+        self._journals = {tuple(name.split("/")[-3:]): name for name in files.names if "_run_journal/" in name}
+        self._attachments: dict[str, dict[str, str]] = {}  # By name and directory
+        for name in files.names:
+            if "attachments/" in name:
+                folder, base = name.split("/")[-2:]
+                self._attachments.setdefault(base, {})[folder] = name
         self.session_names = self._find_sessions()
         self._by_id = {name.rpartition("/")[2].removesuffix(".json"): name for name in self.session_names}
 
@@ -96,13 +103,21 @@ class WebUiStore:
         return {sid: parent for sid, parent in parents.items() if parent in snapshots}
 
     def read_ancestors(self, sid: str, parents: Mapping[str, str]) -> list[Object]:
-        """The sessions before this one, the first one first."""
+        """The sessions before this one, the first one first. They are held together, so their size is bounded."""
         found: list[Object] = []
-        seen = {sid}
-        while (sid := parents.get(sid, "")) and sid not in seen and (item := self.read_session(sid)) is not None:
+        seen, size = {sid}, 0
+        while (sid := parents.get(sid, "")) and sid not in seen and sid in self._by_id:
+            size += self._files.size(self._by_id[sid])
+            if size > MAX_SESSION:
+                raise InvalidInputError(
+                    f"session {sid[:100]}", f"is larger than {MAX_SESSION} bytes with its beginning"
+                )
+            item = self.read_session(sid)
+            if item is None:
+                break
             seen.add(sid)
-            found.insert(0, item)
-        return found
+            found.append(item)
+        return found[::-1]
 
     def build(
         self, item: Object, place: str, skip: Skip, *, app: str = APP, earlier: Sequence[Object] = ()
@@ -110,12 +125,20 @@ class WebUiStore:
         first = earlier[0] if earlier else item
         oid = require_text(first.get("session_id"), f"{place}, session_id")
         builder = SessionBuilder(
-            app, oid, skip, title=text(item.get("title")), created_at=seconds(first.get("created_at"))
+            app,
+            oid,
+            skip,
+            self._files.check,
+            title=text(item.get("title")),
+            created_at=seconds(first.get("created_at")),
         )
         self.add_flags(builder, item)
         rows: list[ChatRow] = []
+        anchor = text(item.get("compression_anchor_summary"))
+        if len(anchor) * len(earlier) > MAX_SESSION:
+            raise InvalidInputError(f"{place}, compression_anchor_summary", "is too long for its number of compactions")
         for session in (*earlier, item):
-            summary = text(item.get("compression_anchor_summary")) if rows else ""
+            summary = anchor if rows else ""
             if summary:
                 rows.append(ChatRow("assistant", f"[CONTEXT SUMMARY]:\n{summary}"))
             new = self._rows(session, place)
@@ -123,7 +146,7 @@ class WebUiStore:
                 new[0].begins_segment = True
             rows += new
         sids = [text(session.get("session_id")) for session in (*earlier, item)]
-        reader = RowReader(builder, partial(self.add_attachment, builder, sids))
+        reader = RowReader(builder, self.attachments(builder, sids))
         reader.add_all(join_segments(rows))
         self.add_pending(reader, item, rows)
         return builder
@@ -154,11 +177,24 @@ class WebUiStore:
 
     def read_journal(self, sid: str, stream: str) -> AnswerParts:
         """What the run journal shows of an answer. Its last line may be cut off."""
-        name = next((n for n in self._journals if stream and n.endswith(f"_run_journal/{sid}/{stream}.jsonl")), None)
+        name = self._journals.get(("_run_journal", sid, f"{stream}.jsonl")) if stream else None
         data = None if name is None else self._files.read(name, _MAX_JOURNAL)
         return _read_journal(data or b"")
 
-    def add_attachment(self, builder: SessionBuilder, sids: Sequence[str], item: Object) -> FilePart:
+    def attachments(self, builder: SessionBuilder, sids: Iterable[str]) -> AddFile:
+        """Adds files of these sessions. Each name is looked up once: a chat can have many files in many directories."""
+        order = {sid: n for n, sid in reversed(list(enumerate(sids)))}
+        find = cache(partial(self._find_attachment, order))
+        return partial(self._add_attachment, builder, find)
+
+    def _find_attachment(self, order: Mapping[str, int], name: str) -> tuple[int, str]:
+        """The first of the sessions that has a file of this name, and the file; it is empty if none has."""
+        found = [(order[sid], member) for sid, member in self._attachments.get(name, {}).items() if sid in order]
+        return min(found, default=(len(order), ""))
+
+    def _add_attachment(
+        self, builder: SessionBuilder, find: Callable[[str], tuple[int, str]], item: Object
+    ) -> FilePart:
         """A file of the sessions' own attachment directories: paths elsewhere are never opened."""
         name = (text(item.get("name")) or text(item.get("filename")) or text(item.get("path")) or "file").replace(
             "\\", "/"
@@ -166,9 +202,8 @@ class WebUiStore:
         stored = text(item.get("path")).replace("\\", "/").rpartition("/")[2] or name
         kind, size = text(item.get("mime")), item.get("size")
         name = name.rpartition("/")[2]
-        places = [(sid, each) for sid in sids for each in (stored, name)]
-        member = next((self._attachments[place] for place in places if place in self._attachments), None)
-        if member is None:
+        member = min(find(stored), find(name), key=itemgetter(0))[1]
+        if not member:
             return builder.add_missing_file(name, kind, size if type(size) is int else 0, stored)
         return builder.add_file(
             name, kind, self._files.size(member), partial(self._files.read, member, MAX_FILE), stored

@@ -1,6 +1,6 @@
 """LibreChat: a conversation exported as JSON, nested or flat; several of them in a directory or ZIP archive."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from holdfast.core.events import Failure
@@ -25,6 +25,7 @@ from holdfast.importers.session_builder import SessionBuilder, Skip
 from holdfast.importers.source_files import SourceFiles
 
 APP: Final = "librechat"
+_SHOWN: Final = 100  # Characters of an id in error messages
 
 
 def read(files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
@@ -36,13 +37,13 @@ def read(files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
                 if not item.get("conversationId") or not ({"messagesTree", "messages"} & item.keys()):
                     skip(text(item.get("title")) or place, f"it is not a LibreChat conversation ({place})")
                     continue
-                yield _build(item, place, skip)
+                yield _build(item, place, skip, files.check)
 
 
-def _build(item: Object, place: str, skip: Skip) -> SessionBuilder:
+def _build(item: Object, place: str, skip: Skip, check: Callable[[], object]) -> SessionBuilder:
     oid = require_text(item["conversationId"], f"{place}, conversationId")
     created = seconds(item.get("createdAt"))
-    builder = SessionBuilder(APP, oid, skip, title=text(item.get("title")), created_at=created)
+    builder = SessionBuilder(APP, oid, skip, check, title=text(item.get("title")), created_at=created)
     options = item.get("options")
     if isinstance(options, dict):
         builder.system = text(options.get("promptPrefix")) or text(options.get("system")) or None
@@ -98,7 +99,7 @@ def _flatten(item: Object, place: str) -> tuple[dict[str, Object], dict[str, str
 
 
 def _entries(values: Sequence[Json], field: str, above: str | None) -> list[tuple[Json, str, str | None]]:
-    path = field if above is None else f"{field} of {above}"
+    path = field if above is None else f"{field} of {above[:_SHOWN]}"  # a copy for each child, so it must be short
     return [(value, f"{path}.{n}", above) for n, value in enumerate(values)][::-1]
 
 

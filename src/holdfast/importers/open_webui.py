@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from holdfast.core.events import Failure
@@ -31,7 +31,7 @@ _CLOSE: Final = "</details>"
 _BLOCK: Final = re.compile(
     r'<details type="(reasoning|tool_calls|code_interpreter)"([^>]*)>\s*(?:<summary>[^<]*</summary>)?(.*)', re.DOTALL
 )
-_ATTRIBUTE: Final = re.compile(r'(\w+)="([^"]*)"')
+_ATTRIBUTE: Final = re.compile(r'(?<!\w)(\w++)="([^"]*)"')  # Tries each word once: linear in the text
 
 
 def read(files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
@@ -44,17 +44,17 @@ def read(files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
                 if not isinstance(chat, dict) or not isinstance(chat.get("history"), dict):
                     skip(text(item.get("title")) or place, f"it has no messages ({place})")
                     continue
-                yield _build(item, chat, place, skip)
+                yield _build(item, chat, place, skip, files.check)
 
 
-def _build(item: Object, chat: Object, place: str, skip: Skip) -> SessionBuilder:
+def _build(item: Object, chat: Object, place: str, skip: Skip, check: Callable[[], object]) -> SessionBuilder:
     history = require_object(chat["history"], f"{place}, history")
     messages = require_object(history.get("messages"), f"{place}, history.messages")
     found = {key: require_object(value, f"{place}, history.messages.{key}") for key, value in messages.items()}
     oid = text(item.get("id")) or text(chat.get("id")) or next(iter(found), "empty")
     title = text(item.get("title")) or text(chat.get("title"))
     created = seconds(item.get("created_at")) or seconds(chat.get("timestamp"))
-    builder = SessionBuilder(APP, oid, skip, title=title, created_at=created)
+    builder = SessionBuilder(APP, oid, skip, check, title=title, created_at=created)
     builder.archived, builder.pinned = item.get("archived") is True, item.get("pinned") is True
     builder.system = text(chat.get("system")) or None
     meta = item.get("meta")
@@ -170,9 +170,9 @@ def _add_markup(answer: AnswerParts, content: str) -> None:
 
 
 def _add_block(answer: AnswerParts, kind: str, attributes: str, body: str) -> None:
-    fields = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(attributes)}
+    fields = {name: _unescape(value) for name, value in _ATTRIBUTE.findall(attributes)}
     if kind == "reasoning":
-        lines = html.unescape(body).strip().splitlines()
+        lines = _unescape(body).strip().splitlines()
         answer.add_reasoning("\n".join(re.sub("^> ?", "", line) for line in lines))
     elif kind == "tool_calls":
         args = parse_arguments(fields.get("arguments", ""))
@@ -180,7 +180,14 @@ def _add_block(answer: AnswerParts, kind: str, attributes: str, body: str) -> No
         if fields.get("done") == "true":
             answer.add_result(call, "", parse_result(fields.get("result", "")))
     else:
-        answer.add_text(html.unescape(body))
+        answer.add_text(_unescape(body))
+
+
+def _unescape(value: str) -> str:
+    try:
+        return html.unescape(value)
+    except ValueError:  # a character reference of thousands of digits
+        return value
 
 
 def parse_result(value: str) -> Json:

@@ -16,11 +16,12 @@ from holdfast.core.export_format import CHUNK, EARLIEST, LATEST, ExportedFile, O
 from holdfast.core.ids import LOCAL, FileId, MessageId, SessionId
 from holdfast.core.parts import FilePart, Part, ReasoningPart, TextPart, ToolPart
 from holdfast.core.session import Compaction, Message, Role, Session
+from holdfast.core.session_limits import MAX_STORED_TEXT, MAX_TITLE
 from holdfast.engine import export_lines
+from holdfast.engine.transfer import MAX_SESSION
 
 MAX_MESSAGES: Final = 1_000_000
 MAX_FILE: Final = 50 * 1024 * 1024  # Larger files of an export are left out
-_MAX_TITLE: Final = 500
 _LARGEST: Final = 2**53
 _TICK: Final = 1e-6  # Seconds between versions of a message, so that their order is kept
 
@@ -37,22 +38,33 @@ class AttachedFile:
 
 
 class SessionBuilder:
+    """`check` is called for each message; what it raises stops the import."""
+
     def __init__(
-        self, app: str, origin_id: str, skip: Skip, *, title: str = "", created_at: float | None = None
+        self,
+        app: str,
+        origin_id: str,
+        skip: Skip,
+        check: Callable[[], object] = lambda: None,
+        *,
+        title: str = "",
+        created_at: float | None = None,
     ) -> None:
         self.origin = Origin(app, origin_id[:1000])
         self.head: MessageId | None = None
-        self.title = " ".join(title.replace("\0", "").split())[:_MAX_TITLE]
+        self.title = " ".join(title.replace("\0", "").split())[:MAX_TITLE]
         self.system: str | None = None
         self.pinned = False
         self.archived = False
         self.tags: tuple[str, ...] = ()
         self.project: str | None = None
         self._skip = skip
+        self._check = check
+        self._size = 0
         self._created_at = created_at
         self._messages: dict[MessageId, Message] = {}
         self._newest_child: dict[MessageId | None, float] = {}
-        self._compactions: list[Compaction] = []
+        self._compactions: dict[MessageId, Compaction] = {}
         self._files: dict[FileId, AttachedFile] = {}
 
     @property
@@ -82,8 +94,13 @@ class SessionBuilder:
         usage: Usage | None = None,
     ) -> MessageId:
         """Adds a message below `parent` and makes it the head. The same message again is the one already there."""
+        self._check()
         parts = [_without_nul(part) for part in parts]
-        mid = MessageId(_digest(key or parent or "", role, *(text for part in parts for text in _fingerprint(part))))
+        texts = [text for part in parts for text in _fingerprint(part)]
+        self._size += sum(map(len, texts))
+        if self._size > MAX_SESSION:  # branches can repeat a text many times
+            raise InvalidInputError(self.label, f"is larger than {MAX_SESSION} bytes")
+        mid = MessageId(_digest(key or parent or "", role, *texts))
         self.head = mid
         if mid in self._messages:
             return mid
@@ -112,9 +129,10 @@ class SessionBuilder:
         self._messages[mid] = replace(self._messages[mid], status=status)
 
     def add_compaction(self, mid: MessageId, summary: str, at: float | None = None) -> None:
-        if all(item.message_id != mid for item in self._compactions):
+        """The first compaction at a message stays."""
+        if mid not in self._compactions:
             at = self._messages[mid].created_at if at is None else at
-            self._compactions.append(Compaction(SessionId(""), LOCAL, mid, summary.replace("\0", ""), at))
+            self._compactions[mid] = Compaction(SessionId(""), LOCAL, mid, summary.replace("\0", ""), at)
 
     def add_file(
         self, name: str, media_type: str, size: int, read: Callable[[], bytes | None], key: str = ""
@@ -138,6 +156,9 @@ class SessionBuilder:
     def lines(self) -> Iterator[bytes]:
         times = [message.created_at for message in self._messages.values()]
         created = self._created_at if self._created_at is not None else min(times)
+        if self.system and len(self.system) > MAX_STORED_TEXT:
+            self._skip(self.label, f"its instructions are longer than {MAX_STORED_TEXT} characters")
+            self.system = None
         session = Session(
             SessionId("session"),
             LOCAL,
@@ -155,7 +176,7 @@ class SessionBuilder:
         yield export_lines.write(session, self.origin)
         for message in self._messages.values():
             yield export_lines.write(message)
-        for compaction in self._compactions:
+        for compaction in self._compactions.values():
             yield export_lines.write(compaction)
         for file in self._files.values():
             yield from self._file_lines(file)

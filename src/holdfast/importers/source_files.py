@@ -5,12 +5,13 @@ archive that expands to far more than its size is refused while it is read, what
 """
 
 import os
+import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
-from io import BufferedReader, RawIOBase
+from io import BufferedReader, FileIO, RawIOBase
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, cast
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 MAX_FILES: Final = 200_000
+_MAX_DIRECTORY: Final = 64 * 1024**2  # Bytes of the directory of an archive
+_ENTRY: Final = b"PK\1\2"  # How each entry of that directory begins
 MAX_BYTES: Final = 16 * 1024**3  # Read from one source in total
 MAX_RATIO: Final = 400  # Of an archive member's size to its packed size, beyond the first few megabytes
 _FREE: Final = 16 * 1024**2
@@ -27,20 +30,29 @@ _MAX_FOLDER_DEPTH: Final = 6
 
 
 class SourceFiles:
-    """`names` are relative and use slashes. `done` counts the bytes that were read, of `total`, for a progress bar."""
+    """`names` are relative and use slashes. `done` counts the bytes that were read, of `total`, for a progress bar.
+    `check` is called while something is read; what it raises stops the import."""
 
-    def __init__(self, path: Path, shown_as: str | None = None) -> None:
+    def __init__(self, path: Path, shown_as: str | None = None, *, check: Callable[[], object] = lambda: None) -> None:
         self.path = path
         self.shown_as = shown_as or str(path)  # Its name in error messages: an upload has a temporary path
+        self.check = check
         self.done = 0
         self.total = 0
+        self._open_files = ExitStack()
         self._archive: zipfile.ZipFile | None = None
         self._members: dict[str, zipfile.ZipInfo] = {}
         try:
             path.stat()
             if path.is_file() and zipfile.is_zipfile(path):
-                self._archive = zipfile.ZipFile(path)
-        except zipfile.BadZipFile as error:
+                file = self._open_files.enter_context(_ArchiveFile(path, self.shown_as))
+                self._archive = self._open_files.enter_context(zipfile.ZipFile(file))
+                file.is_directory_read = True
+        except InvalidInputError:
+            self.close()
+            raise
+        except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error) as error:
+            self.close()
             raise InvalidInputError(self.shown_as, f"is a damaged ZIP archive: {error}") from None
         except OSError as error:
             raise InvalidInputError(self.shown_as, f"cannot be read: {error.strerror or error}") from None
@@ -81,8 +93,7 @@ class SourceFiles:
         return name if self.path.is_dir() or self.is_archive else self.shown_as
 
     def close(self) -> None:
-        if self._archive is not None:
-            self._archive.close()
+        self._open_files.close()
 
     @contextmanager
     def open(self, name: str) -> Iterator[BinaryIO]:
@@ -111,6 +122,24 @@ class SourceFiles:
         return (self.path / name if self.path.is_dir() else self.path).open("rb")
 
 
+class _ArchiveFile(FileIO):
+    """A ZIP archive. `zipfile` reads the whole directory at once and makes an object of each entry, so one that is too
+    large is refused here, as it is read."""
+
+    def __init__(self, path: Path, shown_as: str) -> None:
+        super().__init__(path)
+        self._shown_as = shown_as
+        self.is_directory_read = False
+
+    def read(self, size: int | None = -1) -> bytes:
+        if not self.is_directory_read and size is not None and size > _MAX_DIRECTORY:
+            raise InvalidInputError(self._shown_as, f"has a directory of more than {_MAX_DIRECTORY} bytes")
+        data = super().read(-1 if size is None else size)
+        if not self.is_directory_read and data.count(_ENTRY) > MAX_FILES:
+            raise InvalidInputError(self._shown_as, f"has more than {MAX_FILES} files")
+        return data
+
+
 class _Counted(RawIOBase):
     """Counts what is read, and stops at the limits."""
 
@@ -125,6 +154,7 @@ class _Counted(RawIOBase):
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
+        self._files.check()
         view = memoryview(buffer).cast("B")
         data = self._stream.read(len(view))
         view[: len(data)] = data

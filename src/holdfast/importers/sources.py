@@ -55,10 +55,13 @@ def convert(
     write_section: Callable[[Iterable[bytes]], object],
     progress: Callable[[int, int], object],
     shown_as: str | None = None,
+    *,
+    check: Callable[[], object] = lambda: None,
 ) -> ConversionReport:
     """Writes every session as a section of our export format. Raises InvalidInputError, which names the file, the place
-    in it and what was expected; then what was written is of no use."""
-    with closing(SourceFiles(path, shown_as)) as files:
+    in it and what was expected; then what was written is of no use. So it is when `check`, which is called often while
+    the source is read, raises something."""
+    with closing(SourceFiles(path, shown_as, check=check)) as files:
         report = ConversionReport(app or detect(files))
         files.done = 0
         for builder in _READERS[report.app](files, report.skip):
@@ -66,11 +69,17 @@ def convert(
             if builder.is_empty:
                 report.skip(builder.label, "it has no messages")
                 continue
-            write_section(builder.lines())
+            write_section(_checked(builder.lines(), check))
             report.sessions += 1
         if not report.sessions and not report.skipped_count:
             raise InvalidInputError(files.shown_as, f"has no chats of {report.app}")
         return report
+
+
+def _checked(lines: Iterable[bytes], check: Callable[[], object]) -> Iterator[bytes]:
+    for line in lines:
+        check()
+        yield line
 
 
 def detect(files: SourceFiles) -> SourceApp:

@@ -37,6 +37,7 @@ class ChatImportSource(ProducedSource):
         super().__init__([self._import])
         self._transfer: Transfer = api.engine.transfer
         self._require_space = api.engine.attachments.require_space
+        self._limiter = api.import_limiter
         self._rules = rules
         self._app = app
         self._name = name
@@ -70,7 +71,7 @@ class ChatImportSource(ProducedSource):
         try:
             sections = SectionSpool(self._spool, self._require_space)
             with _storage_errors():
-                report = await to_thread.run_sync(self._read, sections, send)
+                report = await to_thread.run_sync(self._read, sections, send, limiter=self._limiter)
                 await self._store(sections, imported, send)
             await send.send([_frame("done", _summary(report, imported))])
         except HoldfastError as error:
@@ -95,7 +96,8 @@ class ChatImportSource(ProducedSource):
                 except InvalidInputError as error:
                     _raise_named(self._name, error)
                 return None
-        return convert(Path(self._upload.name), self._app, sections.add, report, self._name)
+        path, check = Path(self._upload.name), from_thread.check_cancelled
+        return convert(path, self._app, sections.add, report, self._name, check=check)
 
     async def _store(self, sections: SectionSpool, imported: list[ImportedSession], send: Frames) -> None:
         """Adds each session to `imported` once it is stored."""

@@ -3,8 +3,11 @@
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Protocol
+
+from anyio import CapacityLimiter
 
 from holdfast.core.ids import SessionId
 from holdfast.core.parts import Json
@@ -156,3 +159,5 @@ class ApiContext:
     data_dir: Path | None = None  # Where imports are received; None: the system's directory for temporary files
     request_counts: "Counter[tuple[str, int]]" = field(default_factory=Counter)  # By method and status
     login_limiter: LoginRateLimiter = field(default_factory=LoginRateLimiter)
+    import_limiter: CapacityLimiter = field(default_factory=partial(CapacityLimiter, 4))
+    """Threads that read uploaded exports: however many are uploaded, the others are left to everything else."""

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 MAX_NAME = 200
 _MAX_HEADER = 8192
-_MAX_PARTS = 100  # Of a form; only one is used
+_MAX_BOUNDARY: Final = 70  # By RFC 2046
+_MAX_PARTS: Final = 20  # The field `file`, and fields that clients send beside it
 _MB = 1024 * 1024
 SNIFF: Final = 4096  # Bytes that are needed to detect the type
 
@@ -61,7 +62,7 @@ class _Form:
     def _begin(self) -> None:
         self._parts += 1
         if self._parts > _MAX_PARTS:
-            raise InvalidInputError("file", f"the form has more than {_MAX_PARTS} fields")
+            raise InvalidInputError("file", f"the form has more than {_MAX_PARTS} parts")
         self._headers = {}
         self._wanted = False
 
@@ -136,6 +137,8 @@ async def receive_file(
     boundary = options.get(b"boundary", b"")
     if form_type != b"multipart/form-data" or not boundary:
         raise HTTPException(415, "Send the file as multipart/form-data with a field named file.")
+    if len(boundary) > _MAX_BOUNDARY:
+        raise InvalidInputError("file", f"the boundary of the form is longer than {_MAX_BOUNDARY} characters")
     form = _Form(boundary)
     try:
         with await to_thread.run_sync(attachments.begin) as incoming:

@@ -11,8 +11,9 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
 
 from holdfast.core.run import Lifetime
+from holdfast.core.session_limits import MAX_TEXT
 from holdfast.server.routing import Header, ResponseInfo, Responses
-from holdfast.server.schemas.base import MAX_TEXT, RequestModel
+from holdfast.server.schemas.base import RequestModel
 
 
 class CallItem(BaseModel):

@@ -8,8 +8,16 @@ from pydantic_core import to_json
 
 from holdfast.core.export_format import iso_timestamp
 from holdfast.core.ids import MessageId, SessionId
-
-MAX_TEXT = 1_000_000
+from holdfast.core.session_limits import (
+    MAX_NAME,
+    MAX_SETTING_FIELDS,
+    MAX_SETTINGS,
+    MAX_TAG,
+    MAX_TAGS,
+    MAX_TEXT,
+    MAX_TITLE,
+    unique_tags,
+)
 
 
 class RequestModel(BaseModel):
@@ -51,23 +59,14 @@ def shallow_fields(value: Any) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
-Title = Annotated[str, Field(max_length=500)]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
+Title = Annotated[str, Field(max_length=MAX_TITLE)]
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 Instructions = Annotated[str, Field(max_length=MAX_TEXT)]
-
-
-def _unique_tags(tags: list[str]) -> list[str]:
-    """The first of each tag; upper and lower case make no difference."""
-    found: dict[str, str] = {}
-    for tag in tags:
-        found.setdefault(tag.casefold(), tag)
-    return list(found.values())
-
-
 Tags = Annotated[
-    list[Annotated[str, Field(min_length=1, max_length=100)]], Field(max_length=50), AfterValidator(_unique_tags)
+    list[Annotated[str, Field(min_length=1, max_length=MAX_TAG)]],
+    Field(max_length=MAX_TAGS),
+    AfterValidator(unique_tags),
 ]
-MAX_SETTINGS = 64 * 1024
 
 
 def _check_size(settings: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -78,7 +77,10 @@ def _check_size(settings: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 ModelSettings = Annotated[
     dict[str, JsonValue],
-    Field(max_length=50, description="temperature, max_tokens and others, passed to the model; at most 64 kB."),
+    Field(
+        max_length=MAX_SETTING_FIELDS,
+        description="temperature, max_tokens and others, passed to the model; at most 64 kB.",
+    ),
     AfterValidator(_check_size),
 ]
 MessageIdField = Annotated[MessageId, Field(min_length=1, max_length=200)]

@@ -9,9 +9,9 @@ from typing_extensions import TypeAliasType, TypedDict
 from holdfast.core.parts import PlanStatus, ToolState, all_to_json
 from holdfast.core.run import RecoveryState
 from holdfast.core.session import Message, Role
+from holdfast.core.session_limits import MAX_TEXT
 from holdfast.core.transcript import MessageStatus
 from holdfast.server.schemas.base import (
-    MAX_TEXT,
     JsonObject,
     ListResponse,
     MessageIdField,
