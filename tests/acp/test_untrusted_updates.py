@@ -1,9 +1,11 @@
 """What a program may claim: each value is checked before it is kept. No process is needed."""
 
 import json
+from pathlib import Path
 
 import pytest
 
+from holdfast.agents.acp.session_links import AgentStateFiles
 from holdfast.agents.acp.updates import UpdateTranslator, turn_usage
 
 
@@ -29,3 +31,12 @@ def test_impossible_token_counts_are_ignored() -> None:
     translator = UpdateTranslator(lambda: 0.0)
     translator.translate({"sessionUpdate": "usage_update", "used": 1, "size": 10**30})
     assert translator.context is None
+
+
+@pytest.mark.anyio
+async def test_stored_options_with_half_characters_can_be_read(tmp_path: Path) -> None:
+    """X5: a file that an earlier version stored does not make the options of an agent unreadable."""
+    option = {"id": "o", "name": "n\ud800", "value": True, "choices": [], "category": "", "method": "config"}
+    (tmp_path / "a.agent-state.json").write_text(json.dumps({"options": [option], "commands": []}))
+    (read,) = (await AgentStateFiles(tmp_path).read("a")).options
+    assert read.name == "n\ufffd"

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from holdfast.agents.scripted import Action, CallTool, Meet, Say, ScriptedAgent
@@ -506,6 +507,9 @@ async def test_a_cancel_while_the_answer_is_stored_adds_no_second_one(world: Any
         await storing.held()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(it.engine.runs.cancel, run.id)
+            with anyio.fail_after(GUARD):
+                while (await it.engine.runs.get(run.id)).intent is None:
+                    await anyio.lowlevel.checkpoint()
             await anyio.wait_all_tasks_blocked()
             storing.go.set()
         assert (await it.ended(run.id)).status == "cancelled"

@@ -10,6 +10,7 @@ from anyio import to_thread
 from holdfast.agents.acp.session_state import AgentSessionState, SessionOptions
 from holdfast.agents.chat.workspaces import agent_session_file
 from holdfast.core.ids import SessionId
+from holdfast.models import lenient_json
 from holdfast.ports.agent import Turn
 
 
@@ -76,7 +77,7 @@ class AgentStateFiles:
 
     def _read(self, agent: str) -> AgentSessionState:
         try:
-            return AgentSessionState.from_json(json.loads(self._path(agent).read_text("utf-8")))
+            return AgentSessionState.from_json(lenient_json.loads(self._path(agent).read_bytes()))
         except (OSError, ValueError, TypeError, KeyError):
             return AgentSessionState()
 

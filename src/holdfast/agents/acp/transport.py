@@ -10,9 +10,9 @@ import anyio
 from anyio import to_thread
 from anyio.abc import ByteReceiveStream, ByteSendStream
 
-_LONG: Final = 256 * 1024  # A longer line is measured, and parsed in a thread, because it takes milliseconds
-_MAX_STRUCTURE: Final = 256 * 1024  # Bytes of a line that are not in a string, each of which may be a value
-_MAX_STRINGS: Final = 50_000  # Of a long line
+_LONG: Final = 64 * 1024  # A longer line is measured, and parsed in a thread, because it takes milliseconds
+_MAX_STRUCTURE: Final = 128 * 1024  # Bytes of a line that are not in a string, each of which may be a value
+_MAX_STRINGS: Final = 20_000  # Of a long line
 _CHUNK: Final = 64 * 1024
 _MAX_OPEN: Final = 200  # Requests of the program that are not answered yet
 _TOO_MANY_REQUESTS: Final = -32000
