@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import anyio
 import anyio.lowlevel
@@ -71,9 +72,10 @@ async def test_files_outside_the_workspace_are_hidden_or_read_only(bench: Bench,
     """X5: a command writes to its workspace alone, and sees neither the server's data nor the user's credentials."""
     data = bench.workspace.parent
     (bench.workspace / "kept").write_text("before")
+    free = Path("/tmp") / f"free-{uuid4()}"  # no other command, sandboxed or not, has made it
     command = (
         f"cat kept; echo after > made; ls {data}; cat {data}/keys.json {home}/.ssh/id {home}/.netrc; cat {home}/notes; "
-        f"touch {home}/new /usr/new; touch /tmp/free && ls /tmp; ls -A /run"
+        f"touch {home}/new /usr/new; touch {free} && ls /tmp; ls -A /run"
     )
     result = await bench.run(shell, command=command)
     assert "before" in result.content
@@ -82,8 +84,8 @@ async def test_files_outside_the_workspace_are_hidden_or_read_only(bench: Bench,
     assert "ses_2" not in result.content
     assert "plain" in result.content
     assert result.content.count("Read-only file system") == 2
-    assert "free" in result.content
-    assert not await anyio.Path("/tmp/free").exists()
+    assert free.name in result.content
+    assert not await anyio.Path(free).exists()
 
 
 @needs_bubblewrap
