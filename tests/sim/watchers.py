@@ -85,10 +85,11 @@ class Watchers:
     async def deliver(self, engine: Engine, cursor: Cursor, limit: int | None) -> bool:
         """One connection, up to `limit` deliveries. Whether the server let go of it before the end."""
         came_at = self._ledger.now()
+        written = len(self._ledger.stories.get(cursor.run, _NOTHING).entries)
         async with engine.subscriptions.watch(cursor.run, cursor.at) as subscription:
             if subscription.at_end:
                 cursor.ended = True
-                self._check_end(cursor, came_at)
+                self._check_end(cursor, came_at, written)
             while limit is None or limit > 0:
                 entries = await subscription.next()
                 if entries is None:
@@ -108,16 +109,17 @@ class Watchers:
         self._take(cursor, entries)
         return True
 
-    def _check_end(self, cursor: Cursor, came_at: float) -> None:
+    def _check_end(self, cursor: Cursor, came_at: float, written: int) -> None:
         """It was told that nothing more will come: the journal is sealed, or was given up as it is, at some moment
-        since it came."""
+        since it came. A node that was cut off may add to a journal that was given up, after those `written` events."""
         story = self._ledger.stories.get(cursor.run, _NOTHING)
         run = self._ledger.runs[cursor.run]
         given_up = run.recovery is not None and run.recovery.state == "none"
         given_up = given_up or self._ledger.anew.get(cursor.run, -1.0) >= came_at
         if cursor.run in self._ledger.erased:
             return
-        if len(story.entries) != cursor.at or not (story.sealed or given_up):
+        is_whole = len(story.entries) == cursor.at or (given_up and cursor.at >= written)
+        if not is_whole or not (story.sealed or given_up):
             self._ledger.blame(f"a watcher of {cursor.run} was told at {cursor.at} that this is the end")
 
     # ---- a run, over many connections ----
