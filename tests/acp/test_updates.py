@@ -3,6 +3,8 @@
 import tracemalloc
 from typing import Any
 
+import pytest
+
 from holdfast.agents.acp.updates import UpdateTranslator
 from holdfast.core import events as ev
 
@@ -40,3 +42,23 @@ def test_output_that_grows_is_shown_once() -> None:
         for event in translator.translate(output("t", "y" * size)):
             shown += event.output_delta if isinstance(event, ev.ToolDelta) and event.output_delta else ""
     assert shown == "y" * 200_000
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"rawInput": {"content": "x" * 200_000}},
+        {"rawInput": {"locations": ["a"]}},
+        {"title": "x" * 501},
+        {"content": [{"type": "diff", "path": "/" * 4001, "newText": ""}]},
+    ],
+)
+def test_a_call_of_which_something_was_left_out_stays_incomplete(said: dict[str, Any]) -> None:
+    """Calls are compared to find the one that a person allowed, which must not be one that only looks the same."""
+    translator = UpdateTranslator(lambda: 0.0)
+    call = {"sessionUpdate": "tool_call", "toolCallId": "t", "kind": "edit", "title": "Edit"}
+    translator.translate(call)
+    assert translator.is_complete("t")
+    translator.translate(call | said)
+    translator.translate(call | {"rawInput": {"path": "b"}})
+    assert not translator.is_complete("t")
