@@ -68,10 +68,14 @@ def test_the_first_of_several_clicks_counts(start: Start, program: Program) -> N
     served = start(section={"answer_within": 1.0})
     runs.add(served.post(path, body, expect=202)["run"]["id"])
     assert len(runs) == 1
-    served.refused("idempotency-key-reused", "POST", path, {"allow": ["t1", "t2"]})
+    for other in ({"allow": ["t1", "t2"]}, {"allow": ["t1"], "model": "another"}):
+        detail = served.refused("not-allowed", "POST", path, other)["detail"]
+        assert "other calls or another model were chosen before" in detail
     served.refused("not-allowed", "POST", f"/api/runs/{runs.pop()}/continue", body)
     assert len(program.prompts) == 2
     assert len(served.messages(sid)) == 2
+    own = served.begin(sid, play(finishes()), f"allow {rid}")  # what a client names its requests does not matter
+    assert served.ended(own)["continues"] is None
 
 
 def test_a_grant_is_for_the_same_call_once(start: Start, program: Program) -> None:
