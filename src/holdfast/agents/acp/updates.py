@@ -102,15 +102,26 @@ class UpdateTranslator:
 
     def add_terminal_output(self, terminal_id: str, text: str) -> list[ev.Event]:
         """What a command printed: it is output of the calls that show its terminal."""
-        if terminal_id not in self._terminals and len(self._terminals) >= _MAX_TERMINALS:
-            self._terminals.pop(next(iter(self._terminals)))
-        self._terminals.setdefault(terminal_id, TerminalText()).add(text)
+        terminal = self._terminals.pop(terminal_id, None)
+        if terminal is None and len(self._terminals) >= _MAX_TERMINALS:
+            self._forget_terminal()
+        self._terminals[terminal_id] = terminal = terminal or TerminalText()  # the last one printed last
+        terminal.add(text)
         return [
             event
             for call_id, call in self._open.items()
             if terminal_id in call.terminals
             for event in self._show_terminal(call_id, call, terminal_id)
         ]
+
+    def _forget_terminal(self) -> None:
+        """The one that has printed nothing for longest, if possible of those that no open call shows."""
+        shown = {terminal_id for call in self._open.values() for terminal_id in call.terminals}
+        oldest = next((known for known in self._terminals if known not in shown), next(iter(self._terminals)))
+        del self._terminals[oldest]
+        for call in self._open.values():
+            if oldest in call.terminals:
+                call.terminals[oldest] = 0  # what it prints from now on is new
 
     def _show_terminal(self, call_id: str, call: _Call, terminal_id: str) -> list[ev.Event]:
         terminal = self._terminals.get(terminal_id)
