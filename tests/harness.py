@@ -32,6 +32,7 @@ from holdfast.ports.files import Files, Workspaces
 from holdfast.ports.journal import Journal
 from holdfast.ports.memory import MemoryProviders
 from holdfast.ports.store import Approval, Store, StoredFile
+from holdfast.ports.tracing import SpanExporter
 from holdfast.ports.wakeups import Wakeups
 from holdfast.storage.file_store import FileStore
 from holdfast.storage.in_memory import InMemoryJournal, InMemoryStore, InMemoryWakeups
@@ -394,6 +395,7 @@ async def running(
     wakeups: Wakeups | None = None,
     clock: Clock | None = None,
     journal_away: bool = False,
+    span_exporter: SpanExporter | None = None,
     **changes: Any,
 ) -> AsyncIterator[Running]:
     """An engine that is stopped in an orderly way at the end, unless it crashed or its scope was cancelled before."""
@@ -416,6 +418,7 @@ async def running(
             files=files or FileStore(Path("no files")),
             workspaces=workspaces,
             memory=memory,
+            span_exporter=span_exporter,
         )
         finished = anyio.Event()
 

@@ -68,10 +68,14 @@ def test_the_first_of_several_clicks_counts(start: Start, program: Program) -> N
     served = start(section={"answer_within": 1.0})
     runs.add(served.post(path, body, expect=202)["run"]["id"])
     assert len(runs) == 1
-    served.refused("idempotency-key-reused", "POST", path, {"allow": ["t1", "t2"]})
+    for other in ({"allow": ["t1", "t2"]}, {"allow": ["t1"], "model": "another"}):
+        detail = served.refused("not-allowed", "POST", path, other)["detail"]
+        assert "other calls or another model were chosen before" in detail
     served.refused("not-allowed", "POST", f"/api/runs/{runs.pop()}/continue", body)
     assert len(program.prompts) == 2
     assert len(served.messages(sid)) == 2
+    own = served.begin(sid, play(finishes()), f"allow {rid}")  # what a client names its requests does not matter
+    assert served.ended(own)["continues"] is None
 
 
 def test_a_grant_is_for_the_same_call_once(start: Start, program: Program) -> None:
@@ -109,3 +113,16 @@ def test_a_grant_survives_a_crash_and_is_used_once(
     assert served.ended(again)["status"] == "complete"
     assert [answer["optionId"] for answer in program.lines("answers")][1:] == answers
     assert ("outcome is unknown" in program.prompts[-1]["text"]) == (stuck == "tool.finished")
+
+
+def test_a_call_with_arguments_left_out_cannot_be_allowed_later(start: Start, program: Program) -> None:
+    """X5: two calls that are too long to be shown look the same, so neither is offered, nor allowed by a grant for the
+    other."""
+    served = start(section={"answer_within": 1.0})
+    edit = {"toolCallId": "t1", "kind": "edit", "title": "Edit file"}
+    long = {**edit, "rawInput": {"path": "readme.md", "content": "x" * 200_000}}
+    sid, rid = unanswered(served, {"ask": long, "options": OPTIONS}, finishes())
+    ((state, result),) = tools(served, sid)
+    assert (state, result) == ("denied", f"{NO_ANSWER} It is too long to be allowed later.")
+    served.refused("not-allowed", "POST", f"/api/runs/{rid}/continue", {"allow": ["t1"]})
+    assert [answer["optionId"] for answer in program.lines("answers")] == ["no"]

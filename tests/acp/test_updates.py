@@ -3,6 +3,8 @@
 import tracemalloc
 from typing import Any
 
+import pytest
+
 from holdfast.agents.acp.updates import UpdateTranslator
 from holdfast.core import events as ev
 
@@ -40,3 +42,47 @@ def test_output_that_grows_is_shown_once() -> None:
         for event in translator.translate(output("t", "y" * size)):
             shown += event.output_delta if isinstance(event, ev.ToolDelta) and event.output_delta else ""
     assert shown == "y" * 200_000
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"rawInput": {"content": "x" * 200_000}},
+        {"rawInput": {"locations": ["a"]}},
+        {"title": "x" * 501},
+        {"content": [{"type": "diff", "path": "/" * 4001, "newText": ""}]},
+    ],
+)
+def test_a_call_of_which_something_was_left_out_stays_incomplete(said: dict[str, Any]) -> None:
+    """Calls are compared to find the one that a person allowed, which must not be one that only looks the same."""
+    translator = UpdateTranslator(lambda: 0.0)
+    call = {"sessionUpdate": "tool_call", "toolCallId": "t", "kind": "edit", "title": "Edit"}
+    translator.translate(call)
+    assert translator.is_complete("t")
+    translator.translate(call | said)
+    translator.translate(call | {"rawInput": {"path": "b"}})
+    assert not translator.is_complete("t")
+
+
+def test_a_terminal_that_is_shown_is_not_forgotten() -> None:
+    """A command that runs for long keeps its output, however many others ran since; if too many are shown, what it
+    prints next is shown all the same."""
+    translator = UpdateTranslator(lambda: 0.0)
+
+    def show(call_id: str, terminal_id: str) -> None:
+        content = [{"type": "terminal", "terminalId": terminal_id}]
+        translator.translate({"sessionUpdate": "tool_call", "toolCallId": call_id, "title": "T", "content": content})
+
+    show("server", "first")
+    translator.add_terminal_output("first", "listening\n")
+    for number in range(30):
+        translator.add_terminal_output(f"other {number}", "done\n")
+    assert translator.add_terminal_output("first", "stopped\n") == [ev.ToolDelta("server", output_delta="stopped\n")]
+    *_, finished = translator.translate(output("server", "", status="completed"))
+    assert isinstance(finished, ev.ToolFinished)
+    assert finished.result == "listening\nstopped\n"
+
+    for number in range(30):
+        show(f"call {number}", f"many {number}")
+        translator.add_terminal_output(f"many {number}", "a long beginning\n")
+    assert translator.add_terminal_output("many 0", "end\n") == [ev.ToolDelta("call 0", output_delta="end\n")]

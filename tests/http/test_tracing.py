@@ -1,8 +1,11 @@
 """Traces of runs, received by an OTLP collector that the test serves."""
 
+import os
+import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,6 +15,9 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from holdfast.app import tracing
+from holdfast.core.ids import LOCAL, MessageId, RunId, SessionId
+from holdfast.core.run import Run
+from holdfast.core.run_spans import RunSpans
 from tests.http.client import Served
 from tests.nursery import Fresh
 
@@ -163,3 +169,45 @@ def test_nothing_is_imported_unless_configured() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=GUARD)
     assert done.stdout == "[]\n"
+
+
+def _spans() -> RunSpans:
+    mid = MessageId("msg_1")
+    run = Run(RunId("run_1"), LOCAL, SessionId("ses_1"), mid, mid, "chat", None, None, "detached", 0.0, 0, True)
+    return RunSpans(run)
+
+
+def test_what_is_left_is_sent_when_the_server_stops(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closing does not wait for the next batch to be due, and returns once the rest was sent."""
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "600000")
+    exporter = tracing.open_exporter(os.environ)
+    assert exporter is not None
+    exporter.export(_spans())
+    exporter.close(GUARD)
+    assert [span.name for span in collector.spans] == ["invoke_agent chat"]
+
+
+def test_a_silent_collector_does_not_delay_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A receiver that takes connections and never answers costs the time limit, not one per batch."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        exporter = tracing.open_exporter(os.environ)
+        assert exporter is not None
+        for _ in range(600):  # more than one batch
+            exporter.export(_spans())
+        began = time.monotonic()
+        exporter.close(0.2)
+        assert time.monotonic() - began < 5.0  # a request alone would take ten
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("OTEL_BSP_MAX_QUEUE_SIZE", "100"), ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "x")]
+)
+def test_a_wrong_variable_does_not_stop_the_server(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str, value: str
+) -> None:
+    """The SDK refuses it: that is logged, and the server works without traces."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv(name, value)
+    assert tracing.open_exporter(os.environ) is None
+    assert "Runs are not traced" in caplog.text

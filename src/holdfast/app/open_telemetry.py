@@ -1,5 +1,7 @@
 """Exports the spans of runs with OpenTelemetry's SDK, which the extra `otel` installs."""
 
+import logging
+import threading
 from collections.abc import Mapping
 from typing import Final
 
@@ -15,8 +17,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from holdfast import __version__
 from holdfast.core.run_spans import RunSpans, SpanKind
 
+log = logging.getLogger("holdfast.app")
+
 _NS: Final = 1_000_000  # Nanoseconds in a millisecond
-_FLUSH_MS: Final = 3000  # Milliseconds for sending the rest when the server stops
+_CLOSE_TIME: Final = 3.0  # Seconds for sending the rest when the server stops
 _KINDS: Final[Mapping[SpanKind, trace.SpanKind]] = {
     "run": trace.SpanKind.SERVER,
     "step": trace.SpanKind.INTERNAL,
@@ -79,10 +83,14 @@ class OpenTelemetryExporter:
         """The app, which then knows the trace of each request."""
         return TraceContextMiddleware(app)
 
-    def close(self) -> None:
-        """Sends what is left, for a limited time. Blocks."""
-        self._provider.force_flush(_FLUSH_MS)
-        self._provider.shutdown()
+    def close(self, at_most: float = _CLOSE_TIME) -> None:
+        """Sends what is left, for at most this many seconds. Blocks. The SDK's own limits do not hold if the receiver
+        takes a connection and never answers."""
+        closing = threading.Thread(target=self._provider.shutdown, name="closing traces", daemon=True)
+        closing.start()
+        closing.join(at_most)
+        if closing.is_alive():
+            log.warning("The last traces were not sent: their receiver did not answer in time")
 
 
 class TraceContextMiddleware:

@@ -37,4 +37,8 @@ def open_exporter(environment: Mapping[str, str]) -> "OpenTelemetryExporter | No
     except ImportError as error:
         log.warning("Runs are not traced: %s. Run `pip install 'holdfast[otel]'`", error)
         return None
-    return OpenTelemetryExporter.from_environment(environment)
+    try:
+        return OpenTelemetryExporter.from_environment(environment)
+    except Exception as error:  # noqa: BLE001 - the SDK raises what it likes about a variable
+        log.warning("Runs are not traced: %s. Check the variables that begin with OTEL_", error)
+        return None

@@ -18,7 +18,7 @@ from holdfast.core.events import (
     ToolFinished,
 )
 from holdfast.core.ids import ApprovalId
-from holdfast.core.late_grants import NO_ANSWER
+from holdfast.core.late_grants import NO_ANSWER, NO_ANSWER_FINAL
 from holdfast.core.run import Run
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.output_buffer import OutputBuffer
@@ -67,7 +67,12 @@ class RecordedOutput:
         return ApprovalId(self._node.ids.new("apr"))
 
     async def ask(
-        self, question: ApprovalRequested, answer_within: float | None = None, *, announced: bool = False
+        self,
+        question: ApprovalRequested,
+        answer_within: float | None = None,
+        *,
+        announced: bool = False,
+        can_allow_later: bool = True,
     ) -> ApprovalAnswer:
         run = self._run
         await self._publish(question, lambda tx: approvals.ask(tx, run.id, run.epoch, question))
@@ -77,7 +82,8 @@ class RecordedOutput:
         aid = question.approval_id
         answer: ApprovalAnswer | None = None
         try:
-            answer = await self._wait_for_decision(aid, answer_within, NO_ANSWER)
+            note = NO_ANSWER if can_allow_later else NO_ANSWER_FINAL
+            answer = await self._wait_for_decision(aid, answer_within, note)
         finally:
             if answer is None:  # the run or the question was cancelled, or the storage failed
                 with anyio.move_on_after(_WITHDRAW_TIME, shield=True), suppress(HoldfastError):

@@ -154,6 +154,8 @@ class Engine:
                     # runs and executes none would be worse than one that exits and is restarted.
                     raise RuntimeError("The engine ended without being told to stop.")
                 await self.settler.archive_rest()
+                if self._context.tracing is not None:
+                    await self._context.tracing.finish()
             finally:
                 # A reader that met an orphaned run may be in the middle of ending it.
                 with anyio.move_on_after(self._context.settings.final_save, shield=True):
@@ -173,5 +175,7 @@ class Engine:
             loops.start_soon(loop)
         loops.start_soon(self.sweeper.run)
         loops.start_soon(self.settler.archive)
+        if self._context.tracing is not None:
+            loops.start_soon(self._context.tracing.run)
         if self.session_memory is not None and self._works:
             loops.start_soon(self.session_memory.run)

@@ -43,6 +43,8 @@ class Retention:
     async def purge(self) -> None:
         """Erase deleted sessions and cleared turns: workspaces, then rows, then the journals they queued."""
         store = self._node.store
+        if self._node.tracing is not None:
+            await self._node.tracing.wait_for_waiting()  # they are traced from their journals
         for sid in await store.read(lambda tx: tx.deleted_sessions(_BATCH)):
             if await self._in_use(sid) or not await self._erase_workspace(sid):
                 continue

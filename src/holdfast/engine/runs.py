@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
-from holdfast.core.errors import HoldfastError, SessionBusyError, StorageError
+from holdfast.core.errors import HoldfastError, KeyReusedError, NotAllowedError, SessionBusyError, StorageError
 from holdfast.core.events import Decision, InputAction
 from holdfast.core.ids import LOCAL, ApprovalId, MessageId, OwnerId, RunId, SessionId
 from holdfast.core.model_input import ModelInput
@@ -27,6 +28,8 @@ from holdfast.engine.transactions.accept import Accepted, OnBusy, RunOptions, fi
 from holdfast.engine.transactions.row_access import get_run, get_session
 from holdfast.ports.store import RunQuery, Tx
 from holdfast.ports.wakeups import Wake
+
+_ALLOW_KEY: Final = "allow → {}"  # No client can send it: headers have no characters beyond Latin-1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,11 +125,16 @@ class Runs:
         run = await self.get(rid, owner)
         if run.is_unread:  # its output must be known before it can go on
             run = await self.recover(rid, owner)
-        options = RunOptions(["continue", rid, model], key, model=model)
-        if allow:
-            options = RunOptions(["continue", rid, model, sorted(allow)], f"allow {rid}", model=model)
         work = partial(accept.continue_run, rid=rid, allow=allow)
-        return await self._accept(work, run.session_id, (), options, owner)
+        if not allow:
+            options = RunOptions(["continue", rid, model], key, model=model)
+            return await self._accept(work, run.session_id, (), options, owner)
+        options = RunOptions(["continue", rid, model, sorted(allow)], _ALLOW_KEY.format(rid), model=model)
+        try:
+            return await self._accept(work, run.session_id, (), options, owner)
+        except KeyReusedError as first:
+            why = f"other calls or another model were chosen before (run {first.run})"
+            raise NotAllowedError("allow these calls", why) from None
 
     async def edit_queued(self, rid: RunId, parts: Sequence[Part], owner: OwnerId = LOCAL) -> Accepted:
         return await self._node.transact(partial(accept.edit_queued, rid=rid, owner=owner, parts=tuple(parts)))

@@ -127,8 +127,6 @@ class Settler:
             raise
         for rid, each in zip(ended, settled, strict=True):
             if each.is_new or rid in self._in_doubt:
-                if self._node.tracing is not None and each.run is not None:
-                    await self._node.tracing.export(each.run)  # before the session may be erased
                 self._note(each)
         self._in_doubt.difference_update(ended)
         await self.announce_settled(ended, wake_queue=any(each.has_queue for each in settled))
@@ -138,6 +136,8 @@ class Settler:
         if run is None:
             return
         self._node.metrics.count_settled(run)
+        if self._node.tracing is not None:
+            self._node.tracing.add(run)
         log.info("run %s ended: %s", run.id, run.status, extra=run.log_extra)
         if session is not None and session.titled_by == "nobody":
             self.untitled.append((session, run.status))

@@ -54,12 +54,18 @@ class AgentOutput(Protocol):
         """Add an event and wait until it is durable: `tool.started` before the effect, `tool.finished` after it."""
 
     async def ask(
-        self, question: ApprovalRequested, answer_within: float | None = None, *, announced: bool = False
+        self,
+        question: ApprovalRequested,
+        answer_within: float | None = None,
+        *,
+        announced: bool = False,
+        can_allow_later: bool = True,
     ) -> ApprovalAnswer:
         """Ask a person. If the agent can park, this never returns: the run gives up its task, and a later turn has the
         decision. Otherwise it waits, for at most `answer_within` seconds: then the answer is deny, with that noted. A
         cancelled caller withdraws the question. `announced`: the journal has the call already, so a cancelled run has a
-        denial too; without it, the call would count as one that may have run."""
+        denial too; without it, the call would count as one that may have run. `can_allow_later`: whether a person may
+        still allow the call after that time."""
 
     async def ask_during_call(self, question: InputRequested) -> InputAnswer:
         """Ask a person while a tool runs, one question at a time. The run waits with its task kept, for at most

@@ -44,7 +44,8 @@ def chosen_option(options: Sequence[Mapping[str, Json]], answer: ApprovalAnswer)
 @dataclass(slots=True)
 class LateGrants:
     """Calls that a person allowed after nobody had answered in time. Each allows one call of the same name with the
-    same arguments; whatever else the program asks for is a question."""
+    same arguments; whatever else the program asks for is a question. A call whose arguments were left out must not be
+    compared: another one looks the same."""
 
     _calls: list[tuple[str, Json]] = field(default_factory=list)
 

@@ -133,7 +133,8 @@ class AcpTurn:
             call_id, name, args = await self._call_of(request)
             options = options_of(request.options)
             allowing = chosen_option(options, ApprovalAnswer("once"))
-            if allowing is not None and self._grants.take(name, args):
+            is_complete = self.translator.is_complete(call_id)
+            if allowing is not None and is_complete and self._grants.take(name, args):
                 await self.out.commit(ev.ToolStarted(call_id, name, args))
                 request.answer(allowing)
                 return
@@ -143,7 +144,7 @@ class AcpTurn:
             question = ev.ApprovalRequested(
                 self.out.new_approval_id(), call_id, name, args, reason, options=options or None, expires_at=expires
             )
-            answer = await self.out.ask(question, within, announced=True)
+            answer = await self.out.ask(question, within, announced=True, can_allow_later=is_complete)
             if answer.decision == "deny":
                 self.translator.close(call_id)
             else:

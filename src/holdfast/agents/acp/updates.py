@@ -20,6 +20,7 @@ _MAX_WRITTEN: Final = 5 * MAX_RESULT  # Characters of an output that is written 
 _PIECE: Final = 64 * 1024  # Characters of one delta
 _MAX_PLAN: Final = 200  # Entries of a plan
 _MAX_TITLE: Final = 500
+_MAX_PATH: Final = 4000
 _MAX_ID: Final = 200
 _MAX_KIND: Final = 50
 _MAX_TERMINALS: Final = 20  # Whose output is remembered
@@ -33,6 +34,7 @@ class _Call:
     started_at: float
     title: str = ""
     kind: str = ""
+    is_complete: bool = True  # Whether name and arguments are all that the program said, so that calls can be compared
     shown: str = ""  # Output so far
     text: str = ""  # Its content as the program last sent it
     terminals: dict[str, int] = field(default_factory=dict)  # Id -> characters of its output that were shown
@@ -100,15 +102,26 @@ class UpdateTranslator:
 
     def add_terminal_output(self, terminal_id: str, text: str) -> list[ev.Event]:
         """What a command printed: it is output of the calls that show its terminal."""
-        if terminal_id not in self._terminals and len(self._terminals) >= _MAX_TERMINALS:
-            self._terminals.pop(next(iter(self._terminals)))
-        self._terminals.setdefault(terminal_id, TerminalText()).add(text)
+        terminal = self._terminals.pop(terminal_id, None)
+        if terminal is None and len(self._terminals) >= _MAX_TERMINALS:
+            self._forget_terminal()
+        self._terminals[terminal_id] = terminal = terminal or TerminalText()  # the last one printed last
+        terminal.add(text)
         return [
             event
             for call_id, call in self._open.items()
             if terminal_id in call.terminals
             for event in self._show_terminal(call_id, call, terminal_id)
         ]
+
+    def _forget_terminal(self) -> None:
+        """The one that has printed nothing for longest, if possible of those that no open call shows."""
+        shown = {terminal_id for call in self._open.values() for terminal_id in call.terminals}
+        oldest = next((known for known in self._terminals if known not in shown), next(iter(self._terminals)))
+        del self._terminals[oldest]
+        for call in self._open.values():
+            if oldest in call.terminals:
+                call.terminals[oldest] = 0  # what it prints from now on is new
 
     def _show_terminal(self, call_id: str, call: _Call, terminal_id: str) -> list[ev.Event]:
         terminal = self._terminals.get(terminal_id)
@@ -131,6 +144,10 @@ class UpdateTranslator:
         """The name and the arguments of an open call."""
         call = self._open[call_id]
         return call.name, call.args
+
+    def is_complete(self, call_id: str) -> bool:
+        """Whether the description of an open call has all its arguments: without them, two calls look the same."""
+        return self._open[call_id].is_complete
 
     def close(self, call_id: str) -> None:
         """The journal has its end: what the program still says about it changes nothing."""
@@ -161,16 +178,20 @@ class UpdateTranslator:
         return events
 
     def _describe(self, call: _Call, update: Mapping[str, Any]) -> tuple[str, dict[str, Json]]:
-        call.title = _text(update.get("title"), _MAX_TITLE) or call.title
+        title = _text(update.get("title"))
+        call.title = title[:_MAX_TITLE] or call.title
         call.kind = _text(update.get("kind"), _MAX_KIND) or call.kind
         name = call.kind if call.kind not in ("", "other") else "tool"
         args = {**call.args, "title": call.title} if call.title else dict(call.args)
         raw = update.get("rawInput")
+        is_cut = len(title) > _MAX_TITLE
         if isinstance(raw, dict):
             args |= raw
+            is_cut |= "locations" in raw  # which are not compared
         elif raw is not None:
             args["input"] = raw
         diffs = list(_diffs(update.get("content")))
+        is_cut |= any(len(str(diff["path"])) == _MAX_PATH for diff in diffs)
         if len(diffs) == 1:
             args |= diffs[0]
         elif diffs:
@@ -180,6 +201,8 @@ class UpdateTranslator:
             args["locations"] = places
         if is_too_large(args, MAX_RESULT) or len(json.dumps(args)) > MAX_RESULT:
             args = {"title": call.title, "note": "The arguments are too long to be shown."}
+            is_cut = True
+        call.is_complete &= not is_cut
         return name, args
 
     def _output(self, call_id: str, call: _Call, content: Any) -> list[ev.Event]:
@@ -260,7 +283,7 @@ def _diffs(content: Any) -> Iterable[dict[str, Json]]:
     for item in _items(content):
         old = item.get("oldText")
         if item.get("type") == "diff" and isinstance(item.get("newText"), str) and isinstance(old, str | None):
-            yield {"path": _text(item.get("path"), 4000), "old_text": old or "", "new_text": item["newText"]}
+            yield {"path": _text(item.get("path"), _MAX_PATH), "old_text": old or "", "new_text": item["newText"]}
 
 
 def _terminal_ids(content: Any) -> list[str]:
@@ -269,7 +292,7 @@ def _terminal_ids(content: Any) -> list[str]:
 
 
 def _location(item: Mapping[str, Any]) -> str:
-    path, line = _text(item.get("path"), 4000), item.get("line")
+    path, line = _text(item.get("path"), _MAX_PATH), item.get("line")
     return f"{path}:{line}" if path and isinstance(line, int) else path
 
 
