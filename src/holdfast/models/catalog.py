@@ -26,13 +26,12 @@ from holdfast.models.provider_config import (
     ProviderConfig,
     base_url,
     dialect,
-    from_environment,
     merge_providers,
     title,
 )
 from holdfast.models.pydantic_ai_models import KINDS, PydanticAIModel, PydanticAIModels, settings_of
 from holdfast.models.request_policy import RequestPolicy
-from holdfast.models.server_address import ollama_from_environment
+from holdfast.models.server_address import providers_of_environment
 from holdfast.ports.clock import Clock
 from holdfast.ports.model import Model, ModelError, ModelInfo, ProviderKind, ProviderStatus
 
@@ -76,12 +75,8 @@ class ModelCatalog:
     def configure(self, providers: Sequence[ProviderConfig]) -> None:
         """Replaces the configured providers. What was learned about a provider that changed is forgotten."""
         settings, before = self._settings, self._by_name
-        ollama = ollama_from_environment(settings.environment)
         self._providers = merge_providers(
-            providers,
-            from_environment(settings.environment),
-            () if ollama is None else (ollama,),
-            local_servers(settings.ports),
+            providers, providers_of_environment(settings.environment), local_servers(settings.ports)
         )
         self._by_name = {config.name: config for config in self._providers}
         for name, config in self._by_name.items():
@@ -117,6 +112,11 @@ class ModelCatalog:
                 key = config.key_source, config.key_name
                 found[config.name] = ProviderStatus(config.name, base_url(config), *key, config.added, title(config))
         return [found[name] for name in sorted(found)]
+
+    def provider(self, name: str) -> ProviderConfig:
+        """The configuration in use of one of `providers()`; the default one for a kind that needs only a key."""
+        defaults = (ProviderConfig(name=kind, kind=kind) for kind in PRESETS if kind == name)
+        return self._by_name.get(name) or next(defaults)
 
     async def check_key(self, config: ProviderConfig) -> ProbeResult:
         """Asks the provider for its models with this key."""

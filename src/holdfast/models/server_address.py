@@ -7,7 +7,7 @@ from typing import Final
 from yarl import URL
 
 from holdfast.models.http_client import is_loopback
-from holdfast.models.provider_config import PRESETS, ProviderConfig
+from holdfast.models.provider_config import PRESETS, ProviderConfig, from_environment
 from holdfast.ports.model import ProviderKind
 
 OLLAMA_VARIABLES: Final = ("OLLAMA_BASE_URL", "OLLAMA_HOST")  # The first that is set counts
@@ -31,6 +31,12 @@ def read_address(text: str) -> URL | None:
     except ValueError:
         return None
     return url.with_host("127.0.0.1") if url.host in _ANY_ADDRESS else url
+
+
+def providers_of_environment(environment: Mapping[str, str]) -> tuple[ProviderConfig, ...]:
+    """The providers that variables name: by a key, or by an address."""
+    ollama = ollama_from_environment(environment)
+    return (*from_environment(environment), *(() if ollama is None else (ollama,)))
 
 
 def ollama_from_environment(environment: Mapping[str, str]) -> ProviderConfig | None:
